@@ -1,0 +1,1 @@
+"""opinionpool turns several probabilities for the same event into one."""

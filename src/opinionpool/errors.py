@@ -1,0 +1,121 @@
+"""Everything that opinionpool raises or warns with, in one tree.
+
+Every error is a ``ValueError``, so that code written for scikit-learn catches it, and says in one sentence
+which rule was broken, by which value, and what to do about it.
+
+::
+
+    OpinionPoolError
+    ├── ArgumentError              an argument from Python breaks a rule
+    │   ├── ShapeError             arrays that do not fit together
+    │   ├── ProbabilityError       a probability, prior or base rate outside its range
+    │   ├── OutcomeError           outcomes that are not classes
+    │   ├── ExpertError            an unknown, repeated or missing expert
+    │   └── PanelError             no such panel: correlation, covariance, calibration, ...
+    ├── AccuracyUnknownError       a panel with relative accuracies alone is asked for more
+    ├── LearningError              the data do not determine what was asked for
+    └── TableError                 a file or data frame that cannot be read as forecasts
+        ├── LayoutError            its columns
+        ├── CellError              one of its cells
+        └── DuplicateError         several forecasts by one expert on one event
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "AccuracyUnknownError",
+    "ArgumentError",
+    "CellError",
+    "DuplicateError",
+    "ExpertError",
+    "LayoutError",
+    "LearningError",
+    "Note",
+    "OpinionPoolError",
+    "OpinionPoolWarning",
+    "OutcomeError",
+    "PanelError",
+    "ProbabilityError",
+    "ShapeError",
+    "TableError",
+]
+
+
+class OpinionPoolError(ValueError):
+    """Base of every error that opinionpool raises on purpose."""
+
+
+class ArgumentError(OpinionPoolError):
+    """An argument breaks a stated rule."""
+
+
+class ShapeError(ArgumentError):
+    """Arrays whose shapes do not fit together."""
+
+
+class ProbabilityError(ArgumentError):
+    """A probability, prior or base rate outside its range."""
+
+
+class OutcomeError(ArgumentError):
+    """Outcomes that are not classes of the event."""
+
+
+class ExpertError(ArgumentError):
+    """An unknown, repeated or missing expert."""
+
+
+class PanelError(ArgumentError):
+    """Parameters or features that no panel can have."""
+
+
+class AccuracyUnknownError(OpinionPoolError):
+    """An absolute accuracy is needed, and the panel knows relative ones only."""
+
+
+class LearningError(OpinionPoolError):
+    """The resolved events do not determine what was asked for."""
+
+
+class TableError(OpinionPoolError):
+    """A file or data frame that cannot be read as forecasts."""
+
+
+class LayoutError(TableError):
+    """The columns of a table do not say what they hold."""
+
+
+class CellError(TableError):
+    """One cell of a table cannot be read."""
+
+
+class DuplicateError(TableError):
+    """Several forecasts by one expert on one event, and no rule that says which one counts."""
+
+
+class OpinionPoolWarning(UserWarning):
+    """What a user must know about an answer, short of an error."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something a user should know: what was coerced, dropped by a named rule, or assumed.
+
+    Attributes
+    ----------
+    code : str
+        Short and stable, for programs: ``"percent"``, ``"after-close"``, ``"clones"``, ...
+    text : str
+        One sentence, for people.
+    count : int
+        How many cells, rows or experts it concerns.
+    serious : bool
+        Whether Python raises it as an `OpinionPoolWarning`.
+    """
+
+    code: str
+    text: str
+    count: int = 1
+    serious: bool = False

@@ -1,0 +1,243 @@
+"""The container of forecasts: who said what about which event, and what happened.
+
+One cell is one forecast by one expert on one event. Cells are kept as they were said, exact 0 and 1
+included; events without a forecast and experts without one stay. A dense view, events x experts with NaN
+where a forecast is missing, is made on demand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ShapeError
+from opinionpool.logodds import Array, check_probabilities
+
+Index = npt.NDArray[np.intp]
+
+UNRESOLVED = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Forecasts by N experts on T events with K classes, in M cells.
+
+    Attributes
+    ----------
+    events : tuple of str
+        T event ids, in input order.
+    experts : tuple of str
+        N expert names, in order of first appearance.
+    classes : tuple
+        K labels. A binary forecast is the probability of ``classes[1]``.
+    event_index, expert_index : ndarray of int, shape (M,)
+        The event and the expert of each cell, ordered by event.
+    probabilities : ndarray, shape (M,), or (M, K) when K > 2
+        What was said.
+    outcomes : ndarray of int, shape (T,)
+        Position in `classes` of what happened, -1 where not resolved.
+    prior : ndarray or None, shape (T,), or (T, K) when K > 2
+        The reference prior of each event, NaN where blank; None if no event has one.
+    times : ndarray of datetime64 or None, shape (T,)
+        When each event belongs, for forward evaluation; NaT where unknown.
+    groups : ndarray of str or None, shape (T,)
+        A label that events may share, for grouped evaluation.
+    notes : tuple of Note
+        What was coerced or dropped on the way here.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.9, 0.7], [0.2, float("nan")]], [1, None], experts=["ann", "bob"])
+    >>> f.shape, f.resolved.tolist(), f.counts.tolist()
+    ((2, 2), [True, False], [2, 1])
+    """
+
+    events: tuple[str, ...]
+    experts: tuple[str, ...]
+    classes: tuple[object, ...]
+    event_index: Index
+    expert_index: Index
+    probabilities: Array
+    outcomes: npt.NDArray[np.intp]
+    prior: Array | None = None
+    times: npt.NDArray[np.datetime64] | None = None
+    groups: npt.NDArray[np.str_] | None = None
+    notes: tuple[Note, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if len(set(self.experts)) != len(self.experts):
+            twice = next(name for name in self.experts if self.experts.count(name) > 1)
+            raise ExpertError(f"expert names must differ, and {twice!r} stands twice")
+        cells = len(self.event_index)
+        expected = (cells,) if len(self.classes) == 2 else (cells, len(self.classes))
+        if self.probabilities.shape != expected or len(self.expert_index) != cells:
+            raise ShapeError(
+                f"{cells} cells of {len(self.classes)} classes need probabilities of shape {expected}, "
+                f"not {self.probabilities.shape}"
+            )
+        if len(self.outcomes) != len(self.events):
+            raise ShapeError(f"{len(self.events)} events need as many outcomes, not {len(self.outcomes)}")
+        if cells and (np.diff(self.event_index) < 0).any():
+            raise ShapeError("cells must be ordered by event")
+        check_probabilities(self.probabilities)
+        keys = self.event_index.astype(np.int64) * max(len(self.experts), 1) + self.expert_index
+        unique, counts = np.unique(keys, return_counts=True)
+        if len(unique) != cells:
+            event, expert = divmod(int(unique[counts > 1][0]), len(self.experts))
+            raise DuplicateError(
+                f"each expert may have one forecast per event, and expert {self.experts[expert]!r} has "
+                f"{int(counts.max())} on event {self.events[event]!r}"
+            )
+
+    @classmethod
+    def from_array(
+        cls,
+        probabilities: npt.ArrayLike,
+        outcomes: Sequence[object] | npt.ArrayLike | None = None,
+        *,
+        events: Sequence[str] | None = None,
+        experts: Sequence[str] | None = None,
+        classes: Sequence[object] = (0, 1),
+        prior: npt.ArrayLike | None = None,
+    ) -> Forecasts:
+        """Forecasts from a dense array.
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (T, N), or (T, N, K) when K > 2
+            NaN where a forecast is missing.
+        outcomes : sequence, length T, optional
+            Members of `classes`; None or NaN where not resolved. All unresolved if not given.
+        events, experts : sequence of str, optional
+            Names; ``event_1`` ... and ``expert_1`` ... if not given.
+        classes : sequence, default (0, 1)
+            The K labels.
+        prior : array_like, shape (), (T,), or (K,), (T, K) when K > 2, optional
+            The reference prior of each event.
+
+        Raises
+        ------
+        ShapeError, ProbabilityError, OutcomeError
+            If the arguments do not fit together or are out of range.
+        """
+        array = check_probabilities(probabilities)
+        classes = tuple(classes)
+        wanted = 2 if len(classes) == 2 else 3
+        if array.ndim != wanted or (wanted == 3 and array.shape[2] != len(classes)):
+            raise ShapeError(f"forecasts of {len(classes)} classes need {wanted} axes, not shape {array.shape}")
+        absent = np.isnan(array) if wanted == 2 else np.isnan(array).any(axis=2)
+        if wanted == 3 and (absent & ~np.isnan(array).all(axis=2)).any():
+            raise ShapeError("a forecast must give a probability for every class or for none")
+        rows, columns = np.nonzero(~absent)
+        t, n = array.shape[:2]
+        if prior is not None:
+            prior = np.asarray(prior, dtype=np.float64)
+            prior = np.broadcast_to(prior, (t,) if wanted == 2 else (t, len(classes))).copy()
+        return cls(
+            events=tuple(events) if events is not None else tuple(f"event_{i + 1}" for i in range(t)),
+            experts=tuple(experts) if experts is not None else tuple(f"expert_{i + 1}" for i in range(n)),
+            classes=classes,
+            event_index=rows,
+            expert_index=columns,
+            probabilities=array[rows, columns],
+            outcomes=encode_outcomes(outcomes, classes, t),
+            prior=prior,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(T, N): events, experts."""
+        return len(self.events), len(self.experts)
+
+    @property
+    def resolved(self) -> npt.NDArray[np.bool_]:
+        """Whether each event's outcome is known, (T,)."""
+        return np.asarray(self.outcomes != UNRESOLVED)
+
+    @property
+    def counts(self) -> npt.NDArray[np.intp]:
+        """Forecasts of each expert, (N,)."""
+        return np.bincount(self.expert_index, minlength=len(self.experts))
+
+    @property
+    def crowd(self) -> npt.NDArray[np.intp]:
+        """Forecasts on each event, (T,)."""
+        return np.bincount(self.event_index, minlength=len(self.events))
+
+    @cached_property
+    def X(self) -> Array:
+        """Dense forecasts, (T, N), or (T, N, K) when K > 2; NaN where missing."""
+        dense = np.full((*self.shape, *self.probabilities.shape[1:]), np.nan)
+        dense[self.event_index, self.expert_index] = self.probabilities
+        dense.flags.writeable = False
+        return dense
+
+    def select_events(self, keep: npt.ArrayLike) -> Forecasts:
+        """The forecasts on some events: a mask, or positions in the order wanted."""
+        positions = np.arange(len(self.events))[np.asarray(keep)]
+        starts = np.searchsorted(self.event_index, np.arange(len(self.events) + 1))
+        lengths = starts[positions + 1] - starts[positions]
+        first = np.repeat(starts[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+        cells = first + np.arange(len(first))
+        return replace(
+            self,
+            events=tuple(self.events[i] for i in positions),
+            event_index=np.repeat(np.arange(len(positions)), lengths),
+            expert_index=self.expert_index[cells],
+            probabilities=self.probabilities[cells],
+            outcomes=self.outcomes[positions],
+            prior=None if self.prior is None else self.prior[positions],
+            times=None if self.times is None else self.times[positions],
+            groups=None if self.groups is None else self.groups[positions],
+        )
+
+    def select_experts(self, names: Sequence[str]) -> Forecasts:
+        """The forecasts of some experts, in the order of `names`; every event stays.
+
+        Raises
+        ------
+        ExpertError
+            If a name is not among the experts.
+        """
+        position = {name: i for i, name in enumerate(self.experts)}
+        unknown = [name for name in names if name not in position]
+        if unknown:
+            raise ExpertError(f"no expert is called {unknown[0]!r}; there are {', '.join(self.experts[:10])}")
+        new = np.full(len(self.experts), -1)
+        new[[position[name] for name in names]] = np.arange(len(names))
+        kept = new[self.expert_index] >= 0
+        return replace(
+            self,
+            experts=tuple(names),
+            event_index=self.event_index[kept],
+            expert_index=new[self.expert_index[kept]],
+            probabilities=self.probabilities[kept],
+        )
+
+
+def encode_outcomes(
+    outcomes: Sequence[object] | npt.ArrayLike | None, classes: tuple[object, ...], events: int
+) -> npt.NDArray[np.intp]:
+    """Outcomes as positions in `classes`, -1 where None or NaN.
+
+    Raises
+    ------
+    OutcomeError
+        Names the first outcome that is not a class.
+    """
+    if outcomes is None:
+        return np.full(events, UNRESOLVED)
+    codes = {label: i for i, label in enumerate(classes)}
+    encoded = np.full(len(outcomes), UNRESOLVED)  # type: ignore[arg-type]
+    for i, outcome in enumerate(outcomes):  # type: ignore[arg-type]
+        if outcome is None or outcome != outcome:
+            continue
+        if outcome not in codes:
+            names = ", ".join(repr(label) for label in classes[:10])
+            raise OutcomeError(f"each outcome must be one of {names}, and outcome {i} is {outcome!r}")
+        encoded[i] = codes[outcome]
+    return encoded

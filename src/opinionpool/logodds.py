@@ -1,0 +1,226 @@
+"""Probabilities to log-ratios and back, with the floors (model.md, sections 3 and 4).
+
+Inside opinionpool a forecast is its K - 1 log-ratios ``log(q_k / q_0)``, k = 1 .. K - 1, on a last axis of
+that length. Binary forecasts are K = 2: one log-odds. Inner products use the metric 2 (I - 11'/K), which
+makes them independent of the reference class and is 1 when K = 2.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import ProbabilityError, ShapeError
+
+Array: TypeAlias = npt.NDArray[np.float64]
+
+FLOOR = 1e-4
+POOL_FLOOR = 1e-8
+
+
+def expit(x: npt.ArrayLike) -> Array:
+    """Probability of log-odds `x`, without overflow.
+
+    >>> expit([-1000.0, 0.0])
+    array([0. , 0.5])
+    """
+    x = np.asarray(x, dtype=np.float64)
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+
+
+def logit(p: npt.ArrayLike) -> Array:
+    """Log-odds of probability `p`; infinite at 0 and 1, NaN where `p` is NaN.
+
+    >>> logit([0.5, 0.0])
+    array([  0., -inf])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(p / (1.0 - p)))
+
+
+def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
+    """`q` as float64, every value in [0, 1] or NaN.
+
+    Raises
+    ------
+    ProbabilityError
+        Names the first value outside [0, 1] and its position.
+    """
+    try:
+        q = np.asarray(q, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ProbabilityError(f"each {what} must be a number in [0, 1]: {error}") from None
+    bad = (q < 0) | (q > 1)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        value = float(q[where])
+        hint = "; a percentage must be divided by 100 first" if 1 < value <= 100 else ""
+        place = f" at position {where if len(where) > 1 else where[0]}" if where else ""
+        raise ProbabilityError(f"each {what} must lie in [0, 1], and{place} it is {value:.15g}{hint}")
+    return q
+
+
+def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior") -> Array:
+    """A prior as probabilities of all classes, (..., K).
+
+    Parameters
+    ----------
+    p : array_like
+        K = 2: probabilities of the second class, any shape. K > 2: shape (..., K).
+    classes : int
+        K.
+    what : str
+        The name used in errors.
+
+    Raises
+    ------
+    ProbabilityError
+        Unless 0 < p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then normalised).
+    ShapeError
+        If the last axis of a K > 2 prior is not K long.
+    """
+    try:
+        p = np.asarray(p, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ProbabilityError(f"the {what} must be a number between 0 and 1: {error}") from None
+    outside = ~((p > 0) & (p < 1))
+    if outside.any():
+        value = float(p[outside].flat[0])
+        raise ProbabilityError(f"the {what} must lie strictly between 0 and 1, and it is {value:.15g}")
+    if classes == 2:
+        return np.stack([1.0 - p, p], axis=-1)
+    if p.ndim == 0 or p.shape[-1] != classes:
+        raise ShapeError(f"the {what} of {classes} classes needs {classes} values on its last axis, not {p.shape}")
+    total = p.sum(axis=-1, keepdims=True)
+    off = np.abs(total - 1) > 1e-4
+    if off.any():
+        raise ProbabilityError(f"the {what} must sum to 1 over the classes, and it sums to {total[off].flat[0]:.15g}")
+    return np.asarray(p / total)
+
+
+def prior_log_ratios(p: Array) -> Array:
+    """(..., K) class probabilities, none of them 0, to (..., K - 1) log-ratios."""
+    return np.asarray(np.log(p[..., 1:] / p[..., :1]))
+
+
+def _floors(floor: float, prior: Array, divisor: float) -> Array:
+    """min(floor, prior / divisor) for every class, (..., K)."""
+    if not 0 < floor < 1:
+        raise ProbabilityError(f"a floor must lie strictly between 0 and 1, and it is {floor!r}")
+    floors = np.minimum(floor, prior / divisor)
+    total = floors.sum(axis=-1)
+    if (total >= 1).any():
+        raise ProbabilityError(f"floors must sum to less than 1 over the classes: {floor!r} is too large")
+    return np.asarray(floors)
+
+
+def _raise_to_floors(q: Array, floors: Array) -> Array:
+    """max(floor_k, lambda q_k), with the lambda that makes each row sum to 1 (model.md, section 4)."""
+    floors = np.broadcast_to(floors, q.shape)
+    low = q < floors
+    rows = low.any(axis=-1)
+    if not rows.any():
+        return q
+    part, floor, fixed = q[rows], floors[rows], low[rows]
+    while True:
+        free = np.where(fixed, 0.0, part)
+        scale = (1 - np.where(fixed, floor, 0.0).sum(axis=-1)) / free.sum(axis=-1)
+        raised = np.where(fixed, floor, part * scale[..., None])
+        lower = raised < floor
+        if not lower.any():
+            break
+        fixed = fixed | lower
+    q = q.copy()
+    q[rows] = raised
+    return q
+
+
+def _binary_bounds(floors: Array) -> tuple[Array, Array]:
+    """Log-odds at which a probability of the second class meets the floors of either class."""
+    ends = np.log(floors) - np.log1p(-floors)
+    return ends[..., 1], -ends[..., 0]
+
+
+def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
+    """Experts' probabilities to log-ratios, each class kept at least min(floor, prior / 100).
+
+    Parameters
+    ----------
+    q : ndarray
+        K = 2: probabilities of the second class, shape (...). K > 2: shape (..., K). NaN where missing.
+    prior : ndarray, shape (..., K)
+        Class probabilities that broadcast against the forecasts.
+    floor : float
+        The largest floor.
+
+    Returns
+    -------
+    ndarray, shape (..., K - 1)
+        NaN where the forecast is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log_ratios(np.array([0.8, 0.0, np.nan]), np.array([0.5, 0.5])).ravel().round(4)
+    array([ 1.3863, -9.2102,     nan])
+    """
+    floors = _floors(floor, prior, 100.0)
+    if prior.shape[-1] == 2:
+        low, high = _binary_bounds(floors)
+        ratios = logit(q)
+        return np.asarray(np.clip(ratios, low, high, out=ratios if ratios.ndim else None))[..., None]
+    q = q / q.sum(axis=-1, keepdims=True)
+    return prior_log_ratios(_raise_to_floors(q, floors))
+
+
+def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR) -> Array:
+    """Pooled log-ratios (..., K - 1) to class probabilities (..., K), each at least min(floor, prior).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pooled_probabilities(np.array([[-900.0], [0.0]]), np.array([0.5, 0.5])).tolist()
+    [[0.99999999, 1e-08], [0.5, 0.5]]
+    """
+    floors = _floors(floor, prior, 1.0)
+    if prior.shape[-1] == 2:
+        p = np.concatenate([expit(-ratios), expit(ratios)], axis=-1)
+        return np.asarray(np.clip(p, floors, 1.0 - floors[..., ::-1]))
+    return _raise_to_floors(softmax(ratios), floors)
+
+
+def softmax(ratios: Array) -> Array:
+    """Class probabilities (..., K) of finite log-ratios (..., K - 1), without floors."""
+    full = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
+    full -= full.max(axis=-1, keepdims=True)
+    np.exp(full, out=full)
+    return np.asarray(full / full.sum(axis=-1, keepdims=True))
+
+
+def centred(ratios: Array) -> Array:
+    """Log-ratios (..., K - 1) as log-probabilities centred over the classes, (..., K)."""
+    full = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
+    return np.asarray(full - full.mean(axis=-1, keepdims=True))
+
+
+def uncentred(full: Array) -> Array:
+    """Log-probabilities up to a constant, (..., K), as log-ratios (..., K - 1)."""
+    return np.asarray(full[..., 1:] - full[..., :1])
+
+
+def metric(classes: int) -> Array:
+    """The (K - 1) x (K - 1) matrix 2 (I - 11'/K) of inner products between log-ratios."""
+    return np.asarray(2.0 * (np.eye(classes - 1) - 1.0 / classes))
+
+
+def signature(classes: int) -> Array:
+    """Row c: the log-ratios of [k = c], what a contrast mean of 1 looks like when class c happens, (K, K - 1).
+
+    >>> signature(2).ravel()
+    array([-1.,  1.])
+    """
+    return uncentred(np.eye(classes))
