@@ -1,0 +1,58 @@
+# Needs Python 3.11 and make; everything else comes, pinned, from requirements/dev.txt into .venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+BUILD := build
+
+# A stamp is named after the contents of what it was made from, so that a changed pin is installed and a touched file is not.
+DEPENDENCIES := .venv/dependencies-$(shell cksum < requirements/dev.txt | tr -dc 0-9)
+PACKAGE := .venv/package-$(shell cksum < pyproject.toml | tr -dc 0-9)
+
+.PHONY: setup demo test check bench format lock clean
+
+setup: $(PACKAGE)
+
+$(DEPENDENCIES):
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	touch $@
+
+$(PACKAGE): $(DEPENDENCIES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	touch $@
+
+demo: $(PACKAGE)
+	mkdir -p $(BUILD)
+	$(BIN)/python examples/breast_cancer.py $(BUILD)
+	$(BIN)/opinionpool experts $(BUILD)/breast_cancer.csv
+	$(BIN)/opinionpool pool $(BUILD)/breast_cancer.csv | head -n 25
+	$(BIN)/opinionpool pool $(BUILD)/breast_cancer.csv --format csv --output $(BUILD)/pooled.csv
+	$(BIN)/python examples/breast_cancer_scores.py $(BUILD)
+
+test: $(PACKAGE)
+	$(BIN)/python -m pytest
+
+check: $(PACKAGE)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@if [ -f tests/test_readme.py ]; then $(BIN)/python -m pytest --quiet tests/test_readme.py; fi
+
+bench: $(PACKAGE)
+	$(BIN)/python benchmarks/run.py
+
+format: $(PACKAGE)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Pins the newest releases that pyproject.toml and requirements/dev.in allow, whatever this machine's pip is set up to
+# prefer; no address is written.
+lock: $(PACKAGE)
+	env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet \
+		--upgrade --all-extras --generate-hashes --allow-unsafe --strip-extras \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
+
+clean:
+	rm -rf .venv $(BUILD) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
