@@ -1,0 +1,457 @@
+"""A panel of experts: the Gaussian model of their log-odds and the pool that follows from it.
+
+Kahn (UAI 2004), sections 2 to 4; model.md, sections 1 to 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.dependence import Dependence
+from opinionpool.errors import AccuracyUnknownError, ExpertError, PanelError, ShapeError
+from opinionpool.features import (
+    Parts,
+    names_of,
+    number_of_experts,
+    parts_of_features,
+    parts_of_parameters,
+    vector,
+)
+from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
+from opinionpool.patterns import Mask, Positions
+from opinionpool.stated import Stated, base_rate_shift, blocks, read_stated
+
+__all__ = ["Panel"]
+
+
+class Panel:
+    """An immutable panel of N experts on events of K classes.
+
+    Parameters
+    ----------
+    contrast : array_like, shape (N,)
+        Contrast means mu, in log-odds (8).
+    covariance : array_like, shape (N, N)
+        Covariance Sigma of the contrasts within an outcome. Perfectly dependent experts are allowed where
+        they are equally accurate: they share their weight.
+    bias : float or array_like, shape (N,), or (N, K) when K > 2, default 0.0
+        Bias b in log-odds (6); K > 2: in log-probabilities, of which only differences between classes count.
+    names : sequence of str, optional
+        ``expert_1`` ... if not given.
+    classes : sequence, optional
+        K labels, ``(0, 1)`` if not given. A binary forecast is the probability of ``classes[1]``.
+    floor, pool_floor : float
+        The least probability taken from an expert and given as an answer (model.md, section 4).
+
+    Raises
+    ------
+    PanelError, ShapeError, ExpertError
+        If no panel has these parameters.
+
+    Examples
+    --------
+    Two calibrated experts, the second one more accurate:
+
+    >>> panel = Panel(contrast=[1.0, 2.0], covariance=[[2.0, 1.0], [1.0, 4.0]], names=["ann", "bob"])
+    >>> panel.weights.round(4)
+    array([0.5714, 0.8571])
+    >>> float(panel.pool([0.8, 0.7]).round(4))
+    0.8203
+    """
+
+    __slots__ = ("_bias", "_classes", "_floors", "_names", "_parts")
+
+    def __init__(
+        self,
+        contrast: npt.ArrayLike,
+        covariance: npt.ArrayLike,
+        bias: npt.ArrayLike = 0.0,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> None:
+        self._set(parts_of_parameters(contrast, covariance), bias, names, classes, floor, pool_floor)
+
+    @classmethod
+    def from_features(
+        cls,
+        calibration: npt.ArrayLike,
+        correlation: npt.ArrayLike,
+        relative_accuracy: npt.ArrayLike = 1.0,
+        accuracy: npt.ArrayLike | None = None,
+        bias: npt.ArrayLike = 0.0,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> Panel:
+        """A panel from what can be assessed (Theorem 3.1).
+
+        Parameters
+        ----------
+        calibration : float or array_like, shape (N,)
+            kappa (13): 1 = take as is, below 1 = overconfident; 0 = says nothing, and gets weight 0.
+        correlation : float or array_like, shape (N, N)
+            One correlation for all pairs, above -1/(N-1) and at most 1, or the correlation matrix R.
+        relative_accuracy : float or array_like, shape (N,), default 1.0
+            m (16), above 0; relative to the first expert. Enough for pooling.
+        accuracy : float or array_like, shape (N,), optional
+            Absolute accuracy mu* (15): of the first expert if one number, else of each expert. Without it,
+            whatever depends on absolute accuracy raises `AccuracyUnknownError`.
+        bias, names, classes, floor, pool_floor
+            As for `Panel`.
+
+        Raises
+        ------
+        PanelError, ShapeError, ExpertError
+            If a calibration is below 0, an accuracy not above 0, a correlation outside its range, or if the
+            arguments do not fit together.
+
+        Examples
+        --------
+        >>> panel = Panel.from_features(calibration=[1.0, 0.8, 0.8], correlation=0.5, relative_accuracy=[1, 1, 0.5])
+        >>> panel.weights.round(3)
+        array([0.646, 0.517, 0.069])
+        """
+        names = None if names is None else list(names)
+        n = number_of_experts(
+            calibration=calibration,
+            correlation=correlation,
+            relative_accuracy=relative_accuracy,
+            accuracy=0.0 if accuracy is None else accuracy,
+            bias=bias,
+            names=0.0 if names is None else names,
+        )
+        parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n)
+        return cls.from_parts(parts, bias, names, classes, floor=floor, pool_floor=pool_floor)
+
+    @classmethod
+    def exchangeable(
+        cls,
+        n: int,
+        calibration: float = 1.0,
+        correlation: float = 0.0,
+        accuracy: float | None = None,
+        bias: float = 0.0,
+        classes: Sequence[object] | None = None,
+        *,
+        names: Iterable[object] | None = None,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> Panel:
+        """N experts who cannot be told apart (section 4.3): weights calibration / (1 + (N - 1) correlation).
+
+        Examples
+        --------
+        >>> panel = Panel.exchangeable(2, calibration=0.9, correlation=0.95)
+        >>> panel.weights.round(4), float(panel.pool([0.7, 0.8]).round(3))
+        (array([0.4615, 0.4615]), 0.737)
+        """
+        if isinstance(n, bool) or int(n) != n or n < 1:
+            raise PanelError(f"a panel needs a whole number of experts, at least 1, and n is {n!r}")
+        parts = parts_of_features(calibration, correlation, 1.0, accuracy, int(n))
+        return cls.from_parts(parts, bias, names, classes, floor=floor, pool_floor=pool_floor)
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Parts,
+        bias: npt.ArrayLike = 0.0,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> Panel:
+        """A panel from contrast, spread and dependence, taken as they are; what learning uses."""
+        panel = cls.__new__(cls)
+        panel._set(parts, bias, names, classes, floor, pool_floor)
+        return panel
+
+    def _set(
+        self,
+        parts: Parts,
+        bias: npt.ArrayLike,
+        names: Iterable[object] | None,
+        classes: Sequence[object] | None,
+        floor: float,
+        pool_floor: float,
+    ) -> None:
+        n = len(parts.contrast)
+        labels = (0, 1) if classes is None else tuple(classes)
+        if len(labels) < 2 or len(set(labels)) < len(labels):
+            raise PanelError(f"classes must be at least two different labels, not {labels}")
+        k = len(labels)
+        if k == 2:
+            ratios = vector(bias, n, "bias")[:, None]
+        else:
+            full = np.asarray(bias, dtype=np.float64)
+            if full.shape not in ((), (n, k)) or not np.isfinite(full).all():
+                raise ShapeError(f"the bias of {n} experts on {k} classes must be finite and of shape {(n, k)}")
+            ratios = logodds.uncentred(np.broadcast_to(full, (n, k)))
+        for array in (parts.contrast, parts.spread, ratios):
+            array.flags.writeable = False
+        for slot, value in (
+            ("_parts", parts),
+            ("_bias", ratios),
+            ("_names", names_of(names, n)),
+            ("_classes", labels),
+            ("_floors", (floor, pool_floor)),
+        ):
+            object.__setattr__(self, slot, value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(self._names[:6], self.weights, strict=False))
+        more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
+        return f"<Panel of {len(self)} experts, weights: {shown}{more}>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """N expert names."""
+        return self._names
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K class labels."""
+        return self._classes
+
+    @property
+    def parts(self) -> Parts:
+        """Contrast, spread and dependence, as pooling uses them; their scale may be arbitrary."""
+        return self._parts
+
+    @property
+    def heard(self) -> Mask:
+        """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+        return np.asarray(self._parts.spread > 0)
+
+    @property
+    def bias(self) -> Array:
+        """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
+        return self._bias[:, 0].copy() if len(self._classes) == 2 else logodds.centred(self._bias)
+
+    @property
+    def weights(self) -> Array:
+        """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (10)."""
+        return self.weights_for(np.ones((1, len(self)), dtype=bool))[0]
+
+    @property
+    def prior_weight(self) -> float:
+        """Weight 1 - sum(w) of the prior's log-odds (12)."""
+        return float(1.0 - self.weights.sum())
+
+    @property
+    def calibration(self) -> Array:
+        """Calibration kappa = 2 mu / sigma², (N,) (13); 0 for experts who say nothing."""
+        return self._signal() * 2.0 / np.where(self.heard, self._parts.spread, 1.0)
+
+    @property
+    def correlation(self) -> Array:
+        """Correlation R of the contrasts within an outcome, (N, N)."""
+        return self._parts.dependence.matrix()
+
+    @property
+    def relative_accuracy(self) -> Array:
+        """Relative accuracy m = mu*_i / mu*_1, (N,) (16); 0 for experts who say nothing.
+
+        Raises
+        ------
+        PanelError
+            If the first expert, whom the others are measured against, has no accuracy.
+        """
+        squared = self._signal() ** 2
+        if squared[0] == 0:
+            raise PanelError(f"relative accuracy is measured against the first expert, and {self._names[0]!r} has none")
+        return squared / squared[0]
+
+    @property
+    def contrast(self) -> Array:
+        """Contrast means mu, (N,) (8). Needs an absolute accuracy."""
+        self._scale_known_or("contrast")
+        return self._parts.contrast.copy()
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance Sigma of the contrasts within an outcome, (N, N). Needs an absolute accuracy."""
+        self._scale_known_or("covariance")
+        spread = self._parts.spread
+        if np.isnan(spread).any():
+            name = self._names[int(np.flatnonzero(np.isnan(spread))[0])]
+            raise AccuracyUnknownError(
+                f"expert {name!r} was assessed with calibration 0, so the spread of its log-odds is unknown; "
+                "leave it out with subset()"
+            )
+        return self.correlation * np.outer(spread, spread)
+
+    @property
+    def accuracy(self) -> Array:
+        """Accuracy mu* = kappa mu of each expert alone, (N,) (15). Needs an absolute accuracy."""
+        self._scale_known_or("accuracy")
+        return 2.0 * self._signal() ** 2
+
+    @property
+    def joint_accuracy(self) -> float:
+        """Accuracy mu* = w'mu of the panel together (15). Needs an absolute accuracy."""
+        self._scale_known_or("joint accuracy")
+        return float(self.weights @ self._parts.contrast)
+
+    def weights_for(self, present: Mask) -> Array:
+        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3).
+
+        Parameters
+        ----------
+        present : ndarray of bool, shape (T, N)
+        """
+        present = present & self.heard
+        solved = self._parts.dependence.solve_present(self._signal(), present)
+        return np.asarray(2.0 * solved / np.where(self.heard, self._parts.spread, 1.0))
+
+    def pool(
+        self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The pooled probability (11).
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (..., N), or (..., N, K) when K > 2
+            NaN where a forecast is missing; the others are weighted as the sub-panel they are. With none at
+            all the answer is the prior.
+        prior : float or array_like, shape (...), or (K,), (..., K) when K > 2, default 0.5
+            The reference that the experts share.
+        base_rate : same as `prior`, optional
+            How frequent the event is where the answer is used; adds logit(base_rate) - logit(prior).
+
+        Returns
+        -------
+        ndarray, shape (...), or (..., K) when K > 2
+
+        Raises
+        ------
+        ProbabilityError, ShapeError
+            If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
+        """
+        stated = read_stated(probabilities, prior, len(self), len(self._classes))
+        answers = np.empty((len(stated.prior), len(self._classes)))
+        shift = base_rate_shift(base_rate, stated)
+        for rows in blocks(stated):
+            contrasts, weights = self._contrasts(stated, rows)
+            pooled = stated.reference[rows] + np.einsum("tn,tnd->td", weights, contrasts) + shift[rows]
+            answers[rows] = logodds.pooled_probabilities(pooled, stated.prior[rows], self._floors[1])
+        return stated.shape_answers(answers)
+
+    def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
+        """What each expert adds to the pooled log-odds, w_i C_i, 0 where missing.
+
+        They add up to the pooled log-odds minus the prior's, before the floor on the answer.
+
+        Returns
+        -------
+        ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
+        """
+        stated = read_stated(probabilities, prior, len(self), len(self._classes))
+        added = np.empty((len(stated.prior), len(self), len(self._classes) - 1))
+        for rows in blocks(stated):
+            contrasts, weights = self._contrasts(stated, rows)
+            added[rows] = weights[..., None] * contrasts
+        full = added[..., 0] if len(self._classes) == 2 else logodds.centred(added)
+        return full.reshape(stated.lead + full.shape[1:])
+
+    def subset(self, experts: Iterable[object]) -> Panel:
+        """The panel of some of the experts, exactly (model.md, section 2.3).
+
+        Parameters
+        ----------
+        experts : iterable of str or int
+            Names, or positions.
+
+        Raises
+        ------
+        ExpertError
+            If one is unknown, repeated, or none is given.
+        """
+        positions = np.array([self._position(expert) for expert in experts], dtype=np.intp)
+        if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
+            raise ExpertError("a sub-panel needs at least one expert, and each of them once")
+        parts = self._parts
+        kept = Parts(
+            parts.contrast[positions], parts.spread[positions], parts.dependence.subset(positions), parts.absolute
+        )
+        names = [self._names[i] for i in positions]
+        floor, pool_floor = self._floors
+        return Panel.from_parts(kept, self.bias[positions], names, self._classes, floor=floor, pool_floor=pool_floor)
+
+    def simulate(
+        self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
+    ) -> tuple[Array, npt.NDArray[np.generic]]:
+        """Forecasts and outcomes drawn from the model (5), (9). Needs an absolute accuracy.
+
+        Parameters
+        ----------
+        events : int
+            T.
+        prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2
+            The probability with which each event is drawn, shared by the experts.
+        seed : int or numpy Generator, optional
+
+        Returns
+        -------
+        X : ndarray, shape (T, N), or (T, N, K) when K > 2
+        y : ndarray, shape (T,)
+            Members of `classes`.
+        """
+        self._scale_known_or("simulation")
+        spread = np.diag(self.covariance) ** 0.5
+        k = len(self._classes)
+        p = logodds.class_probabilities(prior, k)
+        p = np.broadcast_to(p, (events, k))
+        rng = np.random.default_rng(seed)
+        y = (rng.random(events)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+        noise = self._parts.dependence.correlate(rng.standard_normal((events, k, len(self)))) * (spread / np.sqrt(2.0))
+        ratios = logodds.prior_log_ratios(p)[:, None, :] + self._bias
+        ratios = ratios + self._parts.contrast[:, None] * logodds.signature(k)[y][:, None, :]
+        ratios = ratios + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2)
+        full = logodds.softmax(ratios)
+        return (full[..., 1] if k == 2 else full), np.array(self._classes)[y]
+
+    def _signal(self) -> Array:
+        """mu / sigma, 0 for experts who say nothing."""
+        return np.asarray(self._parts.contrast / np.where(self.heard, self._parts.spread, 1.0))
+
+    def _contrasts(self, stated: Stated, rows: slice) -> tuple[Array, Array]:
+        """Contrasts (T, N, K - 1), 0 where missing, and weights (T, N) of a block of events."""
+        ratios = logodds.log_ratios(stated.q[rows], stated.prior[rows][:, None, :], self._floors[0])
+        contrasts = ratios - stated.reference[rows][:, None, :] - self._bias
+        present = ~np.isnan(contrasts[..., 0])
+        if present.all():
+            return contrasts, np.broadcast_to(self.weights, contrasts.shape[:2])
+        return np.where(present[..., None], contrasts, 0.0), self.weights_for(present)
+
+    def _position(self, expert: object) -> int:
+        if isinstance(expert, (int, np.integer)) and not isinstance(expert, bool):
+            if not -len(self) <= expert < len(self):
+                raise ExpertError(f"this panel has experts 0 to {len(self) - 1}, and no {expert}")
+            return int(expert) % len(self)
+        if expert not in self._names:
+            raise ExpertError(f"no expert is called {expert!r}; there are {', '.join(self._names[:10])}")
+        return self._names.index(str(expert))
+
+    def _scale_known_or(self, what: str) -> None:
+        if not self._parts.absolute:
+            raise AccuracyUnknownError(
+                f"{what} needs an absolute accuracy, and this panel knows relative ones only; "
+                "give accuracy= (of the first expert, or of each)"
+            )

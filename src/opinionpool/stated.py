@@ -1,0 +1,98 @@
+"""What experts state about a batch of events, read and checked once, whatever the shape it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.errors import ShapeError
+from opinionpool.logodds import Array
+
+# Forecasts in a block: about 0.5 MB, so that temporaries stay in cache.
+BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """Forecasts on T events.
+
+    Attributes
+    ----------
+    q : ndarray, shape (T, N), or (T, N, K) when K > 2
+        Probabilities, NaN where missing.
+    prior : ndarray, shape (T, K)
+        Class probabilities of the reference.
+    reference : ndarray, shape (T, K - 1)
+        Its log-ratios.
+    lead : tuple of int
+        The shape of the events as they were given.
+    """
+
+    q: Array
+    prior: Array
+    reference: Array
+    lead: tuple[int, ...]
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return self.prior.shape[-1]
+
+    def shape_answers(self, p: Array) -> Array:
+        """(T, K) answers in the shape of the question: (...) when K = 2, else (..., K)."""
+        if self.classes == 2:
+            return np.asarray(p[:, 1].reshape(self.lead)[()])
+        return p.reshape((*self.lead, self.classes))
+
+
+def read_stated(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int, classes: int) -> Stated:
+    """Check shapes and ranges, and spread the prior over the events.
+
+    Raises
+    ------
+    ProbabilityError, ShapeError
+        If they are not forecasts by that many experts on events of that many classes.
+    """
+    q = logodds.check_probabilities(probabilities)
+    tail = (experts,) if classes == 2 else (experts, classes)
+    if q.shape[q.ndim - len(tail) :] != tail:
+        wanted = "(..., " + ", ".join(map(str, tail)) + ")"
+        raise ShapeError(f"{experts} experts and {classes} classes need forecasts of shape {wanted}, not {q.shape}")
+    lead = q.shape[: q.ndim - len(tail)]
+    q = q.reshape((-1, *tail))
+    if classes > 2:
+        blank = np.isnan(q)
+        if (blank.any(axis=2) != blank.all(axis=2)).any():
+            raise ShapeError("a forecast must give a probability for every class or for none")
+    p = spread_prior(prior, lead, classes)
+    return Stated(q, p, logodds.prior_log_ratios(p), lead)
+
+
+def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str = "prior") -> Array:
+    """A prior for one or for all events as class probabilities of every event, (T, K)."""
+    p = logodds.class_probabilities(prior, classes, what)
+    events = int(np.prod(lead))
+    if p.ndim == 1:
+        return np.broadcast_to(p, (events, classes))
+    if p.shape[:-1] != lead:
+        raise ShapeError(f"the {what} must be one value or one per event, {lead}, and its shape is {p.shape[:-1]}")
+    return p.reshape((events, classes))
+
+
+def base_rate_shift(base_rate: npt.ArrayLike | None, stated: Stated) -> Array:
+    """logit(base_rate) - L° for every event, (T, K - 1); 0 without a base rate (model.md, section 2.8)."""
+    if base_rate is None:
+        return np.broadcast_to(0.0, stated.reference.shape)
+    wanted = logodds.prior_log_ratios(spread_prior(base_rate, stated.lead, stated.classes, "base rate"))
+    return np.asarray(wanted - stated.reference)
+
+
+def blocks(stated: Stated) -> Iterator[slice]:
+    """Slices of events, about `BLOCK` forecasts each."""
+    size = max(1, BLOCK // max(1, int(np.prod(stated.q.shape[1:]))))
+    for start in range(0, len(stated.q), size):
+        yield slice(start, start + size)
