@@ -1,0 +1,290 @@
+"""What resolved events say, in a form that adds up: counts, means and centred cross-products.
+
+One kind of sufficient statistic serves batch, stream and distributed learning (model.md, section 2.5). It is
+kept for each set of experts that answered together, so that adding, merging and removing are exact when
+experts are absent, join or leave; complete data are one set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import ArgumentError, ShapeError
+from opinionpool.features import names_of
+from opinionpool.forecasts import UNRESOLVED
+from opinionpool.logodds import Array, metric
+from opinionpool.patterns import each_pattern
+
+__all__ = ["Moments", "PatternMoments"]
+
+RESOLVED, OPEN = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class PatternMoments:
+    """Moments of events on which the same n experts answered.
+
+    Attributes
+    ----------
+    weight : ndarray, shape (K + 1,)
+        Events by outcome; the last entry is the unresolved ones.
+    mean : ndarray, shape (K + 1, n, K - 1)
+        Mean log-ratios by outcome.
+    scatter : ndarray, shape (2, n, n)
+        Centred cross-products, contracted over the classes by the metric: [0] about the mean of each outcome,
+        over resolved events; [1] of unresolved events.
+    """
+
+    weight: Array
+    mean: Array
+    scatter: Array
+
+    @classmethod
+    def of_rows(cls, ratios: Array, group: npt.NDArray[np.intp], weight: Array, classes: int) -> PatternMoments:
+        """Moments of (t, n, K - 1) log-ratios in groups 0 .. K."""
+        t, n, d = ratios.shape
+        member = np.zeros((classes + 1, t))
+        member[group, np.arange(t)] = weight
+        total = member.sum(axis=1)
+        share = member / np.where(total > 0, total, 1.0)[:, None]
+        flat = ratios.reshape(t, n * d)
+        # A first row as origin keeps large offsets out of the sums.
+        origin = flat[0]
+        mean = share @ (flat - origin)
+        residual = (flat - origin) - mean[group]
+        slip = share @ residual
+        residual -= slip[group]
+        mean = np.where(total[:, None] > 0, mean + slip + origin, 0.0)
+        scatter = np.stack(
+            [_scatter(residual.reshape(t, n, d), np.where(part, weight, 0.0)) for part in (group < classes, group == classes)]
+        )
+        return cls(total, mean.reshape(classes + 1, n, d), scatter)
+
+    def combine(self, other: PatternMoments, sign: int = 1) -> PatternMoments:
+        """Both together, or with `sign` -1 the first without the second."""
+        added = sign * other.weight
+        total = self.weight + added
+        # What rounding leaves of a group that was emptied.
+        empty = np.abs(total) <= 1e-9 * np.maximum(self.weight, other.weight)
+        total = np.where(empty, 0.0, total)
+        share = added / np.where(empty, 1.0, total)
+        delta = other.mean - self.mean
+        mean = self.mean + share[:, None, None] * delta
+        mean = np.where(empty[:, None, None], 0.0, mean)
+        between = np.where(empty, 0.0, self.weight * share)
+        scatter = self.scatter + sign * other.scatter
+        scatter[RESOLVED] += _scatter(delta[:-1], between[:-1])
+        scatter[OPEN] += _scatter(delta[-1:], between[-1:])
+        if not total[:-1].any():
+            scatter[RESOLVED] = 0.0
+        if not total[-1]:
+            scatter[OPEN] = 0.0
+        return PatternMoments(total, mean, scatter)
+
+
+def _scatter(rows: Array, weight: Array) -> Array:
+    """Sum of weight times the outer products of (t, n, K - 1) rows over experts, contracted over classes."""
+    t, n, d = rows.shape
+    if d == 1:
+        flat = rows[:, :, 0]
+        return np.asarray((flat.T * weight) @ flat)
+    left = np.swapaxes(rows @ metric(d + 1), 1, 2).reshape(t * d, n)
+    right = np.swapaxes(rows, 1, 2).reshape(t * d, n)
+    return np.asarray((left.T * np.repeat(weight, d)) @ right)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Moments of N experts' log-ratios on events of K classes, by outcome.
+
+    Immutable: `add`, `merge` and `remove` return new moments. `Moments.empty` is the identity of `merge`.
+
+    Attributes
+    ----------
+    experts : tuple of str
+        N names; merging matches them.
+    classes : int
+        K.
+    events : ndarray, shape (K + 1,)
+        Weight of the events by outcome, those without any forecast too; the last entry is the unresolved ones.
+    patterns : mapping of tuple of int to PatternMoments
+        Keyed by the positions of the experts who answered together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ratios = np.array([[[1.0]], [[3.0]], [[-2.0]]])
+    >>> moments = Moments.empty(["ann"]).add(ratios, np.array([1, 1, 0]))
+    >>> moments.events, moments.marginals().mean[:2, 0, 0]
+    (array([1., 2., 0.]), array([-2.,  2.]))
+    """
+
+    experts: tuple[str, ...]
+    classes: int
+    events: Array
+    patterns: Mapping[tuple[int, ...], PatternMoments]
+
+    @classmethod
+    def empty(cls, experts: Iterable[object] = (), classes: int = 2) -> Moments:
+        """Moments of no events."""
+        names = tuple(str(name) for name in experts)
+        return cls(names_of(names, len(names)), classes, np.zeros(classes + 1), MappingProxyType({}))
+
+    def add(
+        self, ratios: Array, outcomes: npt.NDArray[np.intp], sample_weight: npt.ArrayLike | None = None
+    ) -> Moments:
+        """These moments and further events.
+
+        Parameters
+        ----------
+        ratios : ndarray, shape (T, N, K - 1)
+            Log-ratios of the forecasts, less their reference where it differs from event to event; NaN where
+            missing.
+        outcomes : ndarray of int, shape (T,)
+            0 .. K - 1, -1 where not resolved.
+        sample_weight : array_like, shape (T,), optional
+            Frequencies: 2 is the event twice, 0 is no event.
+
+        Raises
+        ------
+        ShapeError
+            If the arguments do not fit together.
+        ArgumentError
+            If a weight is negative or not finite.
+        """
+        n, d = len(self.experts), self.classes - 1
+        if ratios.shape != (len(outcomes), n, d):
+            raise ShapeError(f"{len(outcomes)} outcomes and {n} experts need log-ratios of shape {(len(outcomes), n, d)}")
+        weight = frequencies(sample_weight, len(outcomes))
+        used = weight > 0
+        group = np.where(outcomes == UNRESOLVED, self.classes, outcomes)
+        events = np.bincount(group, weights=weight, minlength=self.classes + 1)
+        found: dict[tuple[int, ...], PatternMoments] = {}
+        for rows, columns in each_pattern(~np.isnan(ratios[:, :, 0])[used]):
+            if len(columns) and len(rows):
+                kept = np.flatnonzero(used)[rows]
+                part = ratios[kept] if len(columns) == n else ratios[np.ix_(kept, columns)]
+                found[tuple(columns.tolist())] = PatternMoments.of_rows(part, group[kept], weight[kept], self.classes)
+        return self._with(Moments(self.experts, self.classes, events, found), 1)
+
+    def merge(self, other: Moments) -> Moments:
+        """Both together, over the experts of either; exact, and in any order to rounding."""
+        self._check_classes(other)
+        experts = self.experts + tuple(name for name in other.experts if name not in set(self.experts))
+        return self._over(experts)._with(other._over(experts), 1)
+
+    def remove(self, other: Moments) -> Moments:
+        """These moments without events that were added before (a downdate).
+
+        Raises
+        ------
+        ArgumentError
+            If they do not hold that many events.
+        """
+        self._check_classes(other)
+        strange = [name for name in other.experts if name not in set(self.experts)]
+        if strange:
+            raise ArgumentError(f"only events that were added can be removed, and expert {strange[0]!r} was never added")
+        return self._with(other._over(self.experts), -1)
+
+    def marginals(self) -> Marginals:
+        """Each expert alone, whoever else answered."""
+        total = _no_marginals(len(self.experts), self.classes)
+        for columns, part in self.patterns.items():
+            inner = np.stack([np.diag(part.scatter[RESOLVED]), np.diag(part.scatter[OPEN])])
+            total.include(np.array(columns), part.weight, part.mean, inner)
+        return total
+
+    def _with(self, other: Moments, sign: int) -> Moments:
+        events = self.events + sign * other.events
+        if (events < -1e-9 * (1 + self.events)).any():
+            raise ArgumentError("only events that were added can be removed, and there are fewer of some outcome")
+        patterns = dict(self.patterns)
+        for key, part in other.patterns.items():
+            if key in patterns:
+                patterns[key] = patterns[key].combine(part, sign)
+            elif sign > 0:
+                patterns[key] = part
+            else:
+                raise ArgumentError("only events that were added can be removed, and these experts never answered together")
+            if (patterns[key].weight < -1e-9).any():
+                raise ArgumentError("only events that were added can be removed, and these experts have fewer")
+            if not patterns[key].weight.any():
+                del patterns[key]
+        return Moments(self.experts, self.classes, np.maximum(events, 0.0), MappingProxyType(patterns))
+
+    def _over(self, experts: tuple[str, ...]) -> Moments:
+        """The same moments with the experts in another order, or more of them."""
+        if experts == self.experts:
+            return self
+        position = {name: i for i, name in enumerate(experts)}
+        moved: dict[tuple[int, ...], PatternMoments] = {}
+        for columns, part in self.patterns.items():
+            new = np.array([position[self.experts[i]] for i in columns])
+            order = np.argsort(new)
+            scatter = part.scatter[:, order][:, :, order]
+            moved[tuple(new[order].tolist())] = PatternMoments(part.weight, part.mean[:, order], scatter)
+        return Moments(experts, self.classes, self.events, moved)
+
+    def _check_classes(self, other: Moments) -> None:
+        if self.classes != other.classes:
+            raise ArgumentError(f"moments of {self.classes} and of {other.classes} classes do not go together")
+
+
+@dataclass(eq=False)
+class Marginals:
+    """Moments of each expert alone.
+
+    Attributes
+    ----------
+    count : ndarray, shape (K + 1, N)
+        Weight of the expert's forecasts by outcome; last row: on unresolved events.
+    mean : ndarray, shape (K + 1, N, K - 1)
+        Mean log-ratios by outcome.
+    square : ndarray, shape (2, N)
+        Sum of squares about the means of the outcomes, over resolved and over unresolved events.
+    """
+
+    count: Array
+    mean: Array
+    square: Array
+
+    def include(self, columns: npt.NDArray[np.intp], weight: Array, mean: Array, square: Array) -> None:
+        """Add the forecasts of some experts, of equal weight by outcome."""
+        held = self.count[:, columns]
+        total = held + weight[:, None]
+        share = weight[:, None] / np.where(total > 0, total, 1.0)
+        delta = mean - self.mean[:, columns]
+        between = held * share * np.einsum("gnd,de,gne->gn", delta, metric(delta.shape[2] + 1), delta)
+        self.square[:, columns] += square + np.stack([between[:-1].sum(axis=0), between[-1]])
+        self.mean[:, columns] += share[..., None] * delta
+        self.count[:, columns] = total
+
+
+def _no_marginals(experts: int, classes: int) -> Marginals:
+    groups = classes + 1
+    return Marginals(np.zeros((groups, experts)), np.zeros((groups, experts, classes - 1)), np.zeros((2, experts)))
+
+
+def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
+    """Frequency weights, checked; ones if not given.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If there is not one for each event, or one is negative or not finite.
+    """
+    if sample_weight is None:
+        return np.ones(events)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (events,):
+        raise ShapeError(f"{events} events need as many sample weights, and their shape is {weight.shape}")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        value = weight[~(np.isfinite(weight) & (weight >= 0))][0]
+        raise ArgumentError(f"sample weights are frequencies, finite and at least 0, and one is {value}")
+    return weight
