@@ -1,3 +1,68 @@
-"""opinionpool turns several probabilities for the same event into one."""
+"""opinionpool turns several probabilities for the same event into one.
+
+Importing it loads nothing: a name brings its module, and what that module needs, when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+# The public names, by the module that defines them. A name stands here and in the imports below, which are
+# for type checkers and editors only.
+_NAMES = {
+    "errors": (
+        "AccuracyUnknownError",
+        "ArgumentError",
+        "CellError",
+        "DuplicateError",
+        "ExpertError",
+        "LayoutError",
+        "LearningError",
+        "Note",
+        "OpinionPoolError",
+        "OpinionPoolWarning",
+        "OutcomeError",
+        "PanelError",
+        "ProbabilityError",
+        "ShapeError",
+        "TableError",
+    ),
+    "forecasts": ("Forecasts",),
+    "panel": ("Panel",),
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 - every name is text
+
+if TYPE_CHECKING:
+    from opinionpool.errors import (
+        AccuracyUnknownError as AccuracyUnknownError,
+        ArgumentError as ArgumentError,
+        CellError as CellError,
+        DuplicateError as DuplicateError,
+        ExpertError as ExpertError,
+        LayoutError as LayoutError,
+        LearningError as LearningError,
+        Note as Note,
+        OpinionPoolError as OpinionPoolError,
+        OpinionPoolWarning as OpinionPoolWarning,
+        OutcomeError as OutcomeError,
+        PanelError as PanelError,
+        ProbabilityError as ProbabilityError,
+        ShapeError as ShapeError,
+        TableError as TableError,
+    )
+    from opinionpool.forecasts import Forecasts as Forecasts
+    from opinionpool.panel import Panel as Panel
+else:
+    # Hidden from type checkers, who would otherwise take every name for a public one.
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module 'opinionpool' has no attribute {name!r}")
+        value = getattr(import_module(f"opinionpool.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

@@ -1,0 +1,45 @@
+"""The examples do what they say."""
+
+import csv
+import runpy
+
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_breast_cancer_files_hold_what_they_say(root, tmp_path):
+    runpy.run_path(str(root / "examples" / "breast_cancer.py"))["main"](tmp_path)
+    cases = read(tmp_path / "breast_cancer.csv")
+    truth = {row["event"]: row["outcome"] for row in read(tmp_path / "breast_cancer_truth.csv")}
+    data = load_breast_cancer()
+    assert list(data.target_names) == ["malignant", "benign"]
+    malignant = {f"case_{i + 1:03}": str(1 - benign) for i, benign in enumerate(data.target)}
+
+    assert [case["event"] for case in cases] == list(malignant)
+    assert len(truth) == 169
+    for case in cases:
+        name, outcome = case.pop("event"), case.pop("outcome")
+        assert (outcome == "") == (name in truth)
+        assert (outcome or truth[name]) == malignant[name]
+        assert len(case) == 6
+        assert all(0 <= float(p) <= 1 for p in case.values())
+    experts = cases[0].keys()
+    for expert in experts:
+        right = sum(
+            (float(case[expert]) > 0.5) == (malignant[name] == "1") for case, name in zip(cases, malignant, strict=True)
+        )
+        assert right / len(cases) > 0.85, expert
+
+
+def test_the_assessed_panel_prints_its_answers(root, capsys):
+    runpy.run_path(str(root / "examples" / "assessed_panel.py"))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["weight", "weight", "weight", "all", "without", "where"]
+    everyone, shifted = float(lines[3].split()[-1]), float(lines[5].split()[-1])
+    shift = (0.1 / 0.9) / (0.3 / 0.7)
+    assert shifted / (1 - shifted) == pytest.approx(shift * everyone / (1 - everyone), rel=0.01)
