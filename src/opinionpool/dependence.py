@@ -73,11 +73,11 @@ class CommonCorrelation:
 
     def solve(self, v: Array) -> Array:
         """R⁻¹ v, in O(N)."""
-        return self.solve_present(v, np.ones((1, self.size), dtype=bool))[0]
+        return np.asarray(self.solve_present(v, np.ones((1, self.size), dtype=bool))[0])
 
     def solve_present(self, v: Array, present: Mask) -> Array:
         """R_SS⁻¹ v_S row by row, in O(TN)."""
-        held = np.where(present, v, 0.0)
+        held = np.asarray(np.where(present, v, 0.0))
         number = present.sum(axis=1, keepdims=True)
         total = held.sum(axis=1, keepdims=True)
         if self.rho == 1.0:
@@ -154,7 +154,9 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
         raise PanelError(f"a {what} must be finite, and it has {array[~np.isfinite(array)][0]}")
     if not np.allclose(array, array.T, rtol=0, atol=1e-8):
         i, j = np.argwhere(np.abs(array - array.T) > 1e-8)[0]
-        raise PanelError(f"a {what} must be symmetric, and [{i}, {j}] is {array[i, j]:.9g}, [{j}, {i}] {array[j, i]:.9g}")
+        raise PanelError(
+            f"a {what} must be symmetric, and [{i}, {j}] is {array[i, j]:.9g}, [{j}, {i}] {array[j, i]:.9g}"
+        )
     if not np.allclose(np.diag(array), 1.0, rtol=0, atol=1e-8):
         raise PanelError(f"a {what} must have ones on its diagonal, and it has {np.diag(array)}")
     if (np.abs(array) > 1 + 1e-8).any():

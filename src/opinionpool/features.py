@@ -104,14 +104,14 @@ def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None,
     m = vector(relative_accuracy, n, "relative accuracy")
     if (m <= 0).any():
         raise PanelError(f"a relative accuracy must be above 0, and one is {m[m <= 0][0]:.15g}")
-    relative = m / m[0]
+    relative = np.asarray(m / m[0])
     if accuracy is None:
         return relative
     absolute = vector(accuracy, n, "accuracy")
     if (absolute <= 0).any():
         raise PanelError(f"an accuracy must be above 0, and one is {absolute[absolute <= 0][0]:.15g}")
     if np.ndim(accuracy) == 0:
-        return absolute * relative
+        return np.asarray(absolute * relative)
     if not (relative == 1).all():
         raise PanelError("give relative accuracies, or an accuracy for each expert, not both")
     return absolute

@@ -28,7 +28,7 @@ def expit(x: npt.ArrayLike) -> Array:
     """
     x = np.asarray(x, dtype=np.float64)
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+    return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
 
 
 def logit(p: npt.ArrayLike) -> Array:

@@ -61,7 +61,10 @@ class PatternMoments:
         residual -= slip[group]
         mean = np.where(total[:, None] > 0, mean + slip + origin, 0.0)
         scatter = np.stack(
-            [_scatter(residual.reshape(t, n, d), np.where(part, weight, 0.0)) for part in (group < classes, group == classes)]
+            [
+                _scatter(residual.reshape(t, n, d), np.where(part, weight, 0.0))
+                for part in (group < classes, group == classes)
+            ]
         )
         return cls(total, mean.reshape(classes + 1, n, d), scatter)
 
@@ -135,9 +138,7 @@ class Moments:
         names = tuple(str(name) for name in experts)
         return cls(names_of(names, len(names)), classes, np.zeros(classes + 1), MappingProxyType({}))
 
-    def add(
-        self, ratios: Array, outcomes: npt.NDArray[np.intp], sample_weight: npt.ArrayLike | None = None
-    ) -> Moments:
+    def add(self, ratios: Array, outcomes: npt.NDArray[np.intp], sample_weight: npt.ArrayLike | None = None) -> Moments:
         """These moments and further events.
 
         Parameters
@@ -159,11 +160,13 @@ class Moments:
         """
         n, d = len(self.experts), self.classes - 1
         if ratios.shape != (len(outcomes), n, d):
-            raise ShapeError(f"{len(outcomes)} outcomes and {n} experts need log-ratios of shape {(len(outcomes), n, d)}")
+            raise ShapeError(
+                f"{len(outcomes)} outcomes and {n} experts need log-ratios of shape {(len(outcomes), n, d)}"
+            )
         weight = frequencies(sample_weight, len(outcomes))
         used = weight > 0
         group = np.where(outcomes == UNRESOLVED, self.classes, outcomes)
-        events = np.bincount(group, weights=weight, minlength=self.classes + 1)
+        events = np.asarray(np.bincount(group, weights=weight, minlength=self.classes + 1), dtype=np.float64)
         found: dict[tuple[int, ...], PatternMoments] = {}
         for rows, columns in each_pattern(~np.isnan(ratios[:, :, 0])[used]):
             if len(columns) and len(rows):
@@ -189,7 +192,9 @@ class Moments:
         self._check_classes(other)
         strange = [name for name in other.experts if name not in set(self.experts)]
         if strange:
-            raise ArgumentError(f"only events that were added can be removed, and expert {strange[0]!r} was never added")
+            raise ArgumentError(
+                f"only events that were added can be removed, and expert {strange[0]!r} was never added"
+            )
         return self._with(other._over(self.experts), -1)
 
     def marginals(self) -> Marginals:
@@ -211,7 +216,9 @@ class Moments:
             elif sign > 0:
                 patterns[key] = part
             else:
-                raise ArgumentError("only events that were added can be removed, and these experts never answered together")
+                raise ArgumentError(
+                    "only events that were added can be removed, and these experts never answered together"
+                )
             if (patterns[key].weight < -1e-9).any():
                 raise ArgumentError("only events that were added can be removed, and these experts have fewer")
             if not patterns[key].weight.any():

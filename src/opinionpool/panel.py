@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.dependence import Dependence
 from opinionpool.errors import AccuracyUnknownError, ExpertError, PanelError, ShapeError
 from opinionpool.features import (
     Parts,
@@ -23,7 +22,7 @@ from opinionpool.features import (
     vector,
 )
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
-from opinionpool.patterns import Mask, Positions
+from opinionpool.patterns import Mask
 from opinionpool.stated import Stated, base_rate_shift, blocks, read_stated
 
 __all__ = ["Panel"]
@@ -65,6 +64,12 @@ class Panel:
     """
 
     __slots__ = ("_bias", "_classes", "_floors", "_names", "_parts")
+
+    _parts: Parts
+    _bias: Array
+    _names: tuple[str, ...]
+    _classes: tuple[object, ...]
+    _floors: tuple[float, float]
 
     def __init__(
         self,
@@ -257,7 +262,7 @@ class Panel:
     @property
     def calibration(self) -> Array:
         """Calibration kappa = 2 mu / sigma², (N,) (13); 0 for experts who say nothing."""
-        return self._signal() * 2.0 / np.where(self.heard, self._parts.spread, 1.0)
+        return np.asarray(2.0 * self._signal() / np.where(self.heard, self._parts.spread, 1.0))
 
     @property
     def correlation(self) -> Array:
@@ -276,7 +281,7 @@ class Panel:
         squared = self._signal() ** 2
         if squared[0] == 0:
             raise PanelError(f"relative accuracy is measured against the first expert, and {self._names[0]!r} has none")
-        return squared / squared[0]
+        return np.asarray(squared / squared[0])
 
     @property
     def contrast(self) -> Array:
@@ -428,7 +433,7 @@ class Panel:
         return (full[..., 1] if k == 2 else full), np.array(self._classes)[y]
 
     def _signal(self) -> Array:
-        """mu / sigma, 0 for experts who say nothing."""
+        """Mu / sigma, 0 for experts who say nothing."""
         return np.asarray(self._parts.contrast / np.where(self.heard, self._parts.spread, 1.0))
 
     def _contrasts(self, stated: Stated, rows: slice) -> tuple[Array, Array]:

@@ -40,7 +40,7 @@ class Stated:
     @property
     def classes(self) -> int:
         """K."""
-        return self.prior.shape[-1]
+        return int(self.prior.shape[-1])
 
     def shape_answers(self, p: Array) -> Array:
         """(T, K) answers in the shape of the question: (...) when K = 2, else (..., K)."""

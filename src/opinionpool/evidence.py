@@ -1,0 +1,227 @@
+"""What learning may ask of resolved events, answered from moments or from rows.
+
+Moments answer in memory that does not grow with the number of events; rows answer in time linear in the
+number of forecasts, however many patterns of missing forecasts there are. Both give the same numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.forecasts import UNRESOLVED
+from opinionpool.logodds import Array, metric
+from opinionpool.moments import RESOLVED, Marginals, Moments
+
+
+class Evidence(Protocol):
+    """Resolved events, as far as the estimates of model.md, section 2.5, need them."""
+
+    @property
+    def classes(self) -> int:
+        """K."""
+
+    @property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+
+    @property
+    def answered(self) -> Array:
+        """The same for events with at least one forecast, (K,)."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every expert answered on every one of those."""
+
+    @property
+    def marginals(self) -> Marginals:
+        """Moments of each expert alone."""
+
+    def scatter(self) -> Array:
+        """Cross-products about the means of the outcomes, (N, N); complete evidence only."""
+
+    def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
+        """Products of residuals over pairs of different experts on the same event: their sum, and the number.
+
+        Parameters
+        ----------
+        expected : ndarray, shape (K, N, K - 1)
+            Log-ratios expected given each outcome.
+        spread : ndarray, shape (N,)
+            What to divide each expert's residuals by; infinite for experts to be left out.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class MomentEvidence:
+    """Evidence held as moments."""
+
+    moments: Moments
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return self.moments.classes
+
+    @property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        return self.moments.events[:-1]
+
+    @cached_property
+    def answered(self) -> Array:
+        """The same for events with at least one forecast, (K,)."""
+        parts = [part.weight[:-1] for part in self.moments.patterns.values()]
+        return np.asarray(np.sum(parts, axis=0) if parts else np.zeros(self.classes))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every expert answered on every one of those."""
+        everyone = len(self.moments.experts)
+        return all(len(key) == everyone or not part.weight[:-1].any() for key, part in self.moments.patterns.items())
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """Moments of each expert alone."""
+        return self.moments.marginals()
+
+    def scatter(self) -> Array:
+        """Cross-products about the means of the outcomes, (N, N); complete evidence only."""
+        n = len(self.moments.experts)
+        parts = [part.scatter[RESOLVED] for key, part in self.moments.patterns.items() if len(key) == n]
+        return parts[0].copy() if parts else np.zeros((n, n))
+
+    def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
+        """Products of residuals over pairs of different experts on the same event: their sum, and the number."""
+        inner = metric(self.classes)
+        scale, heard = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
+        total = pairs = 0.0
+        for key, part in self.moments.patterns.items():
+            columns = np.array(key)
+            size, weight = scale[columns], part.weight[:-1]
+            off = (part.mean[:-1] - expected[:, columns]) * size[:, None]
+            within = part.scatter[RESOLVED] * np.outer(size, size)
+            summed, each = off.sum(axis=1), np.einsum("cnd,de,cne->c", off, inner, off)
+            total += within.sum() - np.trace(within)
+            total += float(weight @ (np.einsum("cd,de,ce->c", summed, inner, summed) - each))
+            present = int(heard[columns].sum())
+            pairs += float(weight.sum()) * present * (present - 1)
+        return total, pairs
+
+
+@dataclass(frozen=True, eq=False)
+class RowEvidence:
+    """Evidence held as rows: the log-ratios of M forecasts, ordered by event.
+
+    Attributes
+    ----------
+    event_index, expert_index : ndarray of int, shape (M,)
+    ratios : ndarray, shape (M, K - 1)
+        Less their reference where it differs from event to event.
+    outcomes : ndarray of int, shape (T,)
+        -1 where not resolved.
+    weight : ndarray, shape (T,)
+        Frequencies.
+    experts : int
+        N.
+    """
+
+    event_index: npt.NDArray[np.intp]
+    expert_index: npt.NDArray[np.intp]
+    ratios: Array
+    outcomes: npt.NDArray[np.intp]
+    weight: Array
+    experts: int
+
+    @classmethod
+    def of_dense(cls, ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array) -> RowEvidence:
+        """Evidence from (T, N, K - 1) log-ratios, NaN where missing."""
+        event, expert = np.nonzero(~np.isnan(ratios[:, :, 0]))
+        return cls(event, expert, ratios[event, expert], outcomes, weight, ratios.shape[1])
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return int(self.ratios.shape[1]) + 1
+
+    @cached_property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        return self._by_outcome(self.outcomes != UNRESOLVED)
+
+    @cached_property
+    def _crowd(self) -> npt.NDArray[np.intp]:
+        return np.bincount(self.event_index, minlength=len(self.outcomes))
+
+    @cached_property
+    def answered(self) -> Array:
+        """The same for events with at least one forecast, (K,)."""
+        return self._by_outcome((self.outcomes != UNRESOLVED) & (self._crowd > 0))
+
+    def _by_outcome(self, known: npt.NDArray[np.bool_]) -> Array:
+        counts = np.bincount(self.outcomes[known], weights=self.weight[known], minlength=self.classes)
+        return np.asarray(counts, dtype=np.float64)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every expert answered on every one of those."""
+        counted = (self.outcomes != UNRESOLVED) & (self._crowd > 0) & (self.weight > 0)
+        return bool((self._crowd[counted] == self.experts).all())
+
+    @cached_property
+    def _cell(self) -> npt.NDArray[np.intp]:
+        """Outcome and expert of each forecast as one number, outcome K for unresolved."""
+        group = np.where(self.outcomes == UNRESOLVED, self.classes, self.outcomes)
+        return np.asarray(group[self.event_index] * self.experts + self.expert_index)
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """Moments of each expert alone."""
+        k, n = self.classes, self.experts
+        weight = self.weight[self.event_index]
+        count = self._sum(weight)
+        held = np.where(count > 0, count, 1.0)
+        mean = np.stack([self._sum(weight * column) / held for column in self.ratios.T], axis=-1)
+        residual = self.ratios - mean.reshape(-1, k - 1)[self._cell]
+        # The residuals' own mean is what rounding left out of the mean.
+        mean += np.stack([self._sum(weight * column) / held for column in residual.T], axis=-1)
+        residual = self.ratios - mean.reshape(-1, k - 1)[self._cell]
+        square = self._sum(weight * np.einsum("md,de,me->m", residual, metric(k), residual))
+        return Marginals(count, mean, np.stack([square[:-1].sum(axis=0), square[-1]]).reshape(2, n))
+
+    def _sum(self, values: Array) -> Array:
+        """Sum over the forecasts of each expert by outcome, (K + 1, N)."""
+        shape = (self.classes + 1, self.experts)
+        return np.asarray(np.bincount(self._cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape), float)
+
+    def scatter(self) -> Array:
+        """Cross-products about the means of the outcomes, (N, N); complete evidence only."""
+        counted = (self.outcomes[self.event_index] != UNRESOLVED) & (self.weight[self.event_index] > 0)
+        d = self.classes - 1
+        residual = (self.ratios - self.marginals.mean.reshape(-1, d)[self._cell])[counted].reshape(-1, self.experts, d)
+        weight = self.weight[self.event_index[counted][:: self.experts]]
+        return np.asarray(np.einsum("t,tnd,de,tme->nm", weight, residual, metric(self.classes), residual, optimize=True))
+
+    def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
+        """Products of residuals over pairs of different experts on the same event: their sum, and the number."""
+        inner = metric(self.classes)
+        known = (self.outcomes[self.event_index] != UNRESOLVED) & np.isfinite(spread)[self.expert_index]
+        event, expert = self.event_index[known], self.expert_index[known]
+        scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
+        size = len(self.outcomes)
+        summed = np.stack([np.bincount(event, weights=column, minlength=size) for column in scaled.T], axis=-1)
+        each = np.bincount(event, weights=np.einsum("md,de,me->m", scaled, inner, scaled), minlength=size)
+        present = np.bincount(event, minlength=size)
+        products = np.einsum("td,de,te->t", summed, inner, summed) - each
+        return float(self.weight @ products), float(self.weight @ (present * (present - 1.0)))
+
+
+def evidence_of(ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array, experts: tuple[str, ...]) -> Evidence:
+    """Moments where every expert answered everything, rows otherwise."""
+    if np.isnan(ratios).any():
+        return RowEvidence.of_dense(ratios, outcomes, weight)
+    return MomentEvidence(Moments.empty(experts, ratios.shape[2] + 1).add(ratios, outcomes, weight))

@@ -1,0 +1,303 @@
+"""From resolved events to a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import estimates, logodds
+from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError, ShapeError
+from opinionpool.estimates import Means
+from opinionpool.evidence import Evidence, evidence_of
+from opinionpool.features import Parts
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
+from opinionpool.moments import frequencies
+from opinionpool.panel import Panel
+from opinionpool.shrunk import shrunk_parts
+from opinionpool.stated import spread_prior
+
+__all__ = ["STRUCTURES", "LearnedPanel", "laplace_prior", "learn", "learn_from"]
+
+STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedPanel:
+    """What a fit learned.
+
+    Attributes
+    ----------
+    panel : Panel
+    prior : ndarray or None, shape (K,)
+        The reference used, as class probabilities; None if each event had its own.
+    structure : str
+        What was learned: one of `STRUCTURES` but "auto", "shrunk" (the default rule) or "assumed" (nothing).
+    events : ndarray, shape (K,)
+        Weight of the resolved events by outcome.
+    counts : ndarray, shape (N,)
+        Weight of each expert's forecasts on resolved events.
+    notes : tuple of Note
+    """
+
+    panel: Panel
+    prior: Array | None
+    structure: str
+    events: Array
+    counts: Array
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names."""
+        return self.panel.names
+
+    @property
+    def weights(self) -> Array:
+        """Weights when every expert is present, (N,)."""
+        return self.panel.weights
+
+    def pool(
+        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """Pooled probability, as `Panel.pool`, with the prior of the fit unless another is given.
+
+        Raises
+        ------
+        ProbabilityError
+            If each event had its own prior in the fit and none is given now.
+        """
+        return self.panel.pool(q, self.reference(prior), base_rate)
+
+    def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
+        """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""
+        if prior is not None:
+            return prior
+        if self.prior is None:
+            raise ProbabilityError("these experts were learned with a prior for each event, so pooling needs one too")
+        return self.prior if len(self.prior) > 2 else self.prior[1]
+
+
+def laplace_prior(events: Array) -> Array:
+    """Laplace's estimate (t_k + 1)/(t + K) of class probabilities from counts by outcome (5.4, as mended).
+
+    >>> import numpy as np
+    >>> laplace_prior(np.array([9.0, 1.0])).round(5)
+    array([0.83333, 0.16667])
+    """
+    return np.asarray((events + 1.0) / (events.sum() + len(events)))
+
+
+def learn(
+    forecasts: Forecasts,
+    *,
+    prior: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    structure: str = "auto",
+    beliefs: str | None = "default",
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+) -> LearnedPanel:
+    """Learn a panel from the resolved events among some forecasts.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        Its own priors win over `prior`, which fills their blanks.
+    prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+        The reference that the experts share; Laplace's estimate if not given.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies.
+    structure : {"auto", "full", "common", "exchangeable", "independent"}
+        "auto" is the default rule (see `opinionpool.shrunk`); with `beliefs` None it is "full".
+    beliefs : "default" or None
+        None: the data alone (5.4).
+    floor, pool_floor : float
+        Floors (model.md, section 4).
+
+    Raises
+    ------
+    LearningError
+        If the data do not determine the panel.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]], [0, 0, 0, 1, 1, 1])
+    >>> learned = learn(f, prior=0.5, beliefs=None)
+    >>> learned.weights.round(5), float(learned.pool([0.7]).round(5))
+    (array([1.44221]), 0.77241)
+    """
+    t, k = len(forecasts.events), len(forecasts.classes)
+    weight = frequencies(sample_weight, t)
+    each = event_priors(forecasts, prior)
+    if each is None:
+        known = forecasts.resolved
+        counts = np.asarray(np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=k), dtype=float)
+        shared = laplace_prior(counts) if prior is None else logodds.class_probabilities(prior, k)
+        ratios = logodds.log_ratios(forecasts.X, shared, floor)
+    else:
+        shared = None
+        ratios = logodds.log_ratios(forecasts.X, each[:, None, :], floor)
+        ratios = ratios - logodds.prior_log_ratios(each)[:, None, :]
+    evidence = evidence_of(ratios, forecasts.outcomes, weight, forecasts.experts)
+    return learn_from(
+        evidence, shared, forecasts.experts, forecasts.classes,
+        structure=structure, beliefs=beliefs, floor=floor, pool_floor=pool_floor,
+    )  # fmt: skip
+
+
+def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
+    """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all."""
+    t, k = len(forecasts.events), len(forecasts.classes)
+    if forecasts.prior is None:
+        if prior is None or np.ndim(prior) < (1 if k == 2 else 2):
+            return None
+        return spread_prior(prior, (t,), k)
+    own = forecasts.prior
+    blank = np.isnan(own.reshape(t, -1)).any(axis=1)
+    if blank.any():
+        if prior is None:
+            first = forecasts.events[int(np.flatnonzero(blank)[0])]
+            raise ProbabilityError(
+                f"{int(blank.sum())} of {t} events have no prior while others have one (the first is {first!r}); "
+                "give prior= (on the command line --prior) to fill the blanks"
+            )
+        fill = spread_prior(prior, (t,), k)
+        own = np.asarray(np.where(blank, fill[:, 1], own) if k == 2 else np.where(blank[:, None], fill, own))
+    return logodds.class_probabilities(own, k)
+
+
+def learn_from(
+    evidence: Evidence,
+    prior: Array | None,
+    experts: Sequence[str],
+    classes: Sequence[object],
+    *,
+    structure: str = "auto",
+    beliefs: str | None = "default",
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+) -> LearnedPanel:
+    """Learn a panel from evidence; `prior` (K,) is subtracted now, None if it was before."""
+    if structure not in STRUCTURES:
+        raise ArgumentError(f"structure must be one of {', '.join(STRUCTURES)}, and it is {structure!r}")
+    if beliefs not in (None, "default"):
+        raise ArgumentError(f'beliefs must be "default" or None, and it is {beliefs!r}')
+    if len(classes) != evidence.classes:
+        raise ShapeError(f"evidence of {evidence.classes} classes does not fit the labels {tuple(classes)}")
+    reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
+    if structure == "auto" and beliefs is not None:
+        parts, bias, notes = shrunk_parts(evidence, reference, tuple(experts))
+        kind = "shrunk" if evidence.answered.any() else "assumed"
+    else:
+        kind = "full" if structure == "auto" else structure
+        parts, bias, notes = _sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
+    full = bias[:, 0] if evidence.classes == 2 else logodds.centred(bias)
+    panel = Panel.from_parts(parts, full, experts, classes, floor=floor, pool_floor=pool_floor)
+    counts = evidence.marginals.count[:-1].sum(axis=0)
+    return LearnedPanel(panel, prior, kind, evidence.events, counts, tuple(notes))
+
+
+def _sample_parts(
+    evidence: Evidence, reference: Array, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
+) -> tuple[Parts, Array, list[Note]]:
+    """Sample averages in a structure, for the experts who can be heard."""
+    _check_events(evidence, classes)
+    if kind == "exchangeable":
+        parts, bias = estimates.exchangeable_parts(evidence, reference)
+        if not parts.spread[0] > 0:
+            raise LearningError(
+                "forecasts never vary within an outcome; more resolved events would show how far to trust them"
+            )
+        return parts, bias, []
+    means = estimates.sample_means(evidence, reference)
+    silent, notes = _silent(evidence, means, experts, classes)
+    if silent.all():
+        raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
+    means = Means(means.bias, np.where(silent, 0.0, means.contrast), np.where(silent, 0.0, means.square), means.count)
+    if kind == "full":
+        parts, r = estimates.full_parts(evidence, means, reference)
+        notes += _clone_notes(r, experts, silent)
+    elif kind == "common":
+        parts = estimates.common_parts(evidence, means, reference)
+    else:
+        parts = estimates.independent_parts(means)
+    unknown = means.count.sum(axis=0) == 0
+    spread = np.where(unknown, np.nan, np.where(silent, 0.0, parts.spread))
+    return Parts(parts.contrast, spread, parts.dependence), means.bias, notes
+
+
+def _check_events(evidence: Evidence, classes: tuple[object, ...]) -> None:
+    """At least two outcomes, and more events than means."""
+    answered, k = evidence.answered, evidence.classes
+    seen = np.flatnonzero(answered > 0)
+    if len(seen) < 2:
+        if len(seen) == 0:
+            what = "there are no resolved events with forecasts"
+        elif k == 2:
+            what = f"there are no resolved events with outcome {classes[1 - seen[0]]!r}"
+        else:
+            what = f"every resolved event has outcome {classes[seen[0]]!r}"
+        raise LearningError(
+            f"{what}, so the experts' weights cannot be estimated from the data alone; use beliefs='default'"
+        )
+    if (k - 1) * answered.sum() - k < 1:
+        needed = -(-(k + 1) // (k - 1))
+        raise LearningError(
+            f"need at least {needed} resolved events and some variation within an outcome, and there are "
+            f"{answered.sum():g}; use beliefs='default'"
+        )
+
+
+def _silent(
+    evidence: Evidence, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
+) -> tuple[npt.NDArray[np.bool_], list[Note]]:
+    """Experts with nothing to say, and what to tell about them."""
+    notes = []
+    absent = means.count.sum(axis=0) == 0
+    if absent.any():
+        text = f"{_names(experts, absent)} had no forecast on a resolved event and got weight 0"
+        notes.append(Note("no-forecasts", text, int(absent.sum()), serious=True))
+    constant = estimates.still(evidence, means) & ~absent
+    if constant.any():
+        text = f"{_names(experts, constant)} always said the same and got weight 0"
+        notes.append(Note("constant", text, int(constant.sum()), serious=True))
+    silent = absent | constant
+    for i in np.flatnonzero(~silent):
+        count = means.count[:, i]
+        if (count > 0).sum() < 2 or means.terms[i] < 1:
+            told = ", ".join(f"{n:g} with outcome {label!r}" for n, label in zip(count, classes, strict=True))
+            raise LearningError(
+                f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone ({told}): need at "
+                "least 3 and both outcomes; use beliefs='default' or leave the expert out"
+            )
+    flat = estimates.without_spread(evidence, means) & ~silent
+    if flat.any():
+        raise LearningError(
+            f"need at least 3 resolved events and some within-outcome variation for expert {_names(experts, flat)}, "
+            "whose forecasts on resolved events differ only between outcomes; use beliefs='default'"
+        )
+    return silent, notes
+
+
+def _clone_notes(r: Array, experts: tuple[str, ...], silent: npt.NDArray[np.bool_]) -> list[Note]:
+    notes = []
+    for group in estimates.distinct(r):
+        if len(group) > 1 and not silent[group].any():
+            same = all(r[group[0], i] > 0 for i in group)
+            what = "say the same" if same else "say the same or its complement"
+            names = ", ".join(experts[i] for i in group)
+            notes.append(
+                Note("clones", f"{names} {what} on every resolved event; they share one weight", len(group), True)
+            )
+    return notes
+
+
+def _names(experts: tuple[str, ...], which: npt.NDArray[np.bool_]) -> str:
+    """Up to three names, and how many more."""
+    found = [experts[i] for i in np.flatnonzero(which)]
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return ", ".join(repr(name) for name in found[:3]) + more
