@@ -107,7 +107,7 @@ def prior_log_ratios(p: Array) -> Array:
     return np.asarray(np.log(p[..., 1:] / p[..., :1]))
 
 
-def _floors(floor: float, prior: Array, divisor: float) -> Array:
+def class_floors(floor: float, prior: Array, divisor: float) -> Array:
     """min(floor, prior / divisor) for every class, (..., K)."""
     if not 0 < floor < 1:
         raise ProbabilityError(f"a floor must lie strictly between 0 and 1, and it is {floor!r}")
@@ -118,7 +118,7 @@ def _floors(floor: float, prior: Array, divisor: float) -> Array:
     return np.asarray(floors)
 
 
-def _raise_to_floors(q: Array, floors: Array) -> Array:
+def raise_to_floors(q: Array, floors: Array) -> Array:
     """max(floor_k, lambda q_k), with the lambda that makes each row sum to 1 (model.md, section 4)."""
     floors = np.broadcast_to(floors, q.shape)
     low = q < floors
@@ -168,13 +168,13 @@ def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
     >>> log_ratios(np.array([0.8, 0.0, np.nan]), np.array([0.5, 0.5])).ravel().round(4)
     array([ 1.3863, -9.2102,     nan])
     """
-    floors = _floors(floor, prior, 100.0)
+    floors = class_floors(floor, prior, 100.0)
     if prior.shape[-1] == 2:
         low, high = _binary_bounds(floors)
         ratios = logit(q)
         return np.asarray(np.clip(ratios, low, high, out=ratios if ratios.ndim else None))[..., None]
     q = q / q.sum(axis=-1, keepdims=True)
-    return prior_log_ratios(_raise_to_floors(q, floors))
+    return prior_log_ratios(raise_to_floors(q, floors))
 
 
 def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR) -> Array:
@@ -186,11 +186,11 @@ def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR)
     >>> pooled_probabilities(np.array([[-900.0], [0.0]]), np.array([0.5, 0.5])).tolist()
     [[0.99999999, 1e-08], [0.5, 0.5]]
     """
-    floors = _floors(floor, prior, 1.0)
+    floors = class_floors(floor, prior, 1.0)
     if prior.shape[-1] == 2:
         p = np.concatenate([expit(-ratios), expit(ratios)], axis=-1)
         return np.asarray(np.clip(p, floors, 1.0 - floors[..., ::-1]))
-    return _raise_to_floors(softmax(ratios), floors)
+    return raise_to_floors(softmax(ratios), floors)
 
 
 def softmax(ratios: Array) -> Array:

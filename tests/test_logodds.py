@@ -1,0 +1,148 @@
+"""Floors and log-ratios against their definitions in exact or high-precision arithmetic."""
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from opinionpool import logodds
+from opinionpool.errors import ProbabilityError, ShapeError
+
+HALF = np.array([0.5, 0.5])
+probability = st.floats(0, 1)
+inner = st.floats(1e-12, 1 - 1e-12)
+
+
+def test_sigmoid_does_not_overflow():
+    assert logodds.expit([-1e4, 1e4, 0]).tolist() == [0, 1, 0.5]
+
+
+@given(st.floats(-700, 700))
+def test_sigmoid_is_exact_at_both_ends(x):
+    exact = 1 / (1 + mpmath.exp(-mpmath.mpf(x)))
+    assert logodds.expit(x) == pytest.approx(float(exact), rel=1e-14)
+
+
+@given(probability, inner)
+def test_binary_floor_is_plain_clipping(q, prior):
+    low, high = min(1e-4, prior / 100), min(1e-4, (1 - prior) / 100)
+    clipped = mpmath.mpf(min(max(q, low), 1)) if 1 - q > high else 1 - mpmath.mpf(high)
+    found = logodds.log_ratios(np.array(q), np.array([1 - prior, prior]))
+    assert found[0] == pytest.approx(float(mpmath.log(clipped / (1 - clipped))), rel=1e-9, abs=1e-12)
+
+
+def test_one_in_a_million_as_the_prior_says_is_no_evidence():
+    prior = np.array([1 - 1e-6, 1e-6])
+    said = logodds.log_ratios(np.array(1e-6), prior)
+    assert said[0] == pytest.approx(logodds.prior_log_ratios(prior)[0], abs=1e-9)
+
+
+def test_float32_is_upcast_before_flooring():
+    q = logodds.check_probabilities(np.array([1.0], dtype=np.float32))
+    assert logodds.log_ratios(q, HALF)[0, 0] == pytest.approx(-np.log(1e-4) + np.log1p(-1e-4))
+
+
+rows = st.integers(3, 6).flatmap(
+    lambda k: st.tuples(st.lists(st.just(0.0) | inner, min_size=k, max_size=k), st.just(k))
+)
+
+
+@given(rows.filter(lambda row: sum(row[0]) > 0), st.floats(1e-6, 0.15))
+def test_floors_of_many_classes_meet_their_definition(row, floor):
+    q = np.array(row[0]) / sum(row[0])
+    k = row[1]
+    prior = np.full(k, 1 / k)
+    raised = np.exp(logodds.log_ratios(q, prior, floor))
+    raised = np.append(1.0, raised) / (1 + raised.sum())
+    f = min(floor, 1 / k / 100)
+    assert raised.sum() == pytest.approx(1)
+    assert (raised >= f * (1 - 1e-9)).all()
+    free = raised > f * (1 + 1e-6)
+    assert free.any()
+    scale = raised[free] / q[free]
+    assert scale == pytest.approx(np.full(free.sum(), scale[0]), rel=1e-6)
+    assert (q[~free] * scale[0] <= f * (1 + 1e-6)).all()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_floors_do_not_depend_on_the_order_of_classes(order):
+    q, prior = np.array([0.0, 1e-9, 1 - 1e-9]), np.array([0.2, 0.3, 0.5])
+    full = logodds.centred(logodds.log_ratios(q, prior))
+    moved = logodds.centred(logodds.log_ratios(q[list(order)], prior[list(order)]))
+    assert moved == pytest.approx(full[list(order)], abs=1e-12)
+
+
+def test_two_classes_by_either_path():
+    q = np.array([[0.3, 0.7], [0.0, 1.0]])
+    prior = np.array([0.4, 0.6])
+    floors = np.minimum(1e-4, prior / 100)
+    as_rows = logodds.prior_log_ratios(logodds.raise_to_floors(q, floors))
+    assert logodds.log_ratios(q[:, 1], prior) == pytest.approx(as_rows, rel=1e-12)
+
+
+@given(st.lists(st.floats(-30, 30), min_size=1, max_size=5))
+def test_metric_is_that_of_centred_log_probabilities(ratios):
+    a = np.array(ratios)
+    full = logodds.centred(a)
+    assert a @ logodds.metric(len(a) + 1) @ a == pytest.approx(2 * (full**2).sum(), rel=1e-9, abs=1e-9)
+    assert logodds.uncentred(full) == pytest.approx(a, abs=1e-9)
+
+
+def test_metric_of_two_classes_is_one():
+    assert logodds.metric(2).tolist() == [[1.0]]
+    assert logodds.signature(2).ravel().tolist() == [-1.0, 1.0]
+
+
+@given(st.floats(-2000, 2000), inner)
+def test_answers_keep_their_floor(ratio, prior):
+    p = np.array([1 - prior, prior])
+    answer = logodds.pooled_probabilities(np.array([ratio]), p)
+    assert (answer >= np.minimum(1e-8, p)).all()
+    assert answer.sum() == pytest.approx(1)
+
+
+def test_answer_of_the_prior_is_the_prior_however_small():
+    p = np.array([1 - 1e-12, 1e-12])
+    answer = logodds.pooled_probabilities(logodds.prior_log_ratios(p), p)
+    assert answer[1] == pytest.approx(1e-12, rel=1e-9)
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.5, np.inf, [0.5, 45]])
+def test_probability_out_of_range_is_named(bad):
+    with pytest.raises(ProbabilityError, match=r"must lie in \[0, 1\]"):
+        logodds.check_probabilities(bad)
+
+
+def test_percentage_gets_a_hint():
+    with pytest.raises(ProbabilityError, match="at position 1 it is 45; a percentage must be divided by 100"):
+        logodds.check_probabilities([0.5, 45])
+
+
+def test_text_is_not_a_probability():
+    with pytest.raises(ProbabilityError, match="'often'"):
+        logodds.check_probabilities(["often"])
+
+
+@pytest.mark.parametrize("prior", [0, 1, -0.2, np.nan, [0.5, 1.0]])
+def test_prior_out_of_range(prior):
+    with pytest.raises(ProbabilityError, match="strictly between 0 and 1"):
+        logodds.class_probabilities(prior)
+
+
+def test_prior_of_three_classes():
+    with pytest.raises(ProbabilityError, match="sums to 0.9"):
+        logodds.class_probabilities([0.3, 0.3, 0.3], 3)
+    with pytest.raises(ShapeError, match="needs 3 values"):
+        logodds.class_probabilities([0.5, 0.5], 3)
+
+
+@pytest.mark.parametrize("floor", [0, 1, -1e-4])
+def test_floor_out_of_range(floor):
+    with pytest.raises(ProbabilityError, match="a floor must lie strictly between"):
+        logodds.log_ratios(np.array(0.5), HALF, floor)
+
+
+def test_floors_that_leave_no_room():
+    with pytest.raises(ProbabilityError, match="floors must sum to less than 1"):
+        logodds.pooled_probabilities(np.array([0.0]), HALF, 0.7)
