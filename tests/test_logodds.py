@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+
 from opinionpool import logodds
 from opinionpool.errors import ProbabilityError, ShapeError
 
@@ -131,7 +132,7 @@ def test_prior_out_of_range(prior):
 
 
 def test_prior_of_three_classes():
-    with pytest.raises(ProbabilityError, match="sums to 0.9"):
+    with pytest.raises(ProbabilityError, match=r"sums to 0\.9"):
         logodds.class_probabilities([0.3, 0.3, 0.3], 3)
     with pytest.raises(ShapeError, match="needs 3 values"):
         logodds.class_probabilities([0.5, 0.5], 3)

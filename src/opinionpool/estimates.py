@@ -104,14 +104,14 @@ def sample_means(evidence: Evidence, reference: Array) -> Means:
 
 
 def still(evidence: Evidence, means: Means) -> Array:
-    """Experts whose forecasts never move, as far as rounding can tell, (N,) bool."""
+    """Experts with several forecasts that never move, as far as rounding can tell, (N,) bool."""
     marginals = evidence.marginals
     count = np.where(means.count > 0, means.count, 0.0)
     heard = count.sum(axis=0)
     centre = np.einsum("cn,cnd->nd", count, marginals.mean[:-1]) / np.where(heard > 0, heard, 1.0)[:, None]
     off = marginals.mean[:-1] - centre
     moved = marginals.square[0] + np.einsum("cn,cnd,cnd->n", count, off, off)
-    return np.asarray((heard > 0) & (moved <= _rounding(centre, heard)))
+    return np.asarray((heard > 1) & (moved <= _rounding(centre, heard)))
 
 
 def without_spread(evidence: Evidence, means: Means) -> Array:

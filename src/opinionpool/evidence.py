@@ -204,7 +204,8 @@ class RowEvidence:
         d = self.classes - 1
         residual = (self.ratios - self.marginals.mean.reshape(-1, d)[self._cell])[counted].reshape(-1, self.experts, d)
         weight = self.weight[self.event_index[counted][:: self.experts]]
-        return np.asarray(np.einsum("t,tnd,de,tme->nm", weight, residual, metric(self.classes), residual, optimize=True))
+        inner = metric(self.classes)
+        return np.asarray(np.einsum("t,tnd,de,tme->nm", weight, residual, inner, residual, optimize=True))
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
         """Products of residuals over pairs of different experts on the same event: their sum, and the number."""

@@ -157,7 +157,7 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
             return None
         return spread_prior(prior, (t,), k)
     own = forecasts.prior
-    blank = np.isnan(own.reshape(t, -1)).any(axis=1)
+    blank = np.asarray(np.isnan(own.reshape(t, -1)).any(axis=1))
     if blank.any():
         if prior is None:
             first = forecasts.events[int(np.flatnonzero(blank)[0])]

@@ -252,7 +252,7 @@ class Panel:
     @property
     def weights(self) -> Array:
         """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (10)."""
-        return self.weights_for(np.ones((1, len(self)), dtype=bool))[0]
+        return np.asarray(self.weights_for(np.ones((1, len(self)), dtype=bool))[0])
 
     @property
     def prior_weight(self) -> float:

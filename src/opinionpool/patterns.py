@@ -41,6 +41,8 @@ def group_patterns(present: Mask) -> tuple[Mask, Positions]:
 
 def each_pattern(present: Mask) -> Iterator[tuple[Positions, Positions]]:
     """Pairs (rows, columns): the events that share a pattern, and the experts present in it."""
+    if len(present) == 0:
+        return
     patterns, index = group_patterns(present)
     order = np.argsort(index, kind="stable")
     ends = np.cumsum(np.bincount(index, minlength=len(patterns)))
