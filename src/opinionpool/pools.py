@@ -17,9 +17,7 @@ K > 2 classes, and answers (...), or (..., K).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 from typing import TypeAlias, TypedDict, Unpack
 
 import numpy as np
@@ -28,8 +26,8 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
-from opinionpool.patterns import Mask
-from opinionpool.stated import Stated, base_rate_shift, blocks, read_stated
+from opinionpool.said import Said, check_shares, check_weights, said_in
+from opinionpool.stated import base_rate_shift, read_stated
 
 __all__ = [
     "FACTOR",
@@ -72,66 +70,8 @@ class Settings(TypedDict, total=False):
     pool_floor: float
 
 
-@dataclass(frozen=True, eq=False)
-class Said:
-    """What experts say about T events, on each of which one of them says something.
-
-    Attributes
-    ----------
-    ratios : ndarray, shape (T, N, K - 1)
-        Floored log-ratios, NaN where missing.
-    reference : ndarray, shape (T, K - 1)
-        Log-ratios of the prior.
-    """
-
-    ratios: Array
-    reference: Array
-
-    @cached_property
-    def present(self) -> Mask:
-        """Who answered, (T, N)."""
-        return np.asarray(~np.isnan(self.ratios[..., 0]))
-
-    @cached_property
-    def count(self) -> npt.NDArray[np.intp]:
-        """How many answered, (T,)."""
-        return np.asarray(self.present.sum(axis=1))
-
-    @cached_property
-    def contrasts(self) -> Array:
-        """L − L°, (T, N, K - 1), 0 where missing."""
-        return np.where(self.present[..., None], self.ratios - self.reference[:, None, :], 0.0)
-
-    @cached_property
-    def probabilities(self) -> Array:
-        """Floored probabilities of all classes, (T, N, K), 0 where missing."""
-        known = np.where(self.present[..., None], self.ratios, 0.0)
-        return np.where(self.present[..., None], logodds.softmax(known), 0.0)
-
-    @property
-    def mean_contrast(self) -> Array:
-        """Mean of the contrasts of those present, (T, K - 1)."""
-        return np.asarray(self.contrasts.sum(axis=1) / self.count[:, None])
-
-    def shares(self, weights: Array | None) -> Array:
-        """Weights of those present that add up to 1, (T, N); equal if none of them has any."""
-        shares = self.present * (1.0 if weights is None else weights)
-        total = shares.sum(axis=1, keepdims=True)
-        return np.where(total > 0, shares, self.present) / np.where(total > 0, total, self.count[:, None])
-
-
 # From what is said to pooled log-ratios, (T, K - 1).
 Rule: TypeAlias = Callable[[Said], Array]
-
-
-def said_in(stated: Stated, floor: float) -> Iterator[tuple[npt.NDArray[np.intp], Said]]:
-    """Events on which somebody answered, in blocks: their positions, and what was said."""
-    for block in blocks(stated):
-        missing = np.isnan(stated.q[block]).all(axis=tuple(range(1, stated.q.ndim)))
-        rows = block.start + np.flatnonzero(~missing)
-        if len(rows):
-            ratios = logodds.log_ratios(stated.q[rows], stated.prior[rows][:, None, :], floor)
-            yield rows, Said(ratios, stated.reference[rows])
 
 
 def _pool(
@@ -194,7 +134,11 @@ def linear_pool(q: npt.ArrayLike, weights: npt.ArrayLike | None = None, **settin
     0.74286
     """
     shares = None if weights is None else check_shares(weights)
-    return _pool(q, lambda said: linear_rule(said, shares), shares, **settings)
+
+    def rule(said: Said) -> Array:
+        return logodds.prior_log_ratios(_weighted(said.shares(shares), said.probabilities))
+
+    return _pool(q, rule, shares, **settings)
 
 
 def geometric_pool(q: npt.ArrayLike, weights: npt.ArrayLike | None = None, **settings: Unpack[Settings]) -> Array:
@@ -267,7 +211,7 @@ def trimmed_pool(q: npt.ArrayLike, trim: float = TRIM, **settings: Unpack[Settin
         p = np.where(said.present[..., None], said.probabilities, np.inf)
         p.sort(axis=1)
         shares = _rank_shares(p.shape[1], trim)[said.count]
-        return _ratios_of(_weighted(shares, np.where(np.isinf(p), 0.0, p)))
+        return logodds.prior_log_ratios(_weighted(shares, np.where(np.isinf(p), 0.0, p)))
 
     return _pool(q, rule, **settings)
 
@@ -313,10 +257,14 @@ def log_pool(
     >>> float(log_pool([0.8, 0.7], [0.5, 0.8], prior=0.6).round(4))
     0.7772
     """
-    n = np.shape(q)[-1 if settings.get("classes", 2) == 2 else -2]
-    w = np.full(n, 1.0 / n) if weights is None else check_weights(weights)
+    w = None if weights is None else check_weights(weights)
     a = _intercept(intercept, settings.get("classes", 2))
-    return _pool(q, lambda said: said.reference + a + _weighted(w, said.contrasts), w, **settings)
+
+    def rule(said: Said) -> Array:
+        n = said.contrasts.shape[1]
+        return said.reference + a + _weighted(np.full(n, 1.0 / n) if w is None else w, said.contrasts)
+
+    return _pool(q, rule, w, **settings)
 
 
 def extremized_pool(q: npt.ArrayLike, factor: float = FACTOR, **settings: Unpack[Settings]) -> Array:
@@ -371,27 +319,6 @@ def recalibrated_pool(
     return _pool(q, lambda said: said.reference + a + slope * said.mean_contrast, **settings)
 
 
-def linear_rule(said: Said, weights: Array | None) -> Array:
-    """The linear pool's log-ratios."""
-    return _ratios_of(_weighted(said.shares(weights), said.probabilities))
-
-
-def check_weights(weights: npt.ArrayLike) -> Array:
-    """Weights as a finite vector."""
-    w = np.asarray(weights, dtype=np.float64)
-    if w.ndim != 1 or not np.isfinite(w).all():
-        raise ArgumentError(f"weights must be finite numbers, one for each expert, not {w}")
-    return w
-
-
-def check_shares(weights: npt.ArrayLike) -> Array:
-    """Weights as shares: at least 0, and 1 together."""
-    w = check_weights(weights)
-    if (w < 0).any() or not w.any():
-        raise ArgumentError(f"weights of this pool must be at least 0, and one of them above it, not {w}")
-    return w / w.sum()
-
-
 def _intercept(intercept: npt.ArrayLike, classes: int) -> Array:
     """An intercept as log-ratios, (K - 1,)."""
     a = np.asarray(intercept, dtype=np.float64)
@@ -406,10 +333,6 @@ def _weighted(weights: Array, values: Array) -> Array:
     return np.asarray(np.einsum("tn,tnd->td", shares, values))
 
 
-def _ratios_of(p: Array) -> Array:
-    return logodds.prior_log_ratios(p)
-
-
 def _rank_shares(experts: int, trim: float) -> Array:
     """Row n: the shares of n forecasts by rank, 0 behind the n-th, (N + 1, N)."""
     n = np.arange(experts + 1)[:, None]
@@ -417,4 +340,5 @@ def _rank_shares(experts: int, trim: float) -> Array:
     cut = np.minimum(trim * n, np.maximum(n - 1, 0) // 2)
     rank = np.arange(experts)
     kept: Array = np.clip(np.minimum(rank + 1, n - cut) - np.maximum(rank, cut), 0.0, None)
-    return kept / np.maximum(n - 2.0 * cut, 1.0)
+    shares: Array = kept / np.maximum(n - 2.0 * cut, 1.0)
+    return shares

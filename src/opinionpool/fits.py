@@ -1,0 +1,275 @@
+"""What the resolved events say about the parameters of a pool (model.md, section 6).
+
+Each ``fit_...`` gives keyword arguments of a function of `opinionpool.pools`, and leaves with the sample's notes
+what a user should know about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.errors import ArgumentError, ExpertError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.learn import event_priors, laplace_prior
+from opinionpool.logistic import LogisticFit, logistic_fit
+from opinionpool.logodds import Array
+from opinionpool.moments import frequencies
+from opinionpool.patterns import Mask
+from opinionpool.said import Said, check_shares, check_weights, said_in
+from opinionpool.simplex import simplex_weights
+from opinionpool.stated import read_stated
+
+__all__ = [
+    "PENALTY",
+    "Parameters",
+    "Sample",
+    "Weights",
+    "fit_given",
+    "fit_linear",
+    "fit_log",
+    "fit_recalibrated",
+    "matched_weights",
+]
+
+# The recalibrated pool is held to the identity as by one event: intercept and slope have prior variance 1.
+PENALTY = 1.0
+
+Parameters: TypeAlias = dict[str, Any]
+Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The resolved events that somebody forecast, to learn from.
+
+    Attributes
+    ----------
+    forecasts : Forecasts
+    rows : ndarray of int, shape (T,)
+        Their positions among all events.
+    weight : ndarray, shape (T,)
+        Frequencies, all positive.
+    prior : ndarray or None, shape (K,)
+        The reference that all events share, as class probabilities; None if each has its own.
+    priors : ndarray, shape (K,), or (T, K)
+        The reference that all share, or that of each event.
+    floor : float
+    events : ndarray, shape (K,)
+        Weight of the resolved events by outcome.
+    counts : ndarray, shape (N,)
+        Weight of each expert's forecasts on resolved events.
+    notes : list of Note
+    """
+
+    forecasts: Forecasts
+    rows: npt.NDArray[np.intp]
+    weight: Array
+    prior: Array | None
+    priors: Array
+    floor: float
+    events: Array
+    counts: Array
+    notes: list[Note] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None, floor: float
+    ) -> Sample:
+        """The sample among some forecasts; arguments as for `opinionpool.rules.fit_pool`."""
+        (t, n), k = forecasts.shape, len(forecasts.classes)
+        weight = np.where(forecasts.resolved, frequencies(sample_weight, t), 0.0)
+        events = np.bincount(forecasts.outcomes + 1, weights=weight, minlength=k + 1)[1:].astype(np.float64)
+        cells = weight[forecasts.event_index]
+        counts = np.bincount(forecasts.expert_index, weights=cells, minlength=n).astype(np.float64)
+        rows = np.flatnonzero((weight > 0) & (forecasts.crowd > 0))
+        each = event_priors(forecasts, prior)
+        if each is not None:
+            return cls(forecasts, rows, weight[rows], None, each[rows], floor, events, counts)
+        shared = laplace_prior(events) if prior is None else logodds.class_probabilities(prior, k)
+        return cls(forecasts, rows, weight[rows], shared, shared, floor, events, counts)
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return len(self.forecasts.classes)
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names."""
+        return self.forecasts.experts
+
+    @property
+    def outcomes(self) -> npt.NDArray[np.intp]:
+        """What happened, (T,)."""
+        return self.forecasts.outcomes[self.rows]
+
+    def collect(self, part: Callable[[Said, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
+        """What `part` makes of blocks of events and their outcomes, put together, (T, *shape)."""
+        prior = self.priors[..., 1] if self.classes == 2 else self.priors
+        stated = read_stated(self.forecasts.X[self.rows], prior, len(self.experts), self.classes)
+        result = np.empty((len(self.rows), *shape))
+        for rows, said in said_in(stated, self.floor):
+            result[rows] = part(said, self.outcomes[rows])
+        return result
+
+    @property
+    def present(self) -> Mask:
+        """Who answered, (T, N)."""
+        x = self.forecasts.X[self.rows]
+        return np.asarray(~np.isnan(x if self.classes == 2 else x[..., 0]))
+
+    @property
+    def offset(self) -> Array:
+        """L°, (T, K - 1)."""
+        return np.broadcast_to(logodds.prior_log_ratios(self.priors), (len(self.rows), self.classes - 1))
+
+    def nothing(self, assumed: str) -> bool:
+        """Whether there is nothing to learn from, noting what is assumed; notes a single outcome too."""
+        if len(self.rows) == 0:
+            what = "resolved event has forecasts" if self.forecasts.resolved.any() else "event is resolved"
+            self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
+            return True
+        seen = np.unique(self.outcomes)
+        if len(seen) == 1:
+            label = self.forecasts.classes[seen[0]]
+            text = f"every resolved event has outcome {label!r}, which says little about whom to believe"
+            self.notes.append(Note("one-outcome", text))
+        return False
+
+    def unheard(self, what: str) -> None:
+        """Note the experts about whom nothing can be learned."""
+        silent = [self.experts[i] for i in np.flatnonzero(~self.present.any(axis=0))]
+        if silent:
+            more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
+            names = ", ".join(map(repr, silent[:3])) + more
+            text = f"{names} had no forecast on a resolved event and {what}"
+            self.notes.append(Note("no-forecasts", text, len(silent)))
+
+
+def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
+    """Weights that a user gave, in the experts' order, and the names among them that are not used.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,)
+        By name; names of experts who are not here are allowed. Or in the order of `experts`.
+    experts : tuple of str
+
+    Raises
+    ------
+    ExpertError
+        If an expert has no weight, or a list is not as long as the experts are many.
+
+    Examples
+    --------
+    >>> matched_weights({"ann": 0.5, "bob": 0.3, "cat": 0.2}, ("cat", "ann"))
+    (array([0.2, 0.5]), ('bob',))
+    """
+    if isinstance(weights, Mapping):
+        without = [name for name in experts if name not in weights]
+        if without:
+            raise ExpertError(f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out")
+        unused = tuple(str(name) for name in weights if name not in set(experts))
+        return np.array([weights[name] for name in experts], dtype=np.float64), unused
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (len(experts),):
+        raise ExpertError(
+            f"there are {len(experts)} experts ({', '.join(experts[:10])}), and {array.size} weights; "
+            "give one for each, or weights by name"
+        )
+    return array, ()
+
+
+def _given_weights(sample: Sample, weights: Weights) -> Array:
+    matched, unused = matched_weights(weights, sample.experts)
+    if unused:
+        text = f"weights for {', '.join(map(repr, unused[:3]))} are not used: no such expert is here"
+        sample.notes.append(Note("unused-weights", text, len(unused)))
+    return matched
+
+
+def fit_linear(sample: Sample, weights: Weights | None) -> Parameters:
+    """Weights by maximum likelihood on the simplex, renormalised over those present on each event."""
+    n = len(sample.experts)
+    if weights is not None:
+        return {"weights": check_shares(_given_weights(sample, weights))}
+    if sample.nothing("the experts count equally"):
+        return {"weights": np.full(n, 1.0 / n)}
+    happened = sample.collect(lambda said, y: said.probabilities[np.arange(len(y)), :, y], n)
+    present = sample.present
+    heard = np.flatnonzero(present.any(axis=0))
+    fit = simplex_weights(happened[:, heard], sample.weight, present[:, heard])
+    sample.unheard("got weight 0")
+    if not fit.converged:
+        text = f"the weights of the linear pool may fall short of the best log score by {fit.gap:.2g} an event"
+        sample.notes.append(Note("not-converged", text, serious=True))
+    found = np.zeros(n)
+    found[heard] = fit.weights
+    return {"weights": found}
+
+
+def fit_log(sample: Sample, weights: Weights | None) -> Parameters:
+    """Maximum likelihood with an intercept: logistic regression on contrasts, offset L°."""
+    n, free = len(sample.experts), sample.classes - 1
+    if weights is not None:
+        return {"weights": check_weights(_given_weights(sample, weights)), "intercept": 0.0}
+    if sample.nothing("the experts' log-odds are averaged"):
+        return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
+    contrasts = sample.collect(lambda said, _: said.contrasts, n, free)
+    fit = logistic_fit(contrasts, sample.outcomes, sample.offset, sample_weight=sample.weight)
+    _check_logistic(sample, fit)
+    if fit.separated:
+        text = (
+            "outcomes perfectly separated; maximum-likelihood weights are infinite, and these are the most probable "
+            f"ones instead under normal beliefs: each weight {1 / n:.3g} ± {n**-0.5:.3g}, the intercept 0 ± 1"
+        )
+        sample.notes.append(Note("separated", text, serious=True))
+        sample.unheard("kept the believed weight")
+    else:
+        sample.unheard("got weight 0")
+    return {"weights": fit.weights, "intercept": _intercept(fit)}
+
+
+def fit_recalibrated(sample: Sample, penalty: float) -> Parameters:
+    """Logistic recalibration of the mean contrast, held to the identity."""
+    if not 0 <= penalty < np.inf:
+        raise ArgumentError(f"the recalibration penalty must be a finite number, at least 0, and it is {penalty!r}")
+    if sample.nothing("the mean log-odds are taken as they are"):
+        return {"intercept": 0.0, "slope": 1.0}
+    means = sample.collect(lambda said, _: said.mean_contrast[:, None, :], 1, sample.classes - 1)
+    fit = logistic_fit(
+        means, sample.outcomes, sample.offset,
+        sample_weight=sample.weight, penalty=penalty, center=1.0, intercept_penalty=penalty,
+    )  # fmt: skip
+    _check_logistic(sample, fit)
+    if fit.separated:
+        text = (
+            "outcomes perfectly separated; the maximum-likelihood recalibration is infinite, and this is the one with "
+            "penalty 1 instead"
+        )
+        sample.notes.append(Note("separated", text, serious=True))
+    return {"intercept": _intercept(fit), "slope": float(fit.weights[0])}
+
+
+def _intercept(fit: LogisticFit) -> float | Array:
+    """As the functions of `opinionpool.pools` take it."""
+    return float(fit.intercept[0]) if len(fit.intercept) == 1 else logodds.centred(fit.intercept)
+
+
+def _check_logistic(sample: Sample, fit: LogisticFit) -> None:
+    if not fit.converged:
+        text = f"logistic regression stopped after {fit.iterations} passes with a gradient of {fit.gradient_norm:.2g}"
+        sample.notes.append(Note("not-converged", text, serious=True))
+
+
+def fit_given(sample: Sample, **options: Any) -> Parameters:  # noqa: ANN401
+    """Nothing to learn: the options are the parameters."""
+    if options.get("weights") is not None:
+        options["weights"] = check_shares(_given_weights(sample, options["weights"]))
+    return options
