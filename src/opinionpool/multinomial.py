@@ -1,0 +1,243 @@
+"""The likelihood of outcomes given contrasts, a block of events at a time.
+
+Coefficients are the weights of N experts and, if there is an intercept, K − 1 of it. The contrasts are shifted
+by about their mean, so that weights and intercept hardly interact; `Likelihood.to_raw` undoes that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
+from opinionpool.logodds import Array
+
+Index = npt.NDArray[np.intp]
+
+# A block of the design should stay in the cache, and be worth waking BLAS's threads for.
+_BLOCK_BYTES = 1 << 21
+# Events whose mean is near enough to that of all.
+_SHIFT_EVENTS = 1 << 12
+_TINY = np.finfo(np.float64).tiny
+
+
+class Value(NamedTuple):
+    """Mean loss per event, with its derivatives by the coefficients."""
+
+    loss: float
+    gradient: Array
+    hessian: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """Outcomes of T events, given the contrasts of N experts.
+
+    Attributes
+    ----------
+    x : ndarray, shape (T, N, K - 1)
+        Contrasts.
+    s : ndarray of int, shape (T,)
+        Outcomes.
+    offset : ndarray, shape (T, K - 1)
+        Log-ratios of the prior.
+    frequency : ndarray or None, shape (T,)
+        All positive; None where all are 1.
+    intercept : bool
+        Whether the coefficients end with an intercept.
+    shift : ndarray, shape (N, K - 1)
+        What is subtracted from the contrasts.
+    """
+
+    x: Array
+    s: Index
+    offset: Array
+    frequency: Array | None
+    intercept: bool
+    shift: Array
+
+    @classmethod
+    def of(
+        cls, x: Array, s: npt.ArrayLike, offset: Array, sample_weight: npt.ArrayLike | None, intercept: bool
+    ) -> Likelihood:
+        """The likelihood of checked arrays, without events of frequency 0."""
+        t, free = len(x), x.shape[2]
+        if offset.shape not in {(1, free), (t, free)}:
+            raise ShapeError(f"the offset must fit {t} events and {free} log-ratios, not have shape {offset.shape}")
+        if not np.isfinite(offset).all():
+            raise ArgumentError("each offset must be finite")
+        outcomes = _outcomes(s, t, free + 1)
+        offset, frequency = np.broadcast_to(offset, (t, free)), _frequencies(sample_weight, t)
+        if frequency is not None and (frequency == 0).any():
+            kept = frequency > 0
+            x, outcomes, offset, frequency = x[kept], outcomes[kept], offset[kept], frequency[kept]
+        shift = np.zeros(x.shape[1:])
+        if intercept and len(x):
+            shift = x[:: -(-len(x) // _SHIFT_EVENTS)].mean(axis=0)
+        likelihood = cls(x, outcomes, offset, frequency, intercept, shift)
+        if not np.isfinite(likelihood.extent):
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
+            raise ArgumentError(f"each contrast must be finite, and at event {where[0]}, expert {where[1]} it is not")
+        return likelihood
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return int(self.x.shape[2]) + 1
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        return int(self.x.shape[1] + self.intercept * self.x.shape[2])
+
+    @cached_property
+    def events(self) -> float:
+        """The sum of the frequencies, T where all are 1."""
+        return float(len(self.s) if self.frequency is None else self.frequency.sum())
+
+    @cached_property
+    def extent(self) -> float:
+        """The largest absolute value in the design; NaN or infinite if a contrast is."""
+        largest = 1.0 if self.intercept else 0.0
+        for rows in self._blocks():
+            block = self.x[rows]
+            largest = np.maximum(largest, np.maximum(block.max(initial=0.0), -block.min(initial=0.0)))
+        return float(largest + np.abs(self.shift).max(initial=0.0))
+
+    @cached_property
+    def to_raw(self) -> Array:
+        """The matrix that turns coefficients here into those of unshifted contrasts, (P, P)."""
+        matrix = np.eye(self.size)
+        if self.intercept:
+            matrix[len(self.shift) :, : len(self.shift)] = -self.shift.T
+        return matrix
+
+    def thinned(self, stride: int) -> Likelihood:
+        """Each `stride`-th event."""
+        frequency = None if self.frequency is None else self.frequency[::stride]
+        x, s = np.ascontiguousarray(self.x[::stride]), self.s[::stride]
+        return replace(self, x=x, s=s, offset=self.offset[::stride], frequency=frequency)
+
+    def value(self, coefficients: Array) -> Value:
+        """Loss, gradient and Hessian in one pass."""
+        loss, gradient, hessian = 0.0, np.zeros(self.size), np.zeros((self.size, self.size))
+        for rows in self._blocks():
+            designs = self._designs(rows)
+            ratios = self._ratios(designs, coefficients)
+            ratios[1:] += self.offset[rows].T
+            lost, p = _softmax(ratios, self.s[rows])
+            frequency = None if self.frequency is None else self.frequency[rows]
+            loss += float(lost.sum() if frequency is None else lost @ frequency)
+            for k, design in enumerate(designs, start=1):
+                residual = p[k] - (self.s[rows] == k)
+                gradient += (residual if frequency is None else residual * frequency) @ design
+            _add_curvature(hessian, designs, p, frequency)
+        events = self.events or 1.0
+        return Value(loss / events, gradient / events, hessian / events)
+
+    def gram(self) -> Array:
+        """The Hessian if all classes were equally probable in all events: what the data can tell apart."""
+        gram = np.zeros((self.size, self.size))
+        for rows in self._blocks():
+            even = np.full((self.classes, len(self.s[rows])), 1.0 / self.classes)
+            _add_curvature(gram, self._designs(rows), even, None)
+        return gram / max(len(self.s), 1)
+
+    def gains(self, direction: Array) -> Array:
+        """By how much each outcome gains on each of the K classes along a direction, (T K,)."""
+        gains = np.empty((len(self.s), self.classes))
+        for rows in self._blocks():
+            ratios = self._ratios(self._designs(rows), direction)
+            gains[rows] = (np.take_along_axis(ratios, self.s[rows][None], axis=0) - ratios).T
+        return gains.ravel()
+
+    def gain_row(self, position: int) -> Array:
+        """One gain as a linear function of the direction, (P,)."""
+        event, other = divmod(position, self.classes)
+        designs = [np.zeros((1, self.size)), *self._designs(slice(event, event + 1))]
+        return np.asarray((designs[self.s[event]] - designs[other])[0])
+
+    def _blocks(self) -> Iterator[slice]:
+        step = max(1, _BLOCK_BYTES // (8 * max(1, self.size * self.x.shape[2])))
+        for start in range(0, len(self.s), step):
+            yield slice(start, start + step)
+
+    def _designs(self, rows: slice) -> list[Array]:
+        """What multiplies the coefficients in the log-ratio of each class but the first, (rows, P) each."""
+        x, designs = self.x[rows], []
+        for k in range(x.shape[2]):
+            design = np.empty((len(x), self.size))
+            np.subtract(x[:, :, k], self.shift[:, k], out=design[:, : x.shape[1]])
+            if self.intercept:
+                design[:, x.shape[1] :] = np.arange(x.shape[2]) == k
+            designs.append(design)
+        return designs
+
+    @staticmethod
+    def _ratios(designs: list[Array], coefficients: Array) -> Array:
+        """Log-ratios without the offset, (K, rows), 0 for the first class."""
+        return np.stack([np.zeros(len(designs[0])), *(design @ coefficients for design in designs)])
+
+
+def _outcomes(s: npt.ArrayLike, events: int, classes: int) -> Index:
+    array = np.asarray(s)
+    if array.shape != (events,):
+        raise ShapeError(f"{events} events need as many outcomes, not shape {array.shape}")
+    if events == 0:
+        return np.empty(0, dtype=np.intp)
+    if array.dtype.kind not in "biuf" or array.min() < 0 or array.max() >= classes or (array % 1 != 0).any():
+        raise OutcomeError(f"each outcome must be a whole number from 0 to {classes - 1}")
+    return array.astype(np.intp)
+
+
+def _frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array | None:
+    if sample_weight is None:
+        return None
+    frequency = np.asarray(sample_weight, dtype=np.float64)
+    if frequency.shape != (events,):
+        raise ShapeError(f"{events} events need as many frequencies, not shape {frequency.shape}")
+    if not ((frequency >= 0) & (frequency < np.inf)).all():
+        raise ArgumentError("each frequency must be finite and at least 0")
+    return frequency
+
+
+def _softmax(ratios: Array, outcomes: Index) -> tuple[Array, Array]:
+    """Loss of each event and probabilities (K, rows), from log-ratios that are overwritten."""
+    ratios -= ratios.max(axis=0)
+    lost = np.zeros(len(outcomes))
+    for k, ratio in enumerate(ratios):
+        lost -= np.where(outcomes == k, ratio, 0.0)
+    p = np.exp(ratios, out=ratios)
+    total = p.sum(axis=0)
+    lost += np.log(total)
+    p /= total
+    return lost, p
+
+
+def _add_curvature(hessian: Array, designs: list[Array], p: Array, frequency: Array | None) -> None:
+    """Add the covariance over classes of the design, summed over events; `designs` are overwritten.
+
+    Classes are merged one at a time, and each adds what separates it from the earlier ones:
+    p_j q/(p_j + q) (z_j − z̄)(z_j − z̄)ᵀ with q the earlier classes' probability and z̄ their mean design. No
+    difference of large numbers appears.
+    """
+    earlier, mean = p[0], None
+    for later, design in zip(p[1:], designs, strict=True):
+        if mean is not None:
+            np.subtract(design, mean, out=design)
+        both = np.maximum(earlier + later, _TINY)
+        share = later / both
+        factor = earlier * share
+        if frequency is not None:
+            factor *= frequency
+        if design is not designs[-1]:
+            step = design * share[:, None]
+            mean = step if mean is None else mean + step
+            earlier = both
+        np.multiply(design, np.sqrt(factor)[:, None], out=design)
+        hessian += design.T @ design
