@@ -21,9 +21,11 @@ from opinionpool.features import (
     parts_of_parameters,
     vector,
 )
+from opinionpool.gaussian import contributions, heard, signal, weights_for
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.patterns import Mask
-from opinionpool.stated import Stated, base_rate_shift, blocks, read_stated
+from opinionpool.simulation import draw
+from opinionpool.stated import base_rate_shift, blocks, read_stated
 
 __all__ = ["Panel"]
 
@@ -242,7 +244,7 @@ class Panel:
     @property
     def heard(self) -> Mask:
         """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
-        return np.asarray(self._parts.spread > 0)
+        return heard(self._parts)
 
     @property
     def bias(self) -> Array:
@@ -262,7 +264,7 @@ class Panel:
     @property
     def calibration(self) -> Array:
         """Calibration kappa = 2 mu / sigma², (N,) (13); 0 for experts who say nothing."""
-        return np.asarray(2.0 * self._signal() / np.where(self.heard, self._parts.spread, 1.0))
+        return np.asarray(2.0 * signal(self._parts) / np.where(self.heard, self._parts.spread, 1.0))
 
     @property
     def correlation(self) -> Array:
@@ -278,7 +280,7 @@ class Panel:
         PanelError
             If the first expert, whom the others are measured against, has no accuracy.
         """
-        squared = self._signal() ** 2
+        squared = signal(self._parts) ** 2
         if squared[0] == 0:
             raise PanelError(f"relative accuracy is measured against the first expert, and {self._names[0]!r} has none")
         return np.asarray(squared / squared[0])
@@ -293,20 +295,14 @@ class Panel:
     def covariance(self) -> Array:
         """Covariance Sigma of the contrasts within an outcome, (N, N). Needs an absolute accuracy."""
         self._scale_known_or("covariance")
-        spread = self._parts.spread
-        if np.isnan(spread).any():
-            name = self._names[int(np.flatnonzero(np.isnan(spread))[0])]
-            raise AccuracyUnknownError(
-                f"expert {name!r} was assessed with calibration 0, so the spread of its log-odds is unknown; "
-                "leave it out with subset()"
-            )
-        return self.correlation * np.outer(spread, spread)
+        self._spread_known()
+        return np.asarray(self.correlation * np.outer(self._parts.spread, self._parts.spread))
 
     @property
     def accuracy(self) -> Array:
         """Accuracy mu* = kappa mu of each expert alone, (N,) (15). Needs an absolute accuracy."""
         self._scale_known_or("accuracy")
-        return 2.0 * self._signal() ** 2
+        return 2.0 * signal(self._parts) ** 2
 
     @property
     def joint_accuracy(self) -> float:
@@ -321,9 +317,7 @@ class Panel:
         ----------
         present : ndarray of bool, shape (T, N)
         """
-        present = present & self.heard
-        solved = self._parts.dependence.solve_present(self._signal(), present)
-        return np.asarray(2.0 * solved / np.where(self.heard, self._parts.spread, 1.0))
+        return weights_for(self._parts, present)
 
     def pool(
         self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
@@ -350,11 +344,11 @@ class Panel:
             If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
         """
         stated = read_stated(probabilities, prior, len(self), len(self._classes))
-        answers = np.empty((len(stated.prior), len(self._classes)))
         shift = base_rate_shift(base_rate, stated)
+        answers = np.empty((len(stated.prior), len(self._classes)))
         for rows in blocks(stated):
-            contrasts, weights = self._contrasts(stated, rows)
-            pooled = stated.reference[rows] + np.einsum("tn,tnd->td", weights, contrasts) + shift[rows]
+            added = contributions(self._parts, self._bias, stated, rows, self._floors[0])
+            pooled = stated.reference[rows] + added.sum(axis=1) + shift[rows]
             answers[rows] = logodds.pooled_probabilities(pooled, stated.prior[rows], self._floors[1])
         return stated.shape_answers(answers)
 
@@ -370,8 +364,7 @@ class Panel:
         stated = read_stated(probabilities, prior, len(self), len(self._classes))
         added = np.empty((len(stated.prior), len(self), len(self._classes) - 1))
         for rows in blocks(stated):
-            contrasts, weights = self._contrasts(stated, rows)
-            added[rows] = weights[..., None] * contrasts
+            added[rows] = contributions(self._parts, self._bias, stated, rows, self._floors[0])
         full = added[..., 0] if len(self._classes) == 2 else logodds.centred(added)
         return full.reshape(stated.lead + full.shape[1:])
 
@@ -419,31 +412,8 @@ class Panel:
             Members of `classes`.
         """
         self._scale_known_or("simulation")
-        spread = np.diag(self.covariance) ** 0.5
-        k = len(self._classes)
-        p = logodds.class_probabilities(prior, k)
-        p = np.broadcast_to(p, (events, k))
-        rng = np.random.default_rng(seed)
-        y = (rng.random(events)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-        noise = self._parts.dependence.correlate(rng.standard_normal((events, k, len(self)))) * (spread / np.sqrt(2.0))
-        ratios = logodds.prior_log_ratios(p)[:, None, :] + self._bias
-        ratios = ratios + self._parts.contrast[:, None] * logodds.signature(k)[y][:, None, :]
-        ratios = ratios + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2)
-        full = logodds.softmax(ratios)
-        return (full[..., 1] if k == 2 else full), np.array(self._classes)[y]
-
-    def _signal(self) -> Array:
-        """Mu / sigma, 0 for experts who say nothing."""
-        return np.asarray(self._parts.contrast / np.where(self.heard, self._parts.spread, 1.0))
-
-    def _contrasts(self, stated: Stated, rows: slice) -> tuple[Array, Array]:
-        """Contrasts (T, N, K - 1), 0 where missing, and weights (T, N) of a block of events."""
-        ratios = logodds.log_ratios(stated.q[rows], stated.prior[rows][:, None, :], self._floors[0])
-        contrasts = ratios - stated.reference[rows][:, None, :] - self._bias
-        present = ~np.isnan(contrasts[..., 0])
-        if present.all():
-            return contrasts, np.broadcast_to(self.weights, contrasts.shape[:2])
-        return np.where(present[..., None], contrasts, 0.0), self.weights_for(present)
+        self._spread_known()
+        return draw(self._parts, self._bias, self._classes, events, prior, seed)
 
     def _position(self, expert: object) -> int:
         if isinstance(expert, (int, np.integer)) and not isinstance(expert, bool):
@@ -459,4 +429,12 @@ class Panel:
             raise AccuracyUnknownError(
                 f"{what} needs an absolute accuracy, and this panel knows relative ones only; "
                 "give accuracy= (of the first expert, or of each)"
+            )
+
+    def _spread_known(self) -> None:
+        unknown = np.flatnonzero(np.isnan(self._parts.spread))
+        if len(unknown):
+            raise AccuracyUnknownError(
+                f"expert {self._names[unknown[0]]!r} was assessed with calibration 0, so the spread of its log-odds is "
+                "unknown; leave it out with subset()"
             )

@@ -1,0 +1,39 @@
+"""Weights and contributions of a Gaussian panel (10), (11), for whichever experts are present."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opinionpool import logodds
+from opinionpool.features import Parts
+from opinionpool.logodds import Array
+from opinionpool.patterns import Mask
+from opinionpool.stated import Stated
+
+
+def heard(parts: Parts) -> Mask:
+    """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+    return np.asarray(parts.spread > 0)
+
+
+def signal(parts: Parts) -> Array:
+    """Mu / sigma, 0 for experts who say nothing, (N,)."""
+    return np.asarray(parts.contrast / np.where(heard(parts), parts.spread, 1.0))
+
+
+def weights_for(parts: Parts, present: Mask) -> Array:
+    """W = 2 Sigma_SS^-1 mu_S for the experts S present in each row, 0 elsewhere, (T, N)."""
+    audible = heard(parts)
+    solved = parts.dependence.solve_present(signal(parts), present & audible)
+    return np.asarray(2.0 * solved / np.where(audible, parts.spread, 1.0))
+
+
+def contributions(parts: Parts, bias: Array, stated: Stated, rows: slice, floor: float) -> Array:
+    """w_i C_i of a block of events, 0 where missing, (T, N, K - 1)."""
+    prior, reference = stated.prior[rows][:, None, :], stated.reference[rows][:, None, :]
+    contrasts = logodds.log_ratios(stated.q[rows], prior, floor) - reference - bias
+    present = ~np.isnan(contrasts[..., 0])
+    if present.all():
+        # One pattern needs one solution.
+        return np.asarray(weights_for(parts, present[:1])[:, :, None] * contrasts)
+    return weights_for(parts, present)[..., None] * np.where(present[..., None], contrasts, 0.0)
