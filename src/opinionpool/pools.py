@@ -310,11 +310,18 @@ def recalibrated_pool(
         b.
     **settings : Settings
 
+    Raises
+    ------
+    ArgumentError, ShapeError, ProbabilityError
+        If the slope is not finite, or arguments do not fit together or are out of range.
+
     Examples
     --------
     >>> float(recalibrated_pool([0.8, 0.8], intercept=-0.1, slope=0.9).round(5))
     0.75908
     """
+    if not np.isfinite(slope):
+        raise ArgumentError(f"the slope of a recalibration must be finite, and it is {slope!r}")
     a = _intercept(intercept, settings.get("classes", 2))
     return _pool(q, lambda said: said.reference + a + slope * said.mean_contrast, **settings)
 
