@@ -6,24 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.special import expit, logit
+from scipy.stats import gmean, trim_mean
+
 from opinionpool import pools
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.panel import Panel
-from scipy.special import expit, logit
-from scipy.stats import gmean, trim_mean
 
 NAN = float("nan")
 
 # Every function, with parameters that are not their defaults where it has any; n experts.
 FUNCTIONS = {
-    "average": lambda q, **s: pools.average_pool(q, **s),
+    "average": pools.average_pool,
     "linear": lambda q, **s: pools.linear_pool(q, 1.0 + np.arange(experts(q, s)), **s),
     "geometric": lambda q, **s: pools.geometric_pool(q, 1.0 + np.arange(experts(q, s)), **s),
-    "median": lambda q, **s: pools.median_pool(q, **s),
+    "median": pools.median_pool,
     "trimmed": lambda q, **s: pools.trimmed_pool(q, 0.15, **s),
-    "independent": lambda q, **s: pools.independent_pool(q, **s),
+    "independent": pools.independent_pool,
     "log": lambda q, **s: pools.log_pool(q, 0.9 - 0.4 * np.arange(experts(q, s)), **s),
-    "extremized": lambda q, **s: pools.extremized_pool(q, **s),
+    "extremized": pools.extremized_pool,
     "recalibrated": lambda q, **s: pools.recalibrated_pool(q, slope=0.7, **s),
 }
 ANONYMOUS = ["average", "median", "trimmed", "independent", "extremized", "recalibrated"]
