@@ -1,0 +1,165 @@
+"""Forecasts and outcomes in the forms that every score takes, checked.
+
+Forecasts `p` are (T,), probabilities of class 1; or (T, K), a column per class, and two columns mean the same
+as one. Rows over classes may be off 1 by 1e-4, then they are normalised. Outcomes `y` are class numbers
+0 .. K-1, as integers, floats or booleans. NaN is a missing forecast; NaN or None an event that is not resolved.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.logodds import Array, check_probabilities
+
+Outcomes: TypeAlias = npt.NDArray[Any]
+
+
+def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
+    """Forecasts and outcomes whose shapes fit; values are checked for forecasts in columns only.
+
+    Returns
+    -------
+    forecasts : ndarray of float64, shape (T,) when binary, else (T, K) with rows that sum to 1
+    outcomes : ndarray, shape (T,)
+        Integers, floats or booleans, not copied where they came as an array.
+
+    Raises
+    ------
+    ShapeError, ProbabilityError, OutcomeError
+        If these are no forecasts, or the outcomes are not numbers, or there are more of one than of the other.
+    """
+    try:
+        forecasts = np.atleast_1d(np.asarray(p, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise ProbabilityError(f"each forecast must be a number in [0, 1]: {error}") from None
+    if forecasts.ndim > 1:
+        forecasts = _columns(forecasts)
+    outcomes = _numbers(y)
+    if outcomes.shape != forecasts.shape[:1]:
+        raise ShapeError(f"{len(forecasts)} forecasts need as many outcomes, not shape {outcomes.shape}")
+    return forecasts, outcomes
+
+
+def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
+    """As `shaped`, with every forecast in [0, 1] or NaN and every outcome a class number or NaN."""
+    forecasts, outcomes = shaped(p, y)
+    check_probabilities(forecasts, "forecast")
+    check_classes(outcomes, number_of_classes(forecasts))
+    return forecasts, outcomes
+
+
+def number_of_classes(forecasts: Array) -> int:
+    """K of forecasts from `shaped`."""
+    return 2 if forecasts.ndim == 1 else forecasts.shape[1]
+
+
+def check_binary(forecasts: Array, remedy: str) -> None:
+    """Raise a `ShapeError` that ends in `remedy` unless there are two classes."""
+    if forecasts.ndim != 1:
+        raise ShapeError(f"this is for binary events, and there are {forecasts.shape[1]} classes; {remedy}")
+
+
+def check_classes(outcomes: Outcomes, classes: int) -> None:
+    """Raise an `OutcomeError` unless every outcome is a class number or NaN."""
+    valid = (outcomes >= 0) & (outcomes < classes) & (outcomes == np.floor(outcomes))
+    other = ~(valid | unresolved(outcomes))
+    if other.any():
+        where = int(np.flatnonzero(other)[0])
+        value = float(outcomes[where])
+        hint = "; an event that settled at a fraction has no outcome to score" if 0 < value < classes - 1 else ""
+        raise OutcomeError(
+            f"each outcome must be a class number 0 to {classes - 1}, or NaN where not resolved, and outcome "
+            f"{where} is {value:.15g}{hint}"
+        )
+
+
+def unresolved(outcomes: Outcomes) -> npt.NDArray[np.bool_]:
+    """Which events have no outcome, (T,)."""
+    return np.asarray(np.isnan(outcomes))
+
+
+def of_outcome(table: Array, outcomes: Outcomes) -> Array:
+    """The entry of a (K,) or (T, K) table for each outcome; NaN where not resolved."""
+    absent = unresolved(outcomes)
+    codes = np.where(absent, 0, outcomes).astype(np.intp)
+    entries = table[codes] if table.ndim == 1 else np.take_along_axis(table, codes[:, None], axis=1)[:, 0]
+    entries[absent] = np.nan
+    return entries
+
+
+def checked_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:
+    """Frequencies of events, (T,); 1 each if not given.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        Unless there is one per event, finite and 0 or more.
+    """
+    if sample_weight is None:
+        return np.ones(events)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (events,):
+        raise ShapeError(f"{events} events need as many weights, not shape {weight.shape}")
+    bad = ~((weight >= 0) & (weight < math.inf))
+    if bad.any():
+        where = int(np.flatnonzero(bad)[0])
+        raise ArgumentError(f"each weight must be a frequency, 0 or more, and weight {where} is {weight[where]:.15g}")
+    return weight
+
+
+def binary_events(
+    p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+) -> tuple[Array, Array, Array]:
+    """Forecasts, outcomes and weights of the binary events that are resolved and have a forecast and a weight.
+
+    Raises
+    ------
+    LearningError
+        If there is no such event.
+    """
+    forecasts, outcomes = checked(p, y)
+    check_binary(forecasts, "judge one class against the rest: p[:, k] and y == k")
+    weight = checked_weights(sample_weight, len(forecasts))
+    kept = ~(np.isnan(forecasts) | unresolved(outcomes)) & (weight > 0)
+    if not kept.any():
+        raise LearningError("no event is resolved and has a forecast and a positive weight, so nothing can be judged")
+    return forecasts[kept], np.asarray(outcomes[kept], dtype=np.float64), weight[kept]
+
+
+def _columns(q: Array) -> Array:
+    """Forecasts with a column per class, checked and normalised; (T,) when there are two."""
+    if q.ndim != 2 or q.shape[1] < 2:
+        raise ShapeError(f"forecasts need shape (T,), or (T, K) with a column per class, not {q.shape}")
+    check_probabilities(q, "forecast")
+    absent = np.isnan(q)
+    if (absent.any(axis=1) & ~absent.all(axis=1)).any():
+        raise ShapeError("a forecast must give a probability for every class or for none")
+    total = q.sum(axis=1)
+    off = np.flatnonzero(np.abs(total - 1) > 1e-4)
+    if len(off):
+        raise ProbabilityError(
+            f"each forecast must sum to 1 over the classes, and row {off[0]} sums to {total[off[0]]:.15g}; "
+            "score several experts one at a time"
+        )
+    return np.asarray(q[:, 1] / total if q.shape[1] == 2 else q / total[:, None])
+
+
+def _numbers(y: npt.ArrayLike) -> Outcomes:
+    """Outcomes as an array of numbers; None becomes NaN, labels are refused."""
+    outcomes = np.atleast_1d(np.asarray(y))
+    if outcomes.dtype.kind in "biuf":
+        return outcomes
+    if outcomes.dtype == object and not any(isinstance(each, str | bytes) for each in outcomes.flat):
+        with suppress(TypeError, ValueError):  # from y itself: a nullable column of pandas knows its own NaN
+            return np.atleast_1d(np.asarray(y, dtype=np.float64))
+    label = next((each for each in outcomes.tolist() if not isinstance(each, int | float | None)), None)
+    raise OutcomeError(
+        f"each outcome must be the number of a class, or NaN or None where not resolved, not {label!r}; "
+        "turn labels into class numbers first"
+    )
