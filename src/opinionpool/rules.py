@@ -206,9 +206,10 @@ def fit_pool(
         floor=floor,
         pool_floor=pool_floor,
     )
-    # Pooling no events is enough to find options that the pool does not allow.
+    # One event is enough to find options that the pool does not allow.
     n, k = len(forecasts.experts), len(forecasts.classes)
-    learned.pool(np.empty((0, n) if k == 2 else (0, n, k)), prior=0.5 if k == 2 else np.full(k, 1.0 / k))
+    even = 0.5 if k == 2 else np.full(k, 1.0 / k)
+    learned.pool(np.full(n, 0.5) if k == 2 else np.full((n, k), 1.0 / k), prior=even)
     return learned
 
 
