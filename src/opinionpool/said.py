@@ -51,8 +51,13 @@ class Said:
     @cached_property
     def probabilities(self) -> Array:
         """Floored probabilities of all classes, (T, N, K), 0 where missing."""
-        known = np.where(self.present[..., None], self.ratios, 0.0)
-        return np.where(self.present[..., None], logodds.softmax(known), 0.0)
+        known = self.ratios if self.present.all() else np.where(self.present[..., None], self.ratios, 0.0)
+        if known.shape[2] == 1:
+            p = np.concatenate([logodds.expit(-known), logodds.expit(known)], axis=-1)
+        else:
+            p = logodds.softmax(known)
+        p[~self.present] = 0.0
+        return p
 
     @property
     def mean_contrast(self) -> Array:
