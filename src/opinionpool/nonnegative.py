@@ -1,0 +1,117 @@
+"""Two small problems over x ≥ 0: the least of a convex quadratic, and the shortest of all that look alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.logodds import Array
+
+Mask = npt.NDArray[np.bool_]
+
+# How far below 0 a component, or relative to the linear term a derivative, may be and still count as 0.
+ROUNDING = 1e-13
+# Exchanging all wrong components at once is tried this often without progress, then one at a time.
+PATIENCE = 3
+# How much length weighs against likeness in one step of `shortest`; the steps make up for it.
+PENALTY = 1e-4
+STEPS = 60
+
+
+def least_quadratic(matrix: Array, linear: Array, free: Mask) -> Array | None:
+    """The x ≥ 0 that minimises ½ x'Ax − b'x, by block principal pivoting (Júdice & Pires 1994).
+
+    A component is either free, with derivative 0, or 0, with derivative ≥ 0. Those that break this change sides
+    together, and after some rounds without progress one by one, which ends after finitely many (Murty 1974).
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (N, N)
+        A, symmetric and positive definite.
+    linear : ndarray, shape (N,)
+        b.
+    free : ndarray of bool, shape (N,)
+        A guess at which components are above 0.
+
+    Returns
+    -------
+    ndarray, shape (N,), or None
+        With exact zeros. None if rounding keeps the exchange from ending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> least_quadratic(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([2.0, 0.5]), np.array([True, True]))
+    array([1., 0.])
+    """
+    size = len(linear)
+    slack = 10 * ROUNDING * (1.0 + float(np.abs(linear).max()))
+    fewest, patience = size + 1, PATIENCE
+    for _ in range(10 * size + 20):
+        (inside,) = free.nonzero()
+        if len(inside) == size:
+            x = np.linalg.solve(matrix, linear)
+            wrong = x < -ROUNDING
+        else:
+            x = np.zeros(size)
+            x[inside] = np.linalg.solve(matrix[inside[:, None], inside], linear[inside])
+            wrong = np.where(free, x < -ROUNDING, matrix @ x - linear < -slack)
+        (places,) = wrong.nonzero()
+        if not len(places):
+            return np.asarray(np.maximum(x, 0.0))
+        if len(places) < fewest:
+            fewest, patience = len(places), PATIENCE
+        elif patience:
+            patience -= 1
+        else:
+            wrong[places[:-1]] = False
+        free = free ^ wrong
+    return None
+
+
+def shortest(x: Array, rows: Array) -> Array | None:
+    """The shortest y ≥ 0 that the rows of S cannot tell from x: Sy = Sx.
+
+    It is unique, so that components which can stand in for one another share. Found by the method of multipliers,
+    and then, its zeros known, by least squares.
+
+    Parameters
+    ----------
+    x : ndarray, shape (N,)
+        At least 0.
+    rows : ndarray, shape (M, N)
+        S, with orthonormal rows.
+
+    Returns
+    -------
+    ndarray, shape (N,), or None
+        None if it is not found to nine digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shortest(np.array([1.0, 0.0, 3.0]), np.array([[0.6, 0.8, 0.0]])).round(12)
+    array([0.36, 0.48, 0.  ])
+    """
+    target = rows @ x
+    y = rows.T @ target
+    if y.min() >= 0:
+        return np.asarray(y)
+    matrix = rows.T @ rows
+    matrix.flat[:: len(x) + 1] += PENALTY
+    aim, free, miss = target, y > 0, np.inf
+    for _ in range(STEPS):
+        found = least_quadratic(matrix, rows.T @ aim, free)
+        if found is None:
+            return None
+        y, free = found, found > 0
+        residual = target - rows @ y
+        before, miss = miss, float(np.abs(residual).max())
+        if miss <= ROUNDING or (miss <= 1e-9 and miss > 0.5 * before):
+            break
+        aim = aim + residual
+    exact = np.zeros(len(x))
+    exact[free] = np.linalg.lstsq(rows[:, free], target, rcond=1e-9)[0]
+    if exact.min() >= -1e-12 and np.abs(rows @ exact - target).max() <= 1e-9:
+        return np.maximum(exact, 0.0)
+    return y if miss <= 1e-9 else None

@@ -1,0 +1,326 @@
+"""Weights of the linear opinion pool by maximum likelihood on the simplex (model.md, section 6).
+
+With q_ti > 0 the probability that expert i gave to what happened in event t, and frequency weights u_t that
+sum to U, the weights maximise (1/U) Σ_t u_t log(Σ_i w_i q_ti) over w ≥ 0, Σ w = 1. That is concave, and
+max_i (1/U) Σ_t u_t q_ti / p_t − 1, with p = Qw, certifies how far from the maximum it is: 0 there, and nowhere
+less than what is still to be gained.
+
+The method is Newton's with the exact Hessian, the quadratic problem of each step solved on the simplex by an active
+set, as in mixsqp (Kim, Carbonetto, Stephens & Anitescu 2020). One read of the array, in blocks that stay in the
+cache, gives objective, gradient and Hessian. A long array is first solved on some of its rows, and then with the
+Hessian of the experts who can still get weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import ArgumentError, LearningError, ShapeError
+from opinionpool.logodds import Array
+from opinionpool.mixture import BLOCK, Complete, Index, Likelihood, Mask, Partial, Point
+from opinionpool.nonnegative import least_quadratic, shortest
+
+# A long array is first solved on every 16th row, or on a smaller part that leaves 16 rows per expert.
+STRIDE = 16
+ROWS_PER_EXPERT = 16
+# An expert whose derivative is lower than this is left out of the Hessian of a long array.
+NEAR = -0.05
+# Below this gap the next step should be the last, and its end needs no Hessian.
+CLOSE = 1e-4
+# Part of the predicted gain that a step must bring, and what rounding may hide of it.
+GAIN = 1e-4
+ROUNDING = 1e-14
+# About how far weights move per unit of derivative, to guess which of them end above 0.
+GUESS = 8.0
+# Directions of the Hessian below this are ties; experts whose derivative is at least this may take part in them.
+TIED = 1e-10
+TIED_SCORE = -1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class SimplexFit:
+    """Weights on the simplex, and how far from the best they can be.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (N,)
+        At least 0, and 1 together to a rounding. 0 is exact.
+    gap : float
+        The certificate: the largest derivative of the mean log-likelihood from here towards one expert alone.
+    iterations : int
+        Newton steps on the whole array.
+    passes : float
+        Reads of the array, the check of its values included. Reading every k-th row counts 1/k.
+    converged : bool
+        Whether `gap` is within the tolerance. If it is not, whoever uses the weights must say so.
+    """
+
+    weights: Array
+    gap: float
+    iterations: int
+    passes: float
+    converged: bool
+
+
+def simplex_weights(
+    q: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    present: npt.ArrayLike | None = None,
+    tolerance: float = 1e-8,
+    max_iterations: int = 100,
+) -> SimplexFit:
+    """Maximum-likelihood weights of a linear pool.
+
+    Complete forecasts. The likelihood is concave and the certificate proves the answer. Where several weights are
+    equally likely the one with the least sum of squares is returned, so that it is unique: experts who always say
+    the same share equally, and what any mixture of others could replace is spread over them. Differences between
+    experts that move the certificate by less than about 1e-10 count as none.
+
+    Missing forecasts. p_t = Σ_present w_i q_ti / Σ_present w_i is not concave in log p. Guaranteed is a stationary
+    point (no derivative towards an expert above the tolerance) that is at least as likely as equal weights, reached
+    along steps that never lose likelihood; not that it is the best of several. Each weight is at least 1e-6 / N:
+    without that, where everybody with weight is absent, p would be 0 / 0 and the likelihood would have no maximum.
+    Such an event is pooled by the weights of those who are present, however small. Events with a single forecast
+    tell nothing about weights. An expert who shares no event with another has no evidence for or against, and
+    gets 1 / N. Experts who always say the same share equally.
+
+    Parameters
+    ----------
+    q : array_like, shape (T, N)
+        Probability that each expert gave to what happened, floored: above 0. Rows may be scaled.
+    sample_weight : array_like, shape (T,), optional
+        Frequency of each event, at least 0.
+    present : array_like of bool, shape (T, N), optional
+        Where `q` holds a forecast; the rest of `q` is ignored.
+    tolerance : float, default 1e-8
+        The largest gap that counts as converged.
+    max_iterations : int, default 100
+        Newton steps on the whole array.
+
+    Returns
+    -------
+    SimplexFit
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If the arguments do not fit together, or a probability is not above 0, or a weight is negative.
+    LearningError
+        If there is no event, or none with both weight and a forecast.
+
+    Examples
+    --------
+    >>> fit = simplex_weights([[0.0001, 0.0001], [0.8, 0.7], [0.7, 0.6]])
+    >>> fit.weights, fit.converged
+    (array([1., 0.]), True)
+    """
+    array, share, mask = _checked(q, sample_weight, present)
+    if mask is not None:
+        return _with_missing(array, share, mask, tolerance, max_iterations)
+    v, near, read = _start(array, share)
+    likelihood = Complete(array, share)
+    here, curved, iterations = _maximise(likelihood, likelihood.read(v, True, near), tolerance, max_iterations)
+    if here.gap <= tolerance:
+        here = _shared(likelihood, here, curved, tolerance)
+    return SimplexFit(here.v, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
+
+
+def _checked(
+    q: npt.ArrayLike, sample_weight: npt.ArrayLike | None, present: npt.ArrayLike | None
+) -> tuple[Array, Array, Mask | None]:
+    """The array, the share of each event, and the mask if anything is missing."""
+    array = np.asarray(q, dtype=np.float64)
+    if array.ndim != 2 or not array.shape[1]:
+        raise ShapeError(f"probabilities of what happened need shape (events, experts), not {array.shape}")
+    events = len(array)
+    mask = None if present is None else np.asarray(present, dtype=bool)
+    if mask is not None and mask.shape != array.shape:
+        raise ShapeError(f"the mask of present forecasts needs shape {array.shape}, not {mask.shape}")
+    if mask is not None and mask.all():
+        mask = None
+    _check_range(array, mask)
+    share = np.ones(events) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if share.shape != (events,):
+        raise ShapeError(f"{events} events need as many sample weights, not shape {share.shape}")
+    if sample_weight is not None and not ((share >= 0) & (share < np.inf)).all():
+        wrong = share[~((share >= 0) & (share < np.inf))][0]
+        raise ArgumentError(f"sample weights are frequencies, finite and at least 0, and one is {wrong:g}")
+    if mask is not None:
+        share = np.where(mask.any(axis=1), share, 0.0)
+    total = share.sum()
+    if not total > 0:
+        raise LearningError("weights are learned from resolved events with forecasts, and there are none")
+    return array, share / total, mask
+
+
+def _check_range(array: Array, mask: Mask | None) -> None:
+    """Every probability that is present is above 0 and finite; one read."""
+    rows = max(1, BLOCK // array.shape[1])
+    for start in range(0, len(array), rows):
+        block = array[start : start + rows]
+        if mask is not None:
+            block = block[mask[start : start + rows]]
+        low, high = block.min(initial=np.inf), block.max(initial=0.0)
+        if not (low > 0 and high < np.inf):
+            wrong = high if low > 0 else low
+            raise ArgumentError(f"probabilities of what happened must be floored above 0, and one is {wrong:g}")
+
+
+def _stride(events: int, size: int) -> int | None:
+    """Every how many rows a long array is solved first; None for a short one."""
+    stride = min(STRIDE, events // (ROWS_PER_EXPERT * size))
+    return stride if stride >= STRIDE // 2 and events * size > BLOCK else None
+
+
+def _rough(rows: int) -> float:
+    """A gap well inside what a sample of rows can tell."""
+    return 0.1 / float(np.sqrt(rows))
+
+
+def _start(q: Array, share: Array) -> tuple[Array, Index | None, float]:
+    """Where to start, the experts who may get weight (None: all), and the reads that it took to know."""
+    events, size = q.shape
+    stride = _stride(events, size)
+    part = share[::stride]
+    if stride is None or not part.any():
+        return np.full(size, 1.0 / size), None, 0.0
+    thin = Complete(np.ascontiguousarray(q[::stride]), part / part.sum())
+    v, near, read = _start(thin.q, thin.share)
+    here, _, _ = _maximise(thin, thin.read(v, True, near), _rough(len(part)), STRIDE)
+    return here.v, _near(here), (read + thin.passes) / stride
+
+
+def _near(here: Point) -> Index | None:
+    """The experts with weight or with a derivative that may still give them some; None if they are many."""
+    (near,) = ((here.v > 0) | (here.score > NEAR)).nonzero()
+    return near if 2 * len(near) <= len(here.v) else None
+
+
+def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_iterations: int) -> SimplexFit:
+    """The fit with missing forecasts, on the events with two or more."""
+    size = q.shape[1]
+    rows = (present.sum(axis=1) > 1) & (share > 0)
+    heard = present[rows].any(axis=0)
+    weights = np.full(size, 1.0 / size)
+    if not rows.any():
+        return SimplexFit(weights, 0.0, 0, 1.0, True)
+    if not (rows.all() and heard.all()):
+        q, share, present = q[np.ix_(rows, heard)], share[rows], present[np.ix_(rows, heard)]
+    likelihood = Partial(q, share, present)
+    experts = q.shape[1]
+    here, read = likelihood.read(np.full(experts, 1.0 / experts)), 0.0
+    stride = _stride(*q.shape)
+    if stride is not None:
+        part = share[::stride] / share[::stride].sum()
+        rough = _with_missing(q[::stride], part, present[::stride], _rough(len(part)), STRIDE)
+        there = likelihood.read(likelihood.position(rough.weights))
+        here, read = min(here, there, key=lambda point: point.objective), rough.passes / stride
+    here, curved, iterations = _maximise(likelihood, here, tolerance, max_iterations)
+    assert curved.hessian is not None
+    v = _averaged(likelihood, here.v, curved.hessian, np.arange(experts))
+    weights[heard] = likelihood.weights(v) * (experts / size)
+    return SimplexFit(weights, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
+
+
+def _maximise(likelihood: Likelihood, here: Point, tolerance: float, max_iterations: int) -> tuple[Point, Point, int]:
+    """Newton steps from a point with a Hessian: the last point, the last one with a Hessian, the number of steps."""
+    curved, before = here, np.inf
+    for step in range(max_iterations):
+        if here.gap <= tolerance:
+            return here, curved, step
+        if curved.columns is not None and np.delete(here.score, curved.columns).max() > tolerance:
+            here = curved = likelihood.read(here.v, True, _near(here))
+        x = _step(likelihood, here, curved)
+        last = here.gap <= min(CLOSE, 0.1 * before)
+        there = likelihood.read(x, not last, curved.columns)
+        if not _better(likelihood, here, there):
+            x = _shorter(likelihood, here, there)
+            if x is here.v and curved is here:
+                return here, curved, step
+            there = likelihood.read(x, True, curved.columns)
+        before, here = here.gap, there
+        curved = curved if here.hessian is None else here
+    return here, curved, max_iterations
+
+
+def _step(likelihood: Likelihood, here: Point, curved: Point) -> Array:
+    """Where the quadratic model is least; the best expert alone if rounding keeps that from being downhill."""
+    matrix, columns = likelihood.model(here, curved)
+    v, score = (here.v, here.score) if columns is None else (here.v[columns], here.score[columns])
+    x = least_quadratic(matrix, matrix @ v + score, v + GUESS * score > 0)
+    target = np.zeros(len(here.v))
+    if x is not None and score @ x > -10 * ROUNDING:
+        target[slice(None) if columns is None else columns] = x / x.sum()
+    else:
+        target[here.score.argmax()] = 1.0
+    return target
+
+
+def _better(likelihood: Likelihood, here: Point, there: Point) -> bool:
+    """Whether a step brings what it must; if the likelihood is concave, halving the certificate will do too."""
+    promised = GAIN * float(here.score @ there.v)
+    if there.objective <= here.objective - promised + ROUNDING * (1.0 + abs(here.objective)):
+        return True
+    return likelihood.concave and there.gap <= 0.5 * here.gap
+
+
+def _shorter(likelihood: Likelihood, here: Point, there: Point) -> Array:
+    """The least objective on the way to a point too far, to 5% of the step, without a read; `here` if none is less."""
+    low, high, least = 0.0, 1.0, here.objective
+    step = there.pooled - here.pooled
+    while high - low > 0.05 * high and high > ROUNDING:
+        middle = 0.5 * (low + high)
+        pooled = here.pooled + middle * step
+        value = likelihood.objective(pooled)
+        if value <= least and likelihood.slope(pooled, step) <= 0:
+            low, least = middle, value
+        else:
+            high = middle
+    return here.v + low * (there.v - here.v) if low else here.v
+
+
+def _shared(likelihood: Complete, here: Point, curved: Point, tolerance: float) -> Point:
+    """Of all weights with the same pooled forecasts, those with the least sum of squares."""
+    assert curved.hessian is not None
+    columns = np.arange(len(here.v)) if curved.columns is None else curved.columns
+    (inside,) = ((here.v[columns] > 0) | (here.score[columns] > TIED_SCORE)).nonzero()
+    matrix = curved.hessian[inside[:, None], inside]
+    if len(inside) < 2 or not _singular(matrix):
+        return here
+    places = columns[inside]
+    values, vectors = np.linalg.eigh(matrix)
+    found = shortest(here.v[places], vectors[:, values > TIED].T) if values[0] <= TIED else None
+    if found is None:
+        return here
+    v = here.v.copy()
+    v[places] = found
+    v = _averaged(likelihood, v / v.sum(), matrix, places)
+    if np.abs(v - here.v).max() <= ROUNDING:
+        here.v = v
+        return here
+    there = likelihood.read(v, False)
+    return there if there.gap <= tolerance else here
+
+
+def _singular(matrix: Array) -> bool:
+    """Whether a direction may be tied, by the pivots of Cholesky's factor, which are cheap."""
+    try:
+        return bool(np.linalg.cholesky(matrix).diagonal().min() ** 2 < 1e3 * TIED)
+    except np.linalg.LinAlgError:
+        return True
+
+
+def _averaged(likelihood: Likelihood, v: Array, matrix: Array, places: Index) -> Array:
+    """`v` with the mean among experts who always said the same, found by equal rows of the Hessian."""
+    v, left = v.copy(), np.ones(len(places), dtype=bool)
+    for k, place in enumerate(places):
+        if not left[k]:
+            continue
+        like = left & (np.abs(matrix - matrix[k]).max(axis=1) <= 1e-9 * np.abs(matrix[k]).max())
+        twins = [place, *(other for other in places[like] if other > place and likelihood.alike(place, other))]
+        left &= ~np.isin(places, twins)
+        v[twins] = v[twins].mean()
+    return v
