@@ -1,0 +1,167 @@
+"""The classes of an event as people name them, in a stated order; the last of two is what probabilities are about.
+
+0 and 1, no and yes, false and true are understood in any case, and their second is the positive one. Of two other
+names, which one the probabilities are about is never guessed: the user says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opinionpool.errors import LayoutError
+
+FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user said about classes.
+
+    Attributes
+    ----------
+    positive : str or None
+        The class that probabilities are about.
+    classes : tuple of str
+        All classes in order; empty if not said.
+    """
+
+    positive: str | None = None
+    classes: tuple[str, ...] = ()
+
+    def about(self, stated: str) -> Asked:
+        """The same, for forecasts that are all about one class."""
+        if self.positive is not None and key(self.positive) != key(stated):
+            raise LayoutError(f"all forecasts are about class {stated!r}, so --positive cannot be {self.positive}")
+        return replace(self, positive=stated)
+
+
+def key(word: str) -> str:
+    """How classes are compared: without regard to case, and ``"1.0"`` as ``"1"``.
+
+    >>> key("Yes"), key("1.0"), key("007")
+    ('yes', '1', '007')
+    """
+    word = word.strip().lower()
+    return word[:-2] if word.endswith(".0") and word[:-2].isdigit() else word
+
+
+class Matcher:
+    """Finds a class by what somebody wrote: exactly, or else in any case where that is unambiguous."""
+
+    def __init__(self, classes: Sequence[object]) -> None:
+        self._exact = {str(label): i for i, label in enumerate(classes)}
+        self._folded: dict[str, int] = {}
+        for i, label in enumerate(classes):
+            self._folded[key(str(label))] = i if key(str(label)) not in self._folded else -1
+
+    def find(self, word: str) -> int | None:
+        """The position of a class, None if the word is none."""
+        position = self._exact.get(word, self._folded.get(key(word), -1))
+        return None if position < 0 else position
+
+
+def listed(names: Sequence[object], most: int = 8) -> str:
+    """Names for a message, cut when there are many."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def order_classes(stated: Sequence[str], asked: Asked) -> tuple[object, ...]:
+    """K >= 2 classes in the order that was asked for, or sorted; of two, the positive one last.
+
+    Raises
+    ------
+    LayoutError
+        If the user named other classes, or must say which of two is the positive one.
+
+    Examples
+    --------
+    >>> order_classes(["draw", "home", "away"], Asked())
+    ('away', 'draw', 'home')
+    >>> order_classes(["yes", "no"], Asked()), order_classes(["1", "0"], Asked())
+    (('no', 'yes'), (0, 1))
+    """
+    ordered = sorted(stated, key=lambda label: (float(label) if label.isdecimal() else float("inf"), label))
+    if asked.classes:
+        matcher = Matcher(stated)
+        found = [matcher.find(label) for label in asked.classes]
+        if sorted(-1 if i is None else i for i in found) != list(range(len(stated))):
+            raise LayoutError(f"the forecasts are about classes {listed(ordered)}, and not {listed(asked.classes)}")
+        ordered = [stated[i] for i in found if i is not None]
+    if len(ordered) > 2:
+        if asked.positive is not None:
+            raise LayoutError(f"--positive is for two classes, and there are {len(ordered)}: {listed(ordered)}")
+        return tuple(ordered)
+    return _with_positive(ordered, asked)
+
+
+def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
+    """The two classes of forecasts that are one probability each.
+
+    Parameters
+    ----------
+    seen : mapping
+        The distinct outcomes, from `key` to the spelling that is used.
+    asked : Asked
+
+    Raises
+    ------
+    LayoutError
+        If there are more than two, or the user must say which one the probabilities are about.
+
+    Examples
+    --------
+    >>> two_classes({"yes": "Yes"}, Asked()), two_classes({}, Asked("rain")), two_classes({}, Asked())
+    (('No', 'Yes'), ('not rain', 'rain'), (0, 1))
+    """
+    known = dict(seen)
+    wanted = [*asked.classes, asked.positive] if asked.classes or len(seen) < 2 else []
+    for label in wanted:
+        if label is not None:
+            known.setdefault(key(label), label)
+    if len(known) > 2 or len(asked.classes) > 2:
+        raise LayoutError(
+            f"forecasts of one probability need two outcomes, and there are {len(known)}: {listed([*known.values()])}. "
+            "If some of these mean that an event is not resolved, say --missing-value; for more than two classes add a "
+            "class column, or columns expert:class"
+        )
+    family = next((family for family in FAMILIES if set(known) <= set(family)), None)
+    if family is not None:
+        return _with_positive([known.get(word) or _in_style(word, known) for word in family], asked)
+    labels = list(known.values())
+    if len(labels) == 1:
+        if asked.positive is None:
+            raise LayoutError(
+                f"every resolved event ended as {labels[0]!r}: if that is what the probabilities are about, say "
+                f"--positive {labels[0]}; if they are about something else, name that with --positive"
+            )
+        labels.append(f"not {labels[0]}")
+    return _with_positive(sorted(labels), asked)
+
+
+def _with_positive(labels: Sequence[str], asked: Asked) -> tuple[object, ...]:
+    """Two classes, the one that probabilities are about last."""
+    keys = [key(label) for label in labels]
+    family = next((family for family in FAMILIES if set(keys) == set(family)), None)
+    if asked.positive is not None:
+        positive = key(asked.positive)
+    elif asked.classes:
+        positive = key(asked.classes[-1])
+    elif family:
+        positive = family[1]
+    else:
+        raise LayoutError(
+            f"the outcomes are {listed(labels)}: which of them are the probabilities about? "
+            f"Say --positive {labels[0]} or --positive {labels[1]}"
+        )
+    if positive not in keys:
+        raise LayoutError(f"the outcomes are {listed(labels)}, so the probabilities cannot be about {asked.positive!r}")
+    pair = (labels[1 - keys.index(positive)], labels[keys.index(positive)])
+    return tuple(int(key(label)) for label in pair) if family == FAMILIES[0] else pair
+
+
+def _in_style(word: str, known: Mapping[str, str]) -> str:
+    """A word in the capitals of the other one: the "No" that goes with "Yes"."""
+    other = next(iter(known.values()), "")
+    return word.upper() if other.isupper() else word.capitalize() if other[:1].isupper() else word

@@ -1,0 +1,248 @@
+"""DuckDB: files into columns. The one place that knows it.
+
+Everything of a text file comes in as text, under the dialect that `files` decided, into a table inside the engine;
+columns are then taken from it as they are needed. The engine may open the one file and nothing else, and loads
+no extensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opinionpool.columns import Words, encode
+from opinionpool.errors import Note, TableError
+from opinionpool.faults import csv_fault, json_fault, lines_of
+from opinionpool.files import FileSource, Workspace, prepare, with_line_feeds
+from opinionpool.logodds import Array
+
+if TYPE_CHECKING:
+    import duckdb
+
+Progress = Callable[[float], None]
+
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+_NUMERIC = ("VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """A file inside the engine; see `opinionpool.columns.Table`."""
+
+    source: FileSource
+    connection: duckdb.DuckDBPyConnection
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: int
+    seen: dict[int, Words] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The file, as the user called it."""
+        return self.source.name
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """How the file was read."""
+        return self.source.notes
+
+    def numbers(self, columns: Sequence[int]) -> list[Array | None]:
+        """Columns as float64, NaN where blank; None for a column with a cell that is not a plain number."""
+        able = [i for i in columns if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
+        if not able:
+            return [None] * len(columns)
+        # The engine reads 1_000 as a number too.
+        casts = {i: f"TRY_CAST({_safe(i) if self.types[i] == 'VARCHAR' else f'c{i}'} AS DOUBLE)" for i in able}
+        unread = ", ".join(f"count(*) FILTER (c{i} IS NOT NULL AND {cast} IS NULL)" for i, cast in casts.items())
+        counts = self._one(f"SELECT {unread} FROM t")
+        plain = [i for i, count in zip(able, counts, strict=True) if count == 0]
+        found: dict[int, Array] = {}
+        if plain:
+            query = ", ".join(f"coalesce({casts[i]}, 'nan'::DOUBLE) AS c{i}" for i in plain)
+            fetched = self.connection.execute(f"SELECT {query} FROM t").fetchnumpy()
+            found = {i: np.asarray(fetched[f"c{i}"]) for i in plain}
+        return [found.get(i) for i in columns]
+
+    def words(self, column: int) -> Words:
+        """A column as text; whole numbers without a decimal point, so that ids look as they did."""
+        if column not in self.seen:
+            self.seen[column] = self._fetch(column)
+        return self.seen[column]
+
+    def _fetch(self, column: int) -> Words:
+        text = f"c{column}"
+        if self.types[column] in {"DOUBLE", "FLOAT"}:
+            text = f"CASE WHEN isnan({text}) THEN NULL ELSE regexp_replace({text}::VARCHAR, '\\.0$', '') END"
+        cells = self.connection.execute(f"SELECT CAST({text} AS VARCHAR) AS c FROM t").fetchnumpy()["c"]
+        return encode(cells.tolist())
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """The lines of a text file, the rows of another."""
+        if self.source.format in {"csv", "json"}:
+            return [f"{self.name}, line {line}" for line in lines_of(self.source, rows)]
+        return [f"{self.name}, row {row + 1}" for row in rows]
+
+    def _one(self, query: str) -> tuple[int, ...]:
+        fetched = self.connection.execute(query).fetchone()
+        return fetched or ()
+
+
+def _safe(column: int) -> str:
+    return f"nullif(c{column}, CASE WHEN contains(c{column}, '_') THEN c{column} END)"
+
+
+@contextmanager
+def open_file(source: object, encoding: str | None, progress: Progress | None) -> Iterator[FileTable]:
+    """A file as a table, for the time of a with statement.
+
+    Parameters
+    ----------
+    source : str, path or binary file object
+    encoding : str or None
+    progress : callable or None
+        Called now and then with the share of the file that is read.
+
+    Raises
+    ------
+    TableError
+        If it is no table or has no rows; never an error of the engine's own.
+    """
+    workspace = Workspace()
+    try:
+        table = _read(prepare(source, encoding, workspace), workspace, progress)
+        try:
+            if table.rows == 0:
+                raise TableError(f"{table.name} has column names and no rows below them")
+            yield table
+        finally:
+            table.connection.close()
+    finally:
+        workspace.close()
+
+
+def _read(source: FileSource, workspace: Workspace, progress: Progress | None, again: bool = False) -> FileTable:
+    connection = _connect(source.path)
+    try:
+        with _watch(connection, progress):
+            return _LOADERS[source.format](source, connection)
+    except _engine_errors() as error:
+        connection.close()
+        fault = {"csv": csv_fault, "json": json_fault}.get(source.format, lambda _: None)(source)
+        if fault is None and source.format == "csv" and not again:
+            # Well formed after all: its lines do not all end in the same way.
+            return _read(with_line_feeds(source, workspace), workspace, progress, again=True)
+        kind = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}[source.format]
+        raise fault or TableError(f"{source.name} cannot be read as {kind}: {_first_line(error)}") from None
+
+
+def _engine() -> ModuleType:
+    """The engine's compiled half, where it can be had: the whole package takes longer to import than a file to read."""
+    try:
+        return import_module("_duckdb")
+    except ImportError:
+        return import_module("duckdb")
+
+
+def _connect(path: str) -> duckdb.DuckDBPyConnection:
+    """An engine that can open one file."""
+    connection: duckdb.DuckDBPyConnection = _engine().connect(":memory:", config=_CONFIG)
+    connection.execute(f"SET allowed_paths = [{_literal(path)}]")
+    connection.execute("SET enable_external_access = false")
+    return connection
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _engine_errors() -> tuple[type[Exception], ...]:
+    return (_engine().Error,)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ")
+
+
+def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
+    created = connection.execute(f"CREATE TEMP TABLE t AS {query}", [path]).fetchone()
+    return int(created[0]) if created else 0
+
+
+def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
+    columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(source.header)))
+    options = (
+        f"auto_detect = false, delim = {_literal(source.delimiter)}, quote = '\"', escape = '\"', header = true, "
+        f"skip = {source.skip}, compression = '{'gzip' if source.gzip else 'none'}', hive_partitioning = false, "
+        f"columns = {{{columns}}}"
+    )
+    query = f"SELECT * FROM read_csv(?, {options})"
+    rows = _create(connection, query, source.path)
+    return FileTable(source, connection, source.header, ("VARCHAR",) * len(source.header), rows)
+
+
+def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
+    scan = "SELECT * FROM read_parquet(?, binary_as_string = true, hive_partitioning = false)"
+    described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
+    names = tuple(str(column[0]).strip() for column in described)
+    aliases = ", ".join(f"c{i}" for i in range(len(names)))
+    rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
+    return FileTable(source, connection, names, tuple(str(column[1]) for column in described), rows)
+
+
+def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
+    layout = "newline_delimited" if source.format == "json" else "array"
+    scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'none'}')"
+    rows = _create(connection, f"SELECT json FROM {scan}", source.path)
+    kinds = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
+    lists = connection.execute(f"SELECT keys, min(r), count(*) FROM ({kinds}) GROUP BY keys ORDER BY 2").fetchall()
+    if sum(count for *_, count in lists) < rows:
+        raise TableError(
+            f"{source.name}: every {'line' if layout[0] == 'n' else 'element'} must be one object, {{...}}"
+        )
+    names = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
+    pointers = [_literal("/" + name.replace("~", "~0").replace("/", "~1")) for name in names]
+    columns = ", ".join(f"json ->> {pointer} AS c{i}" for i, pointer in enumerate(pointers))
+    connection.execute(f"CREATE TEMP TABLE columns AS SELECT {columns} FROM t; DROP TABLE t")
+    connection.execute("ALTER TABLE columns RENAME TO t")
+    return FileTable(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
+
+
+_LOADERS = {"csv": _load_csv, "parquet": _load_parquet, "json": _load_json, "json array": _load_json}
+
+
+@contextmanager
+def _watch(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -> Iterator[None]:
+    """Report how far the engine is, from a thread beside it."""
+    if progress is None:
+        yield
+        return
+    import threading
+
+    done = threading.Event()
+
+    def report() -> None:
+        while not done.wait(0.1):
+            share = connection.query_progress()
+            if share > 0:
+                progress(min(share / 100.0, 1.0))
+
+    connection.execute(
+        "SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0"
+    )
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    progress(1.0)

@@ -1,0 +1,172 @@
+"""What tables say about events beside their outcomes: priors, times and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.classes import Matcher
+from opinionpool.columns import Index, Table, cell_error
+from opinionpool.errors import LayoutError
+from opinionpool.events import event_values, one_per_key
+from opinionpool.joining import Joined
+from opinionpool.layouts import Layout
+from opinionpool.logodds import Array
+from opinionpool.melting import Melted, Reading
+from opinionpool.statements import Statements, fold_classes
+from opinionpool.times import Times, read_times
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One value per event, of what is known.
+
+    Attributes
+    ----------
+    closes, resolved_at : ndarray of datetime64, shape (events,)
+        NaT where unknown.
+    prior : ndarray or None, shape (events,), or (events, K) when K > 2
+        NaN where blank.
+    groups : ndarray of str or None, shape (events,)
+    """
+
+    closes: Times
+    resolved_at: Times
+    prior: Array | None
+    groups: npt.NDArray[np.str_] | None
+
+    def latest(self, said: Statements) -> Times | None:
+        """When each event belongs: when it was resolved, else closed, else last forecast; None if nobody knows."""
+        stamps = np.full(len(self.closes), np.iinfo(np.int64).min)
+        if said.time is not None:
+            np.maximum.at(stamps, said.event, said.time.astype(np.int64))
+        # The smallest integer is NaT.
+        times = stamps.astype("datetime64[us]")
+        for known in (self.closes, self.resolved_at):
+            times = np.where(np.isnat(known), times, known)
+        return None if np.isnat(times).all() else times
+
+
+def read_facts(
+    layout: Layout, melted: Melted, joined: Joined | None, classes: tuple[object, ...], reading: Reading
+) -> Facts:
+    """Priors, times and groups of all events.
+
+    Raises
+    ------
+    CellError
+        Where rows about one event differ, or a prior is 0 or 1.
+    LayoutError
+        If there are priors of some classes only.
+    """
+    return Facts(
+        closes=_times("closes", layout, melted, joined, reading),
+        resolved_at=_times("resolved_at", layout, melted, joined, reading),
+        prior=_prior(layout, melted, classes, reading),
+        groups=_groups(layout, melted),
+    )
+
+
+def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Times:
+    events = melted.said.events
+    found = np.full(len(events), "NaT", dtype="datetime64[us]")
+    sources: list[tuple[Table, int, Index]] = []
+    if joined is not None and role in joined.roles:
+        sources.append((joined.table, joined.roles[role], joined.row_events))
+    if role in layout.roles:
+        sources.append((melted.said.table, layout.roles[role], melted.row_events))
+    for table, column, rows in sources:
+        values = event_values(
+            table, column, read_times(table, column, reading.rules.missing_words), "NaT", rows, events
+        )
+        found = np.where(np.isnat(found), values, found)
+    return found
+
+
+def _groups(layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
+    if "group" not in layout.roles:
+        return None
+    said = melted.said
+    words = said.table.words(layout.roles["group"])
+    labels = words.expand(np.array([*words.values, ""], dtype=np.str_)[:-1], "")
+    return event_values(said.table, layout.roles["group"], labels, "", melted.row_events, said.events)
+
+
+def _prior(layout: Layout, melted: Melted, classes: tuple[object, ...], reading: Reading) -> Array | None:
+    said, column = melted.said, layout.roles.get("prior")
+    if column is not None and layout.long and said.classes:
+        part = (column, _inside(said.table, column, reading), melted.row_labels)
+        return _by_class(melted, [part], classes, reading)
+    if layout.priors:
+        matcher = Matcher(melted.stated)
+        labels = {matcher.find(label): column for label, column in layout.priors.items()}
+        if set(labels) == set(range(len(melted.stated))):
+            rows = said.table.rows
+            parts = [(i, _inside(said.table, i, reading), np.full(rows, label)) for label, i in labels.items()]
+            return _by_class(melted, parts, classes, reading)
+    if layout.priors or (column is not None and len(classes) > 2):
+        wanted = ", ".join(f"'prior:{label}'" for label in melted.stated)
+        raise LayoutError(f"{said.table.name}: a prior needs one column for each class: {wanted}")
+    if column is None:
+        return None
+    values = _inside(said.table, column, reading)
+    return np.asarray(event_values(said.table, column, values, np.nan, melted.row_events, said.events))
+
+
+def _inside(table: Table, column: int, reading: Reading) -> Array:
+    """A column of probabilities, none of them 0 or 1."""
+    values = reading.probabilities(table, column, table.numbers([column])[0])
+    certain = (values == 0) | (values == 1)
+    if certain.any():
+        row = int(certain.argmax())
+        raise cell_error(
+            table, row, column, f"a prior must lie strictly between 0 and 1, and here it is {values[row]:g}"
+        )
+    return values
+
+
+def _by_class(
+    melted: Melted, parts: Sequence[tuple[int, Array, Index]], classes: tuple[object, ...], reading: Reading
+) -> Array:
+    """Priors of K classes, each from its column, or from rows that say which class they are about."""
+    said, size, rows = melted.said, len(melted.stated), melted.said.table.rows
+    values = np.concatenate([value for _, value, _ in parts])
+    labels = np.concatenate([label for *_, label in parts])
+    events = np.tile(melted.row_events, len(parts))
+    keys = np.where((events >= 0) & (labels >= 0), events * size + labels, -1)
+    first, clash = one_per_key(values, ~np.isnan(values), keys, len(said.events) * size)
+    if clash is not None:
+        raise cell_error(
+            said.table,
+            clash[1] % rows,
+            parts[clash[1] // rows][0],
+            f"event {said.events[events[clash[1]]]!r} has two priors of class {melted.stated[labels[clash[1]]]!r}, "
+            f"{values[clash[0]]:g} and {values[clash[1]]:g}",
+        )
+    cells = first[first >= 0]
+    column = np.array([column for column, *_ in parts], dtype=np.intp)[cells // rows]
+    stated = replace(
+        said,
+        experts=("the prior column",),
+        event=events[cells],
+        expert=np.zeros(len(cells), dtype=np.intp),
+        label=labels[cells],
+        value=values[cells],
+        row=cells % rows,
+        column=column,
+        time=None,
+    )
+    folded, probabilities, _ = fold_classes(stated, class_order(melted.stated, classes), reading.half_units)
+    prior = np.full((len(said.events), size), np.nan)
+    prior[folded.event] = probabilities
+    return prior if size > 2 else prior[:, 1]
+
+
+def class_order(stated: Sequence[str], classes: tuple[object, ...]) -> list[int]:
+    """Positions of the classes among those that forecasts were given for."""
+    matcher = Matcher(stated)
+    found = (matcher.find(str(label)) for label in classes)
+    return [position for position in found if position is not None]

@@ -1,0 +1,165 @@
+"""Data frames, Arrow tables, dicts of columns and NumPy arrays as tables. The one place that knows narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from opinionpool.columns import Words, encode
+from opinionpool.errors import Note, TableError
+from opinionpool.logodds import Array
+
+
+class FrameTable:
+    """Columns in memory; see `opinionpool.columns.Table`.
+
+    Parameters
+    ----------
+    columns : iterable of (name, values)
+        Values are one-dimensional, of any type; None, NaN, NaT and the like are blank.
+    """
+
+    name = "the table"
+    notes: tuple[Note, ...] = ()
+
+    def __init__(self, columns: Iterable[tuple[object, Any]]) -> None:
+        pairs = list(columns)
+        self.names = tuple(_label(name) for name, _ in pairs)
+        self._columns = [_array(values) for _, values in pairs]
+        lengths = {len(column) for column in self._columns}
+        if len(lengths) > 1:
+            raise TableError(f"the columns of a table must be of one length, and they have {sorted(lengths)} rows")
+        self._seen: dict[int, Words] = {}
+        self.rows = lengths.pop() if lengths else 0
+        if self.rows == 0:
+            raise TableError("the table has no rows")
+
+    def numbers(self, columns: Sequence[int]) -> list[Array | None]:
+        """Columns as float64, NaN where blank; None for a column that is not numeric."""
+        found: list[Array | None] = []
+        for i in columns:
+            column = self._columns[i]
+            found.append(column.astype(np.float64) if column.dtype.kind in "iuf" else None)
+        return found
+
+    def words(self, column: int) -> Words:
+        """A column as text."""
+        if column not in self._seen:
+            self._seen[column] = self._encode(column)
+        return self._seen[column]
+
+    def _encode(self, column: int) -> Words:
+        values = self._columns[column]
+        if values.dtype.kind == "f":
+            return encode([None if text == "nan" else text.removesuffix(".0") for text in values.astype(str).tolist()])
+        if values.dtype.kind == "M":
+            return encode([None if text == "NaT" else text for text in values.astype(str).tolist()])
+        return encode([_text(cell) for cell in values.tolist()])
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """The positions of rows, from 0 as in the frame."""
+        return [f"row {row}" for row in rows]
+
+
+def read_frame(source: object) -> FrameTable:
+    """A table from anything with columns.
+
+    Parameters
+    ----------
+    source : data frame, Arrow table, mapping of columns, or array
+        A pandas index that has a name, or holds something else than positions, counts as the first columns. A
+        two-dimensional array has a row per event and a column per expert.
+
+    Raises
+    ------
+    TableError
+        If it is none of these.
+    """
+    if isinstance(source, Mapping):
+        return FrameTable(source.items())
+    if isinstance(source, np.ndarray):
+        return _from_array(source)
+    return FrameTable(_from_frame(source))
+
+
+def _from_array(array: np.ndarray[Any, Any]) -> FrameTable:
+    if array.dtype.names:
+        return FrameTable((name, array[name]) for name in array.dtype.names)
+    if array.ndim != 2:
+        raise TableError(
+            f"an array of forecasts is events x experts, and this one has shape {array.shape}; "
+            "Forecasts.from_array takes events x experts x classes"
+        )
+    return FrameTable((f"expert_{i + 1}", array[:, i]) for i in range(array.shape[1]))
+
+
+def _from_frame(source: object) -> Iterable[tuple[object, Any]]:
+    import narwhals as nw
+
+    try:
+        frame: Any = nw.from_native(_with_index(source), pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise TableError("two columns of the table have the same name; every column needs its own") from None
+    if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+        raise TableError(
+            "forecasts are read from a path, a binary file object, a data frame, an Arrow table, a dict of columns or "
+            f"an array, and not from {type(source).__name__}"
+        )
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    for i, name in enumerate(frame.columns):
+        series = frame[:, i]
+        if not series.dtype.is_numeric():
+            yield name, series.to_list()
+        elif series.dtype == nw.Float32:
+            yield name, series.to_numpy().astype(np.float32)
+        elif series.dtype.is_integer():
+            # Through float64, ids of many digits would lose the last ones.
+            yield name, series.to_list() if series.is_null().any() else series.to_numpy()
+        else:
+            yield name, series.cast(nw.Float64).to_numpy()
+
+
+def _with_index(source: object) -> object:
+    """A pandas frame whose index, if it says something, is among its columns."""
+    frame: Any = source
+    if not hasattr(frame, "reset_index") or not hasattr(frame.index, "names"):
+        return source
+    index = frame.index
+    if all(name is None for name in index.names):
+        if type(index).__name__ == "RangeIndex":
+            return source
+        frame = frame.copy(deep=False)
+        frame.index = index.set_names([""] * index.nlevels)
+    return frame.reset_index()
+
+
+def _label(name: object) -> str:
+    """A column's name as text; a name of several levels is joined, as in ``expert:class``."""
+    return ":".join(str(part) for part in name if str(part)) if isinstance(name, tuple) else str(name).strip()
+
+
+def _array(values: Iterable[object]) -> np.ndarray[Any, Any]:
+    """One column as an array: numeric, or of objects."""
+    array: np.ndarray[Any, Any] = np.asarray(values)
+    if array.ndim != 1:
+        raise TableError(f"a column of a table has one dimension, and one has shape {array.shape}")
+    if array.dtype.kind in "iufM":
+        return array
+    objects = np.empty(len(array), dtype=object)
+    objects[:] = list(values)
+    return objects
+
+
+def _text(cell: object) -> str | None:
+    """One cell as text, None where there is nothing."""
+    if isinstance(cell, str):
+        return cell
+    if cell is None or type(cell).__name__ in {"NAType", "NaTType"} or cell != cell:
+        return None
+    if isinstance(cell, date):
+        return cell.isoformat()
+    return str(cell).removesuffix(".0") if isinstance(cell, float) else str(cell)

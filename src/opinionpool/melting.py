@@ -1,0 +1,200 @@
+"""Long and wide tables to statements: one row for each number that an expert said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+
+import numpy as np
+
+from opinionpool.cells import Coerced, NumberRules, half_units, is_text, read_probabilities, unmarked_percent
+from opinionpool.classes import listed
+from opinionpool.columns import BLANK, Index, Table, Words, cell_error, encode
+from opinionpool.errors import ExpertError, Note
+from opinionpool.layouts import Layout
+from opinionpool.logodds import Array
+from opinionpool.statements import Statements
+from opinionpool.times import read_times
+
+
+@dataclass
+class Melted:
+    """What a table says.
+
+    Attributes
+    ----------
+    said : Statements
+    row_events : ndarray of int, shape (rows,)
+        The event of each row, -1 where it has none.
+    row_labels : ndarray of int, shape (rows,)
+        The class of each row of a long table with classes, else 0.
+    stated : list of str
+        The classes that forecasts were given for.
+    """
+
+    said: Statements
+    row_events: Index
+    row_labels: Index
+    stated: list[str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the cells of a table are read, and what was done to them.
+
+    Attributes
+    ----------
+    rules : NumberRules
+    include, exclude : sequence of str
+        Experts to keep, all if empty, and to leave out.
+    log : Coerced
+    notes : list of Note
+    """
+
+    rules: NumberRules
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    log: Coerced = field(default_factory=Coerced)
+    notes: list[Note] = field(default_factory=list)
+
+    def probabilities(self, table: Table, column: int, plain: Array | None, hint: str = "") -> Array:
+        """A column as fractions, (rows,)."""
+        return read_probabilities(table, column, plain, self.rules, self.log, hint)
+
+    def half_units(self, said: Statements) -> Array:
+        """Half a unit of the last written digit of each statement."""
+        units = np.empty(len(said.value))
+        for column in np.unique(said.column).tolist():
+            percent = unmarked_percent(said.table.names[column], self.rules)
+            here = said.column == column
+            units[here] = half_units(said.table.words(column), percent)[said.row[here]]
+        return units
+
+
+def row_events(table: Table, layout: Layout) -> Words:
+    """The event of each row; rows are numbered if no column says it."""
+    if "event" in layout.roles:
+        return table.words(layout.roles["event"])
+    return encode([str(i + 1) for i in range(table.rows)])
+
+
+class Contents:
+    """What the columns of a table hold, looked at once, when somebody asks."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    @cached_property
+    def plain(self) -> list[Array | None]:
+        """All columns as plain numbers, None for those that are not."""
+        return self._table.numbers(range(len(self._table.names)))
+
+    def kind(self, column: int) -> str:
+        """``"numbers"``, readable or not, ``"words"``, or nothing: ``""``."""
+        numbers = self.plain[column]
+        if numbers is not None:
+            return "" if np.isnan(numbers).all() else "numbers"
+        return "words" if is_text(self._table.words(column)) else "numbers"
+
+
+def choose(experts: Iterable[str], reading: Reading) -> list[str]:
+    """The experts that are kept, in their order.
+
+    Raises
+    ------
+    ExpertError
+        If a name that was given is not among them.
+    """
+    names = list(dict.fromkeys(experts))
+    for name in (*reading.include, *reading.exclude):
+        if name not in names:
+            near = get_close_matches(name, names, 1, 0.5)
+            meant = f"did you mean {near[0]!r}?" if near else f"there are {listed(names)}"
+            raise ExpertError(f"no expert is called {name!r}; {meant}")
+    return [name for name in names if name not in reading.exclude and (not reading.include or name in reading.include)]
+
+
+def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
+    """A row per forecast, or per forecast and class."""
+    events, experts = table.words(layout.roles["event"]), table.words(layout.roles["expert"])
+    labels = table.words(layout.roles["class"]) if "class" in layout.roles else Words(np.zeros(table.rows, np.intp), [])
+    column = layout.roles["probability"]
+    value = reading.probabilities(table, column, table.numbers([column])[0])
+    present = ~np.isnan(value)
+    for role, words in (("event", events), ("expert", experts), ("class", labels)):
+        lacking = present & (words.codes == BLANK)
+        if lacking.any():
+            raise cell_error(table, int(lacking.argmax()), layout.roles[role], f"a forecast without its {role}")
+    kept = choose(experts.values, reading)
+    position = {name: i for i, name in enumerate(kept)}
+    expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
+    rows = np.flatnonzero(present & (expert != BLANK))
+    time = (
+        read_times(table, layout.roles["time"], reading.rules.missing_words)[rows] if "time" in layout.roles else None
+    )
+    _note_ids(reading, events, experts)
+    said = Statements(
+        table=table,
+        events=events.values,
+        experts=kept,
+        classes=labels.values if len(labels.values) > 1 else (),
+        event=events.codes[rows],
+        expert=expert[rows],
+        label=labels.codes[rows],
+        value=value[rows],
+        row=rows,
+        column=np.full(len(rows), column),
+        time=time,
+    )
+    return Melted(said, events.codes, labels.codes, labels.values)
+
+
+def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading) -> Melted:
+    """A row per event, a column per expert, or per expert and class."""
+    events = row_events(table, layout)
+    kept = choose((expert for expert, _ in layout.cells), reading)
+    classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
+    parts: list[tuple[Index, int, int, int, Array]] = []
+    for column, (expert, label) in zip(layout.experts, layout.cells, strict=True):
+        if expert not in kept:
+            continue
+        hint = f"if column {table.names[column]!r} is not an expert's, say --exclude {expert!r}"
+        value = reading.probabilities(table, column, contents.plain[column], hint)
+        rows = np.flatnonzero(~np.isnan(value))
+        lacking = rows[events.codes[rows] == BLANK]
+        if len(lacking):
+            raise cell_error(table, int(lacking[0]), column, "a forecast in a row without an event")
+        parts.append((rows, column, kept.index(expert), classes.index(label) if label else 0, value[rows]))
+    row = np.concatenate([np.empty(0, np.intp), *(rows for rows, *_ in parts)])
+    column_of, expert_of, label_of = (
+        np.repeat(np.array([part[i] for part in parts], np.intp), [len(part[0]) for part in parts]) for i in (1, 2, 3)
+    )
+    time = read_times(table, layout.roles["time"], reading.rules.missing_words)[row] if "time" in layout.roles else None
+    _note_ids(reading, events)
+    said = Statements(
+        table=table,
+        events=events.values,
+        experts=kept,
+        classes=classes,
+        event=events.codes[row],
+        expert=expert_of,
+        label=label_of,
+        value=np.concatenate([np.empty(0), *(value for *_, value in parts)]),
+        row=row,
+        column=column_of,
+        time=time,
+    )
+    return Melted(said, events.codes, np.zeros(table.rows, np.intp), classes)
+
+
+def _note_ids(reading: Reading, *ids: Words) -> None:
+    trimmed = sum(words.trimmed for words in ids)
+    if trimmed:
+        text = f"{trimmed} names of events and experts had blanks around them, which were cut off"
+        reading.notes.append(Note("trimmed", text, trimmed))
+    nameless = int((ids[0].codes == BLANK).sum())
+    if nameless:
+        text = f"{nameless} rows without an event were left out"
+        reading.notes.append(Note("no-event", text, nameless))

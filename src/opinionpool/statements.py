@@ -1,0 +1,245 @@
+"""Forecasts as they stand in a table, one number a time, and the rules that make them one per expert and event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.columns import Index, Table, place
+from opinionpool.errors import CellError, DuplicateError, Note
+from opinionpool.logodds import Array
+from opinionpool.times import Times
+
+# Sums over classes that are this close to 1 are left as they are.
+_EXACT = 1e-9
+_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """M numbers that somebody said.
+
+    Attributes
+    ----------
+    table : Table
+        Where they were read.
+    events, experts : sequence of str
+        Who said what about what.
+    classes : sequence of str
+        What each number can be about; empty where a forecast is one number.
+    event, expert, label : ndarray of int, shape (M,)
+        Positions in the three above; `label` is 0 throughout where there are no classes.
+    value : ndarray, shape (M,)
+        In [0, 1].
+    row, column : ndarray of int, shape (M,)
+        The cell of each number.
+    time : ndarray of datetime64 or None, shape (M,)
+        When it was said, NaT where unknown.
+    """
+
+    table: Table
+    events: Sequence[str]
+    experts: Sequence[str]
+    classes: Sequence[str]
+    event: Index
+    expert: Index
+    label: Index
+    value: Array
+    row: Index
+    column: Index
+    time: Times | None = None
+
+    @property
+    def pair(self) -> Index:
+        """One number for each expert on each event, (M,)."""
+        return self.event * max(len(self.experts), 1) + self.expert
+
+    @property
+    def key(self) -> Index:
+        """One number for each expert on each event and class, (M,)."""
+        return self.pair * max(len(self.classes), 1) + self.label
+
+    def select(self, chosen: npt.NDArray[Any]) -> Statements:
+        """Some of the statements: a mask, or positions."""
+        kept = {name: getattr(self, name)[chosen] for name in ("event", "expert", "label", "value", "row", "column")}
+        return replace(self, **kept, time=None if self.time is None else self.time[chosen])
+
+    def who(self, i: int) -> str:
+        """Expert and event of one statement, for people."""
+        return f"{self.experts[self.expert[i]]!r} on event {self.events[self.event[i]]!r}"
+
+
+def drop_late(
+    said: Statements, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
+) -> tuple[Statements, list[Note]]:
+    """Statements made in time.
+
+    Parameters
+    ----------
+    said : Statements
+        With times.
+    as_of : datetime64 or None
+        Nothing later counts; nor does what has no time.
+    closes, resolved_at : ndarray of datetime64, shape (events,)
+        Nothing said on an event after either counts. NaT where unknown.
+    """
+    notes: list[Note] = []
+    limits = [
+        (closes, Note("after-close", "forecasts made after their event closed")),
+        (resolved_at, Note("after-resolution", "forecasts made after the outcome was known")),
+    ]
+    if as_of is not None and said.time is not None:
+        unknown = np.isnat(said.time)
+        said = _drop(said, unknown, Note("no-time", "forecasts without a time, which --as-of cannot place"), notes)
+        late = said.time > as_of if said.time is not None else unknown
+        said = _drop(said, late, Note("as-of", f"forecasts later than {_date(as_of)}"), notes)
+    for limit, what in limits:
+        if said.time is not None:
+            said = _drop(said, said.time > limit[said.event], what, notes)
+    return said, notes
+
+
+def _drop(said: Statements, late: npt.NDArray[np.bool_], what: Note, notes: list[Note]) -> Statements:
+    if not late.any():
+        return said
+    count = len(np.unique(said.pair[late])) if said.classes else int(late.sum())
+    notes.append(Note(what.code, f"left out {count} {what.text}", count))
+    return said.select(~late)
+
+
+def _date(time: np.datetime64) -> str:
+    return str(time).removesuffix(".000000")
+
+
+def one_each(said: Statements, rule: str | None, time_column: str | None) -> tuple[Statements, list[Note]]:
+    """One number for each expert, event and class.
+
+    Parameters
+    ----------
+    said : Statements
+    rule : {None, "last", "mean"}
+        What to do with several: refuse; keep the latest, by time if there is one, then by position; or average.
+    time_column : str or None
+        The header of the column that the times are from.
+
+    Raises
+    ------
+    DuplicateError
+        Without a rule, if there are several; lists up to three.
+    """
+    keys = said.key
+    order = np.argsort(keys, kind="stable")
+    again = np.flatnonzero(np.diff(keys[order]) == 0)
+    if not len(again):
+        return said, []
+    pairs = np.unique(said.pair[order[again]])
+    if rule is None:
+        raise _duplicates(said, pairs, time_column)
+    many = f"several forecasts by one expert on one event ({len(pairs)} times)"
+    if rule == "mean":
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        means = np.bincount(inverse, said.value) / np.bincount(inverse)
+        note = Note("duplicates", f"{many}: their mean counts", len(pairs))
+        return replace(said.select(first), value=np.clip(means, 0.0, 1.0)), [note]
+    by = f"the last by column {time_column!r}" if time_column else "the last row of the file, since there are no times,"
+    return _latest(said), [Note("duplicates", f"{many}: {by} counts", len(pairs))]
+
+
+def _latest(said: Statements) -> Statements:
+    """The last number of each expert on each event and class; classes are taken from one time."""
+    if said.time is not None:
+        stamp = np.where(np.isnat(said.time), np.iinfo(np.int64).min, said.time.astype(np.int64))
+        _, pair = np.unique(said.pair, return_inverse=True)
+        latest = np.full(pair.max() + 1, np.iinfo(np.int64).min)
+        np.maximum.at(latest, pair, stamp)
+        said = said.select(stamp == latest[pair])
+    order = np.lexsort((said.row, said.key))
+    last = np.append(np.diff(said.key[order]) != 0, True)
+    return said.select(order[last])
+
+
+def _duplicates(said: Statements, pairs: Index, time_column: str | None) -> DuplicateError:
+    cells = [np.flatnonzero(said.pair == pair) for pair in pairs[:3]]
+    rows = [np.unique(said.row[some])[:3].tolist() for some in cells]
+    places = iter(said.table.places([row for some in rows for row in some]))
+    shown = [
+        f"{said.who(int(some[0]))} ({', '.join(next(places) for _ in where)})"
+        for some, where in zip(cells, rows, strict=True)
+    ]
+    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+    last = f"the last by column {time_column!r}" if time_column else "the last in the file"
+    return DuplicateError(
+        f"an expert may have one forecast on an event, and there are several by {', by '.join(shown)}{more}; say which "
+        f"counts: --duplicates last for {last}, or --duplicates mean for their average"
+    )
+
+
+def fold_classes(
+    said: Statements, order: Sequence[int], half_units: Callable[[Statements], Array]
+) -> tuple[Statements, Array, list[Note]]:
+    """Forecasts of K classes, one row each.
+
+    Parameters
+    ----------
+    said : Statements
+        One number for each expert, event and class.
+    order : sequence of int
+        Positions of the classes in the order wanted.
+    half_units : callable
+        Half a unit of the last written digit of statements, for the tolerance of sums.
+
+    Returns
+    -------
+    first : Statements
+        One statement per forecast.
+    probabilities : ndarray, shape (forecasts, K)
+        Rows that sum to 1.
+    notes : list of Note
+
+    Raises
+    ------
+    CellError
+        If a forecast lacks a class, or its probabilities do not add up to 1.
+    """
+    size = len(said.classes)
+    said = said.select(np.argsort(said.key, kind="stable"))
+    _, starts, counts = np.unique(said.pair, return_index=True, return_counts=True)
+    if (counts != size).any():
+        raise _lacking(said, int(starts[(counts != size).argmax()]))
+    table = said.value.reshape(-1, size)
+    total = table.sum(axis=1)
+    off = np.flatnonzero(np.abs(total - 1) > _TOLERANCE)
+    if len(off):
+        cells = (off[:, None] * size + np.arange(size)).ravel()
+        slack = half_units(said.select(cells)).reshape(-1, size).sum(axis=1)
+        beyond = (np.abs(total[off] - 1) > slack + 1e-9) | (total[off] <= 0)
+        if beyond.any():
+            raise _sum(said, int(off[beyond.argmax()]) * size, float(total[off[beyond.argmax()]]))
+    uneven = np.abs(total - 1) > _EXACT
+    notes = []
+    if uneven.any():
+        count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
+        text = f"{count} of {len(total)} forecasts did not add up to 1 by rounding ({worst:.2g} at most): normalised"
+        notes.append(Note("normalised", text, count))
+        table = np.where(uneven[:, None], table / total[:, None], table)
+    return said.select(starts), np.ascontiguousarray(table[:, list(order)]), notes
+
+
+def _lacking(said: Statements, start: int) -> CellError:
+    present = said.label[said.pair == said.pair[start]]
+    lacking = next(name for i, name in enumerate(said.classes) if i not in present)
+    return CellError(
+        f"the forecast by {said.who(start)} has no probability for class {lacking!r} "
+        f"({place(said.table, int(said.row[start]))}); a forecast must give one for each of {len(said.classes)} classes"
+    )
+
+
+def _sum(said: Statements, start: int, total: float) -> CellError:
+    return CellError(
+        f"the probabilities by {said.who(start)} add up to {total:.6g} over the classes, and not to 1 "
+        f"({place(said.table, int(said.row[start]))})"
+    )

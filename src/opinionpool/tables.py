@@ -1,0 +1,248 @@
+"""Forecasts from files and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from os import PathLike
+
+import numpy as np
+
+from opinionpool.cells import NumberRules
+from opinionpool.classes import Asked, listed
+from opinionpool.columns import Index, Table
+from opinionpool.errors import ArgumentError, LayoutError, Note
+from opinionpool.facts import class_order, read_facts
+from opinionpool.forecasts import UNRESOLVED, Forecasts
+from opinionpool.joining import join_outcomes
+from opinionpool.layouts import check_columns, layout_notes, recognise, split_classes
+from opinionpool.logodds import Array
+from opinionpool.melting import Contents, Reading, melt_long, melt_wide, row_events
+from opinionpool.resolutions import Observed, distinct_outcomes, settle
+from opinionpool.statements import Statements, drop_late, fold_classes, one_each
+from opinionpool.times import Times, as_time
+
+
+def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave open
+    source: object,
+    *,
+    outcomes: object = None,
+    positive: object = None,
+    classes: Sequence[object] | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    duplicates: str | None = None,
+    as_of: object = None,
+    percent: bool = False,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    missing_values: Sequence[object] = (),
+    include: Sequence[object] = (),
+    exclude: Sequence[object] = (),
+    progress: Callable[[float], None] | None = None,
+) -> Forecasts:
+    """Forecasts from a table.
+
+    A long table has a row per forecast: columns event, expert and probability, and where there are more than two
+    classes a column class with a row for each. A wide table has a row per event and a column per expert, called
+    ``expert:class`` for K classes. Further columns in both: outcome, time, closes, resolved_at, prior, group. They are
+    recognised by their names and the usual synonyms.
+
+    Parameters
+    ----------
+    source : path, ``"-"``, binary file object, data frame, Arrow table, dict of columns, or array
+        Files are CSV (fields between commas, semicolons, tabs or bars), Parquet, or JSON lines; gzip too. ``"-"`` is
+        standard input. Arrays are events x experts.
+    outcomes : like `source`, optional
+        A table with an event and an outcome column, joined by event id; may hold closes and resolved_at.
+    positive : optional
+        The class that probabilities are about, of two. Understood without being said for 0 and 1, no and yes,
+        false and true.
+    classes : sequence, optional
+        All classes in the order wanted; sorted if not given.
+    columns : mapping, optional
+        From a role (event, expert, probability, class, outcome, time, closes, resolved_at, prior, group) to the name
+        of the column that plays it; None if none does.
+    duplicates : {"last", "mean"}, optional
+        Which of several forecasts by one expert on one event counts; several are an error if not given. The last is
+        that with the latest time, or the last row if there are no times.
+    as_of : str, date, datetime or datetime64, optional
+        Leaves out what was said later, and outcomes that became known later (by resolved_at). Independently of it,
+        forecasts made after their event closed or was resolved are left out.
+    percent : bool, default False
+        Whether numbers without a per cent sign are percentages.
+    decimal : {".", ","}, optional
+        The decimal mark; by column if not given.
+    encoding : str, optional
+        Of text files; UTF-8, or UTF-16 with a byte-order mark, if not given.
+    missing_values : sequence, optional
+        Words or numbers that mean "no answer", besides empty cells, NA, N/A, NaN, null, none, ``-`` and ``.``
+    include, exclude : sequence of str, optional
+        Experts to keep, and to leave out.
+    progress : callable, optional
+        Called now and then, from another thread, with the share of the file that is read.
+
+    Returns
+    -------
+    Forecasts
+        Every event of the table in order of first appearance, with or without forecasts. Its `notes` say what was
+        recognised, coerced and left out. `times` are resolved_at, else closes, else the latest forecast.
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read: `LayoutError` for its columns, `CellError` for a cell, `DuplicateError`.
+    ExpertError
+        If `include` or `exclude` names nobody.
+    ArgumentError
+        If an option is none of those above.
+
+    Notes
+    -----
+    Units are decided for a column, never for a cell: a column has per cent signs on all numbers or on none. Times
+    without a zone are UTC, dates are midnight. Probabilities over classes may be off a sum of 1 by half a unit of the
+    last digit written for each class, or 1e-4; then they are normalised.
+
+    Examples
+    --------
+    >>> table = {"event": ["q1", "q2"], "ann": ["90%", "35%"], "bob": ["70 %", None], "outcome": ["yes", ""]}
+    >>> f = read_forecasts(table)
+    >>> f.X
+    array([[0.9 , 0.7 ],
+           [0.35,  nan]])
+    >>> f.classes, f.outcomes.tolist()
+    (('no', 'yes'), [1, -1])
+    """
+    if duplicates not in {None, "last", "mean"}:
+        raise ArgumentError(f"duplicates can be 'last' or 'mean', and not {duplicates!r}")
+    asked = Asked(None if positive is None else str(positive), tuple(map(str, classes or ())))
+    rules = NumberRules(percent, decimal, tuple(map(str, missing_values)))
+    reading = Reading(rules, tuple(map(str, include)), tuple(map(str, exclude)))
+    cutoff = None if as_of is None else as_time(as_of, "as_of")
+    with ExitStack() as stack:
+        table = stack.enter_context(_open(source, encoding, progress))
+        other = None if outcomes is None else stack.enter_context(_open(outcomes, encoding, None))
+        return _read(table, other, reading, asked, check_columns(columns), duplicates, cutoff)
+
+
+@contextmanager
+def _open(source: object, encoding: str | None, progress: Callable[[float], None] | None) -> Iterator[Table]:
+    """A file or frame as a table; only what is needed for it is imported."""
+    if isinstance(source, (str, PathLike)) or hasattr(source, "read"):
+        from opinionpool.engine import open_file
+
+        with open_file(source, encoding, progress) as table:
+            yield table
+    else:
+        from opinionpool.frames import read_frame
+
+        yield read_frame(source)
+
+
+def _read(
+    table: Table,
+    other: Table | None,
+    reading: Reading,
+    asked: Asked,
+    columns: dict[str, str | None],
+    duplicates: str | None,
+    cutoff: np.datetime64 | None,
+) -> Forecasts:
+    """From open tables to forecasts."""
+    contents = Contents(table)
+    layout = recognise(table.name, table.names, contents.kind, _own(columns, table, other))
+    events = row_events(table, layout)
+    roles = layout.roles
+    observed = []
+    if "outcome" in roles:
+        observed.append(Observed(table, roles["outcome"], table.words(roles["outcome"]), events.codes))
+    joined = None if other is None else join_outcomes(other, columns, events.values, table.name)
+    if joined is not None:
+        column = joined.roles["outcome"]
+        observed.append(Observed(joined.table, column, joined.table.words(column), joined.row_events))
+    missing = reading.rules.missing_words
+    layout = split_classes(layout, distinct_outcomes(observed, missing))
+    melted = melt_long(table, layout, reading) if layout.long else melt_wide(table, layout, contents, reading)
+    settled = settle(observed, events.values, melted.stated, asked, missing)
+    facts = read_facts(layout, melted, joined, settled.classes, reading)
+    said, late = drop_late(melted.said, cutoff, facts.closes, facts.resolved_at)
+    if cutoff is not None and said.time is None:
+        raise LayoutError(f"{table.name} has no column with times, so --as-of cannot be obeyed")
+    said, repeated = one_each(said, duplicates, table.names[roles["time"]] if "time" in roles else None)
+    said, probabilities, folded = _ordered(said, class_order(melted.stated, settled.classes), reading)
+    outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
+    return Forecasts(
+        events=tuple(events.values),
+        experts=tuple(said.experts),
+        classes=settled.classes,
+        event_index=said.event,
+        expert_index=said.expert,
+        probabilities=probabilities,
+        outcomes=outcomes,
+        prior=facts.prior,
+        times=facts.latest(said),
+        groups=facts.groups,
+        notes=(
+            *table.notes,
+            *layout_notes(layout, table.names),
+            *reading.log.notes(),
+            *reading.notes,
+            *(joined.notes if joined else ()),
+            *settled.notes,
+            *late,
+            *hidden,
+            *repeated,
+            *folded,
+            *extreme_notes(said),
+        ),
+    )
+
+
+def _own(columns: dict[str, str | None], table: Table, other: Table | None) -> dict[str, str | None]:
+    """The roles that the user named, without those that only the table of outcomes has a column for."""
+    names = () if other is None else other.names
+    return {role: name for role, name in columns.items() if name in table.names or name not in names}
+
+
+def _ordered(said: Statements, order: Sequence[int], reading: Reading) -> tuple[Statements, Array, list[Note]]:
+    """One forecast per statement, by event and expert, with its probability or those of all classes."""
+    if said.classes:
+        said, table, notes = fold_classes(said, order, reading.half_units)
+        return said, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
+    pair = said.pair
+    if (np.diff(pair) < 0).any():
+        said = said.select(np.argsort(pair, kind="stable"))
+    return said, said.value, []
+
+
+def _known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times) -> tuple[Index, list[Note]]:
+    """Outcomes as they were known at the cutoff."""
+    if cutoff is None:
+        return outcomes, []
+    if np.isnat(resolved_at).all():
+        text = "there are no times of resolution, so every outcome counts as known at the time of --as-of"
+        return outcomes, [Note("as-of-outcomes", text)]
+    later = (resolved_at > cutoff) & (outcomes != UNRESOLVED)
+    if not later.any():
+        return outcomes, []
+    text = f"{int(later.sum())} events were resolved after the time of --as-of and count as not resolved"
+    return np.where(later, UNRESOLVED, outcomes), [Note("as-of-outcomes", text, int(later.sum()))]
+
+
+def extreme_notes(said: Statements) -> list[Note]:
+    """Many forecasts of exactly 0, 1 or one half, and zeros that may mean "no answer"."""
+    notes = []
+    total = len(said.value)
+    for value, code in ((0.0, "zeros"), (1.0, "ones"), (0.5, "halves")):
+        count = int((said.value == value).sum())
+        if count >= max(5, 0.01 * total) and not (value == 0.5 and said.classes):
+            notes.append(Note(code, f"{count} of {total} probabilities are exactly {value:g}", count))
+    zero = said.value == 0
+    size = len(said.experts)
+    zeros, every = np.bincount(said.expert[zero], minlength=size), np.bincount(said.expert, minlength=size)
+    extreme = np.bincount(said.expert[((said.value < 0.05) & ~zero) | (said.value > 0.95)], minlength=size)
+    suspect = (zeros >= 3) & (zeros >= 0.1 * every) & (zeros < every) & (extreme == 0)
+    odd = [said.experts[i] for i in np.flatnonzero(suspect).tolist()]
+    if odd and not said.classes:
+        text = f"{listed(odd, 3)} said exactly 0 beside moderate numbers: if 0 means no answer, say --missing-value 0"
+        notes.append(Note("zeros-as-missing", text, len(odd)))
+    return notes
