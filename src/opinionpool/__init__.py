@@ -28,6 +28,18 @@ _NAMES = {
         "ShapeError",
         "TableError",
     ),
+    "estimators": (
+        "AveragePool",
+        "ExtremizedPool",
+        "GaussianPool",
+        "GeometricPool",
+        "IndependentPool",
+        "LinearPool",
+        "LogPool",
+        "MedianPool",
+        "RecalibratedPool",
+        "TrimmedPool",
+    ),
     "forecasts": ("Forecasts",),
     "panel": ("Panel",),
 }
@@ -52,6 +64,18 @@ if TYPE_CHECKING:
         ProbabilityError as ProbabilityError,
         ShapeError as ShapeError,
         TableError as TableError,
+    )
+    from opinionpool.estimators import (
+        AveragePool as AveragePool,
+        ExtremizedPool as ExtremizedPool,
+        GaussianPool as GaussianPool,
+        GeometricPool as GeometricPool,
+        IndependentPool as IndependentPool,
+        LinearPool as LinearPool,
+        LogPool as LogPool,
+        MedianPool as MedianPool,
+        RecalibratedPool as RecalibratedPool,
+        TrimmedPool as TrimmedPool,
     )
     from opinionpool.forecasts import Forecasts as Forecasts
     from opinionpool.panel import Panel as Panel

@@ -1,0 +1,296 @@
+"""What all pools share as scikit-learn classifiers: reading X and y, answering, and scoring."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ShapeError
+from opinionpool.forecasts import Forecasts
+from opinionpool.inputs import Layout, aligned, classes_of, column_names, encode, read_labels, row_keys
+from opinionpool.learn import event_priors
+from opinionpool.logodds import Array
+from opinionpool.moments import frequencies
+from opinionpool.rules import Learned, fit_pool
+from opinionpool.scores import log_score, mean_score
+
+__all__ = ["BasePool"]
+
+# Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
+Given: TypeAlias = Any
+Labels: TypeAlias = npt.NDArray[Any]
+
+_FLOORS = ("floor", "pool_floor")
+
+
+class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What all pools share: reading X and y, and answering. Not to be used by itself.
+
+    **X** is events x experts, the probability of ``classes_[1]``, NaN where a forecast is missing; one expert may come
+    as a vector. K > 2 classes: events x experts x classes, or the same flattened expert by expert, which is how
+    `StackingClassifier` passes it. Columns with names are matched by name, as text and in any order; an expert whose
+    column is missing has no forecasts, an unknown column is an error. Without names, columns are matched by position.
+    Columns called ``expert:class`` are told apart by these names.
+
+    **y** holds labels, None or NaN for unresolved events, which are pooled and never learned from. Numbers with one
+    outcome only are taken to be 0 and 1. Rows of pandas objects are matched by index. Instead of X and y, `fit` takes
+    `op.Forecasts`, and the other methods take them for X; then classes keep the order that they have there. (Tools of
+    scikit-learn that look into y themselves, stratified folds and `cross_val_predict` among them, want every event
+    resolved.)
+
+    **prior** is the reference that the experts share: one, or one per event (K > 2: a vector, or one per event);
+    in `fit` Laplace's estimate if not given, afterwards that of the fit. **base_rate** says how frequent the
+    event is where the answer is used. Both, and **sample_weight**, which is a frequency, can be routed as metadata.
+    """
+
+    rule: ClassVar[str]
+    floor: float
+    pool_floor: float
+    classes_: Labels
+    feature_names_in_: npt.NDArray[np.object_]
+    n_features_in_: int
+    n_events_: float
+    state_: Learned
+
+    def fit(
+        self, X: Given, y: Given = None, prior: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Learn from the resolved events.
+
+        Parameters
+        ----------
+        X : array_like, data frame or Forecasts
+            See the class.
+        y : array_like, shape (T,)
+            Left out with `Forecasts`.
+        prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+        sample_weight : array_like, shape (T,), optional
+
+        Raises
+        ------
+        OpinionPoolError
+            If the arguments break a rule, or the data do not determine what was asked for.
+        """
+        if isinstance(X, Forecasts):
+            if y is not None:
+                raise ArgumentError("forecasts hold their own outcomes; call fit(forecasts) without y")
+            forecasts, layout, rounded = X, Layout.of_forecasts(X), 0
+            classes, names = _label_array(X.classes), layout.columns
+        else:
+            keys = row_keys(X)
+            names, q = column_names(X), self._columns(X)
+            classes, codes = self._outcomes(aligned(y, keys, "y"), len(q))
+            prior, sample_weight = aligned(prior, keys, "prior"), aligned(sample_weight, keys, "sample_weight")
+            q, deep = _flattened(q, len(classes))
+            layout = Layout.of_columns(names, q.shape[1], classes, deep)
+            q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
+            forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()))
+            forecasts = replace(forecasts, outcomes=codes)
+        weight = frequencies(sample_weight, len(forecasts.events))
+        if len(weight) and not weight.any():
+            raise ArgumentError("sample_weight must contain at least one weight above zero, and all are zero")
+        self.state_ = fit_pool(
+            self.rule,
+            forecasts,
+            prior=prior,
+            sample_weight=weight,
+            floor=self.floor,
+            pool_floor=self.pool_floor,
+            **self._options(),
+        )
+        self.classes_ = classes
+        self.n_events_ = float(weight[forecasts.resolved].sum())
+        self._layout, self._rounded = layout, rounded
+        self._set_features(names)
+        for note in self.state_.notes:
+            if note.serious:
+                warnings.warn(note.text, OpinionPoolWarning, stacklevel=2)
+        return self
+
+    def _options(self) -> dict[str, Any]:
+        """The options of the rule: what the constructor takes beside the floors."""
+        options = {key: value for key, value in self.get_params(deep=False).items() if key not in _FLOORS}
+        if isinstance(options.get("weights"), Mapping):
+            options["weights"] = {str(name): weight for name, weight in options["weights"].items()}
+        return options
+
+    def predict_proba(
+        self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """Pooled probabilities of the classes, (T, K).
+
+        Parameters
+        ----------
+        X : array_like, data frame or Forecasts
+            See the class.
+        prior, base_rate : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        OpinionPoolError
+            If the arguments break a rule; if each event had its own prior in `fit` and none is given now.
+        """
+        check_is_fitted(self)
+        k = len(self.classes_)
+        if isinstance(X, Forecasts):
+            q, prior = self._layout.dense(X), self._own_priors(X, prior)
+        else:
+            keys = row_keys(X)
+            names, (columns, _) = column_names(X), _flattened(self._columns(X, fitted=True), k)
+            q, _ = self._layout.forecasts(self._layout.arrange(columns, names, type(self).__name__))
+            prior, base_rate = aligned(prior, keys, "prior"), aligned(base_rate, keys, "base_rate")
+        p = np.asarray(self.state_.pool(q, prior, base_rate))
+        return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
+
+    def predict(self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None) -> Labels:
+        """The most probable class of each event, (T,), in the type of y."""
+        best = self.predict_proba(X, prior, base_rate).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def score(
+        self,
+        X: Given,
+        y: Given = None,
+        sample_weight: npt.ArrayLike | None = None,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        scoring_prior: npt.ArrayLike | None = None,
+    ) -> float:
+        """Mean normalised log score over the resolved events (26): 0 for repeating the scoring prior. Higher is better.
+
+        Parameters
+        ----------
+        X, y, sample_weight, prior, base_rate
+            As elsewhere.
+        scoring_prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+            Uniform if not given.
+
+        Returns
+        -------
+        float
+            NaN if no event is resolved.
+        """
+        p = self.predict_proba(X, prior, base_rate)
+        if isinstance(X, Forecasts):
+            codes = X.outcomes
+        else:
+            keys = row_keys(X)
+            codes = encode(*self._labels(aligned(y, keys, "y"), len(p)), self.classes_)
+            sample_weight = aligned(sample_weight, keys, "sample_weight")
+            scoring_prior = aligned(scoring_prior, keys, "scoring_prior")
+        outcomes = np.where(codes < 0, np.nan, codes)
+        scores = log_score(p, outcomes, scoring_prior, floor=self.pool_floor)
+        return mean_score(scores, sample_weight).mean
+
+    @property
+    def weights_(self) -> Array:
+        """Weights of the experts when all are present, (N,); only where the rule has weights."""
+        check_is_fitted(self)
+        if self.state_.weights is None:
+            raise AttributeError(f"{type(self).__name__} has no weights")
+        return self.state_.weights
+
+    @property
+    def prior_(self) -> Array | None:
+        """The reference prior in the order of `classes_`, (K,); None if each event had its own."""
+        check_is_fitted(self)
+        return self.state_.prior
+
+    @property
+    def notes_(self) -> tuple[Note, ...]:
+        """What a user should know about the fit."""
+        check_is_fitted(self)
+        notes = self.state_.notes
+        if self._rounded:
+            text = f"{self._rounded} forecasts did not add up to 1 by rounding: normalised"
+            notes = (*notes, Note("normalised", text, self._rounded))
+        return notes
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _columns(self, X: Given, fitted: bool = False) -> Array:
+        """X as float64, (T, C) or (T, N, K); a vector as one column if there is one expert."""
+        array = check_array(
+            X,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0 if fitted else 1,
+            estimator=self,
+            input_name="X",
+        )
+        if array.ndim == 1:
+            if fitted and self._layout.count > 1:
+                raise ShapeError(
+                    f"X has one axis, and there are {len(self._layout.experts)} experts. Reshape your data: "
+                    "array.reshape(1, -1) if it is a single event"
+                )
+            array = array.reshape(-1, 1)
+        return np.asarray(array)
+
+    def _labels(self, y: Given, events: int) -> tuple[Labels, npt.NDArray[np.bool_]]:
+        """The labels of resolved events, and which are resolved, (T,)."""
+        if y is None:
+            raise OutcomeError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
+        column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
+        check_consistent_length(np.empty((events, 0)), column)
+        return read_labels(column)
+
+    def _outcomes(self, y: Given, events: int) -> tuple[Labels, npt.NDArray[np.intp]]:
+        """Classes, and the position of each outcome among them."""
+        labels, known = self._labels(y, events)
+        classes = classes_of(labels)
+        return classes, encode(labels, known, classes)
+
+    def _own_priors(self, forecasts: Forecasts, prior: npt.ArrayLike | None) -> npt.ArrayLike | None:
+        """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""
+        if forecasts.prior is None:
+            return prior
+        k, fitted = len(self.classes_), self.prior_
+        fill = fitted if prior is None else prior
+        if prior is None and fitted is not None and k == 2:
+            fill = fitted[1]
+        each = event_priors(forecasts, fill)
+        return each if each is None or k > 2 else each[:, 1]
+
+    def _set_features(self, names: tuple[str, ...] | None) -> None:
+        self.n_features_in_ = self._layout.count
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+
+def _flattened(q: Array, classes: int) -> tuple[Array, bool]:
+    """X with its experts and classes on one axis, and whether they had two; binary: the second class alone."""
+    if q.ndim == 2:
+        return q, False
+    if q.ndim != 3 or q.shape[2] != classes:
+        raise ShapeError(
+            f"X of {classes} classes must have shape (events, experts{', classes' if classes > 2 else ''}), and it is "
+            f"{q.shape}; to name classes without events, use op.Forecasts"
+        )
+    return q.reshape(len(q), -1), True
+
+
+def _label_array(labels: tuple[object, ...]) -> Labels:
+    """Labels as an array of their own type if they share one, else of objects."""
+    same = len({type(label) for label in labels}) == 1
+    return np.array(labels) if same else np.array(labels, dtype=object)

@@ -1,0 +1,316 @@
+"""Every pool as a scikit-learn classifier.
+
+X holds what experts said, events x experts, and y what happened; `opinionpool.basepool.BasePool` says in which forms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from opinionpool.basepool import BasePool
+from opinionpool.errors import ArgumentError
+from opinionpool.fits import PENALTY, Weights
+from opinionpool.learn import LearnedPanel
+from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.panel import Panel
+from opinionpool.pools import FACTOR, TRIM
+
+__all__ = [
+    "AveragePool",
+    "ExtremizedPool",
+    "GaussianPool",
+    "GeometricPool",
+    "IndependentPool",
+    "LinearPool",
+    "LogPool",
+    "MedianPool",
+    "RecalibratedPool",
+    "TrimmedPool",
+]
+
+
+class GaussianPool(BasePool):
+    """Log-odds of the experts weighed by their calibration, accuracy and correlation (the paper; model.md).
+
+    Parameters
+    ----------
+    structure : {"auto", "full", "common", "exchangeable", "independent"}
+        What correlations are learned: one for each pair, one for all, all experts alike, or none. "auto" is the
+        default rule, for any number of events; with `beliefs` None it is "full".
+    beliefs : "default" or None
+        None: the data alone, an error where they do not determine the weights.
+    class_model : {"auto", "symmetric"}
+        K > 2: one contrast per expert, whatever the class.
+    floor, pool_floor : float
+        The least probability taken from an expert and given as an answer (model.md, section 4).
+
+    Attributes
+    ----------
+    panel_ : Panel
+    weights_ : ndarray, shape (N,)
+    prior_ : ndarray, shape (K,), or None
+    classes_ : ndarray, shape (K,)
+    n_events_ : float
+        Weight of the resolved events.
+    notes_ : tuple of Note
+    state_ : LearnedPanel
+    n_features_in_, feature_names_in_
+        Columns of X, and their names if it had any.
+
+    Examples
+    --------
+    >>> pool = GaussianPool(beliefs=None)
+    >>> pool = pool.fit([0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1], prior=0.5)
+    >>> pool.weights_.round(5), pool.predict_proba([0.7]).round(5)
+    (array([1.44221]), array([[0.22759, 0.77241]]))
+    """
+
+    rule = "gaussian"
+    state_: LearnedPanel
+
+    def __init__(
+        self,
+        structure: str = "auto",
+        beliefs: str | None = "default",
+        class_model: str = "auto",
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> None:
+        self.structure = structure
+        self.beliefs = beliefs
+        self.class_model = class_model
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+    def _options(self) -> dict[str, Any]:
+        options = super()._options()
+        class_model = options.pop("class_model")
+        if class_model not in {"auto", "symmetric"}:
+            raise ArgumentError(f'class_model must be "auto" or "symmetric", and it is {class_model!r}')
+        return options
+
+    @property
+    def panel_(self) -> Panel:
+        """The panel of experts that was learned."""
+        check_is_fitted(self)
+        return self.state_.panel
+
+
+class LinearPool(BasePool):
+    """LinOps: a weighted mean of the probabilities, the weights by maximum likelihood (model.md, section 6).
+
+    Where forecasts are missing the weights are renormalised over those present.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,), optional
+        Instead of learned ones: by expert name, or in the order of the columns; scaled to sum to 1.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = LinearPool(weights=[2, 1, 1]).fit([[0.7, 0.6, 0.2], [0.1, 0.5, 0.4]], [1, 0])
+    >>> pool.weights_, pool.predict_proba([[0.8, 0.6, 0.4]])
+    (array([0.5 , 0.25, 0.25]), array([[0.35, 0.65]]))
+    """
+
+    rule = "linear"
+
+    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.weights = weights
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class LogPool(BasePool):
+    """LogOps (2): a weighted sum of contrasts, weights and intercept by maximum likelihood, the logistic regression.
+
+    A missing expert counts as repeating the prior.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,), optional
+        Instead of learned ones: by expert name, or in the order of the columns. The intercept is then 0.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> q, y = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8, 0.35, 0.65], [0, 0, 0, 1, 1, 1, 0, 1]
+    >>> pool = LogPool().fit(q, y)
+    >>> pool.weights_.round(4), pool.predict_proba([0.8]).round(4)
+    (array([2.2586]), array([[0.0418, 0.9582]]))
+    """
+
+    rule = "log"
+
+    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.weights = weights
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class IndependentPool(BasePool):
+    """IndOps (23): the sum of the contrasts of calibrated experts whose errors are independent.
+
+    Parameters
+    ----------
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = IndependentPool().fit([[0.2, 0.2, 0.2]], [0], prior=0.1)
+    >>> pool.predict_proba([[0.2, 0.2, 0.2]]).round(5)
+    array([[0.44138, 0.55862]])
+    """
+
+    rule = "independent"
+
+    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class AveragePool(BasePool):
+    """AvgOps: the mean probability of the experts present.
+
+    Parameters
+    ----------
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> AveragePool().fit([[0.9, 0.6, 0.3]], [1]).predict_proba([[0.9, 0.6, 0.3]])
+    array([[0.4, 0.6]])
+    """
+
+    rule = "average"
+
+    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class GeometricPool(BasePool):
+    """The geometric mean of the odds: the mean of the log-odds of those present.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,), optional
+        By expert name, or in the order of the columns, equal if not given. At least 0; they are scaled to sum to 1.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> GeometricPool().fit([[0.9, 0.6, 0.1]], [1]).predict_proba([[0.9, 0.6, 0.1]]).round(5)
+    array([[0.46626, 0.53374]])
+    """
+
+    rule = "geometric"
+
+    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.weights = weights
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class MedianPool(BasePool):
+    """The median probability of the experts present.
+
+    Parameters
+    ----------
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> MedianPool().fit([[0.9, 0.6, 0.1]], [1]).predict_proba([[0.9, 0.6, 0.1]])
+    array([[0.4, 0.6]])
+    """
+
+    rule = "median"
+
+    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class TrimmedPool(BasePool):
+    """The mean probability without the highest and the lowest.
+
+    Parameters
+    ----------
+    trim : float, default 0.1
+        The fraction cut off at each end, from 0 (the average) to 0.5 (the median); its source is told in
+        `opinionpool.pools.trimmed_pool`.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> TrimmedPool(trim=0.25).fit([[0.9, 0.6, 0.5, 0.1]], [1]).predict_proba([[0.9, 0.6, 0.5, 0.1]]).round(5)
+    array([[0.45, 0.55]])
+    """
+
+    rule = "trimmed"
+
+    def __init__(self, trim: float = TRIM, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.trim = trim
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class ExtremizedPool(BasePool):
+    """The mean log-odds of those present, moved away from the prior by a factor.
+
+    Parameters
+    ----------
+    factor : float, default 3 ** 0.5
+        Its source is told in `opinionpool.pools.extremized_pool`.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> ExtremizedPool().fit([[0.3, 0.2]], [0], prior=0.1).predict_proba([[0.3, 0.2]]).round(4)
+    array([[0.5808, 0.4192]])
+    """
+
+    rule = "extremized"
+
+    def __init__(self, factor: float = FACTOR, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.factor = factor
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class RecalibratedPool(BasePool):
+    """The mean log-odds of those present, with an intercept and a slope that are learned.
+
+    Parameters
+    ----------
+    penalty : float, default 1.0
+        How firmly intercept 0 and slope 1 are believed, in events.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = RecalibratedPool().fit([[0.4, 0.4], [0.6, 0.6], [0.7, 0.7], [0.3, 0.3]] * 5, [0, 1, 1, 0] * 5)
+    >>> float(pool.predict_proba([[0.7, 0.7]])[0, 1].round(2))
+    0.91
+    """
+
+    rule = "recalibrated"
+
+    def __init__(self, penalty: float = PENALTY, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.penalty = penalty
+        self.floor = floor
+        self.pool_floor = pool_floor

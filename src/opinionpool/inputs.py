@@ -1,0 +1,359 @@
+"""What users of scikit-learn hand over, X and y, in the terms of the container of forecasts.
+
+Columns are matched by name, rows of pandas objects by their index, outcomes by label. Nothing here knows scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import ExpertError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.forecasts import UNRESOLVED, Forecasts
+from opinionpool.logodds import Array
+
+Labels: TypeAlias = npt.NDArray[Any]
+Codes: TypeAlias = npt.NDArray[np.intp]
+# An object of pandas or of any other library, asked for what it has.
+Anything: TypeAlias = Any
+
+# What a missing outcome looks like after it was turned into text.
+_LOST = ("", "nan", "none", "<na>", "nat")
+
+
+def label_text(label: object) -> str:
+    """A class label as a column or a file would spell it: 1.0 is "1"."""
+    if isinstance(label, (float, np.floating)) and float(label).is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def column_names(X: object) -> tuple[str, ...] | None:
+    """The names of the columns of a data frame, or of a named series, as text; None for anything else.
+
+    Raises
+    ------
+    ExpertError
+        If a name stands twice.
+    """
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        if not hasattr(columns, "get_indexer"):  # not pandas; pyarrow has the names elsewhere
+            columns = getattr(X, "column_names", columns)
+        names = tuple(str(name) for name in columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ExpertError(f"the columns of X must have different names, and {twice!r} stands twice")
+        return names
+    name = getattr(X, "name", None)
+    return (name,) if isinstance(name, str) and name and np.ndim(X) == 1 else None  # type: ignore[arg-type]
+
+
+def row_keys(values: object) -> Anything:
+    """The index of a pandas object, None for anything else."""
+    index = getattr(values, "index", None)
+    return index if hasattr(index, "get_indexer") else None
+
+
+def aligned(values: Anything, keys: Anything, what: str) -> Anything:
+    """`values` with its rows in the order of `keys`, where both are labelled.
+
+    Raises
+    ------
+    ShapeError
+        If they do not hold the same keys.
+    """
+    own = row_keys(values)
+    if keys is None or own is None or own.equals(keys):
+        return values
+    if len(own) == len(keys) and own.is_unique and keys.is_unique:
+        order = own.get_indexer(keys)
+        if (order >= 0).all():
+            return values.iloc[order]
+    strange = keys.difference(own).append(own.difference(keys))
+    told = f"{strange.tolist()[0]!r} is in one of them only" if len(strange) else "some keys are repeated"
+    raise ShapeError(
+        f"the index of X and the index of {what} must hold the same keys, and {told}; "
+        f"reset both, or pass {what} as an array to pair rows by position"
+    )
+
+
+def is_missing(value: object) -> bool:
+    """Whether an outcome says "not resolved": None, NaN, NaT or pandas' NA."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def read_labels(y: Labels) -> tuple[Labels, npt.NDArray[np.bool_]]:
+    """The labels of resolved events in their own type, and which events are resolved.
+
+    Parameters
+    ----------
+    y : ndarray, shape (T,)
+        Of any type; None or NaN where not resolved.
+
+    Raises
+    ------
+    OutcomeError
+        If the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
+    """
+    if y.dtype.kind == "O":
+        known = np.array([not is_missing(value) for value in y.tolist()], dtype=bool)
+        labels = _native(y[known])
+    else:
+        known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(len(y), dtype=bool)
+        labels = y[known]
+    if labels.dtype.kind == "f":
+        whole = np.isfinite(labels) & (labels == np.round(labels))
+        if not whole.all():
+            raise OutcomeError(
+                f"outcomes must be classes, not continuous values, and one is {float(labels[~whole][0]):.15g}; "
+                "an event that settled at a fraction has no class (use NaN to leave it unresolved)"
+            )
+    elif labels.dtype.kind in "OUS":
+        _check_spelling(sorted({str(label) for label in labels.tolist()}))
+    elif labels.dtype.kind not in "biu":
+        raise OutcomeError(f"outcomes must be numbers, booleans or text, not {labels.dtype}")
+    return labels, known
+
+
+def _native(values: Labels) -> Labels:
+    """Objects as booleans or numbers where they are; text stays as it is."""
+    found = values.tolist()
+    if all(isinstance(value, str) for value in found):
+        return values if found else np.array([], dtype=np.int64)
+    if all(isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)) for value in found):
+        return np.array(found)
+    kinds = ", ".join(sorted({type(value).__name__ for value in found}))
+    raise OutcomeError(f"outcomes must all be numbers, all booleans or all text, and there are {kinds}")
+
+
+def _check_spelling(labels: Sequence[str]) -> None:
+    """Labels that a person would read as one and the same are an error."""
+    seen: dict[str, str] = {}
+    for label in labels:
+        plain = label.strip().casefold()
+        if plain in _LOST:
+            raise OutcomeError(
+                f"outcome {label!r} looks like a missing one turned into text; use None where unresolved"
+            )
+        if plain in seen:
+            raise OutcomeError(
+                f"outcomes {seen[plain]!r} and {label!r} differ only in case or blanks; spell each class in one way"
+            )
+        seen[plain] = label
+
+
+def classes_of(labels: Labels) -> Labels:
+    """The sorted classes; numbers with one outcome only, or none, are taken to be 0 and 1.
+
+    Raises
+    ------
+    OutcomeError
+        If there is a single label that does not tell what the other class is.
+    """
+    classes = np.unique(labels)
+    if len(classes) >= 2:
+        return classes
+    if classes.dtype.kind in "biuf" and np.isin(classes, [0, 1]).all():
+        return np.array([0, 1], dtype=classes.dtype)
+    raise OutcomeError(
+        f"there is one class only, {classes.tolist()[0]!r}, which does not tell what else can happen; "
+        "use 0 and 1, or op.Forecasts, which names its classes"
+    )
+
+
+def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Codes:
+    """Positions in `classes` of every event's outcome, -1 where not resolved.
+
+    Raises
+    ------
+    OutcomeError
+        Names a label that is not among the classes, and its rows.
+    """
+    position = {label: i for i, label in enumerate(classes.tolist())}
+    distinct, inverse = np.unique(labels, return_inverse=True)
+    for i, label in enumerate(distinct.tolist()):
+        if label not in position:
+            rows = np.flatnonzero(known)[inverse == i]
+            raise OutcomeError(
+                f"outcome {label!r} is not one of the classes {classes.tolist()}; it stands in "
+                f"{len(rows)} rows, the first of them {rows[0]}"
+            )
+    codes = np.full(len(known), UNRESOLVED, dtype=np.intp)
+    codes[known] = np.array([position[label] for label in distinct.tolist()], dtype=np.intp)[inverse]
+    return codes
+
+
+def normalised(q: Array) -> tuple[Array, int]:
+    """Forecasts (..., K) whose rows sum to 1, and how many rows were off by more than 1e-4.
+
+    A row may be off by half a unit of its last written digit per class, or by 1e-4.
+
+    Raises
+    ------
+    ShapeError
+        If a row gives a probability for some classes only.
+    ProbabilityError
+        If a row is off by more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normalised(np.array([[0.33, 0.33, 0.33]]))[0].round(4)
+    array([[0.3333, 0.3333, 0.3333]])
+    """
+    missing = np.isnan(q)
+    if (missing.any(axis=-1) != missing.all(axis=-1)).any():
+        raise ShapeError("a forecast must give a probability for every class or for none")
+    total = q.sum(axis=-1)
+    off = np.abs(total - 1.0) > 1e-4
+    if off.any():
+        rows = q[off]
+        allowed = np.full(len(rows), 1e-4)
+        for digits in (3, 2, 1):
+            written = (np.abs(rows - rows.round(digits)) < 1e-9).all(axis=-1)
+            allowed[written] = 0.5 * q.shape[-1] * 10.0**-digits
+        bad = np.abs(total[off] - 1.0) > allowed + 1e-12
+        if bad.any() or not (total[off] > 0).all():
+            worst = float(total[off][bad][0]) if bad.any() else 0.0
+            raise ProbabilityError(
+                f"the probabilities of {q.shape[-1]} classes must sum to 1 up to rounding, and in one row they sum to "
+                f"{worst:.15g}; columns go expert by expert, with the classes in the order of classes_"
+            )
+    return np.asarray(q / total[..., None]), int(off.sum())
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns hold whose forecasts.
+
+    Attributes
+    ----------
+    experts : tuple of str
+        N names.
+    columns : tuple of str or None
+        Names of the columns, expert by expert, the classes of each in the order of `classes`; None if they have no
+        names.
+    classes : tuple of str
+        K labels, as text.
+    width : int
+        Columns of each expert: K, or 1 where binary forecasts stand in one column.
+    """
+
+    experts: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    classes: tuple[str, ...]
+    width: int
+
+    @classmethod
+    def of_columns(cls, names: tuple[str, ...] | None, count: int, labels: Labels, deep: bool) -> Layout:
+        """The layout of `count` columns; `deep` if they were the last two axes of an array.
+
+        Raises
+        ------
+        ShapeError
+            If the columns do not make up whole experts.
+        """
+        classes = tuple(label_text(label) for label in labels.tolist())
+        k = len(classes)
+        if names is not None:
+            named = _experts_by_class(names, classes)
+            if named:
+                return cls(named, tuple(f"{expert}:{label}" for expert in named for label in classes), classes, k)
+        if k == 2 and not deep:
+            return cls(_numbered(count) if names is None else names, names, classes, 1)
+        if count % k:
+            raise ShapeError(
+                f"forecasts on {k} classes need {k} columns for each expert, and X has {count} columns; give X of "
+                "shape (events, experts, classes), or flatten it expert by expert"
+            )
+        return cls(_numbered(count // k), names, classes, k)
+
+    @classmethod
+    def of_forecasts(cls, forecasts: Forecasts) -> Layout:
+        """The layout that the dense view of some forecasts has."""
+        classes, experts = tuple(label_text(label) for label in forecasts.classes), forecasts.experts
+        if len(classes) == 2:
+            return cls(experts, experts, classes, 1)
+        return cls(
+            experts, tuple(f"{expert}:{label}" for expert in experts for label in classes), classes, len(classes)
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of columns."""
+        return len(self.experts) * self.width
+
+    def arrange(self, q: Array, names: tuple[str, ...] | None, who: str) -> Array:
+        """Columns (T, C) in this layout's order, NaN for absent ones; by position unless both sides have names.
+
+        Raises
+        ------
+        ExpertError
+            If a column is none of these.
+        ShapeError
+            If there are more or fewer columns, and no names to tell which.
+        """
+        if names is None or self.columns is None:
+            if q.shape[1] != self.count:
+                raise ShapeError(f"X has {q.shape[1]} features, but {who} is expecting {self.count} features as input")
+            return q
+        position = {name: i for i, name in enumerate(names)}
+        unknown = [name for name in names if name not in set(self.columns)]
+        if unknown:
+            raise ExpertError(
+                f"the columns of X must be those of fit, or some of them, and column {unknown[0]!r} was not there in "
+                "fit; leave it out"
+            )
+        if names == self.columns:
+            return q
+        placed = np.full((len(q), self.count), np.nan)
+        for i, name in enumerate(self.columns):
+            if name in position:
+                placed[:, i] = q[:, position[name]]
+        return placed
+
+    def forecasts(self, columns: Array) -> tuple[Array, int]:
+        """Arranged columns as (T, N), or (T, N, K) when K > 2; and how many rows over classes were normalised."""
+        if self.width == 1:
+            return columns, 0
+        q, rounded = normalised(columns.reshape(len(columns), len(self.experts), self.width))
+        return (q[..., 1] if self.width == 2 else q), rounded
+
+    def dense(self, forecasts: Forecasts) -> Array:
+        """The dense view of other forecasts, with this layout's experts.
+
+        Raises
+        ------
+        ExpertError, OutcomeError
+            If they have other experts or classes.
+        """
+        classes = tuple(label_text(label) for label in forecasts.classes)
+        if classes != self.classes:
+            raise OutcomeError(f"these forecasts are about the classes {classes}, and the pool about {self.classes}")
+        unknown = [name for name in forecasts.experts if name not in set(self.experts)]
+        if unknown:
+            raise ExpertError(f"expert {unknown[0]!r} was not there in fit; leave them out with select_experts()")
+        if forecasts.experts == self.experts:
+            return forecasts.X
+        position = {name: i for i, name in enumerate(self.experts)}
+        placed = np.full((len(forecasts.events), len(self.experts), *forecasts.X.shape[2:]), np.nan)
+        placed[:, [position[name] for name in forecasts.experts]] = forecasts.X
+        return placed
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"expert_{i + 1}" for i in range(count))
+
+
+def _experts_by_class(names: tuple[str, ...], classes: tuple[str, ...]) -> tuple[str, ...]:
+    """Experts, where the columns are called ``expert:class``, one for every class; else none."""
+    split = [name.rpartition(":") for name in names]
+    experts = tuple(dict.fromkeys(expert for expert, _, _ in split))
+    if len(names) != len(experts) * len(classes) or any(not e or c not in classes for e, _, c in split):
+        return ()
+    return experts
