@@ -12,7 +12,7 @@ import pytest
 import opinionpool as op
 
 HEAVY = ("click", "duckdb", "matplotlib", "narwhals", "numpy", "pandas", "polars", "rich", "scipy", "sklearn")
-CORE = ("errors", "forecasts", "panel")
+CORE = ("errors", "forecasts", "panel", "scores", "tables")
 
 
 def loaded_by(statements: str) -> set[str]:
@@ -43,6 +43,12 @@ def test_type_checkers_see_the_same_names():
 
 def test_every_error_is_public():
     assert set(op._NAMES["errors"]) == set(import_module("opinionpool.errors").__all__)
+
+
+def test_no_public_name_is_that_of_a_module(root):
+    """Importing the module would put it in the name's place."""
+    modules = {path.stem for path in (root / "src" / "opinionpool").glob("*.py")}
+    assert not modules & set(op._HOME)
 
 
 def test_an_unknown_name_is_an_attribute_error():

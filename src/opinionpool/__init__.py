@@ -42,6 +42,17 @@ _NAMES = {
     ),
     "forecasts": ("Forecasts",),
     "panel": ("Panel",),
+    "scores": (
+        "brier_score",
+        "brier_sum",
+        "log_loss",
+        "log_score",
+        "mean_log_score",
+        "mean_score",
+        "ranked_probability_score",
+        "spherical_score",
+    ),
+    "tables": ("read_forecasts",),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
@@ -79,6 +90,17 @@ if TYPE_CHECKING:
     )
     from opinionpool.forecasts import Forecasts as Forecasts
     from opinionpool.panel import Panel as Panel
+    from opinionpool.scores import (
+        brier_score as brier_score,
+        brier_sum as brier_sum,
+        log_loss as log_loss,
+        log_score as log_score,
+        mean_log_score as mean_log_score,
+        mean_score as mean_score,
+        ranked_probability_score as ranked_probability_score,
+        spherical_score as spherical_score,
+    )
+    from opinionpool.tables import read_forecasts as read_forecasts
 else:
     # Hidden from type checkers, who would otherwise take every name for a public one.
     def __getattr__(name: str) -> object:
