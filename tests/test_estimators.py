@@ -623,8 +623,9 @@ def test_containers_keep_the_order_of_their_classes_and_must_agree():
     other = op.Forecasts.from_array(X, told, experts=["ann", "dan"], classes=classes)
     with pytest.raises(op.ExpertError, match="'dan' was not there in fit"):
         pool.predict_proba(other)
-    with pytest.raises(op.ArgumentError, match="without y"):
-        op.GaussianPool().fit(forecasts, y)
+    for method in (pool.fit, pool.score):
+        with pytest.raises(op.ArgumentError, match="leave out y"):
+            method(forecasts, y)
 
 
 def test_numbers_in_the_container_and_in_y_are_the_same_classes():
@@ -703,7 +704,7 @@ def test_binary_class_probabilities_may_come_for_both_classes():
 def test_a_class_never_seen_needs_the_container():
     X, y = data_of_classes()
     kept = y != "c"
-    with pytest.raises(op.ShapeError, match=r"use op\.Forecasts"):
+    with pytest.raises(op.ShapeError, match=r"op\.Forecasts names it"):
         op.GaussianPool().fit(X[kept], y[kept])
     forecasts = op.Forecasts.from_array(X[kept], y[kept].tolist(), classes=("a", "b", "c"))
     assert op.GaussianPool().fit(forecasts).predict_proba(X).shape == (len(y), 3)

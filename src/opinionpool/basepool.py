@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,16 @@ Given: TypeAlias = Any
 Labels: TypeAlias = npt.NDArray[Any]
 
 _FLOORS = ("floor", "pool_floor")
+
+
+class _Read(NamedTuple):
+    """What a fit was given: forecasts, in which columns, on which classes, and how many rows were rounded."""
+
+    forecasts: Forecasts
+    layout: Layout
+    classes: Labels
+    names: tuple[str, ...] | None
+    rounded: int
 
 
 class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -79,41 +89,47 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         OpinionPoolError
             If the arguments break a rule, or the data do not determine what was asked for.
         """
-        if isinstance(X, Forecasts):
-            if y is not None:
-                raise ArgumentError("forecasts hold their own outcomes; call fit(forecasts) without y")
-            forecasts, layout, rounded = X, Layout.of_forecasts(X), 0
-            classes, names = _label_array(X.classes), layout.columns
-        else:
-            keys = row_keys(X)
-            names, q = column_names(X), self._columns(X)
-            classes, codes = self._outcomes(aligned(y, keys, "y"), len(q))
-            prior, sample_weight = aligned(prior, keys, "prior"), aligned(sample_weight, keys, "sample_weight")
-            q, deep = _flattened(q, len(classes))
-            layout = Layout.of_columns(names, q.shape[1], classes, deep)
-            q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
-            forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()))
-            forecasts = replace(forecasts, outcomes=codes)
-        weight = frequencies(sample_weight, len(forecasts.events))
+        read = self._read(X, y)
+        keys, forecasts = row_keys(X), read.forecasts
+        weight = frequencies(aligned(sample_weight, keys, "sample_weight"), len(forecasts.events))
         if len(weight) and not weight.any():
             raise ArgumentError("sample_weight must contain at least one weight above zero, and all are zero")
         self.state_ = fit_pool(
             self.rule,
             forecasts,
-            prior=prior,
+            prior=aligned(prior, keys, "prior"),
             sample_weight=weight,
             floor=self.floor,
             pool_floor=self.pool_floor,
             **self._options(),
         )
-        self.classes_ = classes
+        self.classes_ = read.classes
         self.n_events_ = float(weight[forecasts.resolved].sum())
-        self._layout, self._rounded = layout, rounded
-        self._set_features(names)
+        self.n_features_in_ = read.layout.count
+        if read.names is not None:
+            self.feature_names_in_ = np.array(read.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._layout, self._rounded = read.layout, read.rounded
         for note in self.state_.notes:
             if note.serious:
                 warnings.warn(note.text, OpinionPoolWarning, stacklevel=2)
         return self
+
+    def _read(self, X: Given, y: Given) -> _Read:
+        """X and y of a fit as forecasts."""
+        if isinstance(X, Forecasts):
+            _without(y)
+            layout = Layout.of_forecasts(X)
+            return _Read(X, layout, _label_array(X.classes), layout.columns, 0)
+        names, q = column_names(X), self._columns(X)
+        labels, known = self._labels(aligned(y, row_keys(X), "y"), len(q))
+        classes = classes_of(labels)
+        q, deep = _flattened(q, len(classes))
+        layout = Layout.of_columns(names, q.shape[1], classes, deep)
+        q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
+        forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()))
+        return _Read(replace(forecasts, outcomes=encode(labels, known, classes)), layout, classes, names, rounded)
 
     def _options(self) -> dict[str, Any]:
         """The options of the rule: what the constructor takes beside the floors."""
@@ -182,6 +198,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         p = self.predict_proba(X, prior, base_rate)
         if isinstance(X, Forecasts):
+            _without(y)
             codes = X.outcomes
         else:
             keys = row_keys(X)
@@ -253,12 +270,6 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_consistent_length(np.empty((events, 0)), column)
         return read_labels(column)
 
-    def _outcomes(self, y: Given, events: int) -> tuple[Labels, npt.NDArray[np.intp]]:
-        """Classes, and the position of each outcome among them."""
-        labels, known = self._labels(y, events)
-        classes = classes_of(labels)
-        return classes, encode(labels, known, classes)
-
     def _own_priors(self, forecasts: Forecasts, prior: npt.ArrayLike | None) -> npt.ArrayLike | None:
         """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""
         if forecasts.prior is None:
@@ -270,24 +281,22 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         each = event_priors(forecasts, fill)
         return each if each is None or k > 2 else each[:, 1]
 
-    def _set_features(self, names: tuple[str, ...] | None) -> None:
-        self.n_features_in_ = self._layout.count
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
 
 def _flattened(q: Array, classes: int) -> tuple[Array, bool]:
-    """X with its experts and classes on one axis, and whether they had two; binary: the second class alone."""
+    """X with its experts and classes on one axis, and whether they had two."""
     if q.ndim == 2:
         return q, False
     if q.ndim != 3 or q.shape[2] != classes:
         raise ShapeError(
-            f"X of {classes} classes must have shape (events, experts{', classes' if classes > 2 else ''}), and it is "
-            f"{q.shape}; to name classes without events, use op.Forecasts"
+            f"X of {classes} classes needs {classes} probabilities on a third axis, if it has one, and its shape is "
+            f"{q.shape}; where y lacks a class, op.Forecasts names it"
         )
     return q.reshape(len(q), -1), True
+
+
+def _without(y: Given) -> None:
+    if y is not None:
+        raise ArgumentError("forecasts hold their own outcomes; leave out y")
 
 
 def _label_array(labels: tuple[object, ...]) -> Labels:
