@@ -1,0 +1,249 @@
+"""What ``pool`` and ``experts`` answer: values by column for tables and CSV, and records for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.learn import LearnedPanel, event_priors
+from opinionpool.logodds import POOL_FLOOR, Array
+from opinionpool.render import Column, decimal, percent, printable, whole
+from opinionpool.rules import POOLS, Learned
+
+# Pools that turn to the prior only where nobody answered.
+PRIORLESS = ("average", "geometric", "median", "trimmed")
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """A pool's answers about the events it was fitted with.
+
+    Attributes
+    ----------
+    forecasts : Forecasts
+    pool : str
+        Its name.
+    state : Learned
+        What the fit learned.
+    probabilities : ndarray, shape (T,), or (T, K) when K > 2
+    in_sample : ndarray of bool, shape (T,)
+        Where the event's outcome has had a part in the answer: the pool has learned from it, or its prior has.
+    """
+
+    forecasts: Forecasts
+    pool: str
+    state: Learned
+    probabilities: Array
+    in_sample: npt.NDArray[np.bool_]
+
+
+def pool_events(
+    forecasts: Forecasts, pool: str, state: Learned, prior: float | Array | None, base_rate: float | Array | None
+) -> Pooled:
+    """The answers for every event, resolved or not, in input order."""
+    each = event_priors(forecasts, prior)
+    if each is not None and len(forecasts.classes) == 2:
+        each = each[:, 1]
+    probabilities = state.pool(forecasts.X, each, base_rate)
+    answered = forecasts.crowd > 0
+    taught = answered & POOLS[pool].learns
+    if each is None and prior is None:
+        taught |= ~answered | (pool not in PRIORLESS)
+    return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught)
+
+
+def plain(label: object) -> object:
+    """A class label as JSON can hold it."""
+    return label if isinstance(label, str | bool | int) else str(label)
+
+
+def _happened(forecasts: Forecasts) -> list[object]:
+    """Each event's outcome, None where not resolved."""
+    labels = [*map(plain, forecasts.classes), None]
+    return [labels[code] for code in forecasts.outcomes.tolist()]
+
+
+def about(forecasts: Forecasts) -> str | None:
+    """The class that binary probabilities are about, None if that goes without saying."""
+    if len(forecasts.classes) > 2 or forecasts.classes[1] in (1, True, "1"):
+        return None
+    return printable(str(forecasts.classes[1]))
+
+
+def event_columns(pooled: Pooled) -> list[Column]:
+    """The answers by column: a row per event, or per event and class when K > 2."""
+    forecasts = pooled.forecasts
+    k = len(forecasts.classes)
+    each = 1 if k == 2 else k
+    crowd = forecasts.crowd.tolist()
+    happened = _happened(forecasts)
+    in_sample = pooled.in_sample.tolist()
+    remarks = [_remark(*facts) for facts in zip(crowd, in_sample, strict=True)]
+    event = about(forecasts)
+    probability = Column(
+        "probability", pooled.probabilities.ravel().tolist(), "probability" if event is None else f"P({event})", percent
+    )
+    if k == 2:
+        return [
+            Column("event", forecasts.events, "event"),
+            probability,
+            Column("experts", crowd, "experts", whole),
+            Column("outcome", happened, "outcome"),
+            Column("in_sample", in_sample, None),
+            Column("remark", remarks, "", machine=False),
+        ]
+    labels = [plain(label) for label in forecasts.classes]
+    first = [True] + [False] * (k - 1)
+    return [
+        Column("event", _repeated(forecasts.events, each), None),
+        Column("event", _where(forecasts.events, first), "event", machine=False),
+        Column("class", labels * len(crowd), "class"),
+        probability,
+        Column("experts", _repeated(crowd, each), None, whole),
+        Column("experts", _where(crowd, first), "experts", whole, machine=False),
+        Column("outcome", _repeated(happened, each), None),
+        Column("outcome", _where(happened, first), "outcome", machine=False),
+        Column("in_sample", _repeated(in_sample, each), None),
+        Column("remark", _where(remarks, first), "", machine=False),
+    ]
+
+
+def _remark(crowd: int, in_sample: bool) -> str | None:
+    if crowd == 0:
+        return "no forecast: the prior"
+    return "in-sample" if in_sample else None
+
+
+def _repeated(values: Sequence[Any], times: int) -> list[Any]:
+    return [value for value in values for _ in range(times)]
+
+
+def _where(values: Sequence[Any], shown: Sequence[bool]) -> list[Any]:
+    """Each value once for every flag, None where the flag is False."""
+    return [value if show else None for value in values for show in shown]
+
+
+def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
+    """The answers as records for JSON."""
+    forecasts = pooled.forecasts
+    labels = [str(label) for label in forecasts.classes]
+    rows = zip(
+        forecasts.events,
+        pooled.probabilities.tolist(),
+        forecasts.crowd.tolist(),
+        _happened(forecasts),
+        pooled.in_sample.tolist(),
+        strict=True,
+    )
+    for event, p, crowd, outcome, in_sample in rows:
+        said = {"probability": p} if len(labels) == 2 else {"probabilities": dict(zip(labels, p, strict=True))}
+        yield {"event": event, **said, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
+
+
+def answer_notes(pooled: Pooled) -> list[Note]:
+    """What to know about the answers: which are in-sample, which are the prior, which lie at the bounds."""
+    notes = []
+    t = len(pooled.forecasts.events)
+    taught = int(pooled.in_sample.sum())
+    if taught:
+        text = (
+            f"{whole(taught)} of {whole(t)} answers are in-sample: the pool has learned from what happened there, so "
+            "they look better than it will do on new events"
+        )
+        notes.append(Note("in-sample", text, taught))
+    blank = int((pooled.forecasts.crowd == 0).sum())
+    if blank:
+        notes.append(Note("no-forecast", f"{counted(blank, 'event')} without a forecast got the prior", blank))
+    p = pooled.probabilities.reshape(t, -1)
+    bound = int(((p <= POOL_FLOOR) | (p >= 1.0 - POOL_FLOOR)).any(axis=1).sum())
+    if bound:
+        text = f"{counted(bound, 'answer')} at the bound: nothing gets less than {percent(POOL_FLOOR)}"
+        notes.append(Note("at-floor", text, bound))
+    return notes
+
+
+def expert_notes(state: Learned) -> list[Note]:
+    """What to know about weights below 0, and about experts who are worse than guessing."""
+    notes = []
+    if state.weights is not None and (state.weights < 0).any():
+        count = int((state.weights < 0).sum())
+        text = (
+            f"{counted(count, 'weight')} below 0, to correct for shared error: most of what such an expert says is "
+            "known from more accurate ones, and subtracting it takes out errors that they share"
+        )
+        notes.append(Note("negative-weights", text, count))
+    if isinstance(state, LearnedPanel) and (state.panel.contrast < 0).any():
+        count = int((state.panel.contrast < 0).sum())
+        text = f"{counted(count, 'expert')} with a calibration below 0: what they call likely happens less often"
+        notes.append(Note("contrary", text, count))
+    return notes
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "event"), counted(2500, "event")
+    ('1 event', '2,500 events')
+    """
+    return f"{whole(count)} {thing}{'' if count == 1 else 's'}"
+
+
+def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
+    """What was learned about each expert, those with the largest weights first."""
+    resolved = np.bincount(forecasts.expert_index, forecasts.resolved[forecasts.event_index], len(forecasts.experts))
+    columns = [Column("expert", forecasts.experts, "expert")]
+    weights = state.weights
+    if isinstance(state, LearnedPanel):
+        columns += _feature_columns(state, [*map(str, forecasts.classes)])
+    if weights is not None:
+        columns.append(Column("weight", _finite(weights), "weight", decimal))
+    columns += [
+        Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=1),
+        Column("resolved", resolved.astype(np.intp).tolist(), "resolved", whole),
+    ]
+    order = range(len(forecasts.experts)) if weights is None else np.argsort(-weights, kind="stable").tolist()
+    return [replace(column, values=[column.values[i] for i in order]) for column in columns]
+
+
+def _feature_columns(state: LearnedPanel, classes: Sequence[str]) -> list[Column]:
+    panel = state.panel
+    calibration, accuracy = panel.calibration, panel.accuracy
+    area = [
+        0.5 * (1.0 + math.erf(math.copysign(math.sqrt(m / 2.0), c))) for c, m in zip(calibration, accuracy, strict=True)
+    ]
+    bias = panel.bias
+    if bias.ndim == 1:
+        biases = [Column("bias", _finite(bias), "bias", signed)]
+    else:
+        biases = [Column(f"bias:{label}", _finite(bias[:, i]), None, signed) for i, label in enumerate(classes)]
+    return [
+        *biases,
+        Column("calibration", _finite(calibration), "calibration", decimal),
+        Column("accuracy", _finite(accuracy), "accuracy", decimal, spare=2),
+        Column("auc", area, "AUC", decimal),
+    ]
+
+
+def signed(x: float) -> str:
+    """A number to three decimals with its sign, which 0 has not."""
+    return f"{x:+.3f}" if abs(x) >= 0.0005 else "0.000"
+
+
+def _finite(values: Array) -> list[float | None]:
+    """Numbers, None where there is none."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:
+    """The rows of a listing as records for JSON."""
+    chosen = [column for column in columns if column.machine]
+    keys = [column.key for column in chosen]
+    for row in zip(*(column.values for column in chosen), strict=True):
+        yield dict(zip(keys, row, strict=True))

@@ -1,0 +1,222 @@
+"""The command line: ``opinionpool pool``, ``experts`` and ``check``.
+
+A command reads, asks the layers below and hands the answer to `opinionpool.render`. Results go to standard output,
+everything else to standard error. The exit status is 0 when done, 1 when the data do not allow it, 2 when the
+command line is wrong, and 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from opinionpool import __version__
+from opinionpool.errors import ArgumentError, DuplicateError, OpinionPoolError, TableError
+from opinionpool.options import Chances, Pooling, Reading, Writing, chances, pooling, read_chances, reading, writing
+from opinionpool.render import printable, write_json, write_listing, write_topics
+from opinionpool.streams import destination, hush, progress, speak_utf8, tell
+
+if TYPE_CHECKING:
+    from opinionpool.describe import Findings
+    from opinionpool.forecasts import Forecasts
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(context_settings=SETTINGS, no_args_is_help=True)
+@click.version_option(__version__, prog_name="opinionpool", message="%(prog)s %(version)s")
+def app() -> None:
+    """Turn several probabilities for the same event into one, learning whom to believe.
+
+    FILE is CSV, TSV, Parquet or JSON lines, gzip too, or - for standard input. Either a row per forecast, with columns
+    event, expert, probability, and outcome where it is known; or a row per event, with a column per expert.
+    """
+
+
+@app.command()
+@reading
+@pooling
+@click.option(
+    "--base-rate",
+    metavar="P",
+    callback=read_chances,
+    multiple=True,
+    help="How frequent the event is where the answers are used, if that differs from the prior.",
+)
+@writing
+def pool(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chances) -> None:
+    """Learn from the resolved events and print a probability for every event."""
+    writing.check(reading.inputs)
+    forecasts = read(reading)
+    prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
+    from opinionpool import answers, summary
+    from opinionpool.rules import fit_pool
+
+    state = fit_pool(pooling.pool, forecasts, prior=prior)
+    pooled = answers.pool_events(forecasts, pooling.pool, state, prior, rate)
+    notes = (*forecasts.notes, *state.notes, *answers.answer_notes(pooled))
+    kind = writing.chosen()
+    with destination(writing.output) as out:
+        if kind == "json":
+            facts = summary.pool_facts(forecasts, pooling.pool, state, rate, notes)
+            write_json("events", answers.event_records(pooled), facts, out)
+        else:
+            write_listing(answers.event_columns(pooled), kind, out)
+    tell(
+        summary.size_line(forecasts),
+        summary.pool_line(forecasts, pooling.pool, state, prior is not None, rate),
+        *summary.note_lines(forecasts, notes),
+    )
+
+
+@app.command()
+@reading
+@pooling
+@writing
+def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
+    r"""Print what was learned about each expert, the largest weight first.
+
+    \b
+    bias         how far the expert is above (+) or below (-) where it should be, in log-odds
+    calibration  1 = take as is, below 1 = overconfident, above 1 = underconfident
+    accuracy     how much the expert knows, once bias and calibration are mended
+    AUC          the same as an area under the ROC curve: 0.5 = nothing, 1 = everything
+    weight       its part in the pooled log-odds when every expert is present
+
+    Narrow terminals leave out the accuracy, then the number of all forecasts.
+    """
+    writing.check(reading.inputs)
+    forecasts = read(reading)
+    prior = chances("--prior", pooling.prior, forecasts)
+    from opinionpool import answers, summary
+    from opinionpool.rules import fit_pool
+
+    state = fit_pool(pooling.pool, forecasts, prior=prior)
+    columns = answers.expert_columns(forecasts, state)
+    notes = (*forecasts.notes, *state.notes, *answers.expert_notes(state))
+    kind = writing.chosen()
+    with destination(writing.output) as out:
+        if kind == "json":
+            facts = summary.pool_facts(forecasts, pooling.pool, state, None, notes)
+            write_json("experts", answers.records(columns), facts, out)
+        else:
+            write_listing(columns, kind, out)
+    tell(
+        summary.size_line(forecasts),
+        summary.pool_line(forecasts, pooling.pool, state, prior is not None, None),
+        *summary.note_lines(forecasts, notes),
+    )
+
+
+@app.command()
+@reading
+@writing
+def check(reading: Reading, writing: Writing) -> int:
+    """Describe the file: what is in it, what was coerced, what stands in the way of pooling it.
+
+    Prints a table wherever it goes, unless --format or the name of the output says otherwise; CSV holds its second
+    part, the experts. The exit status is 1 if something stands in the way.
+    """
+    writing.check(reading.inputs)
+    from opinionpool import answers, describe, summary
+
+    findings = find(reading)
+    forecasts = findings.forecasts
+    columns = [] if forecasts is None else describe.voice_columns(forecasts)
+    kind = writing.chosen(people=True)
+    with destination(writing.output) as out:
+        if kind == "json":
+            write_json("experts", answers.records(columns), describe.finding_facts(findings), out)
+        else:
+            if kind == "table":
+                write_topics(describe.topics(findings, reading.file), out)
+            if columns:
+                out.write("\n" if kind == "table" else "")
+                write_listing(columns, kind, out)
+    tell(*([] if forecasts is None else [summary.size_line(forecasts)]), *map(error_line, findings.obstacles))
+    return 1 if findings.obstacles else 0
+
+
+def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
+    """The forecasts in a file; what is wrong with the options is wrong usage."""
+    from opinionpool.tables import read_forecasts
+
+    try:
+        with progress(f"reading {reading.file}") as advance:
+            return read_forecasts(
+                reading.file,
+                outcomes=reading.outcomes,
+                positive=reading.positive,
+                columns={role: name or None for role, name in reading.column},
+                duplicates=duplicates or reading.duplicates,
+                as_of=reading.as_of,
+                percent=reading.percent,
+                decimal=reading.decimal,
+                encoding=reading.encoding,
+                missing_values=reading.missing_value,
+                include=reading.include,
+                exclude=reading.exclude,
+                progress=advance,
+            )
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def find(reading: Reading) -> Findings:
+    """What is known about a file, duplicates or not."""
+    from opinionpool.describe import Findings, examine
+
+    try:
+        return examine(read(reading))
+    except DuplicateError as error:
+        if reading.file == "-":
+            return Findings(None, obstacles=(str(error),))
+        return examine(read(reading, "last"), [str(error)])
+    except TableError as error:
+        return Findings(None, obstacles=(str(error),))
+
+
+def error_line(message: str) -> str:
+    """An error as it is told."""
+    return f"opinionpool: error: {printable(message)}"
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    speak_utf8()
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    try:
+        return app.main(arguments, prog_name="opinionpool", standalone_mode=False) or 0
+    except click.UsageError as error:
+        context = error.ctx.command_path if error.ctx else "opinionpool"
+        tell(error_line(error.format_message()), f"Try '{context} --help'.")
+        return 2
+    except OpinionPoolError as error:
+        tell(error_line(str(error)))
+        return 1
+    except click.Abort:
+        tell("opinionpool: interrupted")
+        return 130
+    except BrokenPipeError:
+        # Whoever read the messages has gone.
+        hush(sys.stdout)
+        hush(sys.stderr)
+        return 0
+    except OSError as error:
+        hush(sys.stdout)
+        place = f"{error.filename}: " if error.filename else ""
+        tell(error_line(f"{place}{error.strerror or error}"))
+        return 1
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        fault = f"{type(error).__name__}: {error} ({os.path.basename(frame.filename)}, line {frame.lineno})"
+        tell(error_line(f"a fault of opinionpool itself, please report it: {fault}"))
+        return 1

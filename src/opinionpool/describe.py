@@ -1,0 +1,176 @@
+"""What ``check`` reports: what is in a file, and what stands in the way of pooling it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.answers import counted
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.forecasts import Forecasts
+from opinionpool.render import Column, percent, printable, whole
+from opinionpool.rules import fit_pool
+from opinionpool.summary import facts, note_records, remarkable
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What is known about a file.
+
+    Attributes
+    ----------
+    forecasts : Forecasts or None
+        None if it could not be read.
+    notes : tuple of Note
+        What was coerced or dropped in reading, and what learning from it would say.
+    obstacles : tuple of str
+        Errors that keep it from being pooled.
+    """
+
+    forecasts: Forecasts | None
+    notes: tuple[Note, ...] = ()
+    obstacles: tuple[str, ...] = ()
+
+
+def examine(forecasts: Forecasts, obstacles: Sequence[str] = ()) -> Findings:
+    """Try to learn the default pool from forecasts, and collect what that says."""
+    notes, found = forecasts.notes, list(obstacles)
+    try:
+        notes += fit_pool("gaussian", forecasts).notes
+    except OpinionPoolError as error:
+        found.append(str(error))
+    return Findings(forecasts, notes + _shortcomings(forecasts), tuple(found))
+
+
+def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
+    """What is missing from forecasts that can be pooled nevertheless."""
+    notes = []
+    resolved = forecasts.resolved
+    seen = np.unique(forecasts.outcomes[resolved])
+    if len(seen) == 0:
+        text = "outcomes, in a column or in a file of their own with --outcomes, would show whom to believe"
+        notes.append(Note("no-outcomes", text))
+    elif len(seen) == 1:
+        text = (
+            f"every resolved event has outcome {forecasts.classes[seen[0]]!r}, which says little about whom to believe"
+        )
+        notes.append(Note("one-outcome", text))
+    blank = int((forecasts.crowd == 0).sum())
+    if blank:
+        text = f"{counted(blank, 'event')} without a forecast will get the prior"
+        notes.append(Note("no-forecast", text, blank))
+    heard = np.unique(forecasts.expert_index[resolved[forecasts.event_index]])
+    unknown = len(forecasts.experts) - len(heard)
+    if unknown and len(heard):
+        text = f"{counted(unknown, 'expert')} without a forecast on a resolved event, about whom nothing is learned"
+        notes.append(Note("unknown-experts", text, unknown))
+    return tuple(notes)
+
+
+def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
+    """The findings for people, as topics and texts."""
+    forecasts = findings.forecasts
+    if forecasts is None:
+        return [("file", name), *_in_the_way(findings)]
+    told = {note.code: note.text for note in findings.notes}
+    t, n = forecasts.shape
+    cells = len(forecasts.event_index)
+    resolved = int(forecasts.resolved.sum())
+    rows = [
+        ("file", name + (f": {told['format']}" if "format" in told else "")),
+        ("layout", told.get("layout", "")),
+        ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved"),
+        ("outcomes", _outcomes(forecasts)),
+        ("experts", whole(n)),
+        ("forecasts", f"{whole(cells)}, {_missing(t * n, cells)}"),
+        ("prior", _priors(forecasts)),
+        ("time", _span(forecasts)),
+    ]
+    rows += [("note", note.text) for note in findings.notes if remarkable(forecasts, note)]
+    rows += _in_the_way(findings)
+    return [(topic, printable(text)) for topic, text in rows if text]
+
+
+def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
+    if not findings.obstacles:
+        return [("in the way", "nothing: these forecasts can be pooled")]
+    return [("in the way", text) for text in findings.obstacles]
+
+
+def _missing(most: int, cells: int) -> str:
+    return "none missing" if cells == most else f"{percent(1.0 - cells / most)} missing"
+
+
+def _outcomes(forecasts: Forecasts) -> str:
+    counts = np.bincount(forecasts.outcomes[forecasts.resolved], minlength=len(forecasts.classes)).tolist()
+    told = ", ".join(
+        f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)
+    )
+    if len(forecasts.classes) == 2:
+        told += f"; forecasts are probabilities of {str(forecasts.classes[1])!r}"
+    return told
+
+
+def _priors(forecasts: Forecasts) -> str:
+    if forecasts.prior is None:
+        return ""
+    prior = forecasts.prior.reshape(len(forecasts.events), -1)
+    blank = int(np.isnan(prior).any(axis=1).sum())
+    if blank == len(prior):
+        return ""
+    return f"given for each event, from {percent(float(np.nanmin(prior)))} to {percent(float(np.nanmax(prior)))}" + (
+        f"; blank for {counted(blank, 'event')}" if blank else ""
+    )
+
+
+def _span(forecasts: Forecasts) -> str:
+    first, last = time_span(forecasts)
+    if first is None or last is None:
+        return ""
+    return first if first == last else f"{first} to {last}"
+
+
+def time_span(forecasts: Forecasts) -> tuple[str | None, str | None]:
+    """When the first and the last event belong, in UTC; without the clock where all belong to midnights."""
+    times = forecasts.times
+    if times is None or np.isnat(times).all():
+        return None, None
+    known = times[~np.isnat(times)]
+    dates = bool((known == known.astype("datetime64[D]")).all())
+    ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
+    first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
+    return first, last
+
+
+def voice_columns(forecasts: Forecasts) -> list[Column]:
+    """How many forecasts each expert made, and how many of them are exactly 0, a half and 1."""
+    n = len(forecasts.experts)
+    index = forecasts.expert_index
+
+    def count(which: npt.NDArray[np.bool_]) -> list[int]:
+        return [int(number) for number in np.bincount(index[which], minlength=n)]
+
+    p = forecasts.probabilities
+    binary = p.ndim == 1
+    columns = [
+        Column("expert", forecasts.experts, "expert"),
+        Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
+        Column("resolved", count(forecasts.resolved[forecasts.event_index]), "resolved", whole),
+        Column("zeros", count(p == 0 if binary else (p == 0).any(axis=1)), "0%", whole),
+    ]
+    if binary:
+        columns.append(Column("halves", count(p == 0.5), "50%", whole))
+    return [*columns, Column("ones", count(p == 1 if binary else (p == 1).any(axis=1)), "100%", whole)]
+
+
+def finding_facts(findings: Findings) -> dict[str, object]:
+    """The findings for JSON."""
+    forecasts = findings.forecasts
+    last = {"notes": note_records(findings.notes), "obstacles": list(findings.obstacles)}
+    if forecasts is None:
+        return last
+    first_time, last_time = time_span(forecasts)
+    return {**facts(forecasts), "first_time": first_time, "last_time": last_time, **last}

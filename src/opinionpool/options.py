@@ -1,0 +1,258 @@
+"""The options that commands share: how to read a file, which pool, which prior, where the answer goes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+if TYPE_CHECKING:
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.logodds import Array
+
+POOLS = (
+    "gaussian",
+    "linear",
+    "log",
+    "independent",
+    "average",
+    "geometric",
+    "median",
+    "trimmed",
+    "extremized",
+    "recalibrated",
+)
+FORMATS = ("table", "csv", "json")
+
+# A function that click makes a command of, and one that adds an option to it.
+Command: TypeAlias = Callable[..., Any]
+Decorator: TypeAlias = Callable[[Command], Command]
+# Probabilities as given, each with the class it is for, if one is named.
+Chances: TypeAlias = tuple[tuple[str | None, float], ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a file of forecasts, as the command line said."""
+
+    file: str
+    outcomes: str | None
+    positive: str | None
+    column: tuple[tuple[str, str], ...]
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    duplicates: str | None
+    as_of: str | None
+    percent: bool
+    decimal: str | None
+    encoding: str | None
+    missing_value: tuple[str, ...]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [name for name in (self.file, self.outcomes) if name not in (None, "-")]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Where results go and in which form, as the command line said."""
+
+    output: str | None
+    format: str | None
+
+    def chosen(self, *, people: bool = False) -> str:
+        """The format: as said, else by the file's name, else a table for people and CSV for programs."""
+        if self.format is not None:
+            return self.format
+        if self.output is not None:
+            return "json" if self.output.lower().endswith(".json") else "csv"
+        return "table" if people or sys.stdout.isatty() else "csv"
+
+    def check(self, inputs: list[str]) -> None:
+        """Refuse an output that cannot be written, or that is an input, before any work is done."""
+        if self.output is None:
+            return
+        path = os.path.realpath(self.output)
+        folder = os.path.dirname(path)
+        if os.path.isdir(path) or not os.path.isdir(folder):
+            what = "is a directory" if os.path.isdir(path) else f"cannot be written: there is no directory {folder}"
+            raise click.UsageError(f"{self.output} {what}")
+        device = os.path.exists(path) and not os.path.isfile(path)
+        if not os.access(path if device else folder, os.W_OK):
+            raise click.UsageError(f"{self.output} cannot be written: permission denied")
+        if any(os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name) for name in inputs):
+            raise click.UsageError(f"{self.output} is read from, so it cannot be the output too")
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Which pool, with which prior, as the command line said."""
+
+    pool: str
+    prior: Chances
+
+
+def chances(option: str, given: Chances, forecasts: Forecasts) -> float | Array | None:
+    """A prior or base rate as pools take it: one number for binary events, else one per class, which add up to 1."""
+    if not given:
+        return None
+    labels = [str(label) for label in forecasts.classes]
+    named = {label: p for label, p in given if label is not None}
+    unknown = [label for label in named if label not in labels]
+    if unknown:
+        raise click.UsageError(f"{option}: {unknown[0]!r} is not a class; the classes are {', '.join(labels)}")
+    if len(labels) == 2:
+        if len(given) > 1:
+            raise click.UsageError(f"{option}: events of two classes need one number, and there are {len(given)}")
+        label, p = given[0]
+        return 1.0 - p if label == labels[0] else p
+    if len(named) != len(labels) or len(given) != len(labels):
+        example = " ".join(f"{option} {label}={1 / len(labels):.2g}" for label in labels[:2])
+        raise click.UsageError(f"{option}: events of {len(labels)} classes need a number for each, as in {example} ...")
+    total = math.fsum(named.values())
+    if abs(total - 1.0) > 1e-4:
+        raise click.UsageError(f"{option}: the numbers of the classes must add up to 1, and they add up to {total:.6g}")
+    import numpy as np
+
+    return np.array([named[label] for label in labels]) / total
+
+
+def reading(command: Command) -> Command:
+    """Give a command the argument FILE and the options that say how to read it, as ``reading``."""
+    file = click.Path(exists=True, dir_okay=False, allow_dash=True)
+    options = [
+        click.argument("file", type=file),
+        click.option("--outcomes", metavar="FILE", type=file, help="Outcomes in a file of their own."),
+        click.option("--positive", metavar="CLASS", help="The outcome that the probabilities are about."),
+        click.option(
+            "--column",
+            metavar="ROLE=NAME",
+            callback=_assignments,
+            multiple=True,
+            help="The column that holds the event, expert, probability, class, outcome, time, closes, resolved_at, "
+            "prior or group, where its name does not say so. Nothing after = means: no column. Repeatable.",
+        ),
+        click.option("--include", metavar="EXPERT", multiple=True, help="Hear this expert only. Repeatable."),
+        click.option("--exclude", metavar="EXPERT", multiple=True, help="Do not hear this expert. Repeatable."),
+        click.option(
+            "--duplicates",
+            type=click.Choice(["last", "mean"]),
+            help="Which of several forecasts by one expert on one event counts.",
+        ),
+        click.option("--as-of", metavar="TIME", help="Use what was known at this time, such as 2025-03-01T12:00Z."),
+        click.option("--percent", is_flag=True, help="Probabilities are percentages, 0 to 100."),
+        click.option("--decimal", type=click.Choice([".", ","]), help="The decimal mark."),
+        click.option(
+            "--encoding", metavar="NAME", callback=_encoding, help="The text's encoding if not UTF-8, such as cp1252."
+        ),
+        click.option("--missing-value", metavar="V", multiple=True, help="A word or number for no answer. Repeatable."),
+    ]
+    return _stack(options, _gather(Reading, "reading")(command))
+
+
+def writing(command: Command) -> Command:
+    """Give a command the options that say where results go, as ``writing``."""
+    options = [
+        click.option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            callback=lambda _context, _parameter, name: None if name == "-" else name,
+            help="Write to this file instead of standard output; its old content stays until all is done.",
+        ),
+        click.option(
+            "--format",
+            type=click.Choice(FORMATS),
+            help="Default: a table on a terminal, else CSV; JSON where FILE ends in .json.",
+        ),
+    ]
+    return _stack(options, _gather(Writing, "writing")(command))
+
+
+def pooling(command: Command) -> Command:
+    """Give a command the options that say which pool and which prior, as ``pooling``."""
+    options = [
+        click.option(
+            "--pool",
+            type=click.Choice(POOLS),
+            metavar="NAME",
+            default="gaussian",
+            help=f"One of {', '.join(POOLS)}. Default: gaussian.",
+        ),
+        click.option(
+            "--prior",
+            metavar="P",
+            callback=read_chances,
+            multiple=True,
+            help="How likely an event is before any expert is heard, such as 0.01 or 1%; the experts are taken to "
+            "share it. Default: Laplace's estimate from the resolved events. More than two classes: CLASS=P for each.",
+        ),
+    ]
+    return _stack(options, _gather(Pooling, "pooling")(command))
+
+
+def _gather(kind: type[Any], name: str) -> Decorator:
+    """Hand a command one object in place of the options that are its fields."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(**given: object) -> object:
+            own = {field.name: given.pop(field.name) for field in fields(kind)}
+            return command(**given, **{name: kind(**own)})
+
+        return wrapper
+
+    return decorate
+
+
+def _stack(options: Sequence[Decorator], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_chances(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> Chances:
+    """Probabilities strictly between 0 and 1, such as 0.01, 1%, or CLASS=0.01."""
+    found = []
+    for value in given:
+        label, sign, text = value.rpartition("=")
+        text = text.strip()
+        try:
+            p = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not a number; write 0.01 or 1%") from None
+        if not 0.0 < p < 1.0:
+            hint = f"; for {text} per cent write {text}%" if 1.0 <= p < 100.0 and not text.endswith("%") else ""
+            raise click.BadParameter(f"{text} does not lie strictly between 0 and 1{hint}")
+        found.append((label.strip() if sign else None, p))
+    return tuple(found)
+
+
+def _assignments(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Texts of the form ROLE=NAME, taken apart at the first equals sign."""
+    found = []
+    for value in given:
+        role, sign, name = value.partition("=")
+        if not sign or not role.strip():
+            raise click.BadParameter(f"{value!r} is not of the form ROLE=NAME, such as event=question")
+        found.append((role.strip(), name.strip()))
+    return tuple(found)
+
+
+def _encoding(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
+    """Refuse names that no encoding has."""
+    if name is not None:
+        try:
+            "".encode(name)
+        except LookupError:
+            raise click.BadParameter(f"no text encoding is called {name!r}; cp1252 and utf-16 are usual") from None
+    return name

@@ -1,0 +1,136 @@
+"""Where results go: standard output, which may be closed early, or a file, which is complete or not there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TextIO
+
+from opinionpool.render import folded, printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+# Seconds before a progress bar appears.
+PATIENCE = 1.0
+
+
+def speak_utf8() -> None:
+    """Make the standard streams write UTF-8 whatever the locale, and escape what even that cannot say."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def hush(stream: TextIO) -> None:
+    """Send what is still to be written to a stream nowhere, so that closing it at exit cannot fail."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def destination(path: str | None) -> Iterator[TextIO]:
+    """The stream to write results to; `path` None is standard output.
+
+    A file is written under another name and renamed at the end, so that nobody ever sees half of it and a failure
+    leaves what was there. Links are followed; devices and pipes are written to as they are.
+    """
+    if path is None:
+        with _standard_output() as stream:
+            yield stream
+        return
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "w", encoding="utf-8", newline="") as stream:
+            yield stream
+        return
+    handle, draft = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
+    try:
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+            yield stream
+        os.chmod(draft, _mode(path))
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
+
+
+@contextmanager
+def _standard_output() -> Iterator[TextIO]:
+    """Standard output; that its reader, such as ``head``, has seen enough is no fault."""
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        hush(sys.stdout)
+
+
+def _mode(path: str) -> int:
+    """The permissions that a file at `path` has, or would get."""
+    with suppress(OSError):
+        return os.stat(path).st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def tell(*lines: str) -> None:
+    """Say something on standard error, after what is on its way to standard output; nobody need be listening."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    try:
+        for line in lines:
+            for number, part in enumerate(folded(line, room - 2) if room else [line]):
+                sys.stderr.write(f"{'  ' if number else ''}{part}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        hush(sys.stderr)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float], None] | None]:
+    """A function that shows which share of something long is done; None unless a person is watching."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(printable(what))
+    try:
+        yield bar
+    finally:
+        bar.stop()
+
+
+class _Bar:
+    """A progress bar that appears once it is clear that it is needed."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._since = time.monotonic()
+        self._shown: Progress | None = None
+
+    def __call__(self, share: float) -> None:
+        if self._shown is None:
+            if share >= 1.0 or time.monotonic() - self._since < PATIENCE:
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+            columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()
+            self._shown = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+            self._shown.add_task(self._what, total=1.0)
+            self._shown.start()
+        self._shown.update(self._shown.task_ids[0], completed=share)
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        if self._shown is not None:
+            self._shown.stop()

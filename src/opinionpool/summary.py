@@ -1,0 +1,111 @@
+"""The few lines that end every command on standard error, and the same facts for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from opinionpool.answers import about, counted, plain
+from opinionpool.errors import Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.render import percent, printable, whole
+
+if TYPE_CHECKING:
+    from opinionpool.logodds import Array
+    from opinionpool.rules import Learned
+
+# Notes on what is in a file rather than on what was done to it; `check` has a place of its own for them.
+DESCRIPTIVE = ("format", "layout", "positive", "unresolved")
+
+
+def facts(forecasts: Forecasts) -> dict[str, object]:
+    """What was read, for JSON."""
+    t, n = forecasts.shape
+    cells = len(forecasts.event_index)
+    positive = {"positive": plain(forecasts.classes[1])} if len(forecasts.classes) == 2 else {}
+    return {
+        "events": t,
+        "resolved": int(forecasts.resolved.sum()),
+        "outcomes": dict(zip(map(str, forecasts.classes), _outcome_counts(forecasts), strict=True)),
+        "classes": [plain(label) for label in forecasts.classes],
+        **positive,
+        "experts": n,
+        "forecasts": cells,
+        "missing": 1.0 - cells / (t * n) if t * n else None,
+    }
+
+
+def pool_facts(
+    forecasts: Forecasts, pool: str, state: Learned, base_rate: float | Array | None, notes: Iterable[Note]
+) -> dict[str, object]:
+    """What was read, pooled and noted, for JSON."""
+    labels = [str(label) for label in forecasts.classes]
+
+    def by_class(p: float | Array | None) -> object:
+        if p is None or isinstance(p, float):
+            return p
+        return dict(zip(labels, map(float, p), strict=True))
+
+    prior = state.prior if state.prior is None or len(state.prior) > 2 else float(state.prior[1])
+    return {
+        **facts(forecasts),
+        "pool": pool,
+        "prior": by_class(prior),
+        "base_rate": by_class(base_rate),
+        "notes": note_records(notes),
+    }
+
+
+def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
+    """Notes for JSON."""
+    return [{"code": note.code, "text": note.text, "count": int(note.count)} for note in notes]
+
+
+def _outcome_counts(forecasts: Forecasts) -> list[int]:
+    return [int((forecasts.outcomes == code).sum()) for code in range(len(forecasts.classes))]
+
+
+def size_line(forecasts: Forecasts) -> str:
+    """Events, experts, resolved, missing."""
+    t, n = forecasts.shape
+    cells = len(forecasts.event_index)
+    share = 1.0 - cells / (t * n) if t * n else 0.0
+    missing = "none missing" if share == 0 else f"{percent(share)} missing"
+    resolved = int(forecasts.resolved.sum())
+    events = f"{counted(t, 'event')}, {whole(resolved)} resolved"
+    return f"{events}; {counted(n, 'expert')}, {counted(cells, 'forecast')}, {missing}"
+
+
+def pool_line(forecasts: Forecasts, pool: str, state: Learned, given: bool, base_rate: float | Array | None) -> str:
+    """Pool, prior and base rate used."""
+    event = about(forecasts)
+    labels = [printable(str(label)) for label in forecasts.classes]
+
+    def show(p: float | Array) -> str:
+        if isinstance(p, float):
+            return percent(p) + (f" for {event}" if event else "")
+        return ", ".join(f"{label} {percent(float(x))}" for label, x in zip(labels, p, strict=True))
+
+    if state.prior is None:
+        prior = "prior: each event's own"
+    else:
+        value = float(state.prior[1]) if len(labels) == 2 else state.prior
+        source = "as given" if given else "Laplace's estimate from the resolved events"
+        prior = f"prior {show(value)} ({source})"
+    rate = "" if base_rate is None else f"; base rate {show(base_rate)}"
+    return f"{pool} pool; {prior}{rate}"
+
+
+def note_lines(forecasts: Forecasts, notes: Sequence[Note]) -> list[str]:
+    """Notes for people, without what the lines above say or what goes without saying."""
+    return [f"note: {printable(note.text)}" for note in notes if remarkable(forecasts, note)]
+
+
+def remarkable(forecasts: Forecasts, note: Note) -> bool:
+    """Whether people are told."""
+    if note.code == "positive":
+        return about(forecasts) is not None
+    if note.code == "unresolved":
+        # Blank outcomes are no surprise; words that were read as "not resolved" may be.
+        return "marked" in note.text
+    return note.code not in DESCRIPTIVE

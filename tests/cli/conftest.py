@@ -1,0 +1,45 @@
+"""What the tests of commands share."""
+
+import csv
+import gzip
+import io
+
+import pytest
+
+from opinionpool import cli
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """Write a file of forecasts and give its name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text, name="forecasts.csv"):
+        data = text if isinstance(text, bytes) else text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+        return name
+
+    return write
+
+
+@pytest.fixture
+def command(capsys):
+    """Run a command that must succeed; standard output and standard error."""
+
+    def run(*arguments, status=0):
+        assert cli.run([str(argument) for argument in arguments]) == status
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return said
+
+    return run
+
+
+@pytest.fixture
+def answers(command):
+    """The records of CSV that a command prints."""
+
+    def run(*arguments):
+        return list(csv.DictReader(io.StringIO(command(*arguments, "--format", "csv").out)))
+
+    return run
