@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -27,14 +28,18 @@ if TYPE_CHECKING:
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=SETTINGS, no_args_is_help=True)
+@click.group(context_settings=SETTINGS, invoke_without_command=True)
 @click.version_option(__version__, prog_name="opinionpool", message="%(prog)s %(version)s")
-def app() -> None:
+@click.pass_context
+def app(context: click.Context) -> None:
     """Turn several probabilities for the same event into one, learning whom to believe.
 
     FILE is CSV, TSV, Parquet or JSON lines, gzip too, or - for standard input. Either a row per forecast, with columns
     event, expert, probability, and outcome where it is known; or a row per event, with a column per expert.
     """
+    if context.invoked_subcommand is None:
+        tell(context.get_help())
+        context.exit(2)
 
 
 @app.command()
@@ -66,7 +71,8 @@ def pool(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chance
             write_json("events", answers.event_records(pooled), facts, out)
         else:
             write_listing(answers.event_columns(pooled), kind, out)
-    tell(
+    conclude(
+        kind,
         summary.size_line(forecasts),
         summary.pool_line(forecasts, pooling.pool, state, prior is not None, rate),
         *summary.note_lines(forecasts, notes),
@@ -105,7 +111,8 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
             write_json("experts", answers.records(columns), facts, out)
         else:
             write_listing(columns, kind, out)
-    tell(
+    conclude(
+        kind,
         summary.size_line(forecasts),
         summary.pool_line(forecasts, pooling.pool, state, prior is not None, None),
         *summary.note_lines(forecasts, notes),
@@ -137,15 +144,20 @@ def check(reading: Reading, writing: Writing) -> int:
             if columns:
                 out.write("\n" if kind == "table" else "")
                 write_listing(columns, kind, out)
-    tell(*([] if forecasts is None else [summary.size_line(forecasts)]), *map(error_line, findings.obstacles))
+    size = [] if forecasts is None else [summary.size_line(forecasts)]
+    # On a terminal the table has just said what stands in the way.
+    silent = kind == "table" and writing.output is None and sys.stdout.isatty()
+    conclude(kind, *size, *([] if silent else map(error_line, findings.obstacles)))
     return 1 if findings.obstacles else 0
 
 
 def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
     """The forecasts in a file; what is wrong with the options is wrong usage."""
     from opinionpool.tables import read_forecasts
+    from opinionpool.times import as_time
 
     try:
+        as_of = None if reading.as_of is None else as_time(reading.as_of, "--as-of")
         with progress(f"reading {reading.file}") as advance:
             return read_forecasts(
                 reading.file,
@@ -153,7 +165,7 @@ def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
                 positive=reading.positive,
                 columns={role: name or None for role, name in reading.column},
                 duplicates=duplicates or reading.duplicates,
-                as_of=reading.as_of,
+                as_of=as_of,
                 percent=reading.percent,
                 decimal=reading.decimal,
                 encoding=reading.encoding,
@@ -175,9 +187,17 @@ def find(reading: Reading) -> Findings:
     except DuplicateError as error:
         if reading.file == "-":
             return Findings(None, obstacles=(str(error),))
-        return examine(read(reading, "last"), [str(error)])
+        forecasts = read(reading, "last")
+        unruled = tuple(note for note in forecasts.notes if note.code != "duplicates")
+        return examine(replace(forecasts, notes=unruled), [str(error)])
     except TableError as error:
         return Findings(None, obstacles=(str(error),))
+
+
+def conclude(kind: str, *lines: str) -> None:
+    """End a command with its summary, apart from the table if both are on a terminal."""
+    apart = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
+    tell(*[""] * apart, *lines)
 
 
 def error_line(message: str) -> str:

@@ -60,7 +60,7 @@ def test_outcomes_in_a_file_of_their_own(file, answers):
         (["--include", "dave"], "dave"),
         (["--exclude", "dave"], "dave"),
         (["--duplicates", "first"], "first"),
-        (["--as-of", "soon"], "soon"),
+        (["--as-of", "soon"], "--as-of"),
         (["--decimal", ";"], ";"),
         (["--encoding", "klingon"], "klingon"),
         (["--column", "event"], "ROLE=NAME"),
@@ -126,6 +126,7 @@ def test_an_interruption_is_status_130(file, command, monkeypatch):
 
 
 def test_help_and_version(command):
+    assert "Commands:" in command(status=2).err
     assert "pool" in command("--help").out
     for name in ("pool", "experts", "check"):
         assert "--duplicates" in command(name, "--help").out

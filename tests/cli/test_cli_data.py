@@ -1,0 +1,77 @@
+"""Real forecasts from end to end: what comes out is checked against the file, read in another way."""
+
+import csv
+import gzip
+import json
+from collections import Counter, defaultdict
+
+import pytest
+
+BINARY = ["replicats_sips2019", "niamey_precip", "midterms2018_538", "replication_markets", "general_knowledge"]
+
+
+@pytest.fixture(params=BINARY)
+def binary(request, shared):
+    path = shared / "data" / f"{request.param}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"there is no {path.name}")
+    with gzip.open(path, "rt", newline="") as lines:
+        return path, list(csv.DictReader(lines))
+
+
+def test_every_event_of_real_forecasts_is_pooled(binary, answers):
+    path, rows = binary
+    outcome = {row["event"]: row["outcome"] for row in rows}
+    crowd = Counter(row["event"] for row in rows)
+    said = defaultdict(list)
+    for row in rows:
+        said[row["event"]].append(float(row["probability"]))
+    records = answers("pool", path)
+    assert [record["event"] for record in records] == list(outcome)
+    assert {record["event"]: record["outcome"] for record in records} == outcome
+    assert {record["event"]: int(record["experts"]) for record in records} == crowd
+    assert all(0 < float(record["probability"]) < 1 for record in records)
+    averages = answers("pool", path, "--pool", "average")
+    for record in averages:
+        floored = [min(max(p, 1e-4), 1 - 1e-4) for p in said[record["event"]]]
+        assert float(record["probability"]) == pytest.approx(sum(floored) / len(floored), abs=2e-4)
+
+
+def test_experts_of_real_forecasts(binary, answers):
+    path, rows = binary
+    counts = Counter(row["expert"] for row in rows)
+    records = answers("experts", path)
+    assert {record["expert"]: int(record["forecasts"]) for record in records} == counts
+    weights = [float(record["weight"]) for record in records]
+    assert weights == sorted(weights, reverse=True)
+    assert all(0 <= float(record["auc"]) <= 1 for record in records)
+
+
+def test_check_of_real_forecasts(binary, command):
+    path, rows = binary
+    page = json.loads(command("check", path, "--format", "json").out)
+    ones = Counter(row["expert"] for row in rows if float(row["probability"]) == 1)
+    assert {expert["expert"]: expert["ones"] for expert in page["experts"] if expert["ones"]} == ones
+    events = {row["event"] for row in rows}
+    assert page["summary"]["events"] == len(events)
+    experts = {row["expert"] for row in rows}
+    assert page["summary"]["missing"] == pytest.approx(1 - len(rows) / len(events) / len(experts), abs=1e-12)
+    assert page["summary"]["obstacles"] == []
+
+
+def test_no_small_probability_is_shown_as_zero(binary, command):
+    table = command("pool", binary[0], "--format", "table").out
+    shown = [float(word[:-1]) for line in table.splitlines() for word in line.split() if word.endswith("%")]
+    assert len(shown) == len({row["event"] for row in binary[1]})
+    assert all(0 < percent < 100 for percent in shown)
+
+
+def test_five_classes(shared, command):
+    path = shared / "data" / "flusight.csv.gz"
+    if not path.exists():
+        pytest.skip(f"there is no {path.name}")
+    page = json.loads(command("pool", path, "--format", "json").out)
+    assert len(page["events"]) == page["summary"]["events"] == 1484
+    for event in page["events"]:
+        assert sum(event["probabilities"].values()) == pytest.approx(1, abs=1e-9)
+        assert event["outcome"] in event["probabilities"]
