@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 # The public names, by the module that defines them. A name stands here and in the imports below, which are
 # for type checkers and editors only.
 _NAMES = {
+    "calibration": ("LogOddsTransformer", "calibration_curve", "recalibrate"),
     "errors": (
         "AccuracyUnknownError",
         "ArgumentError",
@@ -59,6 +60,11 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - every name is text
 
 if TYPE_CHECKING:
+    from opinionpool.calibration import (
+        LogOddsTransformer as LogOddsTransformer,
+        calibration_curve as calibration_curve,
+        recalibrate as recalibrate,
+    )
     from opinionpool.errors import (
         AccuracyUnknownError as AccuracyUnknownError,
         ArgumentError as ArgumentError,

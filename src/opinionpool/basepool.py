@@ -15,20 +15,34 @@ from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.inputs import Layout, aligned, classes_of, column_names, encode, read_labels, row_keys
+from opinionpool.inputs import Layout, aligned, classes_of, column_names, encode, event_weights, read_labels, row_keys
 from opinionpool.learn import event_priors
 from opinionpool.logodds import Array
-from opinionpool.moments import frequencies
 from opinionpool.rules import Learned, fit_pool
 from opinionpool.scores import log_score, mean_score
 
-__all__ = ["BasePool"]
+__all__ = ["BasePool", "labels_of"]
 
 # Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
 Given: TypeAlias = Any
 Labels: TypeAlias = npt.NDArray[Any]
 
 _FLOORS = ("floor", "pool_floor")
+
+
+def labels_of(y: Given, events: int, who: str) -> tuple[Labels, npt.NDArray[np.bool_]]:
+    """The labels of resolved events, and which of so many events are resolved, (T,).
+
+    Raises
+    ------
+    OutcomeError, ValueError
+        If `y` is not a column of labels, one for each event.
+    """
+    if y is None:
+        raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
+    column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
+    check_consistent_length(np.empty((events, 0)), column)
+    return read_labels(column)
 
 
 class _Read(NamedTuple):
@@ -91,9 +105,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         read = self._read(X, y)
         keys, forecasts = row_keys(X), read.forecasts
-        weight = frequencies(aligned(sample_weight, keys, "sample_weight"), len(forecasts.events))
-        if len(weight) and not weight.any():
-            raise ArgumentError("sample_weight must contain at least one weight above zero, and all are zero")
+        weight = event_weights(aligned(sample_weight, keys, "sample_weight"), len(forecasts.events))
         self.state_ = fit_pool(
             self.rule,
             forecasts,
@@ -123,7 +135,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             layout = Layout.of_forecasts(X)
             return _Read(X, layout, _label_array(X.classes), layout.columns, 0)
         names, q = column_names(X), self._columns(X)
-        labels, known = self._labels(aligned(y, row_keys(X), "y"), len(q))
+        labels, known = labels_of(aligned(y, row_keys(X), "y"), len(q), type(self).__name__)
         classes = classes_of(labels)
         q, deep = _flattened(q, len(classes))
         layout = Layout.of_columns(names, q.shape[1], classes, deep)
@@ -202,7 +214,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             codes = X.outcomes
         else:
             keys = row_keys(X)
-            codes = encode(*self._labels(aligned(y, keys, "y"), len(p)), self.classes_)
+            codes = encode(*labels_of(aligned(y, keys, "y"), len(p), type(self).__name__), self.classes_)
             sample_weight = aligned(sample_weight, keys, "sample_weight")
             scoring_prior = aligned(scoring_prior, keys, "scoring_prior")
         outcomes = np.where(codes < 0, np.nan, codes)
@@ -259,16 +271,6 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             array = array.reshape(-1, 1)
         return np.asarray(array)
-
-    def _labels(self, y: Given, events: int) -> tuple[Labels, npt.NDArray[np.bool_]]:
-        """The labels of resolved events, and which are resolved, (T,)."""
-        if y is None:
-            raise OutcomeError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
-            )
-        column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
-        check_consistent_length(np.empty((events, 0)), column)
-        return read_labels(column)
 
     def _own_priors(self, forecasts: Forecasts, prior: npt.ArrayLike | None) -> npt.ArrayLike | None:
         """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""

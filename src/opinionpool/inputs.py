@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.errors import ExpertError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.errors import ArgumentError, ExpertError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import UNRESOLVED, Forecasts
 from opinionpool.logodds import Array
+from opinionpool.moments import frequencies
 
 Labels: TypeAlias = npt.NDArray[Any]
 Codes: TypeAlias = npt.NDArray[np.intp]
@@ -225,6 +226,20 @@ def normalised(q: Array) -> tuple[Array, int]:
                 f"{worst:.15g}; columns go expert by expert, with the classes in the order of classes_"
             )
     return np.asarray(q / total[..., None]), int(off.sum())
+
+
+def event_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:
+    """Frequencies of the events of a fit, (T,); ones if not given.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If there is not one for each event, one is negative or not finite, or all are zero.
+    """
+    weight = frequencies(sample_weight, events)
+    if events and not weight.any():
+        raise ArgumentError("sample_weight must contain at least one weight above zero, and all are zero")
+    return weight
 
 
 @dataclass(frozen=True)

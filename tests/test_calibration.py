@@ -1,0 +1,277 @@
+"""Recalibration of a single expert, and of covariates into log-odds."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, strategies as st
+from scipy.special import expit, logit
+from scipy.stats import norm
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+
+import opinionpool as op
+
+NAN = float("nan")
+A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
+Y = [0, 0, 0, 1, 1, 1]
+
+finite = st.floats(-3, 3)
+
+
+def covariates(events=40, columns=3, seed=0, missing=0.0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(events) % 3 == 0).astype(int)
+    x = rng.normal(size=(events, columns)) * [1, 20, 0.01] + y[:, None] * [0.7, -9, 0.004] + [0, 50, -1]
+    return np.where(rng.random(x.shape) < missing, NAN, x), y
+
+
+# One expert
+
+
+def test_a_single_expert_by_hand():
+    assert float(op.recalibrate(0.7, 1.44221)) == pytest.approx(0.77241, abs=5e-6)
+    assert float(op.recalibrate(0.9, 1.0, prior=0.3)) == pytest.approx(0.9, abs=1e-12)
+    assert float(op.recalibrate(0.9, 0.0, prior=0.3)) == pytest.approx(0.3, abs=1e-12)
+    assert np.isnan(op.recalibrate(NAN, 1.0))
+
+
+@given(q=st.floats(0.001, 0.999), kappa=st.floats(0, 5), bias=finite, prior=st.floats(0.01, 0.99))
+def test_equation_14(q, kappa, bias, prior):
+    expected = expit(kappa * (logit(q) - bias) + (1 - kappa) * logit(prior))
+    found = float(op.recalibrate(q, kappa, bias, prior))
+    assert found == pytest.approx(np.clip(expected, 1e-8, 1 - 1e-8), rel=1e-9)
+    panel = op.Panel.exchangeable(1, kappa, bias=bias)
+    assert found == pytest.approx(float(panel.pool([q], prior)), rel=1e-9)
+
+
+def test_arguments_broadcast():
+    q, kappa, prior = np.array([[0.2], [0.6]]), np.array([0.5, 1.0, 2.0]), np.array([0.3, 0.4, 0.5])
+    table = op.recalibrate(q, kappa, 0.1, prior)
+    assert table.shape == (2, 3)
+    for i in range(2):
+        for j in range(3):
+            assert table[i, j] == op.recalibrate(q[i, 0], kappa[j], 0.1, prior[j])
+
+
+def test_the_curves_of_the_figure():
+    q = np.linspace(0.01, 0.99, 99)
+    curves = op.calibration_curve([0.0, 0.5, 1.0, 2.0], 0.3, q)
+    assert curves.shape == (4, 99)
+    np.testing.assert_allclose(curves[0], 0.3)
+    np.testing.assert_allclose(curves[2], q)
+    np.testing.assert_allclose(curves[:, 29], 0.3)  # all curves meet where the expert repeats the prior
+    assert (np.diff(curves[1:], axis=1) > 0).all()
+    extremes = np.abs(logit(curves) - logit(0.3))
+    assert (np.diff(np.delete(extremes, 29, axis=1), axis=0) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((1.2, 1.0), op.ProbabilityError),
+        ((0.5, NAN), op.ArgumentError),
+        ((0.5, 1.0, np.inf), op.ArgumentError),
+        ((0.5, 1.0, 0.0, 1.0), op.ProbabilityError),
+    ],
+)
+def test_what_is_out_of_range_is_refused(arguments, error):
+    with pytest.raises(error):
+        op.recalibrate(*arguments)
+
+
+# Covariates
+
+
+def test_an_experts_log_odds_are_a_covariate():
+    learned = op.LogOddsTransformer(output="probability").fit(logit(A)[:, None], Y, prior=0.5)
+    assert learned.calibration_[0] == pytest.approx(1.44221, abs=5e-6)
+    assert learned.bias_[0] == pytest.approx(0, abs=1e-12)
+    assert learned.transform([[logit(0.7)]])[0, 0] == pytest.approx(0.77241, abs=5e-6)
+    pool = op.GaussianPool(beliefs=None).fit(A, Y, prior=0.5)
+    np.testing.assert_allclose(learned.transform(logit(A)[:, None])[:, 0], pool.predict_proba(A)[:, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("prior", [None, 0.2])
+def test_bayes_rule_with_normal_densities(missing, prior):
+    x, y = covariates(missing=missing)
+    learned = op.LogOddsTransformer().fit(x, y, prior=prior)
+    p = (y.sum() + 1) / (len(y) + 2) if prior is None else prior
+    assert learned.prior_ == pytest.approx(p)
+    for i in range(3):
+        column = x[~np.isnan(x[:, i]), i]
+        told = y[~np.isnan(x[:, i])]
+        ones, zeros = column[told == 1], column[told == 0]
+        squares = ((ones - ones.mean()) ** 2).sum() + ((zeros - zeros.mean()) ** 2).sum()
+        sd = np.sqrt(squares / (len(column) - 2))
+        new = np.linspace(column.min(), column.max(), 9)
+        expected = logit(p) + norm.logpdf(new, ones.mean(), sd) - norm.logpdf(new, zeros.mean(), sd)
+        np.testing.assert_allclose(learned.transform(np.tile(new[:, None], 3))[:, i], expected, rtol=1e-9, atol=1e-9)
+        assert learned.variance_[i] == pytest.approx(sd**2)
+        assert learned.contrast_[i] == pytest.approx((ones.mean() - zeros.mean()) / 2)
+        assert learned.bias_[i] == pytest.approx((ones.mean() + zeros.mean()) / 2 - logit(p))
+
+
+@given(
+    seed=st.integers(0, 20),
+    missing=st.sampled_from([0.0, 0.4]),
+    weighted=st.booleans(),
+    prior=st.sampled_from([None, 0.5, 0.03, "each"]),
+)
+def test_the_result_is_unbiased_and_calibrated(seed, missing, weighted, prior):
+    x, y = covariates(seed=seed, missing=missing)
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(0, 3, len(y)) if weighted else np.ones(len(y))
+    if prior == "each":
+        prior = rng.uniform(0.1, 0.9, len(y))
+    transformer = op.LogOddsTransformer()
+    updated = transformer.fit_transform(x, y, prior, weight)
+    np.testing.assert_array_equal(np.isnan(updated), np.isnan(x))
+    reference = logit(transformer.prior_ if prior is None else prior)
+    for i in range(3):
+        heard = ~np.isnan(updated[:, i])
+        d, told, w = (updated[:, i] - reference)[heard], y[heard], weight[heard]
+        one, zero = (np.average(d[told == c], weights=w[told == c]) for c in (1, 0))
+        squares = w @ (d - np.where(told == 1, one, zero)) ** 2
+        scale = max(1.0, abs(one))
+        assert (one + zero) / 2 == pytest.approx(0, abs=1e-10 * scale)  # (21)
+        assert (one - zero) / (squares / (w.sum() - 2)) == pytest.approx(1, rel=1e-9)  # kappa* = 2 mu* / sigma*²
+
+
+@given(factor=st.sampled_from([-3.0, 1e-9, 1e6, -1e-3]), offset=st.sampled_from([0.0, 2.0, -1e4]))
+def test_units_do_not_matter(factor, offset):
+    x, y = covariates()
+    plain = op.LogOddsTransformer().fit_transform(x, y)
+    moved = op.LogOddsTransformer().fit_transform(factor * (x + offset), y)
+    np.testing.assert_allclose(moved, plain, rtol=1e-7, atol=1e-7)
+
+
+def test_a_large_offset_costs_its_digits_only():
+    x, y = covariates()
+    plain = op.LogOddsTransformer().fit_transform(x[:, :2], y)
+    moved = op.LogOddsTransformer().fit_transform(x[:, :2] + 1e8, y)
+    np.testing.assert_allclose(moved, plain, atol=1e-6)
+
+
+def test_columns_that_say_nothing_become_the_prior():
+    x, y = covariates()
+    frame = pd.DataFrame({"good": x[:, 0], "same": 7.3, "none": NAN})
+    with pytest.warns(op.OpinionPoolWarning, match="'same', 'none' never varied"):
+        learned = op.LogOddsTransformer(output="probability").fit(frame, y, prior=0.3)
+    p = learned.transform(pd.DataFrame({"good": [0.5, NAN], "same": [7.3, 900.0], "none": [2.0, NAN]}))
+    np.testing.assert_allclose(p[:, 1], 0.3)
+    assert p[0, 2] == pytest.approx(0.3)
+    assert np.isnan(p[1, [0, 2]]).all()
+    alone = op.LogOddsTransformer(output="probability").fit(x[:, :1], y, prior=0.3)
+    np.testing.assert_array_equal(p[0, 0], alone.transform([[0.5]])[0, 0])
+    assert learned.calibration_[1:].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("offset", [1.0, 1e8, 1e-9])
+def test_a_constant_column_is_told_at_every_size(offset):
+    _, y = covariates()
+    with pytest.warns(op.OpinionPoolWarning, match="'x0' never varied"):
+        p = op.LogOddsTransformer().fit(np.full((len(y), 1), offset), y, prior=np.linspace(0.2, 0.8, len(y)))
+    assert p.calibration_[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "told"),
+    [
+        ([1.0, 2.0], [0, 1], "at least 3 resolved events and both outcomes"),
+        ([1.0, 2.0, 3.0], [1, 1, 1], "0 with outcome 0 and 3 with outcome 1, one class at most"),
+        ([1.0, 2.0, 2.0], [0, 1, 1], "some within-outcome variation for 'x0', and it has 1 and 2"),
+        ([1.0, NAN, NAN, 2.0, 3.0], [0, 1, 0, 0, 0], "for 'x0', and it has 3 and 0"),
+    ],
+)
+def test_too_few_events_are_refused(x, y, told):
+    with pytest.raises(op.LearningError, match=told):
+        op.LogOddsTransformer().fit(np.array(x)[:, None], y)
+
+
+def test_what_is_not_for_it_is_refused():
+    x, y = covariates()
+    with pytest.raises(op.OutcomeError, match=r"Only binary classification is supported\. There are 3 classes"):
+        op.LogOddsTransformer().fit(x, np.arange(len(y)) % 3)
+    with pytest.raises(op.ArgumentError, match="output must be one of log-odds, probability"):
+        op.LogOddsTransformer(output="odds").fit(x, y)
+    with pytest.raises(op.ArgumentError, match="weight above zero"):
+        op.LogOddsTransformer().fit(x, y, sample_weight=np.zeros(len(y)))
+    with pytest.raises(NotFittedError):
+        op.LogOddsTransformer().transform(x)
+
+
+def test_unresolved_events_and_weight_zero_teach_nothing():
+    x, y = covariates()
+    told = np.where(np.arange(len(y)) % 4 == 0, NAN, y)
+    kept = ~np.isnan(told)
+    rest = op.LogOddsTransformer().fit(x[kept], y[kept])
+    for learned in (
+        op.LogOddsTransformer().fit(x, told),
+        op.LogOddsTransformer().fit(x, y, sample_weight=kept),
+        op.LogOddsTransformer().fit(np.repeat(x, 2, axis=0), np.repeat(told, 2), sample_weight=np.tile([1, 0], len(y))),
+    ):
+        np.testing.assert_allclose(learned.transform(x), rest.transform(x), rtol=1e-10)
+        assert learned.prior_ == rest.prior_
+
+
+def test_a_prior_for_each_event():
+    x, y = covariates()
+    index = [f"e{i}" for i in range(len(y))]
+    prior = pd.Series(np.linspace(0.2, 0.7, len(y)), index=index)
+    frame = pd.DataFrame(x, index=index)
+    transformer = op.LogOddsTransformer()
+    updated = transformer.fit_transform(frame, pd.Series(y, index=index)[::-1], prior[::-1])
+    assert transformer.prior_ is None
+    np.testing.assert_array_equal(transformer.transform(frame[::-1], prior), updated[::-1])
+    plain = op.LogOddsTransformer().fit_transform(x, y, prior.to_numpy())
+    np.testing.assert_allclose(updated, plain, rtol=1e-9)
+    with pytest.raises(op.ProbabilityError, match="a prior for each event"):
+        transformer.transform(frame)
+
+
+def test_names_clones_pickles_and_frames():
+    x, y = covariates()
+    frame = pd.DataFrame(x, columns=["age", "dose", "mass"])
+    transformer = op.LogOddsTransformer(output="probability").set_output(transform="pandas")
+    p = transformer.fit_transform(frame, np.where(y, "ill", "well"))
+    assert p.columns.tolist() == ["age", "dose", "mass"]
+    assert transformer.classes_.tolist() == ["ill", "well"]
+    assert clone(transformer).get_params() == {"output": "probability"}
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(transformer)).transform(frame), p)
+    well = op.LogOddsTransformer(output="probability").fit_transform(x, 1 - y)
+    np.testing.assert_allclose(p, well, rtol=1e-12)
+    np.testing.assert_allclose(op.LogOddsTransformer(output="probability").fit_transform(x, y), 1 - well, rtol=1e-9)
+
+
+def test_covariates_to_pooled_probabilities_in_a_pipeline():
+    X, y = load_breast_cancer(return_X_y=True)
+    line = make_pipeline(op.LogOddsTransformer(output="probability"), op.GaussianPool())
+    scores = cross_validate(line, X[:, :10], y, cv=StratifiedKFold(5), scoring=["accuracy", "roc_auc"])
+    assert scores["test_accuracy"].mean() > 0.88
+    assert scores["test_roc_auc"].mean() > 0.95
+
+
+def test_priors_are_routed_as_metadata():
+    x, y = covariates(events=90)
+    prior = np.random.default_rng(0).uniform(0.2, 0.6, len(y))
+    by_hand = []
+    for train, test in KFold(3).split(x):
+        transformer = op.LogOddsTransformer(output="probability")
+        pool = op.GaussianPool().fit(
+            transformer.fit_transform(x[train], y[train], prior[train]), y[train], prior[train]
+        )
+        by_hand.append(pool.score(transformer.transform(x[test], prior[test]), y[test], prior=prior[test]))
+    with config_context(enable_metadata_routing=True):
+        line = make_pipeline(
+            op.LogOddsTransformer(output="probability").set_fit_request(prior=True).set_transform_request(prior=True),
+            op.GaussianPool().set_fit_request(prior=True).set_score_request(prior=True),
+        )
+        found = cross_validate(line, x, y, cv=KFold(3), params={"prior": prior})["test_score"]
+    np.testing.assert_allclose(found, by_hand)
