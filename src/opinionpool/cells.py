@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opinionpool.columns import BLANK, Table, Words, cell_error, place
+from opinionpool.columns import BLANK, Numbers, Table, Words, cell_error, place
 from opinionpool.errors import ArgumentError, CellError, Note
 from opinionpool.logodds import Array
+from opinionpool.wording import counted, quoted
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
 
@@ -81,8 +82,8 @@ class Coerced:
         if self.comma:
             found.append(Note("decimal-comma", f"{_columns(self.comma)} read with decimal commas", len(self.comma)))
         if self.missing:
-            word = "cell holds a word or number that means" if self.missing == 1 else "cells hold words that mean"
-            found.append(Note("missing-words", f"{self.missing} {word} no answer", self.missing))
+            text = f"{counted(self.missing, 'cell')} with a word or number that means no answer"
+            found.append(Note("missing-words", text, self.missing))
         if self.overshoot:
             text = f"{self.overshoot} probabilities outside [0, 1] by rounding (1e-6 at most) taken as 0 or 1"
             found.append(Note("overshoot", text, self.overshoot))
@@ -107,7 +108,7 @@ def looks_numeric(word: str) -> bool:
 
 
 def read_probabilities(
-    table: Table, column: int, plain: Array | None, rules: NumberRules, log: Coerced, hint: str = ""
+    table: Table, column: int, plain: Numbers | None, rules: NumberRules, log: Coerced, hint: str = ""
 ) -> Array:
     """One column as fractions in [0, 1].
 
@@ -116,7 +117,7 @@ def read_probabilities(
     table : Table
     column : int
         Its position.
-    plain : ndarray or None, shape (rows,)
+    plain : Numbers or None
         The column as `Table.numbers` gives it.
     rules : NumberRules
     log : Coerced
@@ -134,10 +135,11 @@ def read_probabilities(
     CellError
         Names the row, the column, the cell, and the ways out.
     """
-    if plain is None:
-        values, marked = _read_words(table, column, rules, log)
+    if plain is None or (rules.decimal == "," and table.is_text(column)):
+        values, marked = _read_words(table, column, rules, log, hint)
     else:
-        values, marked = plain, False
+        values, marked = plain.values, False
+        log.missing += plain.words
     for number in rules.missing_numbers:
         coded = values == number
         log.missing += int(coded.sum())
@@ -182,7 +184,7 @@ def _within_bounds(table: Table, column: int, values: Array, percent: bool, log:
         if not percent and 1 < np.nanmax(values) <= 100 and np.nanmin(values) >= 0:
             outs.append("if the column holds percentages, say --percent")
         if np.isfinite(values[row]):
-            outs.append(f"if {cell} stands for no answer, say --missing-value {cell}")
+            outs.append(f"if {cell} stands for no answer, say --missing-value {quoted(cell)}")
         outs += [hint] if hint else []
         raise cell_error(table, row, column, "; ".join([problem, *outs]))
     log.overshoot += int(outside.sum())
@@ -209,7 +211,7 @@ class _Marks:
             self.point = code if self.point is None else self.point
 
 
-def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced) -> tuple[Array, bool]:
+def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, hint: str) -> tuple[Array, bool]:
     """The numbers as written, and whether they carry per cent signs."""
     words = table.words(column)
     missing = rules.missing_words
@@ -222,7 +224,7 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced) -> 
             continue
         match = _NUMBER.fullmatch(word)
         if match is None:
-            raise _not_a_number(table, column, words, code)
+            raise _not_a_number(table, column, words, code, hint)
         marks.see(code, match[1], match[2])
         numbers[code] = float(match[1].replace(",", "."))
     _check_marks(table, column, words, marks, rules)
@@ -232,18 +234,16 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced) -> 
     return words.expand(numbers, np.nan), marks.percent is not None
 
 
-def _not_a_number(table: Table, column: int, words: Words, code: int) -> CellError:
+def _not_a_number(table: Table, column: int, words: Words, code: int, hint: str) -> CellError:
     word = words.values[code]
-    ways = "write a fraction (0.45) or a percentage (45%), or leave the cell empty"
-    if re.fullmatch(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?", word):
-        problem = f"{_show(word)} looks like odds, which may be for or against: write the probability instead"
-    elif _INFINITE.fullmatch(word):
-        problem = f"{_show(word)} is not a probability: {ways}"
+    if _INFINITE.fullmatch(word):
+        problems = [f"{_show(word)} is not between 0 and 1"]
+    elif re.fullmatch(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?", word):
+        problems = [f"{_show(word)} looks like odds, which may be for or against: write the probability instead"]
     else:
-        problem = (
-            f"{_show(word)} is not a number: {ways}; if it stands for no answer, say --missing-value {_show(word)}"
-        )
-    return cell_error(table, int(words.rows(code)[0]), column, problem)
+        problems = [f"{_show(word)} is not a number: write a fraction (0.45) or a percentage (45%)"]
+    problems.append(f"if it stands for no answer, leave the cell empty or say --missing-value {quoted(word[:60])}")
+    return cell_error(table, int(words.rows(code)[0]), column, "; ".join([*problems, *([hint] if hint else [])]))
 
 
 def _show(word: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opinionpool.errors import LayoutError
+from opinionpool.wording import listed, quoted
 
 FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
 
@@ -59,12 +60,6 @@ class Matcher:
         """The position of a class, None if the word is none."""
         position = self._exact.get(word, self._folded.get(key(word), -1))
         return None if position < 0 else position
-
-
-def listed(names: Sequence[object], most: int = 8) -> str:
-    """Names for a message, cut when there are many."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def order_classes(stated: Sequence[str], asked: Asked) -> tuple[object, ...]:
@@ -134,7 +129,7 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
         if asked.positive is None:
             raise LayoutError(
                 f"every resolved event ended as {labels[0]!r}: if that is what the probabilities are about, say "
-                f"--positive {labels[0]}; if they are about something else, name that with --positive"
+                f"--positive {quoted(labels[0])}; if they are about something else, name that with --positive"
             )
         labels.append(f"not {labels[0]}")
     return _with_positive(sorted(labels), asked)
@@ -153,7 +148,7 @@ def _with_positive(labels: Sequence[str], asked: Asked) -> tuple[object, ...]:
     else:
         raise LayoutError(
             f"the outcomes are {listed(labels)}: which of them are the probabilities about? "
-            f"Say --positive {labels[0]} or --positive {labels[1]}"
+            f"Say --positive {quoted(labels[0])} or --positive {quoted(labels[1])}"
         )
     if positive not in keys:
         raise LayoutError(f"the outcomes are {listed(labels)}, so the probabilities cannot be about {asked.positive!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,21 @@ class Words:
         return np.append(values, np.array([blank], dtype=values.dtype))[self.codes]
 
 
+class Numbers(NamedTuple):
+    """A column of plain numbers.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (rows,)
+        Finite; NaN where blank, or where a word stands for no answer.
+    words : int
+        How many such words there are.
+    """
+
+    values: Array
+    words: int = 0
+
+
 class Table(Protocol):
     """A file or data frame, column by column; columns are named by position."""
 
@@ -72,19 +87,23 @@ class Table(Protocol):
     def rows(self) -> int:
         """Number of rows below the header."""
 
-    def numbers(self, columns: Sequence[int]) -> list[Array | None]:
-        """Columns as float64, NaN where blank; None for a column with a cell that is not a plain number."""
+    def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
+        """Columns as plain numbers; None for a column with a cell that is neither that nor among `missing`."""
 
     def words(self, column: int) -> Words:
         """A column as text."""
 
-    def places(self, rows: Sequence[int]) -> list[str]:
-        """Where rows stand, for people: ``"forecasts.csv, line 7"``."""
+    def is_text(self, column: int) -> bool:
+        """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
+
+    def locate(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """Where rows stand, for people: ``("line", [7])``."""
 
 
-def place(table: Table, row: int) -> str:
-    """Where one row stands."""
-    return table.places([row])[0]
+def place(table: Table, *rows: int) -> str:
+    """Where rows stand: ``"forecasts.csv, line 7"``."""
+    unit, numbers = table.locate(rows)
+    return f"{table.name}, {unit}{'s' if len(rows) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def encode(cells: Iterable[str | None]) -> Words:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opinionpool.columns import Words, encode
+from opinionpool.columns import Numbers, Words, encode
 from opinionpool.errors import Note, TableError
 from opinionpool.faults import csv_fault, json_fault, lines_of
 from opinionpool.files import FileSource, Workspace, prepare, with_line_feeds
@@ -55,21 +55,18 @@ class FileTable:
         """How the file was read."""
         return self.source.notes
 
-    def numbers(self, columns: Sequence[int]) -> list[Array | None]:
-        """Columns as float64, NaN where blank; None for a column with a cell that is not a plain number."""
+    def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
+        """Columns as plain numbers; None for a column with a cell that is neither that nor among `missing`."""
+        found: dict[int, Numbers | None] = {}
         able = [i for i in columns if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
-        if not able:
-            return [None] * len(columns)
-        # The engine reads 1_000 as a number too.
-        casts = {i: f"TRY_CAST({_safe(i) if self.types[i] == 'VARCHAR' else f'c{i}'} AS DOUBLE)" for i in able}
-        unread = ", ".join(f"count(*) FILTER (c{i} IS NOT NULL AND {cast} IS NULL)" for i, cast in casts.items())
-        counts = self._one(f"SELECT {unread} FROM t")
-        plain = [i for i, count in zip(able, counts, strict=True) if count == 0]
-        found: dict[int, Array] = {}
-        if plain:
-            query = ", ".join(f"coalesce({casts[i]}, 'nan'::DOUBLE) AS c{i}" for i in plain)
+        words = ", ".join(map(_literal, sorted(missing))) or "NULL"
+        # The time to plan a query grows with the square of what it selects.
+        for start in range(0, len(able), 64):
+            some = able[start : start + 64]
+            query = ", ".join(f"{_number(i, words if self.is_text(i) else None)} AS c{i}" for i in some)
             fetched = self.connection.execute(f"SELECT {query} FROM t").fetchnumpy()
-            found = {i: np.asarray(fetched[f"c{i}"]) for i in plain}
+            for i in some:
+                found[i] = _told_apart(np.ma.filled(fetched[f"c{i}"], np.nan))
         return [found.get(i) for i in columns]
 
     def words(self, column: int) -> Words:
@@ -85,19 +82,33 @@ class FileTable:
         cells = self.connection.execute(f"SELECT CAST({text} AS VARCHAR) AS c FROM t").fetchnumpy()["c"]
         return encode(cells.tolist())
 
-    def places(self, rows: Sequence[int]) -> list[str]:
+    def is_text(self, column: int) -> bool:
+        """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
+        return self.types[column] == "VARCHAR"
+
+    def locate(self, rows: Sequence[int]) -> tuple[str, list[int]]:
         """The lines of a text file, the rows of another."""
         if self.source.format in {"csv", "json"}:
-            return [f"{self.name}, line {line}" for line in lines_of(self.source, rows)]
-        return [f"{self.name}, row {row + 1}" for row in rows]
-
-    def _one(self, query: str) -> tuple[int, ...]:
-        fetched = self.connection.execute(query).fetchone()
-        return fetched or ()
+            return "line", lines_of(self.source, rows)
+        return "row", [row + 1 for row in rows]
 
 
-def _safe(column: int) -> str:
-    return f"nullif(c{column}, CASE WHEN contains(c{column}, '_') THEN c{column} END)"
+def _number(column: int, missing: str | None) -> str:
+    """SQL for a column of numbers; in text, -inf for a word that stands for no answer, inf for what is no number."""
+    cell = f"c{column}"
+    if missing is None:
+        return f"CAST({cell} AS DOUBLE)"
+    # The engine reads 1_000 as a number, too.
+    value = f"CASE WHEN contains({cell}, '_') THEN NULL ELSE TRY_CAST({cell} AS DOUBLE) END"
+    other = f"CASE WHEN {cell} IS NULL THEN 'nan' WHEN lower(trim({cell})) IN ({missing}) THEN '-inf' ELSE 'inf' END"
+    return f"CASE WHEN isfinite({value}) OR isnan({value}) THEN {value} ELSE CAST({other} AS DOUBLE) END"
+
+
+def _told_apart(values: Array) -> Numbers | None:
+    if np.isposinf(values).any():
+        return None
+    words = np.isneginf(values)
+    return Numbers(np.where(words, np.nan, values), int(words.sum()))
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def _prior(layout: Layout, melted: Melted, classes: tuple[object, ...], reading:
 
 def _inside(table: Table, column: int, reading: Reading) -> Array:
     """A column of probabilities, none of them 0 or 1."""
-    values = reading.probabilities(table, column, table.numbers([column])[0])
+    values = reading.probabilities(table, column, reading.numbers(table, [column])[0])
     certain = (values == 0) | (values == 1)
     if certain.any():
         row = int(certain.argmax())

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import BinaryIO, cast
 
 from opinionpool.errors import LayoutError, Note, TableError
@@ -171,7 +170,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
         # The engine would take these for patterns, or could not be told the name.
         if re.search(r"[*?\[\]]", path) or name.encode("utf-8") != os.fsencode(source):
             link = workspace.path("input")
-            Path(link).symlink_to(path)
+            os.symlink(path, link)
             path = link
     except FileNotFoundError:
         raise TableError(f"there is no file {name}") from None

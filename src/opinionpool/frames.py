@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from opinionpool.columns import Words, encode
+from opinionpool.columns import Numbers, Words, encode
 from opinionpool.errors import Note, TableError
-from opinionpool.logodds import Array
 
 
 class FrameTable:
@@ -37,12 +36,13 @@ class FrameTable:
         if self.rows == 0:
             raise TableError("the table has no rows")
 
-    def numbers(self, columns: Sequence[int]) -> list[Array | None]:
-        """Columns as float64, NaN where blank; None for a column that is not numeric."""
-        found: list[Array | None] = []
+    def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:  # noqa: ARG002
+        """Columns as plain numbers; None for a column that is of another type, or has an infinite number."""
+        found: list[Numbers | None] = []
         for i in columns:
             column = self._columns[i]
-            found.append(column.astype(np.float64) if column.dtype.kind in "iuf" else None)
+            values = column.astype(np.float64) if column.dtype.kind in "iuf" else np.array([np.inf])
+            found.append(None if np.isinf(values).any() else Numbers(values))
         return found
 
     def words(self, column: int) -> Words:
@@ -59,9 +59,13 @@ class FrameTable:
             return encode([None if text == "NaT" else text for text in values.astype(str).tolist()])
         return encode([_text(cell) for cell in values.tolist()])
 
-    def places(self, rows: Sequence[int]) -> list[str]:
+    def is_text(self, column: int) -> bool:
+        """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
+        return bool(self._columns[column].dtype.kind == "O")
+
+    def locate(self, rows: Sequence[int]) -> tuple[str, list[int]]:
         """The positions of rows, from 0 as in the frame."""
-        return [f"row {row}" for row in rows]
+        return "row", list(rows)
 
 
 def read_frame(source: object) -> FrameTable:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opinionpool.classes import listed
 from opinionpool.columns import BLANK, Index, Table
 from opinionpool.errors import LayoutError, Note
 from opinionpool.layouts import find_roles, single
+from opinionpool.wording import counted, listed
 
 _ROLES = ("event", "outcome", "closes", "resolved_at")
 
@@ -67,12 +67,13 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
             f"no event of {table.name} is among those of {forecasts}: there ids look like {listed(words.values[:3])}, "
             f"here like {listed(events[:3])}{_hint(words.values, events)}"
         )
-    notes = []
+    said = ", ".join(f"{role} {table.names[column]!r}" for role, column in roles.items())
+    notes = [*table.notes, Note("outcomes-layout", f"outcomes from {table.name}: {said}")]
     if strangers:
-        text = f"{len(strangers)} events of {table.name} have no forecasts and were left out: {listed(strangers, 3)}"
+        text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"
         notes.append(Note("outcomes-unmatched", text, len(strangers)))
     if lacking:
-        text = f"{len(lacking)} events with forecasts are not in {table.name}: {listed(lacking, 3)}"
+        text = f"{counted(len(lacking), 'event')} not in {table.name}: {listed(lacking, 3)}"
         notes.append(Note("outcomes-lacking", text, len(lacking)))
     return Joined(table, roles, words.expand(matched, BLANK), notes)
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
-from opinionpool.classes import listed
 from opinionpool.errors import ArgumentError, LayoutError, Note
+from opinionpool.wording import counted, listed, suggestion
 
 # The first name of a role wins over its synonyms, which are equals.
 _NAMES = """
@@ -23,7 +22,7 @@ expert: expert expert_id forecaster forecaster_id user user_id userid username u
     predictor method agent
 probability: probability prob p forecast forecast_probability prediction predicted predicted_probability estimate value
     p_yes prob_yes probability_yes yes_probability prob_1 confidence percent percentage probability_percent
-    probability_pct probability_% prob_% %
+    probability_pct prob_pct
 class: class class_label option category choice answer_option outcome_class
 outcome: outcome result resolution y label truth answer actual y_true ground_truth resolved_to observed target
 time: time timestamp date datetime created_at created forecast_time forecast_date forecasted_at made_at submitted_at
@@ -70,8 +69,12 @@ class Layout:
 
 
 def normal(name: str) -> str:
-    """A header as names are compared: ``"Question ID"`` and ``"questionId"`` alike are ``"question_id"``."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    """A header as names are compared, without its unit.
+
+    >>> normal("Question ID"), normal("questionId"), normal("Probability (%)")
+    ('question_id', 'question_id', 'probability')
+    """
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[(\[]?%[)\]]?", "", name))
     return re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower()
 
 
@@ -122,9 +125,7 @@ def check_columns(columns: Mapping[str, str | None] | None) -> dict[str, str | N
 def _position(table: str, names: Sequence[str], name: str) -> int:
     if name in names:
         return list(names).index(name)
-    near = get_close_matches(name, names, 1, 0.5)
-    meant = f"did you mean {near[0]!r}?" if near else f"its columns are {listed(names)}"
-    raise LayoutError(f"{table}: there is no column {name!r}; {meant}")
+    raise LayoutError(f"{table}: there is no column {name!r}; {suggestion(name, names, 'its columns are')}")
 
 
 def single(table: str, names: Sequence[str], found: Mapping[str, list[int]], roles: Sequence[str]) -> dict[str, int]:
@@ -183,12 +184,15 @@ def recognise(
 
 def _check_names(table: str, names: Sequence[str], kind: Callable[[int], str]) -> set[int]:
     """Raise unless columns can be told apart; returns those without name and cells, as trailing separators make."""
-    for i, name in enumerate(names):
-        if name and name in names[:i]:
-            raise LayoutError(f"{table}: two columns are called {name!r}; every column needs its own name")
-        if not name and i > 0 and kind(i):
-            raise LayoutError(f"{table}: column {i + 1} has no name, and holds something")
-    return {i for i, name in enumerate(names) if not name and i > 0}
+    nameless = {i for i, name in enumerate(names) if not name and i > 0}
+    named = [name for name in names if name]
+    if len(set(named)) < len(named):
+        twice = next(name for name in named if named.count(name) > 1)
+        raise LayoutError(f"{table}: two columns are called {twice!r}; every column needs its own name")
+    full = next((i for i in sorted(nameless) if kind(i)), None)
+    if full is not None:
+        raise LayoutError(f"{table}: column {full + 1} has no name, and holds something")
+    return nameless
 
 
 def _long(table: str, names: Sequence[str], found: dict[str, list[int]], nameless: set[int]) -> Layout:
@@ -233,7 +237,7 @@ def _wide(
             f"{table}: no column holds forecasts. A table has a row per forecast, with columns event, expert and "
             f"probability, or a row per event and a column per expert; this one has {listed(names)}"
         )
-    unused = tuple(i for i in free if i not in experts)
+    unused = tuple(sorted(set(free) - set(experts)))
     return Layout(roles, experts, tuple((names[i], None) for i in experts), unused, priors)
 
 
@@ -261,7 +265,8 @@ def split_classes(layout: Layout, outcomes: Sequence[str]) -> Layout:
     classes = list(dict.fromkeys(label for _, label in cells))
     named = bool(outcomes) and set(outcomes) <= {label.lower() for label in classes}
     experts = dict.fromkeys(expert for expert, _ in cells)
-    lacking = [(expert, label) for expert in experts for label in classes if (expert, label) not in cells]
+    there = set(cells)
+    lacking = [(expert, label) for expert in experts for label in classes if (expert, label) not in there]
     if (outcomes and not named) or (not outcomes and (lacking or len(classes) < 2)):
         return layout
     if lacking:
@@ -275,20 +280,24 @@ def split_classes(layout: Layout, outcomes: Sequence[str]) -> Layout:
 
 def layout_notes(layout: Layout, names: Sequence[str]) -> list[Note]:
     """What was recognised, and what was left aside."""
-    roles = ", ".join(
-        f"{role} {names[column]!r}" if normal(names[column]) != role else role for role, column in layout.roles.items()
-    )
+    roles = ", ".join(_played(role, names[column]) for role, column in layout.roles.items())
     if layout.long:
         text = f"long table, a row per forecast: {roles}"
     else:
-        count = len({expert for expert, _ in layout.cells})
-        text = f"wide table, a row per event: {count} expert column{'s' if count > 1 else ''}"
+        experts = list(dict.fromkeys(expert for expert, _ in layout.cells))
+        classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
+        text = f"wide table, a row per event: {counted(len(experts), 'expert')} ({listed(experts)})"
+        text += f" by class ({listed(classes)})" if classes else ""
         text += f"; {roles}" if roles else ""
-        if "event" not in layout.roles:
-            text += "; no event column, so rows are numbered"
+        text += "" if "event" in layout.roles else "; no event column, so rows are numbered"
     notes = [Note("layout", text)]
     if layout.unused:
-        unused = [names[i] for i in layout.unused]
-        plural = "s" if len(unused) > 1 else ""
-        notes.append(Note("unused-columns", f"column{plural} not used: {', '.join(unused)}", len(unused)))
+        unused = listed([names[i] for i in layout.unused])
+        notes.append(Note("unused-columns", f"not used: {unused}", len(layout.unused)))
     return notes
+
+
+def _played(role: str, name: str) -> str:
+    if not name:
+        return f"{role} in the first column"
+    return role if normal(name) == role else f"{role} {name!r}"

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 
 import numpy as np
 
 from opinionpool.cells import Coerced, NumberRules, half_units, is_text, read_probabilities, unmarked_percent
-from opinionpool.classes import listed
-from opinionpool.columns import BLANK, Index, Table, Words, cell_error, encode
+from opinionpool.columns import BLANK, Index, Numbers, Table, Words, cell_error, encode
 from opinionpool.errors import ExpertError, Note
 from opinionpool.layouts import Layout
 from opinionpool.logodds import Array
 from opinionpool.statements import Statements
 from opinionpool.times import read_times
+from opinionpool.wording import counted, quoted, suggestion
 
 
 @dataclass
@@ -59,7 +58,11 @@ class Reading:
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
 
-    def probabilities(self, table: Table, column: int, plain: Array | None, hint: str = "") -> Array:
+    def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
+        """Columns as plain numbers, None for those that are not."""
+        return table.numbers(columns, self.rules.missing_words)
+
+    def probabilities(self, table: Table, column: int, plain: Numbers | None, hint: str = "") -> Array:
         """A column as fractions, (rows,)."""
         return read_probabilities(table, column, plain, self.rules, self.log, hint)
 
@@ -83,19 +86,19 @@ def row_events(table: Table, layout: Layout) -> Words:
 class Contents:
     """What the columns of a table hold, looked at once, when somebody asks."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    def __init__(self, table: Table, reading: Reading) -> None:
+        self._table, self._reading = table, reading
 
     @cached_property
-    def plain(self) -> list[Array | None]:
+    def plain(self) -> list[Numbers | None]:
         """All columns as plain numbers, None for those that are not."""
-        return self._table.numbers(range(len(self._table.names)))
+        return self._reading.numbers(self._table, range(len(self._table.names)))
 
     def kind(self, column: int) -> str:
         """``"numbers"``, readable or not, ``"words"``, or nothing: ``""``."""
         numbers = self.plain[column]
         if numbers is not None:
-            return "" if np.isnan(numbers).all() else "numbers"
+            return "" if np.isnan(numbers.values).all() else "numbers"
         return "words" if is_text(self._table.words(column)) else "numbers"
 
 
@@ -110,9 +113,7 @@ def choose(experts: Iterable[str], reading: Reading) -> list[str]:
     names = list(dict.fromkeys(experts))
     for name in (*reading.include, *reading.exclude):
         if name not in names:
-            near = get_close_matches(name, names, 1, 0.5)
-            meant = f"did you mean {near[0]!r}?" if near else f"there are {listed(names)}"
-            raise ExpertError(f"no expert is called {name!r}; {meant}")
+            raise ExpertError(f"no expert is called {name!r}; {suggestion(name, names, 'there are')}")
     return [name for name in names if name not in reading.exclude and (not reading.include or name in reading.include)]
 
 
@@ -121,7 +122,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     events, experts = table.words(layout.roles["event"]), table.words(layout.roles["expert"])
     labels = table.words(layout.roles["class"]) if "class" in layout.roles else Words(np.zeros(table.rows, np.intp), [])
     column = layout.roles["probability"]
-    value = reading.probabilities(table, column, table.numbers([column])[0])
+    value = reading.probabilities(table, column, reading.numbers(table, [column])[0])
     present = ~np.isnan(value)
     for role, words in (("event", events), ("expert", experts), ("class", labels)):
         lacking = present & (words.codes == BLANK)
@@ -155,18 +156,19 @@ def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading
     """A row per event, a column per expert, or per expert and class."""
     events = row_events(table, layout)
     kept = choose((expert for expert, _ in layout.cells), reading)
+    position = {name: i for i, name in enumerate(kept)}
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     parts: list[tuple[Index, int, int, int, Array]] = []
     for column, (expert, label) in zip(layout.experts, layout.cells, strict=True):
-        if expert not in kept:
+        if expert not in position:
             continue
-        hint = f"if column {table.names[column]!r} is not an expert's, say --exclude {expert!r}"
+        hint = f"if column {table.names[column]!r} is not an expert's, say --exclude {quoted(expert)}"
         value = reading.probabilities(table, column, contents.plain[column], hint)
         rows = np.flatnonzero(~np.isnan(value))
         lacking = rows[events.codes[rows] == BLANK]
         if len(lacking):
             raise cell_error(table, int(lacking[0]), column, "a forecast in a row without an event")
-        parts.append((rows, column, kept.index(expert), classes.index(label) if label else 0, value[rows]))
+        parts.append((rows, column, position[expert], classes.index(label) if label else 0, value[rows]))
     row = np.concatenate([np.empty(0, np.intp), *(rows for rows, *_ in parts)])
     column_of, expert_of, label_of = (
         np.repeat(np.array([part[i] for part in parts], np.intp), [len(part[0]) for part in parts]) for i in (1, 2, 3)
@@ -192,9 +194,9 @@ def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading
 def _note_ids(reading: Reading, *ids: Words) -> None:
     trimmed = sum(words.trimmed for words in ids)
     if trimmed:
-        text = f"{trimmed} names of events and experts had blanks around them, which were cut off"
+        text = f"blanks around the names of events and experts cut off in {counted(trimmed, 'cell')}"
         reading.notes.append(Note("trimmed", text, trimmed))
     nameless = int((ids[0].codes == BLANK).sum())
     if nameless:
-        text = f"{nameless} rows without an event were left out"
+        text = f"{counted(nameless, 'row')} without an event left out"
         reading.notes.append(Note("no-event", text, nameless))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 
 from opinionpool.cells import MISSING, looks_numeric
-from opinionpool.classes import FAMILIES, Asked, Matcher, key, listed, order_classes, two_classes
+from opinionpool.classes import FAMILIES, Asked, Matcher, key, order_classes, two_classes
 from opinionpool.columns import Index, Table, Words, cell_error, place
 from opinionpool.errors import CellError, Note
 from opinionpool.events import one_per_key, take
 from opinionpool.forecasts import UNRESOLVED
+from opinionpool.wording import counted, listed, quoted, suggestion
 
 UNSETTLED = frozenset(
     {"annulled", "annul", "ambiguous", "void", "voided", "cancelled", "canceled", "unresolved", "open", "pending"}
@@ -118,10 +118,9 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
     word = column.words.values[code]
     fraction = looks_numeric(word) and any(mark in word for mark in ".,%/")
     why = "; an event that settled at a fraction is neither" if fraction else ""
-    problem = (
-        f"outcome {word!r} is {what}{why}; if the event is not resolved, leave it empty or say --missing-value {word}"
-    )
-    return cell_error(column.table, int(column.words.rows(code)[0]), column.column, problem)
+    way = f"if the event is not resolved, leave it empty or say --missing-value {quoted(word)}"
+    row = int(column.words.rows(code)[0])
+    return cell_error(column.table, row, column.column, f"outcome {word!r} is {what}{why}; {way}")
 
 
 def _encode(
@@ -158,23 +157,21 @@ def _notes(classes: tuple[object, ...], outcomes: Index, words: list[str], respe
     count = int((outcomes == UNRESOLVED).sum())
     if count:
         marked = f" (blank, or marked {listed(words)})" if words else ""
-        text = f"{count} of {len(outcomes)} events {'is' if count == 1 else 'are'} not resolved{marked}"
+        text = f"{count} of {counted(len(outcomes), 'event')} not resolved{marked}"
         notes.append(Note("unresolved", text, count))
     if respelled:
-        cells = "outcome has" if respelled == 1 else "outcomes have"
-        text = f"{respelled} {cells} other capitals or blanks around, and were read as {listed(classes)}"
+        text = f"{counted(respelled, 'outcome')} with other capitals, or blanks around, read as {listed(classes)}"
         notes.append(Note("outcome-spelling", text, respelled))
     return notes
 
 
 def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellError:
     word, rows = column.words.values[code], column.words.rows(code)
-    places = ", ".join(column.table.places(rows[:3].tolist())) + (", ..." if len(rows) > 3 else "")
-    near = get_close_matches(word, [str(label) for label in classes], 1)
-    meant = f"did you mean {near[0]!r}?" if near else f"these are {listed(classes)}."
+    places = place(column.table, *rows[:3].tolist()) + (", ..." if len(rows) > 3 else "")
+    meant = suggestion(word, [str(label) for label in classes], "these are")
     return CellError(
-        f"outcome {word!r} is not among the classes of the forecasts ({len(rows)} times: {places}); {meant} "
-        f"If it means that an event is not resolved, say --missing-value {word}"
+        f"outcome {word!r} is not among the classes of the forecasts ({places}); if it means that an "
+        f"event is not resolved, say --missing-value {quoted(word)}; {meant}"
     )
 
 

@@ -13,6 +13,7 @@ from opinionpool.columns import Index, Table, place
 from opinionpool.errors import CellError, DuplicateError, Note
 from opinionpool.logodds import Array
 from opinionpool.times import Times
+from opinionpool.wording import counted
 
 # Sums over classes that are this close to 1 are left as they are.
 _EXACT = 1e-9
@@ -89,14 +90,14 @@ def drop_late(
     """
     notes: list[Note] = []
     limits = [
-        (closes, Note("after-close", "forecasts made after their event closed")),
-        (resolved_at, Note("after-resolution", "forecasts made after the outcome was known")),
+        (closes, Note("after-close", "made after the event closed")),
+        (resolved_at, Note("after-resolution", "made after the outcome was known")),
     ]
     if as_of is not None and said.time is not None:
         unknown = np.isnat(said.time)
-        said = _drop(said, unknown, Note("no-time", "forecasts without a time, which --as-of cannot place"), notes)
+        said = _drop(said, unknown, Note("no-time", "without a time to compare with --as-of"), notes)
         late = said.time > as_of if said.time is not None else unknown
-        said = _drop(said, late, Note("as-of", f"forecasts later than {_date(as_of)}"), notes)
+        said = _drop(said, late, Note("as-of", f"later than {_date(as_of)}"), notes)
     for limit, what in limits:
         if said.time is not None:
             said = _drop(said, said.time > limit[said.event], what, notes)
@@ -107,7 +108,7 @@ def _drop(said: Statements, late: npt.NDArray[np.bool_], what: Note, notes: list
     if not late.any():
         return said
     count = len(np.unique(said.pair[late])) if said.classes else int(late.sum())
-    notes.append(Note(what.code, f"left out {count} {what.text}", count))
+    notes.append(Note(what.code, f"{counted(count, 'forecast')} left out, {what.text}", count))
     return said.select(~late)
 
 
@@ -139,14 +140,21 @@ def one_each(said: Statements, rule: str | None, time_column: str | None) -> tup
     pairs = np.unique(said.pair[order[again]])
     if rule is None:
         raise _duplicates(said, pairs, time_column)
-    many = f"several forecasts by one expert on one event ({len(pairs)} times)"
+    many = f"several forecasts by one expert on one event, {counted(len(pairs), 'time')}"
     if rule == "mean":
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        means = np.bincount(inverse, said.value) / np.bincount(inverse)
-        note = Note("duplicates", f"{many}: their mean counts", len(pairs))
-        return replace(said.select(first), value=np.clip(means, 0.0, 1.0)), [note]
+        return _mean(said.select(order)), [Note("duplicates", f"{many}: their mean counts", len(pairs))]
     by = f"the last by column {time_column!r}" if time_column else "the last row of the file, since there are no times,"
     return _latest(said), [Note("duplicates", f"{many}: {by} counts", len(pairs))]
+
+
+def _mean(said: Statements) -> Statements:
+    """The average of each expert's numbers on each event and class; statements are in the order of their keys."""
+    starts = np.flatnonzero(np.append(True, np.diff(said.key) != 0))
+    counts = np.diff(np.append(starts, len(said.key)))
+    low, high = np.minimum.reduceat(said.value, starts), np.maximum.reduceat(said.value, starts)
+    # Rounding must not carry an average beyond what was averaged.
+    means = np.clip(np.add.reduceat(said.value, starts) / counts, low, high)
+    return replace(said.select(starts), value=means)
 
 
 def _latest(said: Statements) -> Statements:
@@ -163,13 +171,10 @@ def _latest(said: Statements) -> Statements:
 
 
 def _duplicates(said: Statements, pairs: Index, time_column: str | None) -> DuplicateError:
-    cells = [np.flatnonzero(said.pair == pair) for pair in pairs[:3]]
-    rows = [np.unique(said.row[some])[:3].tolist() for some in cells]
-    places = iter(said.table.places([row for some in rows for row in some]))
-    shown = [
-        f"{said.who(int(some[0]))} ({', '.join(next(places) for _ in where)})"
-        for some, where in zip(cells, rows, strict=True)
-    ]
+    shown = []
+    for pair in pairs[:3]:
+        cells = np.flatnonzero(said.pair == pair)
+        shown.append(f"{said.who(int(cells[0]))} ({place(said.table, *np.unique(said.row[cells])[:5].tolist())})")
     more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
     last = f"the last by column {time_column!r}" if time_column else "the last in the file"
     return DuplicateError(

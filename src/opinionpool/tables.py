@@ -9,7 +9,7 @@ from os import PathLike
 import numpy as np
 
 from opinionpool.cells import NumberRules
-from opinionpool.classes import Asked, listed
+from opinionpool.classes import Asked
 from opinionpool.columns import Index, Table
 from opinionpool.errors import ArgumentError, LayoutError, Note
 from opinionpool.facts import class_order, read_facts
@@ -21,6 +21,7 @@ from opinionpool.melting import Contents, Reading, melt_long, melt_wide, row_eve
 from opinionpool.resolutions import Observed, distinct_outcomes, settle
 from opinionpool.statements import Statements, drop_late, fold_classes, one_each
 from opinionpool.times import Times, as_time
+from opinionpool.wording import counted, listed
 
 
 def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave open
@@ -148,7 +149,7 @@ def _read(
     cutoff: np.datetime64 | None,
 ) -> Forecasts:
     """From open tables to forecasts."""
-    contents = Contents(table)
+    contents = Contents(table, reading)
     layout = recognise(table.name, table.names, contents.kind, _own(columns, table, other))
     events = row_events(table, layout)
     roles = layout.roles
@@ -224,7 +225,7 @@ def _known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times)
     later = (resolved_at > cutoff) & (outcomes != UNRESOLVED)
     if not later.any():
         return outcomes, []
-    text = f"{int(later.sum())} events were resolved after the time of --as-of and count as not resolved"
+    text = f"{counted(int(later.sum()), 'event')} resolved after the time of --as-of, taken as not resolved"
     return np.where(later, UNRESOLVED, outcomes), [Note("as-of-outcomes", text, int(later.sum()))]
 
 

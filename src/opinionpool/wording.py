@@ -1,0 +1,45 @@
+"""Names in messages: lists that are not too long, and what somebody may have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def listed(names: Sequence[object], most: int = 8) -> str:
+    """Names one after the other, cut when there are many.
+
+    >>> listed(["a", "b", "c"], 2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
+    """The name that was meant, or all that there are.
+
+    >>> suggestion("bod", ["ann", "bob"], "there are"), suggestion("x", ["ann", "bob"], "there are")
+    ("did you mean 'bob'?", "there are 'ann', 'bob'")
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 1, 0.5)
+    return f"did you mean {near[0]!r}?" if near else f"{else_say} {listed(names)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "event"), counted(2, "event")
+    ('1 event', '2 events')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def quoted(value: str) -> str:
+    """A value as it is typed after an option.
+
+    >>> quoted("-1"), quoted("no idea")
+    ('-1', "'no idea'")
+    """
+    return value if value and all(c.isalnum() or c in "+-.,_@%" for c in value) else repr(value)
