@@ -80,45 +80,53 @@ def about(forecasts: Forecasts) -> str | None:
 def event_columns(pooled: Pooled) -> list[Column]:
     """The answers by column: a row per event, or per event and class when K > 2."""
     forecasts = pooled.forecasts
-    k = len(forecasts.classes)
-    each = 1 if k == 2 else k
-    crowd = forecasts.crowd.tolist()
-    happened = _happened(forecasts)
-    in_sample = pooled.in_sample.tolist()
-    remarks = [_remark(*facts) for facts in zip(crowd, in_sample, strict=True)]
+    if len(forecasts.classes) > 2:
+        return _class_columns(pooled)
     event = about(forecasts)
-    probability = Column(
-        "probability", pooled.probabilities.ravel().tolist(), "probability" if event is None else f"P({event})", percent
-    )
-    if k == 2:
-        return [
-            Column("event", forecasts.events, "event"),
-            probability,
-            Column("experts", crowd, "experts", whole),
-            Column("outcome", happened, "outcome"),
-            Column("in_sample", in_sample, None),
-            Column("remark", remarks, "", machine=False),
-        ]
-    labels = [plain(label) for label in forecasts.classes]
-    first = [True] + [False] * (k - 1)
+    title = "probability" if event is None else f"P({event})"
     return [
-        Column("event", _repeated(forecasts.events, each), None),
-        Column("event", _where(forecasts.events, first), "event", machine=False),
-        Column("class", labels * len(crowd), "class"),
-        probability,
-        Column("experts", _repeated(crowd, each), None, whole),
-        Column("experts", _where(crowd, first), "experts", whole, machine=False),
-        Column("outcome", _repeated(happened, each), None),
-        Column("outcome", _where(happened, first), "outcome", machine=False),
-        Column("in_sample", _repeated(in_sample, each), None),
-        Column("remark", _where(remarks, first), "", machine=False),
+        Column("event", forecasts.events, "event"),
+        Column("probability", pooled.probabilities.tolist(), title, percent),
+        Column("experts", forecasts.crowd.tolist(), "experts", whole, spare=1),
+        Column("outcome", _happened(forecasts), "outcome"),
+        Column("in_sample", pooled.in_sample.tolist(), None),
+        Column("remark", _remarks(pooled), "", machine=False),
     ]
 
 
-def _remark(crowd: int, in_sample: bool) -> str | None:
-    if crowd == 0:
-        return "no forecast: the prior"
-    return "in-sample" if in_sample else None
+def _class_columns(pooled: Pooled) -> list[Column]:
+    """A row per event and class. A table names the event once, and what happened by a remark beside it."""
+    forecasts = pooled.forecasts
+    k = len(forecasts.classes)
+    crowd, events = forecasts.crowd.tolist(), forecasts.events
+    first = [True] + [False] * (k - 1)
+    remarks = []
+    for remark, outcome in zip(_remarks(pooled), forecasts.outcomes.tolist(), strict=True):
+        told = [[remark] if remark and i == 0 else [] for i in range(k)]
+        if outcome >= 0:
+            told[outcome].insert(0, "happened")
+        remarks += [", ".join(words) for words in told]
+    return [
+        Column("event", _repeated(events, k), None),
+        Column("event", _where(events, first), "event", machine=False),
+        Column("class", [plain(label) for label in forecasts.classes] * len(events), "class"),
+        Column("probability", pooled.probabilities.ravel().tolist(), "probability", percent),
+        Column("experts", _repeated(crowd, k), None, whole),
+        Column("experts", _where(crowd, first), "experts", whole, machine=False, spare=1),
+        Column("outcome", _repeated(_happened(forecasts), k), None),
+        Column("in_sample", _repeated(pooled.in_sample.tolist(), k), None),
+        Column("remark", remarks, "", machine=False),
+    ]
+
+
+def _remarks(pooled: Pooled) -> list[str | None]:
+    """What is to say about each answer."""
+    answered = (pooled.forecasts.crowd > 0).tolist()
+    taught = pooled.in_sample.tolist()
+    return [
+        "no forecast: the prior" if not heard else "in-sample" if known else None
+        for heard, known in zip(answered, taught, strict=True)
+    ]
 
 
 def _repeated(values: Sequence[Any], times: int) -> list[Any]:

@@ -18,7 +18,8 @@ from typing import Any, TextIO
 
 GAP = "  "
 BLOCK = 1000
-NARROWEST = 8
+# Text columns are folded to the first of these before a table leaves out columns, and to the second afterwards.
+COMFORTABLE, NARROWEST = 16, 8
 _SPECIAL = re.compile('[",\r\n]')
 # What would move the cursor, colour the screen or turn the direction of writing if it were sent to a terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -153,8 +154,8 @@ def write_table(columns: Sequence[Column], out: TextIO) -> None:
         cells = [_shown(column) for column in chosen]
         widths = [max(map(_width, (title, *shown))) for title, shown in zip(titles, cells, strict=True)]
         numeric = [column.numeric for column in chosen]
-        widths = _fitted(widths, numeric, room)
         spare = max(chosen, key=lambda column: column.spare)
+        widths = _fitted(widths, numeric, room, COMFORTABLE if spare.spare else NARROWEST)
         if room is None or not spare.spare or _total(widths) <= room:
             break
         chosen.remove(spare)
@@ -201,10 +202,10 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
-def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None) -> list[int]:
+def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least: int) -> list[int]:
     """Widths that fit if they can, by narrowing the widest text column again and again; numbers are never cut."""
     while room is not None and _total(widths) > room:
-        narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > NARROWEST]
+        narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > least]
         if not narrowable:
             break
         widths[max(narrowable, key=widths.__getitem__)] -= 1

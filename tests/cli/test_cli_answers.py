@@ -150,8 +150,11 @@ def test_several_classes_have_a_row_each(file, answers, command):
     page = json.loads(command("pool", "forecasts.csv", "--pool", "average", "--format", "json").out)
     assert {(e["event"], k): p for e in page["events"] for k, p in e["probabilities"].items()} == by_class
     assert "probability" not in page["events"][0]
-    table = command("pool", "forecasts.csv", "--format", "table").out
-    assert len(table.splitlines()) == 10
+    table = [line.split() for line in command("pool", "forecasts.csv", "--format", "table").out.splitlines()]
+    assert [line[0] for line in table] == ["event", "a", "snow", "sun", "b", "snow", "sun", "c", "snow", "sun"]
+    assert [line[1] for line in table if "in-sample" in line] == ["rain", "rain"]
+    assert [line[0] for line in table if line[-1] == "happened"] == ["sun"]
+    assert table[4][-2:] == ["happened,", "in-sample"]
 
 
 def test_a_prior_of_several_classes(file, command):

@@ -104,6 +104,27 @@ def test_a_table_elsewhere_than_on_a_terminal_is_as_wide_as_it_needs(monkeypatch
     assert table(Column("e", ["x" * 300], "event")) == ["event", "x" * 300]
 
 
+def test_a_narrow_terminal_leaves_out_what_can_be_spared(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    columns = [
+        Column("e", ["x" * 18], "event"),
+        Column("a", [1234567], "alpha", whole, spare=2),
+        Column("b", [1234567], "beta", whole, spare=1),
+        Column("c", [1234567], "gamma", whole),
+    ]
+    for width, header, lines in [
+        (60, "alpha beta gamma", 2),
+        (38, "beta gamma", 2),
+        (27, "gamma", 2),
+        (20, "gamma", 3),
+    ]:
+        monkeypatch.setenv("COLUMNS", str(width))
+        shown = table(*columns, out=Terminal())
+        assert shown[0].split()[1:] == header.split()
+        assert len(shown) == lines
+        assert max(map(len, shown)) <= width
+
+
 def test_headers_are_bold_on_a_terminal_that_can(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
