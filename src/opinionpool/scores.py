@@ -155,7 +155,7 @@ def mean_log_score(
         for said in _said_in_blocks(forecasts, outcomes, floors[0]):
             even = len(said) - len(said) % width
             products = np.multiply.reduce(said[:even].reshape(width, -1), axis=0)
-            total += float(np.log2(products).sum() + np.log2(said[even:]).sum())
+            total += float(np.log2(np.abs(products)).sum() + np.log2(np.abs(said[even:])).sum())
         if not math.isnan(total):
             return 1.0 + total / len(forecasts)
     return mean_score(log_score(forecasts, outcomes, scoring_prior, floor), sample_weight).mean
@@ -323,16 +323,19 @@ def _score_said(forecasts: Array, outcomes: Outcomes, floors: Array, score: Call
     else:
         result = np.empty(len(forecasts))
         for said in _said_in_blocks(forecasts, outcomes, floors[0], result):
-            score(said)
+            score(np.abs(said, out=said))
     return result
 
 
 def _said_in_blocks(forecasts: Array, outcomes: Outcomes, floor: float, into: Array | None = None) -> Iterator[Array]:
-    """The probability that each binary outcome was given after the floor, block by block; checks the values.
+    """The probability that each binary outcome was given after the floor, up to its sign; checks the values.
 
-    The blocks are parts of `into`, or one buffer again and again. Few passes, all in the cache: what a block
-    should not have (NaN, values out of range) only sends the whole to slower checks after the last one.
+    Block by block, in parts of `into` or in one buffer again and again. Few passes, all in the cache: the sign is
+    left to whoever has fewer numbers to take it from, and what a block should not have (NaN, values out of range)
+    only sends the whole to slower checks after the last one.
     """
+    if outcomes.dtype == np.bool_:
+        outcomes = outcomes.view(np.int8)  # NumPy compares these without a conversion
     buffer = np.empty(min(_BLOCK, len(forecasts)))
     clean = True
     for start in range(0, len(forecasts), _BLOCK):
@@ -341,11 +344,10 @@ def _said_in_blocks(forecasts: Array, outcomes: Outcomes, floor: float, into: Ar
         said = buffer[: len(p)] if into is None else into[block]
         failed, happened = y == 0, y == 1
         np.subtract(p, failed.view(np.int8), out=said)
-        np.abs(said, out=said)
         low, high = p.min(), p.max()
         if not (low >= floor and 1 - high >= floor):
             clean = clean and low >= 0 and high <= 1
-            np.clip(said, floor, 1 - floor, out=said)
+            np.clip(np.abs(said, out=said), floor, 1 - floor, out=said)
         if np.count_nonzero(failed) + np.count_nonzero(happened) < len(y):
             clean = False
             said[~(failed | happened)] = np.nan
