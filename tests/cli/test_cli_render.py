@@ -114,8 +114,9 @@ def test_a_narrow_terminal_leaves_out_what_can_be_spared(monkeypatch):
     ]
     for width, header, lines in [
         (60, "alpha beta gamma", 2),
-        (38, "beta gamma", 2),
-        (27, "gamma", 2),
+        (40, "beta gamma", 2),
+        (38, "beta gamma", 3),
+        (29, "gamma", 2),
         (20, "gamma", 3),
     ]:
         monkeypatch.setenv("COLUMNS", str(width))
