@@ -1,42 +1,30 @@
-"""The README tells the truth: its commands and examples give the output it shows, and its links lead somewhere."""
+"""The README tells the truth: its commands and examples print what it shows, and its links lead somewhere.
 
+``python tests/test_readme.py`` writes what they print now into the README.
+"""
+
+import contextlib
 import doctest
+import io
 import os
 import pty
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import textwrap
-
-import pytest
+from pathlib import Path
 
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<kind>\w+)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
-COLUMNS = "100"
-
-
-@pytest.fixture(scope="module")
-def readme(root):
-    return (root / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(text, kind):
-    return [textwrap.dedent(match["body"]) for match in BLOCK.finditer(text) if match["kind"] == kind]
-
-
-def commands(text):
-    """Commands and the lines shown below each, in order."""
-    for body in blocks(text, "console"):
-        for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
-            line, _, shown = part.partition("\n")
-            yield line, shown.splitlines()
+TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"}
 
 
 def on_a_terminal(line, folder, source):
     """What appears on a terminal when a command runs there."""
     name, *arguments = shlex.split(line)
     program = {"python": [sys.executable], "opinionpool": [sys.executable, "-m", "opinionpool"]}[name]
-    environment = os.environ | {"PYTHONPATH": str(source), "COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "xterm"}
+    environment = os.environ | TERMINAL | {"PYTHONPATH": str(source)}
     ours, theirs = pty.openpty()
     with subprocess.Popen([*program, *arguments], stdout=theirs, stderr=theirs, cwd=folder, env=environment) as process:
         os.close(theirs)
@@ -52,42 +40,77 @@ def on_a_terminal(line, folder, source):
     return shown.decode().replace("\r\n", "\n").splitlines()
 
 
-def same(shown, got):
-    """Whether lines are those shown, where a line of dots stands for any number of lines."""
-    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + "\n" for line in shown)
-    return re.fullmatch(pattern, "".join(line + "\n" for line in got)) is not None
+def abridged(got, shown):
+    """Output cut where the README cuts it: a line of dots stands for any number of lines."""
+    if "..." not in shown:
+        return got
+    before = shown.index("...")
+    after = len(shown) - before - 1
+    assert len(got) >= before + after
+    return [*got[:before], "...", *got[len(got) - after :]]
 
 
-def test_commands_print_what_is_shown(readme, root, tmp_path):
-    (tmp_path / "examples").symlink_to(root / "examples")
-    told = list(commands(readme))
-    assert [line.split()[:2] for line, _ in told if line.startswith("opinionpool")][:2] == [
-        ["opinionpool", "check"],
-        ["opinionpool", "pool"],
-    ]
-    for line, shown in told:
-        got = on_a_terminal(line, tmp_path, root / "src")
-        assert same(shown, got), f"$ {line}\n" + "\n".join(got)
+def console(body, folder, source):
+    """A block of commands with what they print now."""
+    lines = []
+    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, *shown = part.splitlines()
+        lines += [f"$ {command}", *abridged(on_a_terminal(command, folder, source), shown)]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def test_python_prints_what_is_shown(readme):
-    examples = blocks(readme, "pycon")
-    assert examples
-    test = doctest.DocTestParser().get_doctest("\n".join(examples), {}, "README", "README.md", 0)
-    told = []
-    doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=told.append)
-    assert not told, "".join(told)
+def session(body, names):
+    """A block of Python with what it prints now; `names` is what earlier blocks defined."""
+    lines = []
+    for example in doctest.DocTestParser().get_examples(body):
+        first, *more = example.source.splitlines()
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(example.source, "README.md", "single"), names)
+        lines += [f">>> {first}", *(f"... {line}" for line in more), *printed.getvalue().splitlines()]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def test_links_lead_to_files(readme, root):
-    links = [link for link in re.findall(r"\]\(([^)#]+)", readme) if "://" not in link]
+def refreshed(text, root, folder):
+    """The README with what its commands and examples print now."""
+    (folder / "examples").symlink_to(root / "examples")
+    names = {}
+
+    def block(match):
+        body = textwrap.dedent(match["body"])
+        if match["kind"] == "console":
+            body = console(body, folder, root / "src")
+        elif match["kind"] == "pycon":
+            body = session(body, names)
+        fenced = f"```{match['kind']}\n{body}```"
+        return textwrap.indent(fenced, match["indent"])
+
+    return BLOCK.sub(block, text)
+
+
+def test_commands_and_examples_print_what_is_shown(root, tmp_path):
+    text = (root / "README.md").read_text(encoding="utf-8")
+    assert text.count("\n$ opinionpool check") == 1
+    assert "\n>>> " in text
+    assert refreshed(text, root, tmp_path) == text
+
+
+def test_links_lead_to_files(root):
+    text = (root / "README.md").read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
     assert links
     for link in links:
         assert (root / link).is_file(), link
 
 
-def test_dots_stand_for_lines():
-    assert same(["a", "...", "c"], ["a", "b", "b", "c"])
-    assert same(["a", "..."], ["a"])
-    assert not same(["a", "...", "c"], ["a", "b"])
-    assert not same(["a"], ["a", "b"])
+def test_output_is_cut_where_the_readme_cuts_it():
+    assert abridged(["a", "b", "c", "d"], ["x", "...", "y"]) == ["a", "...", "d"]
+    assert abridged(["a", "b"], ["..."]) == ["..."]
+    assert abridged(["a", "b"], ["x"]) == ["a", "b"]
+
+
+if __name__ == "__main__":
+    ROOT = Path(__file__).resolve().parents[1]
+    with tempfile.TemporaryDirectory() as empty:
+        new = refreshed((ROOT / "README.md").read_text(encoding="utf-8"), ROOT, Path(empty))
+    (ROOT / "README.md").write_text(new, encoding="utf-8")
