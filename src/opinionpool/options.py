@@ -68,12 +68,16 @@ class Writing:
     format: str | None
 
     def chosen(self, *, people: bool = False) -> str:
-        """The format: as said, else by the file's name, else a table for people and CSV for programs."""
+        """The format: as said, else by the file's name, else a table on a terminal and CSV elsewhere.
+
+        What is meant for people is a table wherever it goes, unless a file's name says otherwise.
+        """
         if self.format is not None:
             return self.format
-        if self.output is not None:
-            return "json" if self.output.lower().endswith(".json") else "csv"
-        return "table" if people or sys.stdout.isatty() else "csv"
+        ending = "" if self.output is None else os.path.splitext(self.output)[1].lower()
+        if ending in {".csv", ".json"}:
+            return ending[1:]
+        return "table" if people or (self.output is None and sys.stdout.isatty()) else "csv"
 
     def check(self, inputs: list[str]) -> None:
         """Refuse an output that cannot be written, or that is an input, before any work is done."""

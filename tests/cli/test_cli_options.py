@@ -144,6 +144,10 @@ def test_output_to_a_file(file, command, tmp_path):
     assert (tmp_path / "out.txt").read_text().startswith("event  probability")
     command("check", "forecasts.csv", "-o", "out.json")
     assert json.loads((tmp_path / "out.json").read_text())["summary"]["events"] == 4
+    command("check", "forecasts.csv", "-o", "out.txt")
+    assert (tmp_path / "out.txt").read_text().startswith("file  ")
+    command("check", "forecasts.csv", "-o", "out.csv")
+    assert (tmp_path / "out.csv").read_text().startswith("expert,forecasts,")
     assert command("pool", "forecasts.csv", "-o", "-", "--format", "csv").out == printed
 
 
