@@ -113,6 +113,13 @@ def test_certain_and_wrong_is_finite(dtype):
     assert scores.log_score(1 - q, [1])[0] == scores.log_score(q, [0])[0]
 
 
+@pytest.mark.parametrize("floor", [1e-15, 1e-17, 1e-300])
+def test_tiny_floors_hold_for_both_classes(floor):
+    expected = [-math.log(floor)] * 2
+    assert scores.log_loss([1.0, 0.0], [0, 1], floor) == pytest.approx(expected, rel=1e-14)
+    assert scores.log_loss([[1.0, 0, 0], [0, 1.0, 0]], [1, 0], floor) == pytest.approx(expected, rel=1e-14)
+
+
 def test_hard_forecasts_are_ranked_and_counted():
     y, hard, soft = [1, 0, 1], [1.0, 0.0, 0.0], [0.6, 0.4, 0.5]
     loss = scores.log_loss(hard, y, floor=1e-4).mean()
