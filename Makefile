@@ -23,9 +23,9 @@ $(PACKAGE): $(DEPENDENCIES)
 demo: $(PACKAGE)
 	mkdir -p $(BUILD)
 	$(BIN)/python examples/breast_cancer.py $(BUILD)
-	$(BIN)/opinionpool experts $(BUILD)/breast_cancer.csv
-	$(BIN)/opinionpool pool $(BUILD)/breast_cancer.csv | head -n 25
-	$(BIN)/opinionpool pool $(BUILD)/breast_cancer.csv --format csv --output $(BUILD)/pooled.csv
+	$(BIN)/opinionpool experts $(BUILD)/breast_cancer.csv --format table
+	$(BIN)/opinionpool pool $(BUILD)/breast_cancer.csv --format table | head -n 20
+	$(BIN)/opinionpool pool $(BUILD)/breast_cancer.csv --format csv --output $(BUILD)/pooled.csv 2> $(BUILD)/pooled.txt
 	$(BIN)/python examples/breast_cancer_scores.py $(BUILD)
 
 test: $(PACKAGE)
