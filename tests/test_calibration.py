@@ -41,7 +41,7 @@ def test_a_single_expert_by_hand():
     assert np.isnan(op.recalibrate(NAN, 1.0))
 
 
-@given(q=st.floats(0.001, 0.999), kappa=st.floats(0, 5), bias=finite, prior=st.floats(0.01, 0.99))
+@given(q=st.floats(0.001, 0.999), kappa=st.just(0.0) | st.floats(1e-6, 5), bias=finite, prior=st.floats(0.01, 0.99))
 def test_equation_14(q, kappa, bias, prior):
     expected = expit(kappa * (logit(q) - bias) + (1 - kappa) * logit(prior))
     found = float(op.recalibrate(q, kappa, bias, prior))
