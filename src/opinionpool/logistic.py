@@ -34,8 +34,8 @@ SEPARATED_PENALTY = 1.0
 _PATIENCE = 8
 # Events from which a first guess is made when there are many times more.
 _SAMPLE = 1 << 15
-# Eigenvalues of a matrix with unit diagonal: below the first a closer look is worth its pass over the data;
-# below the second a direction counts as undetermined by the data.
+# Of a matrix with unit diagonal: a squared pivot below the first is worth a closer look at the data; a direction
+# with an eigenvalue below the second counts as undetermined by them.
 _DOUBTFUL, _SINGULAR = 1e-9, 1e-12
 # Values that differ by less than this share of the largest contrast do so by rounding.
 _ROUNDING = 1e-12
@@ -286,9 +286,14 @@ class _Problem:
         )
 
     def separated(self, value: Value) -> bool:
-        """Whether the data separate the outcomes along a direction without penalty."""
+        """Whether the data separate the outcomes along a direction without penalty.
+
+        Independent gains, as when there are more experts than events, can all be positive at once.
+        """
         free = self.unpenalised
         basis = free @ _scaled_basis(free.T @ self._gram @ free, self._constant)[0]
+        if basis.shape[1] == self.data.gains_count:
+            return True
         longest = self.data.extent * float(np.abs(basis).sum(axis=0).max(initial=0.0)) * 2.0
         direction = separating_direction(
             lambda d: self.data.gains(basis @ d),
@@ -304,15 +309,28 @@ class _Problem:
         The Hessian does not if it vanishes, beside its other directions, in one that the data determine: where the
         outcomes are separated, its decay leaves the step to rounding.
         """
-        basis = dual = np.eye(self.data.size)
-        values, vectors, scale = _spectrum(value.hessian)
-        if values[:1].min(initial=1.0) < _DOUBTFUL or (scale <= _DOUBTFUL * self.data.extent).any():
-            basis, dual = self.determined
-            values, vectors, scale = _spectrum(basis.T @ value.hessian @ basis)
+        scale = np.sqrt(np.diag(value.hessian))
+        if (scale > _DOUBTFUL * self.data.extent).all():
+            step = _definite_solution(value.hessian / np.outer(scale, scale), value.gradient / scale)
+            if step is not None:
+                return value.gradient, -step / scale, True
+        basis, dual = self.determined
+        values, vectors, scale = _spectrum(basis.T @ value.hessian @ basis)
         gradient = basis.T @ value.gradient
         along = (vectors.T @ (gradient / scale)) / np.maximum(values, _SINGULAR)
         step = -basis @ ((vectors @ along) / scale)
         return dual @ gradient, step, bool(values[:1].min(initial=1.0) > _SINGULAR)
+
+
+def _definite_solution(matrix: Array, vector: Array) -> Array | None:
+    """The solution of a system with unit diagonal if it is positive definite beyond doubt."""
+    try:
+        pivots = np.diag(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        return None
+    if pivots.min(initial=1.0) ** 2 <= _DOUBTFUL:
+        return None
+    return np.asarray(np.linalg.solve(matrix, vector), dtype=np.float64)
 
 
 def _spectrum(matrix: Array) -> tuple[Array, Array, Array]:
@@ -351,7 +369,7 @@ def _newton(problem: _Problem, phi: Array, tolerance: float, limit: int) -> tupl
         exists = exists or (sound and reach < 1.0)
         if norm <= tolerance and exists:
             return phi, _Found(norm, iterations, converged=True)
-        if not exists and (iterations >= _PATIENCE or not sound):
+        if not exists and (iterations >= _PATIENCE or not sound or problem.data.gains_count <= problem.data.size):
             if problem.separated(value):
                 return phi, _Found(norm, iterations, separated=True)
             exists = True

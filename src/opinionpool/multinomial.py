@@ -95,6 +95,11 @@ class Likelihood:
         """How many coefficients there are."""
         return int(self.x.shape[1] + self.intercept * self.x.shape[2])
 
+    @property
+    def gains_count(self) -> int:
+        """How many gains there are of what happened on what did not."""
+        return len(self.s) * (self.classes - 1)
+
     @cached_property
     def events(self) -> float:
         """The sum of the frequencies, T where all are 1."""
