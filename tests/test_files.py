@@ -121,7 +121,7 @@ def test_ragged_rows_and_open_quotes_are_found_by_line(text, told):
         (b"<!DOCTYPE html><html>", "web page"),
         (b"%PDF-1.7", "PDF"),
         (b"SQLite format 3\0", "SQLite"),
-        (b"PAR1xxxxPAR1", "cannot be read as Parquet"),
+        (b"PAR1xxxxPAR1", "cannot be read as Parquet: .* in file 'it'"),
         (gzip.compress(b"id,A\n1,0.5\n" * 1000)[:-9], "damaged gzip"),
         (gzip.compress(b"id,A\n1,0.5\n")[:-8] + b"\0" * 8, "damaged gzip"),
         (gzip.compress(b"id,A\n1,0.5\n") + b"junk", "damaged gzip"),

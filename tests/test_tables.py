@@ -46,8 +46,8 @@ def test_a_german_spreadsheet():
         assert (found.events, found.experts) == (("Regen", "Schnee"), ("Anna", "Jörg"))
         assert found.classes == ("nein", "ja")
         same(found, [[0.5, 0.25], [NAN, 0.01]], [1, 0])
-        assert notes(found)["percent"].text == "column Jörg read as percentages"
-        assert notes(found)["decimal-comma"].text == "column Anna read with decimal commas"
+        assert notes(found)["percent"].text == "column 'Jörg' read as percentages"
+        assert notes(found)["decimal-comma"].text == "column 'Anna' read with decimal commas"
 
 
 def test_a_unicode_text_of_excel():
@@ -69,7 +69,7 @@ def test_json_lines_are_a_table_too():
 def test_percent_is_read_in_its_column_alone():  # case 47
     found = read("question,A,B\nq1,45%,0.5\nq2,20 %,0.3\nq3,7.5%,0.1\n")
     same(found, [[0.45, 0.5], [0.2, 0.3], [0.075, 0.1]])
-    assert notes(found)["percent"].text == "column A read as percentages"
+    assert notes(found)["percent"].text == "column 'A' read as percentages"
 
 
 def test_a_scale_to_100_is_named_for_the_file():  # case 48

@@ -17,7 +17,7 @@ import numpy as np
 from opinionpool.columns import BLANK, Numbers, Table, Words, cell_error, place
 from opinionpool.errors import ArgumentError, CellError, Note
 from opinionpool.logodds import Array
-from opinionpool.wording import counted, quoted
+from opinionpool.wording import counted, listed, quoted, shown
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
 
@@ -94,8 +94,7 @@ class Coerced:
 
 
 def _columns(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return f"{'column' if len(names) == 1 else 'columns'} {shown}"
+    return f"{'column' if len(names) == 1 else 'columns'} {listed(names, 5)}"
 
 
 def looks_numeric(word: str) -> bool:
@@ -164,7 +163,7 @@ def unmarked_percent(name: str, rules: NumberRules) -> bool:
 
 def _ambiguous_percent(table: Table, name: str) -> CellError:
     return CellError(
-        f"{table.name}: column {name!r} is about per cent by its name, and no number in it is above 1; "
+        f"{table.name}: column {shown(name)} is about per cent by its name, and no number in it is above 1; "
         "say --percent if 0.5 means 0.5%, or rename the column if it means 50%"
     )
 
@@ -237,26 +236,21 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, hin
 def _not_a_number(table: Table, column: int, words: Words, code: int, hint: str) -> CellError:
     word = words.values[code]
     if _INFINITE.fullmatch(word):
-        problems = [f"{_show(word)} is not between 0 and 1"]
+        problems = [f"{shown(word)} is not between 0 and 1"]
     elif re.fullmatch(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?", word):
-        problems = [f"{_show(word)} looks like odds, which may be for or against: write the probability instead"]
+        problems = [f"{shown(word)} looks like odds, which may be for or against: write the probability instead"]
     else:
-        problems = [f"{_show(word)} is not a number: write a fraction (0.45) or a percentage (45%)"]
+        problems = [f"{shown(word)} is not a number: write a fraction (0.45) or a percentage (45%)"]
     problems.append(f"if it stands for no answer, leave the cell empty or say --missing-value {quoted(word[:60])}")
     return cell_error(table, int(words.rows(code)[0]), column, "; ".join([*problems, *([hint] if hint else [])]))
-
-
-def _show(word: str) -> str:
-    """A cell as errors quote it, cut when it is long."""
-    return repr(word if len(word) <= 60 else word[:57] + "...")
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: NumberRules) -> None:
     """Raise unless the column is written in one way."""
 
     def clash(first: int, second: int, rule: str) -> CellError:
-        places = [f"{_show(words.values[code])} ({place(table, int(words.rows(code)[0]))})" for code in (first, second)]
-        return CellError(f"column {table.names[column]!r} mixes {places[0]} and {places[1]}: {rule}")
+        places = [f"{shown(words.values[code])} ({place(table, int(words.rows(code)[0]))})" for code in (first, second)]
+        return CellError(f"column {shown(table.names[column])} mixes {places[0]} and {places[1]}: {rule}")
 
     if marks.percent is not None and marks.plain is not None:
         raise clash(marks.percent, marks.plain, "per cent signs belong on every number of a column or on none")
@@ -265,7 +259,7 @@ def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: 
     wrong = {".": marks.comma, ",": marks.point, None: None}[rules.decimal]
     if wrong is not None:
         row = int(words.rows(wrong)[0])
-        said = f"{_show(words.values[wrong])} does not have the decimal mark {rules.decimal!r} that was named"
+        said = f"{shown(words.values[wrong])} does not have the decimal mark {rules.decimal!r} that was named"
         raise cell_error(table, row, column, said)
 
 

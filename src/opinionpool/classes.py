@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opinionpool.errors import LayoutError
-from opinionpool.wording import listed, quoted
+from opinionpool.wording import listed, quoted, shown
 
 FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
 
@@ -33,7 +33,7 @@ class Asked:
     def about(self, stated: str) -> Asked:
         """The same, for forecasts that are all about one class."""
         if self.positive is not None and key(self.positive) != key(stated):
-            raise LayoutError(f"all forecasts are about class {stated!r}, so --positive cannot be {self.positive}")
+            raise LayoutError(f"all forecasts are about class {shown(stated)}, so --positive cannot be {self.positive}")
         return replace(self, positive=stated)
 
 
@@ -128,7 +128,7 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
     if len(labels) == 1:
         if asked.positive is None:
             raise LayoutError(
-                f"every resolved event ended as {labels[0]!r}: if that is what the probabilities are about, say "
+                f"every resolved event ended as {shown(labels[0])}: if that is what the probabilities are about, say "
                 f"--positive {quoted(labels[0])}; if they are about something else, name that with --positive"
             )
         labels.append(f"not {labels[0]}")
@@ -151,7 +151,9 @@ def _with_positive(labels: Sequence[str], asked: Asked) -> tuple[object, ...]:
             f"Say --positive {quoted(labels[0])} or --positive {quoted(labels[1])}"
         )
     if positive not in keys:
-        raise LayoutError(f"the outcomes are {listed(labels)}, so the probabilities cannot be about {asked.positive!r}")
+        raise LayoutError(
+            f"the outcomes are {listed(labels)}, so the probabilities cannot be about {shown(asked.positive)}"
+        )
     pair = (labels[1 - keys.index(positive)], labels[keys.index(positive)])
     return tuple(int(key(label)) for label in pair) if family == FAMILIES[0] else pair
 

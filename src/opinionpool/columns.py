@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from opinionpool.errors import CellError, Note
 from opinionpool.logodds import Array
+from opinionpool.wording import shown
 
 Index: TypeAlias = npt.NDArray[np.intp]
 
@@ -128,4 +129,4 @@ def encode(cells: Iterable[str | None]) -> Words:
 
 def cell_error(table: Table, row: int, column: int, problem: str) -> CellError:
     """The error for one cell, with its place and column."""
-    return CellError(f"{place(table, row)}, column {table.names[column]!r}: {problem}")
+    return CellError(f"{place(table, row)}, column {shown(table.names[column])}: {problem}")

@@ -61,8 +61,8 @@ class FileTable:
         able = [i for i in columns if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
         words = ", ".join(map(_literal, sorted(missing))) or "NULL"
         # The time to plan a query grows with the square of what it selects.
-        for start in range(0, len(able), 64):
-            some = able[start : start + 64]
+        for start in range(0, len(able), 32):
+            some = able[start : start + 32]
             query = ", ".join(f"{_number(i, words if self.is_text(i) else None)} AS c{i}" for i in some)
             fetched = self.connection.execute(f"SELECT {query} FROM t").fetchnumpy()
             for i in some:
@@ -152,7 +152,8 @@ def _read(source: FileSource, workspace: Workspace, progress: Progress | None, a
             # Well formed after all: its lines do not all end in the same way.
             return _read(with_line_feeds(source, workspace), workspace, progress, again=True)
         kind = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}[source.format]
-        raise fault or TableError(f"{source.name} cannot be read as {kind}: {_first_line(error)}") from None
+        reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
+        raise fault or TableError(f"{source.name} cannot be read as {kind}: {reason}") from None
 
 
 def _engine() -> ModuleType:
@@ -176,11 +177,8 @@ def _literal(text: str) -> str:
 
 
 def _engine_errors() -> tuple[type[Exception], ...]:
-    return (_engine().Error,)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ")
+    """What the engine raises; for damaged Parquet files, also errors that are none of its own."""
+    return (_engine().Error, RuntimeError, UnicodeError)
 
 
 def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:

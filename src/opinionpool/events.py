@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from opinionpool.columns import Index, Table, place
 from opinionpool.errors import CellError
+from opinionpool.wording import shown
 
 
 def one_per_key(
@@ -83,8 +84,7 @@ def event_values(
     first, clash = one_per_key(values, present, row_events, len(events))
     if clash is not None:
         words = table.words(column)
-        one, two = (f"{words.values[words.codes[row]]!r} ({place(table, row)})" for row in clash)
-        raise CellError(
-            f"event {events[row_events[clash[1]]]!r} has two values in column {table.names[column]!r}: {one} and {two}"
-        )
+        one, two = (f"{shown(words.values[words.codes[row]])} ({place(table, row)})" for row in clash)
+        event, header = events[row_events[clash[1]]], table.names[column]
+        raise CellError(f"event {shown(event)} has two values in column {shown(header)}: {one} and {two}")
     return take(values, first, blank)

@@ -18,6 +18,7 @@ from opinionpool.logodds import Array
 from opinionpool.melting import Melted, Reading
 from opinionpool.statements import Statements, fold_classes
 from opinionpool.times import Times, read_times
+from opinionpool.wording import shown
 
 
 @dataclass(frozen=True)
@@ -139,13 +140,10 @@ def _by_class(
     keys = np.where((events >= 0) & (labels >= 0), events * size + labels, -1)
     first, clash = one_per_key(values, ~np.isnan(values), keys, len(said.events) * size)
     if clash is not None:
-        raise cell_error(
-            said.table,
-            clash[1] % rows,
-            parts[clash[1] // rows][0],
-            f"event {said.events[events[clash[1]]]!r} has two priors of class {melted.stated[labels[clash[1]]]!r}, "
-            f"{values[clash[0]]:g} and {values[clash[1]]:g}",
-        )
+        one, two = clash
+        event, label = said.events[events[two]], melted.stated[labels[two]]
+        problem = f"event {shown(event)} has two priors of class {shown(label)}, {values[one]:g} and {values[two]:g}"
+        raise cell_error(said.table, two % rows, parts[two // rows][0], problem)
     cells = first[first >= 0]
     column = np.array([column for column, *_ in parts], dtype=np.intp)[cells // rows]
     stated = replace(

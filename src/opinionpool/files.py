@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO, cast
 
 from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.wording import shown
 
 _HEAD = 1 << 18
 _LONGEST_HEADER = 1 << 24
@@ -233,7 +234,7 @@ def _codec(head: bytes, encoding: str | None, name: str) -> str | None:
             "".encode(encoding)
         except LookupError:
             usual = "utf-8, utf-16, cp1252 and latin-1 are usual"
-            raise TableError(f"no text encoding is called {encoding!r}; {usual}") from None
+            raise TableError(f"no text encoding is called {shown(encoding)}; {usual}") from None
         return None if info.name in {"utf-8", "utf-8-sig", "ascii"} else info.name
     for mark, codec in (
         (codecs.BOM_UTF32_LE, "utf-32"),
@@ -268,7 +269,8 @@ def _transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> 
             for number, line in enumerate(text, 1):  # noqa: B007 - for the error below
                 file.write(line)
     except UnicodeError as error:
-        raise TableError(f"{name}, after line {number}: not {codec} ({error}); is --encoding right?") from None
+        reason = " ".join(str(error).split())
+        raise TableError(f"{name}, after line {number}: not {codec} ({reason}); is --encoding right?") from None
     return target
 
 
@@ -300,7 +302,7 @@ def _csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> F
         raise TableError(f"{name} is empty: it has no line that names its columns")
     for cell in header:
         if re.fullmatch(r"[+-]?(?:\d*[.,]\d+|\d+(?:[.,]\d+)?\s*%)", cell):
-            raise LayoutError(f"{name}: the first line must name the columns, and it holds {cell!r}")
+            raise LayoutError(f"{name}: the first line must name the columns, and it holds {shown(cell)}")
     separated = f"CSV, fields separated by {_DELIMITERS[delimiter]}" if len(header) > 1 else "CSV of one column"
     return FileSource(name, path, "csv", gzipped, delimiter, header, skip, (Note("format", separated + how),))
 

@@ -10,7 +10,7 @@ import numpy as np
 from opinionpool.columns import BLANK, Index, Table
 from opinionpool.errors import LayoutError, Note
 from opinionpool.layouts import find_roles, single
-from opinionpool.wording import counted, listed
+from opinionpool.wording import counted, listed, shown
 
 _ROLES = ("event", "outcome", "closes", "resolved_at")
 
@@ -67,7 +67,7 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
             f"no event of {table.name} is among those of {forecasts}: there ids look like {listed(words.values[:3])}, "
             f"here like {listed(events[:3])}{_hint(words.values, events)}"
         )
-    said = ", ".join(f"{role} {table.names[column]!r}" for role, column in roles.items())
+    said = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
     notes = [*table.notes, Note("outcomes-layout", f"outcomes from {table.name}: {said}")]
     if strangers:
         text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"

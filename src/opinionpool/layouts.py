@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from opinionpool.errors import ArgumentError, LayoutError, Note
-from opinionpool.wording import counted, listed, suggestion
+from opinionpool.wording import counted, listed, shown, suggestion
 
 # The first name of a role wins over its synonyms, which are equals.
 _NAMES = """
@@ -118,14 +118,14 @@ def check_columns(columns: Mapping[str, str | None] | None) -> dict[str, str | N
     """
     for role in columns or {}:
         if role not in ROLES:
-            raise ArgumentError(f"a column can be {', '.join(ROLES)}, and not {role!r}")
+            raise ArgumentError(f"a column can be {', '.join(ROLES)}, and not {shown(role)}")
     return dict(columns or {})
 
 
 def _position(table: str, names: Sequence[str], name: str) -> int:
     if name in names:
         return list(names).index(name)
-    raise LayoutError(f"{table}: there is no column {name!r}; {suggestion(name, names, 'its columns are')}")
+    raise LayoutError(f"{table}: there is no column {shown(name)}; {suggestion(name, names, 'its columns are')}")
 
 
 def single(table: str, names: Sequence[str], found: Mapping[str, list[int]], roles: Sequence[str]) -> dict[str, int]:
@@ -149,7 +149,7 @@ def single(table: str, names: Sequence[str], found: Mapping[str, list[int]], rol
     for role, column in chosen.items():
         other = next((r for r, c in chosen.items() if c == column and r != role), None)
         if other is not None:
-            raise LayoutError(f"{table}: column {names[column]!r} cannot be both the {role} and the {other}")
+            raise LayoutError(f"{table}: column {shown(names[column])} cannot be both the {role} and the {other}")
     return chosen
 
 
@@ -188,7 +188,7 @@ def _check_names(table: str, names: Sequence[str], kind: Callable[[int], str]) -
     named = [name for name in names if name]
     if len(set(named)) < len(named):
         twice = next(name for name in named if named.count(name) > 1)
-        raise LayoutError(f"{table}: two columns are called {twice!r}; every column needs its own name")
+        raise LayoutError(f"{table}: two columns are called {shown(twice)}; every column needs its own name")
     full = next((i for i in sorted(nameless) if kind(i)), None)
     if full is not None:
         raise LayoutError(f"{table}: column {full + 1} has no name, and holds something")
@@ -199,8 +199,8 @@ def _long(table: str, names: Sequence[str], found: dict[str, list[int]], nameles
     roles = single(table, names, found, ROLES)
     if "event" not in roles:
         raise LayoutError(
-            f"{table}: there is an expert column, {names[roles['expert']]!r}, and a probability column, "
-            f"{names[roles['probability']]!r}, but none for the event among {listed(names)}; "
+            f"{table}: there is an expert column, {shown(names[roles['expert']])}, and a probability column, "
+            f"{shown(names[roles['probability']])}, but none for the event among {listed(names)}; "
             "name it with --column event=NAME"
         )
     unused = tuple(i for i in range(len(names)) if i not in roles.values() and i not in nameless)
@@ -213,7 +213,7 @@ def _wide(
     for column in found.get("expert", []):
         if kind(column) == "words":
             raise LayoutError(
-                f"{table}: there is an expert column, {names[column]!r}, but none for the probability among "
+                f"{table}: there is an expert column, {shown(names[column])}, but none for the probability among "
                 f"{listed(names)}; name it with --column probability=NAME"
             )
     if "outcome" not in found and "class" in found:
@@ -272,8 +272,8 @@ def split_classes(layout: Layout, outcomes: Sequence[str]) -> Layout:
     if lacking:
         expert, label = lacking[0]
         raise LayoutError(
-            f"expert {expert!r} has no column for class {label!r}: there should be one called {f'{expert}:{label}'!r}, "
-            f"since others have one"
+            f"expert {shown(expert)} has no column for class {shown(label)}: there should be one called "
+            f"{shown(f'{expert}:{label}')}, since others have one"
         )
     return Layout(layout.roles, layout.experts, cells, layout.unused, layout.priors)
 
@@ -300,4 +300,4 @@ def layout_notes(layout: Layout, names: Sequence[str]) -> list[Note]:
 def _played(role: str, name: str) -> str:
     if not name:
         return f"{role} in the first column"
-    return role if normal(name) == role else f"{role} {name!r}"
+    return role if normal(name) == role else f"{role} {shown(name)}"

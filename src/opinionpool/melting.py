@@ -15,7 +15,7 @@ from opinionpool.layouts import Layout
 from opinionpool.logodds import Array
 from opinionpool.statements import Statements
 from opinionpool.times import read_times
-from opinionpool.wording import counted, quoted, suggestion
+from opinionpool.wording import counted, quoted, shown, suggestion
 
 
 @dataclass
@@ -113,7 +113,7 @@ def choose(experts: Iterable[str], reading: Reading) -> list[str]:
     names = list(dict.fromkeys(experts))
     for name in (*reading.include, *reading.exclude):
         if name not in names:
-            raise ExpertError(f"no expert is called {name!r}; {suggestion(name, names, 'there are')}")
+            raise ExpertError(f"no expert is called {shown(name)}; {suggestion(name, names, 'there are')}")
     return [name for name in names if name not in reading.exclude and (not reading.include or name in reading.include)]
 
 
@@ -162,7 +162,7 @@ def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading
     for column, (expert, label) in zip(layout.experts, layout.cells, strict=True):
         if expert not in position:
             continue
-        hint = f"if column {table.names[column]!r} is not an expert's, say --exclude {quoted(expert)}"
+        hint = f"if column {shown(table.names[column])} is not an expert's, say --exclude {quoted(expert)}"
         value = reading.probabilities(table, column, contents.plain[column], hint)
         rows = np.flatnonzero(~np.isnan(value))
         lacking = rows[events.codes[rows] == BLANK]

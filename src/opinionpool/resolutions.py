@@ -13,7 +13,7 @@ from opinionpool.columns import Index, Table, Words, cell_error, place
 from opinionpool.errors import CellError, Note
 from opinionpool.events import one_per_key, take
 from opinionpool.forecasts import UNRESOLVED
-from opinionpool.wording import counted, listed, quoted, suggestion
+from opinionpool.wording import counted, listed, quoted, shown, suggestion
 
 UNSETTLED = frozenset(
     {"annulled", "annul", "ambiguous", "void", "voided", "cancelled", "canceled", "unresolved", "open", "pending"}
@@ -120,7 +120,7 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
     why = "; an event that settled at a fraction is neither" if fraction else ""
     way = f"if the event is not resolved, leave it empty or say --missing-value {quoted(word)}"
     row = int(column.words.rows(code)[0])
-    return cell_error(column.table, row, column.column, f"outcome {word!r} is {what}{why}; {way}")
+    return cell_error(column.table, row, column.column, f"outcome {shown(word)} is {what}{why}; {way}")
 
 
 def _encode(
@@ -170,7 +170,7 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
     places = place(column.table, *rows[:3].tolist()) + (", ..." if len(rows) > 3 else "")
     meant = suggestion(word, [str(label) for label in classes], "these are")
     return CellError(
-        f"outcome {word!r} is not among the classes of the forecasts ({places}); if it means that an "
+        f"outcome {shown(word)} is not among the classes of the forecasts ({places}); if it means that an "
         f"event is not resolved, say --missing-value {quoted(word)}; {meant}"
     )
 
@@ -183,6 +183,6 @@ def _two_outcomes(observed: Sequence[Observed], clash: tuple[int, int], events: 
             if local < len(column.row_events):
                 break
             local -= len(column.row_events)
-        said.append(f"{column.words.values[column.words.codes[local]]!r} ({place(column.table, local)})")
+        said.append(f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})")
         event = events[column.row_events[local]]
-    return CellError(f"event {event!r} has two outcomes: {said[0]} and {said[1]}")
+    return CellError(f"event {shown(event)} has two outcomes: {said[0]} and {said[1]}")

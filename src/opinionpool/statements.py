@@ -13,7 +13,7 @@ from opinionpool.columns import Index, Table, place
 from opinionpool.errors import CellError, DuplicateError, Note
 from opinionpool.logodds import Array
 from opinionpool.times import Times
-from opinionpool.wording import counted
+from opinionpool.wording import counted, shown
 
 # Sums over classes that are this close to 1 are left as they are.
 _EXACT = 1e-9
@@ -71,7 +71,7 @@ class Statements:
 
     def who(self, i: int) -> str:
         """Expert and event of one statement, for people."""
-        return f"{self.experts[self.expert[i]]!r} on event {self.events[self.event[i]]!r}"
+        return f"{shown(self.experts[self.expert[i]])} on event {shown(self.events[self.event[i]])}"
 
 
 def drop_late(
@@ -143,7 +143,11 @@ def one_each(said: Statements, rule: str | None, time_column: str | None) -> tup
     many = f"several forecasts by one expert on one event, {counted(len(pairs), 'time')}"
     if rule == "mean":
         return _mean(said.select(order)), [Note("duplicates", f"{many}: their mean counts", len(pairs))]
-    by = f"the last by column {time_column!r}" if time_column else "the last row of the file, since there are no times,"
+    by = (
+        f"the last by column {shown(time_column)}"
+        if time_column
+        else "the last row of the file, since there are no times,"
+    )
     return _latest(said), [Note("duplicates", f"{many}: {by} counts", len(pairs))]
 
 
@@ -171,15 +175,15 @@ def _latest(said: Statements) -> Statements:
 
 
 def _duplicates(said: Statements, pairs: Index, time_column: str | None) -> DuplicateError:
-    shown = []
+    examples = []
     for pair in pairs[:3]:
         cells = np.flatnonzero(said.pair == pair)
-        shown.append(f"{said.who(int(cells[0]))} ({place(said.table, *np.unique(said.row[cells])[:5].tolist())})")
+        examples.append(f"{said.who(int(cells[0]))} ({place(said.table, *np.unique(said.row[cells])[:5].tolist())})")
     more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
-    last = f"the last by column {time_column!r}" if time_column else "the last in the file"
+    last = f"the last by column {shown(time_column)}" if time_column else "the last in the file"
     return DuplicateError(
-        f"an expert may have one forecast on an event, and there are several by {', by '.join(shown)}{more}; say which "
-        f"counts: --duplicates last for {last}, or --duplicates mean for their average"
+        f"an expert may have one forecast on an event, and there are several by {', by '.join(examples)}{more}; "
+        f"say which counts: --duplicates last for {last}, or --duplicates mean for their average"
     )
 
 
@@ -238,7 +242,7 @@ def _lacking(said: Statements, start: int) -> CellError:
     present = said.label[said.pair == said.pair[start]]
     lacking = next(name for i, name in enumerate(said.classes) if i not in present)
     return CellError(
-        f"the forecast by {said.who(start)} has no probability for class {lacking!r} "
+        f"the forecast by {said.who(start)} has no probability for class {shown(lacking)} "
         f"({place(said.table, int(said.row[start]))}); a forecast must give one for each of {len(said.classes)} classes"
     )
 

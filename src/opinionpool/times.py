@@ -16,6 +16,7 @@ import numpy.typing as npt
 from opinionpool.cells import MISSING
 from opinionpool.columns import Table, cell_error
 from opinionpool.errors import ArgumentError
+from opinionpool.wording import shown
 
 Times: TypeAlias = npt.NDArray[np.datetime64]
 
@@ -73,7 +74,7 @@ def read_times(table: Table, column: int, missing: frozenset[str] = MISSING) -> 
             parsed.append(_moment(word))
         except (ValueError, OverflowError):
             row = int(words.rows(code)[0])
-            raise cell_error(table, row, column, f"{word[:60]!r} is not a time: {_FORM}") from None
+            raise cell_error(table, row, column, f"{shown(word)} is not a time: {_FORM}") from None
     return words.expand(np.array(parsed, dtype="datetime64[us]"), "NaT")
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+def shown(value: object) -> str:
+    """A name or cell as messages quote it, cut when it is long.
+
+    >>> shown("q1"), shown(0), len(shown("x" * 1000))
+    ("'q1'", '0', 62)
+    """
+    return repr(value[:57] + "..." if isinstance(value, str) and len(value) > 60 else value)
+
+
 def listed(names: Sequence[object], most: int = 8) -> str:
     """Names one after the other, cut when there are many.
 
     >>> listed(["a", "b", "c"], 2)
     "'a', 'b' and 1 more"
     """
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    first = ", ".join(shown(name) for name in names[:most])
+    return first + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
@@ -24,7 +33,7 @@ def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, names, 1, 0.5)
-    return f"did you mean {near[0]!r}?" if near else f"{else_say} {listed(names)}"
+    return f"did you mean {shown(near[0])}?" if near else f"{else_say} {listed(names)}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -42,4 +51,5 @@ def quoted(value: str) -> str:
     >>> quoted("-1"), quoted("no idea")
     ('-1', "'no idea'")
     """
+    value = value if len(value) <= 60 else value[:57] + "..."
     return value if value and all(c.isalnum() or c in "+-.,_@%" for c in value) else repr(value)
