@@ -407,3 +407,14 @@ def test_long_and_wide_tables_and_frames_come_back_equal(data):
     found = read(csv(wide))
     assert (found.events, found.experts) == (tuple(events), tuple(f"e {name}" for name in experts))
     same(found, values)
+
+
+def test_one_class_in_headers_says_what_forecasts_are_about():
+    found = read("event,a:rain,b:rain,outcome\nq1,.3,.4,rain\nq2,.1,.2,\n")
+    assert (found.experts, found.classes) == (("a", "b"), ("not rain", "rain"))
+    same(found, [[0.3, 0.4], [0.1, 0.2]], [1, -1])
+
+
+def test_one_name_needs_no_list_around_it():
+    text = "event,A,bob,n\nq1,.5,none of it,57\n"
+    assert read(text, missing_values="none of it", exclude="n").experts == ("A", "bob")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opinionpool.columns import BLANK, Numbers, Table, Words, cell_error, place
+from opinionpool.columns import Numbers, Table, Words, cell_error, place
 from opinionpool.errors import ArgumentError, CellError, Note
 from opinionpool.logodds import Array
 from opinionpool.wording import counted, listed, quoted, shown
@@ -285,8 +285,3 @@ def is_text(words: Words) -> bool:
     """Whether a column holds words, none of which was meant as a number."""
     meant = [word for word in words.values if word.lower() not in MISSING]
     return bool(meant) and not any(map(looks_numeric, meant))
-
-
-def blank_rows(words: Words) -> Array:
-    """Mask of the rows whose cell is empty."""
-    return np.asarray(words.codes == BLANK)

@@ -68,7 +68,8 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
             f"here like {listed(events[:3])}{_hint(words.values, events)}"
         )
     said = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
-    notes = [*table.notes, Note("outcomes-layout", f"outcomes from {table.name}: {said}")]
+    how = "".join(f" ({note.text})" for note in table.notes)
+    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {said}")]
     if strangers:
         text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"
         notes.append(Note("outcomes-unmatched", text, len(strangers)))

@@ -14,7 +14,7 @@ from opinionpool.errors import ExpertError, Note
 from opinionpool.layouts import Layout
 from opinionpool.logodds import Array
 from opinionpool.statements import Statements
-from opinionpool.times import read_times
+from opinionpool.times import Times, read_times
 from opinionpool.wording import counted, quoted, shown, suggestion
 
 
@@ -65,6 +65,12 @@ class Reading:
     def probabilities(self, table: Table, column: int, plain: Numbers | None, hint: str = "") -> Array:
         """A column as fractions, (rows,)."""
         return read_probabilities(table, column, plain, self.rules, self.log, hint)
+
+    def times(self, table: Table, layout: Layout, rows: Index) -> Times | None:
+        """When the forecasts in some rows were made, None if there is no such column."""
+        if "time" not in layout.roles:
+            return None
+        return read_times(table, layout.roles["time"], self.rules.missing_words)[rows]
 
     def half_units(self, said: Statements) -> Array:
         """Half a unit of the last written digit of each statement."""
@@ -132,9 +138,6 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     position = {name: i for i, name in enumerate(kept)}
     expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
     rows = np.flatnonzero(present & (expert != BLANK))
-    time = (
-        read_times(table, layout.roles["time"], reading.rules.missing_words)[rows] if "time" in layout.roles else None
-    )
     _note_ids(reading, events, experts)
     said = Statements(
         table=table,
@@ -147,7 +150,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         value=value[rows],
         row=rows,
         column=np.full(len(rows), column),
-        time=time,
+        time=reading.times(table, layout, rows),
     )
     return Melted(said, events.codes, labels.codes, labels.values)
 
@@ -173,20 +176,19 @@ def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading
     column_of, expert_of, label_of = (
         np.repeat(np.array([part[i] for part in parts], np.intp), [len(part[0]) for part in parts]) for i in (1, 2, 3)
     )
-    time = read_times(table, layout.roles["time"], reading.rules.missing_words)[row] if "time" in layout.roles else None
     _note_ids(reading, events)
     said = Statements(
         table=table,
         events=events.values,
         experts=kept,
-        classes=classes,
+        classes=classes if len(classes) > 1 else (),
         event=events.codes[row],
         expert=expert_of,
         label=label_of,
         value=np.concatenate([np.empty(0), *(value for *_, value in parts)]),
         row=row,
         column=column_of,
-        time=time,
+        time=reading.times(table, layout, row),
     )
     return Melted(said, events.codes, np.zeros(table.rows, np.intp), classes)
 

@@ -70,7 +70,8 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
         Leaves out what was said later, and outcomes that became known later (by resolved_at). Independently of it,
         forecasts made after their event closed or was resolved are left out.
     percent : bool, default False
-        Whether numbers without a per cent sign are percentages.
+        Whether numbers without a per cent sign are percentages. Without it, numbers above 1 are an error: they may be
+        percentages, or codes for no answer.
     decimal : {".", ","}, optional
         The decimal mark; by column if not given.
     encoding : str, optional
@@ -115,14 +116,18 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     """
     if duplicates not in {None, "last", "mean"}:
         raise ArgumentError(f"duplicates can be 'last' or 'mean', and not {duplicates!r}")
-    asked = Asked(None if positive is None else str(positive), tuple(map(str, classes or ())))
-    rules = NumberRules(percent, decimal, tuple(map(str, missing_values)))
-    reading = Reading(rules, tuple(map(str, include)), tuple(map(str, exclude)))
+    asked = Asked(None if positive is None else str(positive), _texts(classes))
+    reading = Reading(NumberRules(percent, decimal, _texts(missing_values)), _texts(include), _texts(exclude))
     cutoff = None if as_of is None else as_time(as_of, "as_of")
     with ExitStack() as stack:
         table = stack.enter_context(_open(source, encoding, progress))
         other = None if outcomes is None else stack.enter_context(_open(outcomes, encoding, None))
         return _read(table, other, reading, asked, check_columns(columns), duplicates, cutoff)
+
+
+def _texts(values: Sequence[object] | None) -> tuple[str, ...]:
+    """Values as text; one alone may stand without a list around it."""
+    return (values,) if isinstance(values, str) else tuple(map(str, values or ()))
 
 
 @contextmanager
