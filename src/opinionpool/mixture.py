@@ -66,9 +66,10 @@ class Point:
 
 
 class Likelihood(Protocol):
-    """What the method needs to know of a likelihood."""
+    """What the method needs to know of a likelihood: whether it is concave, and whether a Hessian costs little."""
 
     concave: bool
+    short: bool
     passes: float
 
     def read(self, v: Array, curved: bool, columns: Index | None = None) -> Point:
@@ -103,6 +104,7 @@ class Complete:
     def __init__(self, q: Array, share: Array) -> None:
         self.q, self.share, self.root = q, share, np.sqrt(share)
         self.rows = max(1, BLOCK // q.shape[1])
+        self.short = len(q) <= self.rows
         self.passes = 0.0
 
     def read(self, v: Array, curved: bool, columns: Index | None = None) -> Point:
@@ -161,6 +163,7 @@ class Partial:
     """
 
     concave = False
+    short = True
 
     def __init__(self, q: Array, share: Array, present: Mask) -> None:
         self.q, self.share, self.root, self.present = q, share, np.sqrt(share), present

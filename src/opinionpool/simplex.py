@@ -26,9 +26,10 @@ from opinionpool.nonnegative import least_quadratic, shortest
 # A long array is first solved on every 16th row, or on a smaller part that leaves 16 rows per expert.
 STRIDE = 16
 ROWS_PER_EXPERT = 16
-# An expert whose derivative is lower than this is left out of the Hessian of a long array.
-NEAR = -0.05
-# Below this gap the next step should be the last, and its end needs no Hessian.
+# An expert whose derivative is below 0 by this many times what it may change is left out of a long array's Hessian.
+NEAR = 20.0
+# A Hessian serves again while it shrinks the gap by this, and, where it costs little, once the gap is below that.
+FAST = 0.4
 CLOSE = 1e-4
 # Part of the predicted gain that a step must bring, and what rounding may hide of it.
 GAIN = 1e-4
@@ -120,9 +121,10 @@ def simplex_weights(
     array, share, mask = _checked(q, sample_weight, present)
     if mask is not None:
         return _with_missing(array, share, mask, tolerance, max_iterations)
-    v, near, read = _start(array, share)
     likelihood = Complete(array, share)
-    here, curved, iterations = _maximise(likelihood, likelihood.read(v, True, near), tolerance, max_iterations)
+    v, curved, read = _start(array, share)
+    here = likelihood.read(v, curved is None)
+    here, curved, iterations = _maximise(likelihood, here, curved, tolerance, max_iterations)
     if here.gap <= tolerance:
         here = _shared(likelihood, here, curved, tolerance)
     return SimplexFit(here.v, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
@@ -163,7 +165,9 @@ def _check_range(array: Array, mask: Mask | None) -> None:
         block = array[start : start + rows]
         if mask is not None:
             block = block[mask[start : start + rows]]
-        low, high = block.min(initial=np.inf), block.max(initial=0.0)
+            if not block.size:
+                continue
+        low, high = block.min(), block.max()
         if not (low > 0 and high < np.inf):
             wrong = high if low > 0 else low
             raise ArgumentError(f"probabilities of what happened must be floored above 0, and one is {wrong:g}")
@@ -180,22 +184,23 @@ def _rough(rows: int) -> float:
     return 0.1 / float(np.sqrt(rows))
 
 
-def _start(q: Array, share: Array) -> tuple[Array, Index | None, float]:
-    """Where to start, the experts who may get weight (None: all), and the reads that it took to know."""
+def _start(q: Array, share: Array) -> tuple[Array, Point | None, float]:
+    """Where to start, the Hessian there if it is known, and the reads that it took."""
     events, size = q.shape
     stride = _stride(events, size)
     part = share[::stride]
     if stride is None or not part.any():
         return np.full(size, 1.0 / size), None, 0.0
     thin = Complete(np.ascontiguousarray(q[::stride]), part / part.sum())
-    v, near, read = _start(thin.q, thin.share)
-    here, _, _ = _maximise(thin, thin.read(v, True, near), _rough(len(part)), STRIDE)
-    return here.v, _near(here), (read + thin.passes) / stride
+    v, curved, read = _start(thin.q, thin.share)
+    here, _, _ = _maximise(thin, thin.read(v, curved is None), curved, _rough(len(part)), STRIDE)
+    curved = thin.read(here.v, True, _near(here, NEAR * _rough(len(part))))
+    return here.v, curved, (read + thin.passes) / stride
 
 
-def _near(here: Point) -> Index | None:
-    """The experts with weight or with a derivative that may still give them some; None if they are many."""
-    (near,) = ((here.v > 0) | (here.score > NEAR)).nonzero()
+def _near(here: Point, margin: float) -> Index | None:
+    """The experts with weight or with a derivative less than `margin` below 0; None if they are many."""
+    (near,) = ((here.v > 0) | (here.score > -margin)).nonzero()
     return near if 2 * len(near) <= len(here.v) else None
 
 
@@ -218,32 +223,50 @@ def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_i
         rough = _with_missing(q[::stride], part, present[::stride], _rough(len(part)), STRIDE)
         there = likelihood.read(likelihood.position(rough.weights))
         here, read = min(here, there, key=lambda point: point.objective), rough.passes / stride
-    here, curved, iterations = _maximise(likelihood, here, tolerance, max_iterations)
+    here, curved, iterations = _maximise(likelihood, here, None, tolerance, max_iterations)
     assert curved.hessian is not None
     v = _averaged(likelihood, here.v, curved.hessian, np.arange(experts))
     weights[heard] = likelihood.weights(v) * (experts / size)
     return SimplexFit(weights, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
 
 
-def _maximise(likelihood: Likelihood, here: Point, tolerance: float, max_iterations: int) -> tuple[Point, Point, int]:
-    """Newton steps from a point with a Hessian: the last point, the last one with a Hessian, the number of steps."""
-    curved, before = here, np.inf
+def _maximise(
+    likelihood: Likelihood, here: Point, curved: Point | None, tolerance: float, max_iterations: int
+) -> tuple[Point, Point, int]:
+    """Newton steps from a point, with another's Hessian if it has none: the last, that of the Hessian, the number."""
+    before = 0.0 if curved is None else np.inf
+    curved = here if curved is None else curved
     for step in range(max_iterations):
         if here.gap <= tolerance:
             return here, curved, step
         if curved.columns is not None and np.delete(here.score, curved.columns).max() > tolerance:
-            here = curved = likelihood.read(here.v, True, _near(here))
+            here = curved = likelihood.read(here.v, True, _near(here, NEAR * here.gap))
+        fast = here.gap <= FAST * before and (here.gap <= CLOSE or not likelihood.short)
         x = _step(likelihood, here, curved)
-        last = here.gap <= min(CLOSE, 0.1 * before)
-        there = likelihood.read(x, not last, curved.columns)
+        there = likelihood.read(x, not fast, curved.columns)
         if not _better(likelihood, here, there):
             x = _shorter(likelihood, here, there)
             if x is here.v and curved is here:
                 return here, curved, step
             there = likelihood.read(x, True, curved.columns)
+        if there.hessian is None and there.gap > tolerance:
+            _learn(curved, there.v - here.v, here.score - there.score)
+        elif there.hessian is not None:
+            curved = there
         before, here = here.gap, there
-        curved = curved if here.hessian is None else here
     return here, curved, max_iterations
+
+
+def _learn(curved: Point, step: Array, change: Array) -> None:
+    """Give the Hessian the curvature that was met along a step (Broyden, Fletcher, Goldfarb & Shanno)."""
+    assert curved.hessian is not None
+    if curved.columns is not None:
+        step, change = step[curved.columns], change[curved.columns]
+    met = float(step @ change)
+    expected = curved.hessian @ step
+    known = float(step @ expected)
+    if met > ROUNDING * known > 0:
+        curved.hessian += np.outer(change / met, change) - np.outer(expected / known, expected)
 
 
 def _step(likelihood: Likelihood, here: Point, curved: Point) -> Array:
@@ -251,11 +274,13 @@ def _step(likelihood: Likelihood, here: Point, curved: Point) -> Array:
     matrix, columns = likelihood.model(here, curved)
     v, score = (here.v, here.score) if columns is None else (here.v[columns], here.score[columns])
     x = least_quadratic(matrix, matrix @ v + score, v + GUESS * score > 0)
+    if x is None or score @ x < -10 * ROUNDING:
+        x, columns = np.ones(1), np.array([here.score.argmax()])
+    x /= x.sum()
+    if columns is None:
+        return x
     target = np.zeros(len(here.v))
-    if x is not None and score @ x > -10 * ROUNDING:
-        target[slice(None) if columns is None else columns] = x / x.sum()
-    else:
-        target[here.score.argmax()] = 1.0
+    target[columns] = x
     return target
 
 
@@ -284,13 +309,12 @@ def _shorter(likelihood: Likelihood, here: Point, there: Point) -> Array:
 
 def _shared(likelihood: Complete, here: Point, curved: Point, tolerance: float) -> Point:
     """Of all weights with the same pooled forecasts, those with the least sum of squares."""
-    assert curved.hessian is not None
-    columns = np.arange(len(here.v)) if curved.columns is None else curved.columns
-    (inside,) = ((here.v[columns] > 0) | (here.score[columns] > TIED_SCORE)).nonzero()
-    matrix = curved.hessian[inside[:, None], inside]
-    if len(inside) < 2 or not _singular(matrix):
+    tied = (here.v > 0) | (here.score > TIED_SCORE)
+    if not _singular(curved, tied):
         return here
-    places = columns[inside]
+    (places,) = tied.nonzero()
+    matrix = likelihood.read(here.v, True, places).hessian
+    assert matrix is not None
     values, vectors = np.linalg.eigh(matrix)
     found = shortest(here.v[places], vectors[:, values > TIED].T) if values[0] <= TIED else None
     if found is None:
@@ -305,12 +329,17 @@ def _shared(likelihood: Complete, here: Point, curved: Point, tolerance: float) 
     return there if there.gap <= tolerance else here
 
 
-def _singular(matrix: Array) -> bool:
-    """Whether a direction may be tied, by the pivots of Cholesky's factor, which are cheap."""
+def _singular(curved: Point, tied: Mask) -> bool:
+    """Whether the Hessian of some experts may have a direction of no curvature, by its Cholesky pivots."""
+    assert curved.hessian is not None
+    (inside,) = (tied if curved.columns is None else tied[curved.columns]).nonzero()
+    if len(inside) < 2:
+        return False
     try:
-        return bool(np.linalg.cholesky(matrix).diagonal().min() ** 2 < 1e3 * TIED)
+        pivots = np.linalg.cholesky(curved.hessian[inside[:, None], inside]).diagonal()
     except np.linalg.LinAlgError:
         return True
+    return float(pivots.min()) ** 2 < 1e3 * TIED
 
 
 def _averaged(likelihood: Likelihood, v: Array, matrix: Array, places: Index) -> Array:
