@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import stats
 from scipy.special import expit, logit
 from scipy.stats import gmean, trim_mean
 
@@ -26,11 +27,16 @@ FUNCTIONS = {
     "log": lambda q, **s: pools.log_pool(q, 0.9 - 0.4 * np.arange(experts(q, s)), **s),
     "extremized": pools.extremized_pool,
     "recalibrated": lambda q, **s: pools.recalibrated_pool(q, slope=0.7, **s),
+    "beta-linear": lambda q, **s: pools.beta_linear_pool(q, a=2.0, b=2.0, **s),
 }
-ANONYMOUS = ["average", "median", "trimmed", "independent", "extremized", "recalibrated"]
+# For two classes only.
+BINARY = {"beta-linear"}
+GENERAL = {name: function for name, function in FUNCTIONS.items() if name not in BINARY}
+ANONYMOUS = ["average", "median", "trimmed", "independent", "extremized", "recalibrated", "beta-linear"]
 MEANS = ["average", "linear", "geometric", "median", "trimmed"]
 ABOUT_THE_PRIOR = ["independent", "log", "extremized", "recalibrated", "geometric"]
 
+general = pytest.mark.parametrize("pool", list(GENERAL))
 every = pytest.mark.parametrize("pool", list(FUNCTIONS))
 # Enough for each of many pools.
 few = settings(max_examples=25)
@@ -68,8 +74,8 @@ class TestWorkedNumbers:
 
     def test_experts_who_each_rule_out_another_class(self):
         q = [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]
-        for function in FUNCTIONS.values():
-            p = function(q, classes=3) if function is not FUNCTIONS["log"] else pools.log_pool(q, classes=3)
+        for function in GENERAL.values():
+            p = function(q, classes=3)
             assert p.sum() == pytest.approx(1, abs=1e-15)
         for function in (pools.log_pool, pools.geometric_pool, pools.average_pool, pools.independent_pool):
             assert function(q, classes=3) == pytest.approx(np.full(3, 1 / 3), abs=1e-15)
@@ -113,6 +119,30 @@ class TestWorkedNumbers:
         w = np.array([1.2, -0.3, 0.5])
         pooled = pools.log_pool(q, w, -0.2, prior=0.4)
         assert logit(pooled) == pytest.approx(logit(0.4) - 0.2 + w @ contrast, rel=1e-12)
+
+
+class TestBetaLinear:
+    q = np.random.default_rng(2).uniform(0.01, 0.99, (50, 4))
+    w = np.array([0.4, 0.1, 0.3, 0.2])
+
+    @pytest.mark.parametrize(("a", "b"), [(2.0, 2.0), (0.6, 1.7), (5.0, 3.0)])
+    def test_it_is_a_distribution_function_of_the_linear_pool(self, a, b):
+        found = pools.beta_linear_pool(self.q, self.w, a, b)
+        assert found == pytest.approx(stats.beta.cdf(self.q @ self.w, a, b), rel=1e-10)
+
+    def test_one_and_one_is_the_linear_pool(self):
+        assert pools.beta_linear_pool(self.q, self.w) == pytest.approx(pools.linear_pool(self.q, self.w), rel=1e-12)
+
+    def test_complements_exchange_the_parameters(self):
+        p = pools.beta_linear_pool(self.q, self.w, 3.0, 0.7)
+        assert pools.beta_linear_pool(1 - self.q, self.w, 0.7, 3.0) == pytest.approx(1 - p, abs=1e-13)
+
+    def test_neither_end_is_lost_to_rounding(self):
+        assert pools.beta_linear_pool([1.0], a=60, b=60, prior=0.5) == 1 - 1e-8
+        assert pools.beta_linear_pool([0.0], a=1e5, b=1e5, prior=0.5) == 1e-8
+        p = pools.beta_linear_pool([1 - 1e-4], a=3, b=3, base_rate=1e-6, pool_floor=1e-300)
+        tail = stats.beta.cdf(1e-4, 3, 3)
+        assert p / (1 - p) == pytest.approx((1 - tail) / tail * 1e-6 / (1 - 1e-6), rel=1e-9)
 
 
 class TestTrimmedMeans:
@@ -175,19 +205,19 @@ class TestManyClasses:
 
     def test_base_rates(self):
         base = np.array([0.6, 0.1, 0.3])
-        for function in FUNCTIONS.values():
+        for function in GENERAL.values():
             plain = function(self.q, prior=self.prior, classes=3)
             moved = function(self.q, prior=self.prior, base_rate=base, classes=3)
             assert moved == pytest.approx(rows_over_classes(plain * base / self.prior), rel=1e-10)
 
-    @every
+    @general
     def test_the_order_of_the_classes_does_not_matter(self, pool):
         for order in map(list, itertools.permutations(range(3))):
             moved = FUNCTIONS[pool](self.q[..., order], prior=self.prior[order], classes=3)
             plain = FUNCTIONS[pool](self.q, prior=self.prior, classes=3)
             assert moved == pytest.approx(plain[:, order], rel=1e-10)
 
-    @every
+    @general
     def test_missing_forecasts(self, pool):
         q = self.q.copy()
         q[0, 1], q[1] = NAN, NAN
@@ -334,6 +364,8 @@ class TestInput:
             (lambda: pools.log_pool([0.2, 0.3], [NAN, 1.0]), ArgumentError, "finite"),
             (lambda: pools.log_pool([0.2, 0.3], intercept=[0.1, 0.2]), ShapeError, "intercept"),
             (lambda: pools.recalibrated_pool([0.2], slope=np.inf), ArgumentError, "slope"),
+            (lambda: pools.beta_linear_pool([0.2], a=0.0), ArgumentError, "above 0"),
+            (lambda: pools.beta_linear_pool([[0.2, 0.5, 0.3]], classes=3), ArgumentError, "two classes"),
             (lambda: pools.trimmed_pool([0.2, 0.3], 0.6), ArgumentError, "0 to 0.5"),
             (lambda: pools.extremized_pool([0.2, 0.3], -1), ArgumentError, "at least 0"),
             (lambda: pools.average_pool([20, 30]), ProbabilityError, "percentage"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
-from scipy.special import expit, logit, softmax
+from scipy.special import betainc, expit, logit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from opinionpool import pools
@@ -19,7 +19,8 @@ from opinionpool.learn import LearnedPanel, laplace_prior
 from opinionpool.rules import POOLS, LearnedPool, fit_pool
 
 NAN = float("nan")
-LEARNED = ["linear", "log", "recalibrated"]
+LEARNED = ["linear", "log", "recalibrated", "beta-linear"]
+BINARY = ["beta-linear"]
 
 every = pytest.mark.parametrize("name", list(POOLS))
 rivals = pytest.mark.parametrize("name", [name for name in POOLS if name != "gaussian"])
@@ -91,7 +92,7 @@ class TestProtocol:
         q, y = made_up()
         state = fit_pool(name, table(q, y), prior=0.5, floor=1e-12, pool_floor=0.2)
         low = state.pool(np.full(4, 1e-9))
-        assert low == pytest.approx(0.2) or name in {"gaussian", "log", "recalibrated"}
+        assert low == pytest.approx(0.2) or name in {"gaussian", "log", "recalibrated", "beta-linear"}
         assert low >= 0.2 - 1e-12
 
     @every
@@ -219,8 +220,9 @@ class TestLinear:
         q, y = made_up(experts=3)
         q[:50, 2], y[50:] = NAN, [None] * 10
         state = fit_pool("linear", table(q, y))
-        assert state.weights[2] == 0
-        assert state.weights[:2] == pytest.approx(fit_pool("linear", table(q[:, :2], y)).weights, abs=1e-9)
+        assert state.weights[2] == pytest.approx(1 / 3, abs=1e-6)
+        alone = fit_pool("linear", table(q[:, :2], y)).weights
+        assert state.weights[:2] / state.weights[:2].sum() == pytest.approx(alone, abs=1e-5)
         assert codes(state) == {"no-forecasts"}
         assert state.pool([NAN, NAN, 0.3]) == pytest.approx(0.3, rel=1e-12)
 
@@ -301,6 +303,43 @@ class TestRecalibrated:
         assert np.isfinite(state.parameters["slope"])
 
 
+class TestBetaLinear:
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    def test_against_a_general_optimiser(self, missing):
+        q, y = made_up(missing=missing, experts=3)
+        kept = ~np.isnan(q).all(axis=1)
+        x, happened = np.nanmean(np.clip(q[kept], 1e-4, 1 - 1e-4), axis=1), np.array(y)[kept] == 1
+
+        def loss(t):
+            a, b = np.exp(t)
+            p = np.where(happened, betainc(a, b, x), betainc(b, a, 1 - x))
+            return -np.log(p).sum() + 0.5 * (t @ t)
+
+        best = np.exp(minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).x)
+        state = fit_pool("beta-linear", table(q, y), weights={f"expert_{i}": 1 for i in (1, 2, 3)})
+        assert [state.parameters["a"], state.parameters["b"]] == pytest.approx(best, abs=1e-4)
+        assert state.pool(q[kept]) == pytest.approx(betainc(*best, x), abs=1e-4)
+
+    def test_weights_are_learned_where_the_events_are_many(self):
+        q, y = made_up(events=20, experts=3)
+        assert fit_pool("beta-linear", table(q, y)).weights.tolist() == [1 / 3] * 3
+        q, y = made_up(events=400, experts=3)
+        learned, equal = (fit_pool("beta-linear", table(q, y), weights=w) for w in (None, [1, 1, 1]))
+        assert learned.weights.sum() == pytest.approx(1)
+        assert learned.weights[2] > learned.weights[0]
+
+        def fitted(state):
+            p = state.pool(q)
+            return np.log(np.where(np.array(y) == 1, p, 1 - p)).sum()
+
+        assert fitted(learned) > fitted(equal)
+
+    def test_the_penalty_holds_to_the_linear_pool(self):
+        q, y = made_up()
+        state = fit_pool("beta-linear", table(q, y), penalty=1e9, weights=[1, 1, 1, 1])
+        assert state.pool(q) == pytest.approx(pools.average_pool(q), abs=1e-6)
+
+
 class TestLittleToLearnFrom:
     @pytest.mark.parametrize("name", LEARNED)
     @pytest.mark.parametrize("what", ["unresolved", "silent", "weightless"])
@@ -316,7 +355,7 @@ class TestLittleToLearnFrom:
         state = fit_pool(name, table(q, y), prior=0.4, sample_weight=weight)
         assert codes(state) == {"nothing-learned"}
         assert not state.notes[0].serious
-        plain = pools.average_pool if name == "linear" else pools.geometric_pool
+        plain = pools.average_pool if "linear" in name else pools.geometric_pool
         assert state.pool([0.3, 0.6, 0.7]) == pytest.approx(plain([0.3, 0.6, 0.7]), rel=1e-12)
 
     @pytest.mark.parametrize("name", LEARNED)
@@ -327,7 +366,7 @@ class TestLittleToLearnFrom:
         assert "one-outcome" in codes(state)
         assert repr(outcome) in state.notes[0].text
         p = state.pool(np.full((2, 3), 0.5))
-        assert ((p > 0.02) & (p < 0.98)).all()
+        assert ((p > 0.005) & (p < 0.995)).all()
         parameters = [np.asarray(v) for v in state.parameters.values()]
         assert all(np.isfinite(v).all() and np.abs(v).max() < 10 for v in parameters)
 
@@ -343,6 +382,10 @@ class TestLittleToLearnFrom:
     @every
     def test_one_class_seen_of_three(self, name):
         q, _ = made_up(events=6, experts=2, classes=3)
+        if name in BINARY:
+            with pytest.raises(ArgumentError, match="for two classes, and these forecasts have 3"):
+                fit_pool(name, Forecasts.from_array(q, ["b"] * 6, classes=("a", "b", "c")))
+            return
         state = fit_pool(name, Forecasts.from_array(q, ["b"] * 6, classes=("a", "b", "c")))
         assert state.pool(q).sum(axis=-1) == pytest.approx(np.ones(6))
 

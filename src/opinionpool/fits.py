@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.beta import beta_fit
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import event_priors, laplace_prior
@@ -30,6 +31,7 @@ __all__ = [
     "Parameters",
     "Sample",
     "Weights",
+    "fit_beta_linear",
     "fit_given",
     "fit_linear",
     "fit_log",
@@ -202,16 +204,12 @@ def fit_linear(sample: Sample, weights: Weights | None) -> Parameters:
     if sample.nothing("the experts count equally"):
         return {"weights": np.full(n, 1.0 / n)}
     happened = sample.collect(lambda said, y: said.probabilities[np.arange(len(y)), :, y], n)
-    present = sample.present
-    heard = np.flatnonzero(present.any(axis=0))
-    fit = simplex_weights(happened[:, heard], sample.weight, present[:, heard])
-    sample.unheard("got weight 0")
+    fit = simplex_weights(happened, sample.weight, sample.present)
+    sample.unheard(f"got weight 1/{n}, as nothing speaks for or against")
     if not fit.converged:
         text = f"the weights of the linear pool may fall short of the best log score by {fit.gap:.2g} an event"
         sample.notes.append(Note("not-converged", text, serious=True))
-    found = np.zeros(n)
-    found[heard] = fit.weights
-    return {"weights": found}
+    return {"weights": fit.weights}
 
 
 def fit_log(sample: Sample, weights: Weights | None) -> Parameters:
@@ -255,6 +253,26 @@ def fit_recalibrated(sample: Sample, penalty: float) -> Parameters:
         )
         sample.notes.append(Note("separated", text, serious=True))
     return {"intercept": _intercept(fit), "slope": float(fit.weights[0])}
+
+
+def fit_beta_linear(sample: Sample, weights: Weights | None, penalty: float) -> Parameters:
+    """Weights and transform by penalised maximum likelihood; equal weights where the events are too few."""
+    n = len(sample.experts)
+    if sample.classes != 2:
+        raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts have {sample.classes}")
+    shares = None if weights is None else check_shares(_given_weights(sample, weights))
+    if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
+        return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}
+    q = sample.collect(lambda said, _: np.where(said.present, said.probabilities[..., 1], np.nan), n)
+    fit = beta_fit(
+        q, sample.outcomes, sample_weight=sample.weight, weights="auto" if shares is None else shares, penalty=penalty
+    )
+    if not fit.converged:
+        text = f"the beta-linear pool's likelihood may still rise, with a derivative of {fit.gradient_norm:.2g}"
+        sample.notes.append(Note("not-converged", text, serious=True))
+    if fit.learned:
+        sample.unheard("got a weight that nothing speaks for or against")
+    return {"weights": fit.weights, "a": fit.a, "b": fit.b}
 
 
 def _intercept(fit: LogisticFit) -> float | Array:

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.beta import beta_transform
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.said import Said, check_shares, check_weights, said_in
@@ -34,6 +35,7 @@ __all__ = [
     "TRIM",
     "Settings",
     "average_pool",
+    "beta_linear_pool",
     "extremized_pool",
     "geometric_pool",
     "independent_pool",
@@ -324,6 +326,50 @@ def recalibrated_pool(
         raise ArgumentError(f"the slope of a recalibration must be finite, and it is {slope!r}")
     a = _intercept(intercept, settings.get("classes", 2))
     return _pool(q, lambda said: said.reference + a + slope * said.mean_contrast, **settings)
+
+
+def beta_linear_pool(
+    q: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    a: float = 1.0,
+    b: float = 1.0,
+    **settings: Unpack[Settings],
+) -> Array:
+    """The linear pool transformed by the distribution function of a beta distribution, for two classes.
+
+    Ranjan & Gneiting (2010), "Combining probability forecasts", J. R. Stat. Soc. B 72: a linear pool of calibrated
+    forecasts is underconfident, and a = b > 1 moves it away from ½.
+
+    Parameters
+    ----------
+    q : array_like, shape (..., N)
+    weights : array_like, shape (N,), optional
+        As for `linear_pool`.
+    a, b : float, default 1.0
+        Parameters of the beta distribution, above 0. 1 and 1 leave the linear pool as it is.
+    **settings : Settings
+
+    Raises
+    ------
+    ArgumentError, ShapeError, ProbabilityError
+        If there are more than two classes, a parameter is not above 0, or as for `linear_pool`.
+
+    Examples
+    --------
+    >>> float(beta_linear_pool([0.7, 0.9], a=2, b=2).round(3))
+    0.896
+    """
+    if settings.get("classes", 2) != 2:
+        raise ArgumentError(f"the beta-linear pool is for two classes, and there are {settings['classes']}")
+    shares = None if weights is None else check_shares(weights)
+
+    def rule(said: Said) -> Array:
+        p = _weighted(said.shares(shares), said.probabilities)
+        # By both tails: neither is lost to rounding.
+        tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
+        return logodds.prior_log_ratios(np.maximum(tails, np.finfo(np.float64).tiny))
+
+    return _pool(q, rule, shares, **settings)
 
 
 def _intercept(intercept: npt.ArrayLike, classes: int) -> Array:

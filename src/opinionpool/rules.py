@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import fits, pools
+from opinionpool.beta import PENALTY
 from opinionpool.errors import ArgumentError, Note, ProbabilityError
 from opinionpool.fits import Parameters, Sample
 from opinionpool.forecasts import Forecasts
@@ -231,6 +232,7 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         "trimmed": _Rule(pools.trimmed_pool, fits.fit_given),
         "extremized": _Rule(pools.extremized_pool, fits.fit_given),
         "recalibrated": _Rule(pools.recalibrated_pool, fits.fit_recalibrated),
+        "beta-linear": _Rule(pools.beta_linear_pool, fits.fit_beta_linear),
     }
 )
 
@@ -244,6 +246,10 @@ _GAUSSIAN = {
 _TRIM = {"trim": Option(pools.TRIM, "fraction of the forecasts cut off at each end, up to 0.5")}
 _FACTOR = {"factor": Option(pools.FACTOR, "multiplies the mean log-odds beyond the prior's")}
 _PENALTY = {"penalty": Option(fits.PENALTY, "how firmly intercept 0 and slope 1 are believed, in events")}
+_BETA = {
+    "weights": Option(None, f"{_WEIGHTS}; if not given, learned where the events are many enough, else equal"),
+    "penalty": Option(PENALTY, "how firmly a = b = 1, which is the linear pool, is believed, in events"),
+}
 
 POOLS: Mapping[str, Pool] = MappingProxyType(
     {
@@ -257,5 +263,6 @@ POOLS: Mapping[str, Pool] = MappingProxyType(
         "trimmed": Pool("Trimmed mean", _TRIM),
         "extremized": Pool("Extremised log-odds", _FACTOR),
         "recalibrated": Pool("Recalibrated log-odds", _PENALTY, learns=True),
+        "beta-linear": Pool("Beta-transformed linear pool", _BETA, learns=True),
     }
 )
