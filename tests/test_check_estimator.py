@@ -86,7 +86,11 @@ def excuses(mixin, pool):
     return made | UNTAUGHT if pool.rule in {"independent", "extremized"} else made
 
 
-SUBJECTS = [(subclass(mixin, pool), excuses(mixin, pool)) for pool in POOLS for mixin in (MappedBinary, Mapped)]
+def mixins(pool):
+    return (MappedBinary,) if pool.binary_only else (MappedBinary, Mapped)
+
+
+SUBJECTS = [(subclass(mixin, pool), excuses(mixin, pool)) for pool in POOLS for mixin in mixins(pool)]
 
 
 SUBJECTS.append(

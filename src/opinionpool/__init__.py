@@ -31,6 +31,7 @@ _NAMES = {
     ),
     "estimators": (
         "AveragePool",
+        "BetaLinearPool",
         "ExtremizedPool",
         "GaussianPool",
         "GeometricPool",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     )
     from opinionpool.estimators import (
         AveragePool as AveragePool,
+        BetaLinearPool as BetaLinearPool,
         ExtremizedPool as ExtremizedPool,
         GaussianPool as GaussianPool,
         GeometricPool as GeometricPool,

@@ -76,6 +76,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     rule: ClassVar[str]
+    binary_only: ClassVar[bool] = False
     floor: float
     pool_floor: float
     classes_: Labels
@@ -104,6 +105,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the arguments break a rule, or the data do not determine what was asked for.
         """
         read = self._read(X, y)
+        if self.binary_only and len(read.classes) > 2:
+            raise OutcomeError(f"Only binary classification is supported. There are {len(read.classes)} classes.")
         keys, forecasts = row_keys(X), read.forecasts
         weight = event_weights(aligned(sample_weight, keys, "sample_weight"), len(forecasts.events))
         self.state_ = fit_pool(
@@ -249,6 +252,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.three_d_array = True
+        tags.classifier_tags.multi_class = not self.binary_only
         return tags
 
     def _columns(self, X: Given, fitted: bool = False) -> Array:

@@ -9,9 +9,10 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from opinionpool import beta, fits
 from opinionpool.basepool import BasePool
 from opinionpool.errors import ArgumentError
-from opinionpool.fits import PENALTY, Weights
+from opinionpool.fits import Weights
 from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.panel import Panel
@@ -19,6 +20,7 @@ from opinionpool.pools import FACTOR, TRIM
 
 __all__ = [
     "AveragePool",
+    "BetaLinearPool",
     "ExtremizedPool",
     "GaussianPool",
     "GeometricPool",
@@ -310,7 +312,44 @@ class RecalibratedPool(BasePool):
 
     rule = "recalibrated"
 
-    def __init__(self, penalty: float = PENALTY, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+    def __init__(self, penalty: float = fits.PENALTY, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.penalty = penalty
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class BetaLinearPool(BasePool):
+    """The linear pool, moved away from 1/2 by a beta distribution that is learned; two classes only.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,), optional
+        By expert name, or in the order of the columns; scaled to sum to 1. If not given, learned where the events are
+        many enough, else equal.
+    penalty : float, default 1.0
+        How firmly the linear pool itself, a = b = 1, is believed, in events.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = BetaLinearPool().fit([[0.4, 0.4], [0.6, 0.6], [0.7, 0.7], [0.3, 0.3]] * 5, [0, 1, 1, 0] * 5)
+    >>> pool.predict([[0.7, 0.7], [0.4, 0.3]])
+    array([1, 0])
+    """
+
+    rule = "beta-linear"
+    binary_only = True
+
+    def __init__(
+        self,
+        weights: Weights | None = None,
+        penalty: float = beta.PENALTY,
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> None:
+        self.weights = weights
         self.penalty = penalty
         self.floor = floor
         self.pool_floor = pool_floor
