@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 from scipy.special import expit, logit
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -89,18 +88,16 @@ class TestSampleAverages:
         assert common.panel.correlation[0, 1] == pytest.approx(mean, rel=1e-9)
         assert np.diag(common.panel.covariance) == pytest.approx(np.diag(full.panel.covariance), rel=1e-10)
 
-    @pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent", "auto"])
+    @pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
     @pytest.mark.parametrize("k", [2, 3])
     def test_rows_and_moments_agree(self, structure, k):
         panel, x, y, prior = simulated(6, k=k)
         weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
         shared = logodds.class_probabilities(prior, k)
         rows = RowEvidence.of_dense(logodds.log_ratios(x, shared), y, weight)
-        options = {"structure": structure, "beliefs": "default" if structure == "auto" else None}
-        from_rows = learn_from(rows, shared, panel.names, panel.classes, **options)
-        from_moments = learn(
-            Forecasts.from_array(x, y, classes=panel.classes), prior=prior, sample_weight=weight, **options
-        )
+        from_rows = learn_from(rows, shared, panel.names, panel.classes, structure=structure)
+        forecasts = Forecasts.from_array(x, y, classes=panel.classes)
+        from_moments = learn(forecasts, prior=prior, sample_weight=weight, structure=structure, beliefs=None)
         assert from_rows.weights == pytest.approx(from_moments.weights, abs=1e-10)
         assert from_rows.panel.bias == pytest.approx(from_moments.panel.bias, abs=1e-10)
 
@@ -297,47 +294,3 @@ class TestPriors:
         open_ = np.where(np.arange(50) < 10, np.nan, y.astype(float))
         rest = learn(Forecasts.from_array(x[10:], y[10:]), beliefs=None)
         assert learn(Forecasts.from_array(x, open_), beliefs=None).weights == pytest.approx(rest.weights)
-
-
-class TestDefaultRule:
-    """It always answers, and keeps the symmetries of the model."""
-
-    def test_nothing_resolved(self):
-        learned = learn(Forecasts.from_array([[0.7, 0.8], [0.2, NAN]]))
-        assert learned.structure == "assumed"
-        assert [note.code for note in learned.notes] == ["nothing-learned"]
-        assert learned.pool([0.7, 0.7]) > 0.7
-        assert learned.pool([NAN, NAN]) == pytest.approx(0.5)
-
-    @settings(max_examples=40)
-    @given(
-        st.integers(0, 10**6), st.sampled_from([1, 2, 3, 10, 60]), st.sampled_from([1, 3, 8]), st.sampled_from([0, 0.8])
-    )
-    def test_any_data_give_an_answer(self, seed, t, n, missing):
-        rng = np.random.default_rng(seed)
-        x = rng.choice([0, 0.01, 0.3, 0.5, 0.9, 1], size=(t, n))
-        x[rng.random((t, n)) < missing] = NAN
-        y = rng.choice([0, 1, NAN], size=t)
-        learned = learn(Forecasts.from_array(x, y))
-        answers = learned.pool(x)
-        assert np.isfinite(learned.weights).all()
-        assert ((answers > 0) & (answers < 1)).all()
-        order = rng.permutation(t)
-        assert learn(Forecasts.from_array(x[order], y[order])).pool(x) == pytest.approx(answers, rel=1e-7)
-        columns = rng.permutation(n)
-        assert learn(Forecasts.from_array(x[:, columns], y)).pool(x[:, columns]) == pytest.approx(answers, rel=1e-7)
-        swapped = learn(Forecasts.from_array(1 - x, 1 - y))
-        assert 1 - swapped.pool(1 - x) == pytest.approx(answers, rel=1e-6, abs=1e-9)
-
-    def test_much_data_overrule_what_is_assumed(self):
-        truth = Panel.from_features([0.7, 1.2, 0.9], 0.3, accuracy=[1.5, 0.4, 0.8], bias=[0.5, -0.5, 0.0])
-        x, y = truth.simulate(50_000, prior=0.3, seed=1)
-        learned = learn(Forecasts.from_array(x, y), prior=0.3)
-        assert learned.structure == "shrunk"
-        assert learned.weights == pytest.approx(truth.weights, abs=0.03)
-        assert learned.panel.bias == pytest.approx(truth.bias, abs=0.03)
-
-    def test_one_outcome_only(self):
-        learned = learn(Forecasts.from_array([[0.7], [0.8], [0.6]], [1, 1, 1]))
-        assert 0 < learned.weights[0] < 1.5
-        assert learned.prior[1] == pytest.approx(0.8)

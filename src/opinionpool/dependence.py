@@ -40,6 +40,9 @@ class Dependence(Protocol):
     def solve(self, v: Array) -> Array:
         """R⁻¹ v for v of shape (N,)."""
 
+    def times(self, v: Array) -> Array:
+        """R v for v of shape (N,)."""
+
     def solve_present(self, v: Array, present: Mask) -> Array:
         """Row t: R_SS⁻¹ v_S for the experts S present in that row, 0 elsewhere, (T, N)."""
 
@@ -74,6 +77,10 @@ class CommonCorrelation:
     def solve(self, v: Array) -> Array:
         """R⁻¹ v, in O(N)."""
         return np.asarray(self.solve_present(v, np.ones((1, self.size), dtype=bool))[0])
+
+    def times(self, v: Array) -> Array:
+        """R v, in O(N)."""
+        return np.asarray((1.0 - self.rho) * v + self.rho * v.sum())
 
     def solve_present(self, v: Array, present: Mask) -> Array:
         """R_SS⁻¹ v_S row by row, in O(TN)."""
@@ -120,6 +127,10 @@ class MatrixCorrelation:
     def solve(self, v: Array) -> Array:
         """R⁻¹ v, by Cholesky, or by the pseudo-inverse where R is singular."""
         return _solve(self.array, v)
+
+    def times(self, v: Array) -> Array:
+        """R v."""
+        return np.asarray(self.array @ v)
 
     def solve_present(self, v: Array, present: Mask) -> Array:
         """R_SS⁻¹ v_S, once for each distinct pattern of presence."""

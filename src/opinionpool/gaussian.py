@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from opinionpool import logodds
+from opinionpool.extremes import Extremes
 from opinionpool.features import Parts
 from opinionpool.logodds import Array
 from opinionpool.patterns import Mask
 from opinionpool.stated import Stated
+
+
+class Settings(NamedTuple):
+    """How statements are taken: the floors, and how far extremes are believed."""
+
+    floor: float
+    pool_floor: float
+    extremes: Extremes
 
 
 def heard(parts: Parts) -> Mask:
@@ -28,10 +39,11 @@ def weights_for(parts: Parts, present: Mask) -> Array:
     return np.asarray(2.0 * solved / np.where(audible, parts.spread, 1.0))
 
 
-def contributions(parts: Parts, bias: Array, stated: Stated, rows: slice, floor: float) -> Array:
+def contributions(parts: Parts, bias: Array, stated: Stated, rows: slice, settings: Settings) -> Array:
     """w_i C_i of a block of events, 0 where missing, (T, N, K - 1)."""
     prior, reference = stated.prior[rows][:, None, :], stated.reference[rows][:, None, :]
-    contrasts = logodds.log_ratios(stated.q[rows], prior, floor) - reference - bias
+    said = logodds.log_ratios(stated.q[rows], prior, settings.floor) - reference
+    contrasts = settings.extremes.believed(said) - bias
     present = ~np.isnan(contrasts[..., 0])
     if present.all():
         # One pattern needs one solution.

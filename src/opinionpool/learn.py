@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import estimates, logodds
+from opinionpool.default import default_fit
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError, ShapeError
 from opinionpool.estimates import Means
 from opinionpool.evidence import Evidence, evidence_of
@@ -17,7 +18,6 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.moments import frequencies
 from opinionpool.panel import Panel
-from opinionpool.shrunk import shrunk_parts
 from opinionpool.stated import spread_prior
 
 __all__ = ["STRUCTURES", "LearnedPanel", "laplace_prior", "learn", "learn_from"]
@@ -35,11 +35,13 @@ class LearnedPanel:
     prior : ndarray or None, shape (K,)
         The reference used, as class probabilities; None if each event had its own.
     structure : str
-        What was learned: one of `STRUCTURES` but "auto", "shrunk" (the default rule) or "assumed" (nothing).
+        What was learned: one of `STRUCTURES` but "auto", "default", or "assumed" (nothing).
     events : ndarray, shape (K,)
         Weight of the resolved events by outcome.
     counts : ndarray, shape (N,)
         Weight of each expert's forecasts on resolved events.
+    present : ndarray of bool, shape (N,)
+        Who made a forecast, on whatever event.
     notes : tuple of Note
     """
 
@@ -48,6 +50,7 @@ class LearnedPanel:
     structure: str
     events: Array
     counts: Array
+    present: npt.NDArray[np.bool_]
     notes: tuple[Note, ...] = ()
 
     @property
@@ -57,8 +60,8 @@ class LearnedPanel:
 
     @property
     def weights(self) -> Array:
-        """Weights when every expert is present, (N,)."""
-        return self.panel.weights
+        """Weights when everybody who made a forecast is present, (N,); 0 for the others."""
+        return np.asarray(self.panel.weights_for(self.present[None])[0])
 
     def pool(
         self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
@@ -112,7 +115,7 @@ def learn(
     sample_weight : array_like, shape (T,), optional
         Frequencies.
     structure : {"auto", "full", "common", "exchangeable", "independent"}
-        "auto" is the default rule (see `opinionpool.shrunk`); with `beliefs` None it is "full".
+        "auto" is the default pool (see `opinionpool.default`); with `beliefs` None it is "full".
     beliefs : "default" or None
         None: the data alone (5.4).
     floor, pool_floor : float
@@ -130,23 +133,55 @@ def learn(
     >>> learned.weights.round(5), float(learned.pool([0.7]).round(5))
     (array([1.44221]), 0.77241)
     """
+    check_options(structure, beliefs)
     t, k = len(forecasts.events), len(forecasts.classes)
     weight = frequencies(sample_weight, t)
-    each = event_priors(forecasts, prior)
-    if each is None:
-        known = forecasts.resolved
-        counts = np.asarray(np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=k), dtype=float)
-        shared = laplace_prior(counts) if prior is None else logodds.class_probabilities(prior, k)
-        ratios = logodds.log_ratios(forecasts.X, shared, floor)
+    own = event_priors(forecasts, prior)
+    if own is None:
+        shared = _shared_prior(forecasts, prior, weight)
+        reference = np.broadcast_to(shared, (t, k))
     else:
-        shared = None
-        ratios = logodds.log_ratios(forecasts.X, each[:, None, :], floor)
-        ratios = ratios - logodds.prior_log_ratios(each)[:, None, :]
+        shared, reference = None, own
+    ratios = logodds.log_ratios(forecasts.X, reference[:1] if own is None else reference[:, None, :], floor)
+    settings = {"floor": floor, "pool_floor": pool_floor}
+    if structure == "auto" and beliefs is not None:
+        estimated = own is None and prior is None
+        return _learn_default(forecasts, ratios, reference, weight, shared, estimated, settings)
+    if own is not None:
+        ratios = ratios - logodds.prior_log_ratios(reference)[:, None, :]
     evidence = evidence_of(ratios, forecasts.outcomes, weight, forecasts.experts)
-    return learn_from(
-        evidence, shared, forecasts.experts, forecasts.classes,
-        structure=structure, beliefs=beliefs, floor=floor, pool_floor=pool_floor,
-    )  # fmt: skip
+    return learn_from(evidence, shared, forecasts.experts, forecasts.classes, structure=structure, **settings)
+
+
+def _learn_default(
+    forecasts: Forecasts,
+    ratios: Array,
+    reference: Array,
+    weight: Array,
+    shared: Array | None,
+    estimated: bool,
+    settings: dict[str, float],
+) -> LearnedPanel:
+    """The default pool, for any number of resolved events."""
+    expected = logodds.prior_log_ratios(reference)
+    contrasts = ratios - expected[:, None, :]
+    found = default_fit(contrasts, expected, forecasts.outcomes, weight, forecasts.experts, estimated=estimated)
+    said = np.asarray(~np.isnan(ratios[..., 0]))
+    counts = (weight[:, None] * (said & forecasts.resolved[:, None])).sum(axis=0)
+    bias = _in_log_probabilities(found.bias)
+    panel = Panel.from_parts(
+        found.parts, bias, forecasts.experts, forecasts.classes, extremes=found.extremes, **settings
+    )
+    kind = "default" if counts.any() else "assumed"
+    events = outcome_counts(forecasts, weight)
+    return LearnedPanel(panel, shared, kind, events, counts, np.asarray(said.any(axis=0)), tuple(found.notes))
+
+
+def _shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Array) -> Array:
+    """One prior for all events, (K,): the one given, or Laplace's estimate."""
+    if prior is None:
+        return laplace_prior(outcome_counts(forecasts, weight))
+    return logodds.class_probabilities(prior, len(forecasts.classes))
 
 
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
@@ -176,29 +211,41 @@ def learn_from(
     experts: Sequence[str],
     classes: Sequence[object],
     *,
-    structure: str = "auto",
-    beliefs: str | None = "default",
+    structure: str = "full",
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> LearnedPanel:
-    """Learn a panel from evidence; `prior` (K,) is subtracted now, None if it was before."""
-    if structure not in STRUCTURES:
-        raise ArgumentError(f"structure must be one of {', '.join(STRUCTURES)}, and it is {structure!r}")
-    if beliefs not in (None, "default"):
-        raise ArgumentError(f'beliefs must be "default" or None, and it is {beliefs!r}')
+    """Learn a panel from evidence by sample averages; `prior` (K,) is subtracted now, None if it was before."""
+    check_options(structure, None)
     if len(classes) != evidence.classes:
         raise ShapeError(f"evidence of {evidence.classes} classes does not fit the labels {tuple(classes)}")
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
-    if structure == "auto" and beliefs is not None:
-        parts, bias, notes = shrunk_parts(evidence, reference, tuple(experts))
-        kind = "shrunk" if evidence.answered.any() else "assumed"
-    else:
-        kind = "full" if structure == "auto" else structure
-        parts, bias, notes = _sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
-    full = bias[:, 0] if evidence.classes == 2 else logodds.centred(bias)
-    panel = Panel.from_parts(parts, full, experts, classes, floor=floor, pool_floor=pool_floor)
+    kind = "full" if structure == "auto" else structure
+    parts, bias, notes = _sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
+    panel = Panel.from_parts(parts, _in_log_probabilities(bias), experts, classes, floor=floor, pool_floor=pool_floor)
     counts = evidence.marginals.count[:-1].sum(axis=0)
-    return LearnedPanel(panel, prior, kind, evidence.events, counts, tuple(notes))
+    present = evidence.marginals.count.sum(axis=0) > 0
+    return LearnedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))
+
+
+def check_options(structure: str, beliefs: str | None) -> None:
+    """Refuse a structure or beliefs that do not exist."""
+    if structure not in STRUCTURES:
+        raise ArgumentError(f"structure must be one of {', '.join(STRUCTURES)}, and it is {structure!r}")
+    if beliefs not in {None, "default"}:
+        raise ArgumentError(f'beliefs must be "default" or None, and it is {beliefs!r}')
+
+
+def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
+    """Weight of the resolved events by outcome, (K,)."""
+    known = forecasts.resolved
+    counts = np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=len(forecasts.classes))
+    return np.asarray(counts, dtype=np.float64)
+
+
+def _in_log_probabilities(bias: Array) -> Array:
+    """Bias in log-ratios (N, K - 1) as a panel takes it."""
+    return bias[:, 0] if bias.shape[1] == 1 else logodds.centred(bias)
 
 
 def _sample_parts(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.errors import AccuracyUnknownError, ExpertError, PanelError, ShapeError
+from opinionpool.extremes import Extremes
 from opinionpool.features import (
     Parts,
     names_of,
@@ -21,13 +22,15 @@ from opinionpool.features import (
     parts_of_parameters,
     vector,
 )
-from opinionpool.gaussian import contributions, heard, signal, weights_for
+from opinionpool.gaussian import Settings, contributions, heard, signal, weights_for
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.patterns import Mask
 from opinionpool.simulation import draw
 from opinionpool.stated import base_rate_shift, blocks, read_stated
 
 __all__ = ["Panel"]
+
+BELIEVED = Extremes()
 
 
 class Panel:
@@ -48,6 +51,8 @@ class Panel:
         K labels, ``(0, 1)`` if not given. A binary forecast is the probability of ``classes[1]``.
     floor, pool_floor : float
         The least probability taken from an expert and given as an answer (model.md, section 4).
+    extremes : Extremes, optional
+        How far extreme statements are believed; entirely if not given.
 
     Raises
     ------
@@ -65,13 +70,13 @@ class Panel:
     0.8203
     """
 
-    __slots__ = ("_bias", "_classes", "_floors", "_names", "_parts")
+    __slots__ = ("_bias", "_classes", "_names", "_parts", "_settings")
 
     _parts: Parts
     _bias: Array
     _names: tuple[str, ...]
     _classes: tuple[object, ...]
-    _floors: tuple[float, float]
+    _settings: Settings
 
     def __init__(
         self,
@@ -83,8 +88,11 @@ class Panel:
         *,
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
+        extremes: Extremes = BELIEVED,
     ) -> None:
-        self._set(parts_of_parameters(contrast, covariance), bias, names, classes, floor, pool_floor)
+        self._set(
+            parts_of_parameters(contrast, covariance), bias, names, classes, Settings(floor, pool_floor, extremes)
+        )
 
     @classmethod
     def from_features(
@@ -99,6 +107,7 @@ class Panel:
         *,
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
+        extremes: Extremes = BELIEVED,
     ) -> Panel:
         """A panel from what can be assessed (Theorem 3.1).
 
@@ -113,7 +122,7 @@ class Panel:
         accuracy : float or array_like, shape (N,), optional
             Absolute accuracy mu* (15): of the first expert if one number, else of each expert. Without it,
             whatever depends on absolute accuracy raises `AccuracyUnknownError`.
-        bias, names, classes, floor, pool_floor
+        bias, names, classes, floor, pool_floor, extremes
             As for `Panel`.
 
         Raises
@@ -138,7 +147,7 @@ class Panel:
             names=0.0 if names is None else names,
         )
         parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n)
-        return cls.from_parts(parts, bias, names, classes, floor=floor, pool_floor=pool_floor)
+        return cls.from_parts(parts, bias, names, classes, floor=floor, pool_floor=pool_floor, extremes=extremes)
 
     @classmethod
     def exchangeable(
@@ -153,6 +162,7 @@ class Panel:
         names: Iterable[object] | None = None,
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
+        extremes: Extremes = BELIEVED,
     ) -> Panel:
         """N experts who cannot be told apart (section 4.3): weights calibration / (1 + (N - 1) correlation).
 
@@ -165,7 +175,7 @@ class Panel:
         if isinstance(n, bool) or int(n) != n or n < 1:
             raise PanelError(f"a panel needs a whole number of experts, at least 1, and n is {n!r}")
         parts = parts_of_features(calibration, correlation, 1.0, accuracy, int(n))
-        return cls.from_parts(parts, bias, names, classes, floor=floor, pool_floor=pool_floor)
+        return cls.from_parts(parts, bias, names, classes, floor=floor, pool_floor=pool_floor, extremes=extremes)
 
     @classmethod
     def from_parts(
@@ -177,10 +187,11 @@ class Panel:
         *,
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
+        extremes: Extremes = BELIEVED,
     ) -> Panel:
         """A panel from contrast, spread and dependence, taken as they are; what learning uses."""
         panel = cls.__new__(cls)
-        panel._set(parts, bias, names, classes, floor, pool_floor)
+        panel._set(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
         return panel
 
     def _set(
@@ -189,8 +200,7 @@ class Panel:
         bias: npt.ArrayLike,
         names: Iterable[object] | None,
         classes: Sequence[object] | None,
-        floor: float,
-        pool_floor: float,
+        settings: Settings,
     ) -> None:
         n = len(parts.contrast)
         labels = (0, 1) if classes is None else tuple(classes)
@@ -211,12 +221,15 @@ class Panel:
             ("_bias", ratios),
             ("_names", names_of(names, n)),
             ("_classes", labels),
-            ("_floors", (floor, pool_floor)),
+            ("_settings", settings),
         ):
             object.__setattr__(self, slot, value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self._parts, self._bias, self._names, self._classes, self._settings)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -347,9 +360,9 @@ class Panel:
         shift = base_rate_shift(base_rate, stated)
         answers = np.empty((len(stated.prior), len(self._classes)))
         for rows in blocks(stated):
-            added = contributions(self._parts, self._bias, stated, rows, self._floors[0])
+            added = contributions(self._parts, self._bias, stated, rows, self._settings)
             pooled = stated.reference[rows] + added.sum(axis=1) + shift[rows]
-            answers[rows] = logodds.pooled_probabilities(pooled, stated.prior[rows], self._floors[1])
+            answers[rows] = logodds.pooled_probabilities(pooled, stated.prior[rows], self._settings.pool_floor)
         return stated.shape_answers(answers)
 
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
@@ -364,7 +377,7 @@ class Panel:
         stated = read_stated(probabilities, prior, len(self), len(self._classes))
         added = np.empty((len(stated.prior), len(self), len(self._classes) - 1))
         for rows in blocks(stated):
-            added[rows] = contributions(self._parts, self._bias, stated, rows, self._floors[0])
+            added[rows] = contributions(self._parts, self._bias, stated, rows, self._settings)
         full = added[..., 0] if len(self._classes) == 2 else logodds.centred(added)
         return full.reshape(stated.lead + full.shape[1:])
 
@@ -389,8 +402,10 @@ class Panel:
             parts.contrast[positions], parts.spread[positions], parts.dependence.subset(positions), parts.absolute
         )
         names = [self._names[i] for i in positions]
-        floor, pool_floor = self._floors
-        return Panel.from_parts(kept, self.bias[positions], names, self._classes, floor=floor, pool_floor=pool_floor)
+        floor, pool_floor, extremes = self._settings
+        return Panel.from_parts(
+            kept, self.bias[positions], names, self._classes, floor=floor, pool_floor=pool_floor, extremes=extremes
+        )
 
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
@@ -438,3 +453,11 @@ class Panel:
                 f"expert {self._names[unknown[0]]!r} was assessed with calibration 0, so the spread of its log-odds is "
                 "unknown; leave it out with subset()"
             )
+
+
+def _rebuild(
+    parts: Parts, bias: Array, names: tuple[str, ...], classes: tuple[object, ...], settings: Settings
+) -> Panel:
+    """A panel from what it holds, for pickle."""
+    full = bias[:, 0] if len(classes) == 2 else logodds.centred(bias)
+    return Panel.from_parts(parts, full, names, classes, **settings._asdict())

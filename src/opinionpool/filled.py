@@ -1,0 +1,32 @@
+"""Missing contrasts as the panel expects them from those present."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opinionpool.logodds import Array
+
+
+def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
+    """E[C | the contrasts present] under covariance Sigma alone, whatever the outcome.
+
+    With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, whose weights are
+    2 Sigma_SS⁻¹ mu_S, for mu = Sigma w / 2. So a regression on these learns weights that hold for every sub-panel;
+    nothing is made up that the exact sub-panel does not imply.
+
+    Parameters
+    ----------
+    contrasts : ndarray, shape (T, N, K - 1)
+        NaN where missing.
+    spread : ndarray, shape (N,)
+        sigma of the contrasts.
+    rho : float
+        Their common correlation.
+    """
+    present = ~np.isnan(contrasts[..., :1])
+    if present.all():
+        return contrasts
+    scaled = np.where(present, contrasts, 0.0) / spread[:, None]
+    number = present.sum(axis=1, keepdims=True)
+    expected = rho * scaled.sum(axis=1, keepdims=True) / (1.0 + (number - 1.0) * rho)
+    return np.asarray(np.where(present, contrasts, expected * spread[:, None]))

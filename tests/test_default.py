@@ -1,0 +1,216 @@
+"""The default pool: it always answers, sits with the averages without data, and keeps the model's symmetries."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit
+
+from opinionpool import default
+from opinionpool.extremes import Extremes
+from opinionpool.filled import fill_missing
+from opinionpool.forecasts import Forecasts
+from opinionpool.learn import learn
+from opinionpool.mode import posterior_mode
+from opinionpool.panel import Panel
+
+NAN = float("nan")
+seeds = st.integers(0, 10**6)
+
+
+def messy(seed, t, n, missing):
+    rng = np.random.default_rng(seed)
+    x = rng.choice([0, 0.01, 0.3, 0.5, 0.9, 1], size=(t, n))
+    x[rng.random((t, n)) < missing] = NAN
+    return x, rng.choice([0, 1, NAN], size=t)
+
+
+class TestAnswers:
+    def test_nothing_resolved(self):
+        learned = learn(Forecasts.from_array([[0.7, 0.8], [0.2, NAN]]))
+        assert learned.structure == "assumed"
+        assert [note.code for note in learned.notes] == ["nothing-learned"]
+        assert 0.7 < learned.pool([0.7, 0.7]) < 0.78
+        assert learned.pool([NAN, NAN]) == pytest.approx(0.5)
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 1000])
+    def test_nothing_resolved_sits_near_the_average_of_log_odds(self, n):
+        learned = learn(Forecasts.from_array(np.full((1, n), 0.6)))
+        assert 0.9 < logit(learned.pool(np.full(n, 0.6))) / logit(0.6) < 1.6
+
+    @settings(max_examples=25)
+    @given(seeds, st.sampled_from([1, 2, 3, 10, 60]), st.sampled_from([1, 3, 8]), st.sampled_from([0, 0.8]))
+    def test_any_data_give_an_answer_that_keeps_the_symmetries(self, seed, t, n, missing):
+        x, y = messy(seed, t, n, missing)
+        learned = learn(Forecasts.from_array(x, y))
+        answers = learned.pool(x)
+        assert np.isfinite(learned.weights).all()
+        assert ((answers > 0) & (answers < 1)).all()
+        rng = np.random.default_rng(seed)
+        order, columns = rng.permutation(t), rng.permutation(n)
+        assert learn(Forecasts.from_array(x[order], y[order])).pool(x) == pytest.approx(answers, rel=1e-5)
+        assert learn(Forecasts.from_array(x[:, columns], y)).pool(x[:, columns]) == pytest.approx(answers, rel=1e-5)
+        swapped = learn(Forecasts.from_array(1 - x, 1 - y))
+        assert 1 - swapped.pool(1 - x) == pytest.approx(answers, rel=1e-5, abs=1e-8)
+
+    @settings(max_examples=10)
+    @given(seeds)
+    def test_external_bayesianity(self, seed):
+        rng = np.random.default_rng(seed)
+        prior = rng.uniform(0.1, 0.9, 30)
+        x, y = Panel.exchangeable(3, correlation=0.5, accuracy=1.0).simulate(30, prior=prior, seed=seed)
+        learned = learn(Forecasts.from_array(x, y), prior=prior)
+        other = rng.uniform(0.1, 0.9, 30)
+        moved = expit(logit(x) + (logit(other) - logit(prior))[:, None])
+        shift = logit(learned.pool(moved, prior=other)) - logit(learned.pool(x, prior=prior))
+        assert shift == pytest.approx(logit(other) - logit(prior), abs=1e-6)
+
+    def test_one_outcome_only(self):
+        learned = learn(Forecasts.from_array([[0.7], [0.8], [0.6]], [1, 1, 1]))
+        assert 0.5 < learned.weights[0] < 1.5
+        assert learned.prior[1] == pytest.approx(0.8)
+
+    def test_weights_are_frequencies(self):
+        x, y = messy(3, 20, 3, 0.0)
+        y = np.nan_to_num(y, nan=1.0)
+        counts = np.random.default_rng(0).integers(0, 4, 20)
+        weighted = learn(Forecasts.from_array(x, y), sample_weight=counts)
+        repeated = learn(Forecasts.from_array(np.repeat(x, counts, axis=0), np.repeat(y, counts)))
+        assert weighted.pool(x) == pytest.approx(repeated.pool(x), rel=1e-6)
+
+
+class TestLearns:
+    def test_a_star_among_many_is_found(self):
+        truth = Panel.from_features(np.ones(8), 0.3, accuracy=[3.0] + [0.1] * 7)
+        x, y = truth.simulate(200, seed=2)
+        part = np.abs(learn(Forecasts.from_array(x, y)).panel.contributions(x)).mean(axis=0)
+        assert part[0] > 4 * part[1:].max()
+
+    def test_much_data_overrule_what_is_believed(self):
+        truth = Panel.from_features([0.7, 1.2, 0.9], 0.3, accuracy=[1.5, 0.4, 0.8], bias=[0.5, -0.5, 0.0])
+        x, y = truth.simulate(20_000, prior=0.3, seed=1)
+        learned = learn(Forecasts.from_array(x, y), prior=0.3)
+        assert learned.structure == "default"
+        z, happened = truth.simulate(20_000, prior=0.3, seed=2)
+
+        def loss(p):
+            return -np.log(np.where(happened == 1, p, 1 - p)).mean()
+
+        assert loss(learned.pool(z)) < loss(truth.pool(z, prior=0.3)) + 0.002
+
+    def test_experts_without_resolved_forecasts_get_the_panel_s_features(self):
+        x, y = Panel.exchangeable(4, correlation=0.4, accuracy=1.0).simulate(40, seed=3)
+        x[:30, 3] = NAN
+        y = np.where(np.arange(40) < 30, y, NAN)
+        learned = learn(Forecasts.from_array(x, y))
+        others = learned.panel.calibration[:3]
+        assert others.min() * 0.8 < learned.panel.calibration[3] < others.max() * 1.2
+        assert learned.counts.tolist() == [30, 30, 30, 0]
+
+    def test_a_blank_expert_has_weight_0(self):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(20, seed=4)
+        x[:, 1] = NAN
+        learned = learn(Forecasts.from_array(x, y))
+        assert learned.weights[1] == 0
+        assert learned.pool(x) == pytest.approx(learned.panel.subset([0, 2]).pool(x[:, [0, 2]], prior=learned.prior[1]))
+
+    def test_clones_add_nothing(self):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
+        one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
+        assert two.weights[[1, 3]] == pytest.approx([one.weights[1] / 2] * 2, rel=1e-6)
+        assert two.pool(x[:, [0, 1, 2, 1]]) == pytest.approx(one.pool(x), rel=1e-6)
+        assert [note.code for note in two.notes] == ["clones"]
+
+    def test_an_expert_who_always_says_the_same_gets_weight_0(self):
+        x, y = Panel.exchangeable(2, correlation=0.4, accuracy=1.0).simulate(30, seed=6)
+        learned = learn(Forecasts.from_array(np.column_stack([x, np.full(30, 0.3)]), y))
+        assert learned.weights[2] == 0
+        assert learned.notes[0].code == "constant"
+
+    def test_three_classes(self):
+        truth = Panel([1.0, 1.5], [[2.0, 0.8], [0.8, 3.0]], classes="abc")
+        x, y = truth.simulate(3000, prior=[0.5, 0.3, 0.2], seed=3)
+        learned = learn(Forecasts.from_array(x, y, classes="abc"), prior=[0.5, 0.3, 0.2])
+        z, happened = truth.simulate(5000, prior=[0.5, 0.3, 0.2], seed=4)
+        code = np.searchsorted(["a", "b", "c"], happened)
+
+        def loss(p):
+            return -np.log(p[np.arange(len(code)), code]).mean()
+
+        assert loss(learned.pool(z)) < loss(truth.pool(z, prior=[0.5, 0.3, 0.2])) + 0.01
+
+
+class TestOneClassOrTwo:
+    def test_binary_is_the_same_as_two_columns_would_be(self):
+        """K = 2 written in log-ratios of either reference class gives the same pool."""
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=7)
+        contrasts = (logit(x) - 0.2)[..., None]
+        reference = np.full((30, 1), 0.2)
+        names = ("a", "b", "c")
+        one = default.default_fit(contrasts, reference, y, np.ones(30), names, estimated=True)
+        two = default.default_fit(-contrasts, -reference, 1 - y, np.ones(30), names, estimated=True)
+        assert one.parts.contrast == pytest.approx(two.parts.contrast, rel=1e-5)
+        assert one.bias == pytest.approx(-two.bias, abs=1e-5)
+
+
+class TestPieces:
+    def test_posterior_mode_against_a_general_optimiser(self):
+        rng = np.random.default_rng(1)
+        design, y, offset = rng.normal(size=(40, 3, 1)), rng.integers(0, 2, 40), rng.normal(size=(40, 1))
+        weight = rng.integers(0, 3, 40).astype(float)
+
+        def cost(theta):
+            eta = offset[:, 0] + design[..., 0] @ theta
+            return -(weight * log_expit((2 * y - 1) * eta)).sum() + theta @ theta / 2
+
+        best = minimize(cost, np.zeros(3), tol=1e-12)
+        found = posterior_mode(design, y, offset, weight)
+        assert found.coefficients == pytest.approx(best.x, abs=1e-4)
+
+    def test_evidence_against_integration_on_a_grid(self):
+        rng = np.random.default_rng(2)
+        design, y = 0.7 * rng.normal(size=(25, 2, 1)), rng.integers(0, 2, 25)
+        found = posterior_mode(design, y, np.zeros((25, 1)), np.ones(25))
+        axis = np.linspace(-6, 6, 241)
+        a, b = np.meshgrid(axis, axis)
+        eta = np.tensordot(np.stack([a, b], axis=-1), design[..., 0], axes=([2], [1]))
+        density = log_expit((2 * y - 1) * eta).sum(axis=-1) - (a**2 + b**2) / 2 - np.log(2 * np.pi)
+        exact = np.log(np.exp(density).sum() * (axis[1] - axis[0]) ** 2)
+        assert found.evidence == pytest.approx(exact, abs=0.1)
+
+    def test_more_coefficients_than_events(self):
+        rng = np.random.default_rng(3)
+        design, y = rng.normal(size=(6, 40, 2)), rng.integers(0, 3, 6)
+        found = posterior_mode(design, y, np.zeros((6, 2)), np.ones(6))
+        padded = np.concatenate([design, np.zeros((60, 40, 2))])
+        direct = posterior_mode(padded, np.append(y, np.zeros(60, int)), np.zeros((66, 2)), np.ones(66))
+        assert found.coefficients == pytest.approx(direct.coefficients, abs=1e-6)
+        assert found.evidence == pytest.approx(direct.evidence + 60 * np.log(3), abs=1e-6)
+
+    @given(seeds)
+    def test_filling_is_the_exact_sub_panel(self, seed):
+        rng = np.random.default_rng(seed)
+        n, rho, spread, w = 5, rng.uniform(0.1, 0.9), rng.uniform(0.5, 2, 5), rng.normal(size=5)
+        sigma = np.outer(spread, spread) * (rho + (1 - rho) * np.eye(n))
+        contrast = rng.normal(size=n)
+        panel = Panel(sigma @ w / 2, sigma)
+        present = rng.random(n) < 0.6
+        said = np.where(present, contrast, NAN)
+        filled = fill_missing(said[None, :, None], spread, rho)[0, :, 0]
+        exact = panel.contributions(np.where(present, expit(contrast), NAN)).sum()
+        if present.any():
+            assert w @ filled == pytest.approx(exact, abs=1e-9)
+
+    @given(st.floats(-50, 50), st.floats(0.1, 30))
+    def test_extremes_of_two_classes_by_either_path(self, contrast, limit):
+        one = Extremes(limit).believed(np.array([contrast]))[0]
+        assert abs(one) <= limit
+        half = limit / 2 * np.tanh(np.array([-contrast, contrast]) / 2 / (limit / 2))
+        assert one == pytest.approx(half[1] - half[0], abs=1e-9)
+
+    def test_extremes_do_not_depend_on_the_reference_class(self):
+        contrast = np.array([2.0, -7.0])
+        full = np.array([0.0, 2.0, -7.0])
+        base = Extremes(3.0).believed(contrast)
+        turned = Extremes(3.0).believed(np.array([full[0] - full[2], full[1] - full[2]]))
+        assert turned == pytest.approx([-base[1], base[0] - base[1]], abs=1e-12)
