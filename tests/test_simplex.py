@@ -247,6 +247,15 @@ def test_long_arrays_meet_the_certificate_too(kind, order):
     assert fit.weights == pytest.approx(slsqp(q), abs=2e-4)
 
 
+def test_very_long_arrays_are_thinned_twice():
+    q = gaussian(270_000, 8, 5)
+    fit = simplex_weights(q)
+    assert certificate(q, proper(fit)) <= 1e-8
+    assert fit.passes <= 25
+    assert fit.passes * 16 % 1 > 0
+    assert fit.weights == pytest.approx(slsqp(q), abs=2e-4)
+
+
 def test_a_fit_that_was_stopped_says_so():
     q = gaussian(100, 5, 1)
     fit = simplex_weights(q, max_iterations=0)
