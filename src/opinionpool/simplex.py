@@ -7,8 +7,8 @@ less than what is still to be gained.
 
 The method is Newton's with the exact Hessian, the quadratic problem of each step solved on the simplex by an active
 set, as in mixsqp (Kim, Carbonetto, Stephens & Anitescu 2020). One read of the array, in blocks that stay in the
-cache, gives objective, gradient and Hessian. A long array is first solved on every 16th row; the Hessian found there, of
-the experts who can still get weight, serves for the whole, corrected by the curvature that the steps meet.
+cache, gives objective, gradient and Hessian. A long array is first solved on every 16th row; the Hessian found
+there, of the experts who can still get weight, serves for the whole, corrected by the curvature that the steps meet.
 """
 
 from __future__ import annotations
