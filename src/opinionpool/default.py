@@ -107,7 +107,7 @@ def default_fit(
     used = (outcomes != UNRESOLVED) & (weight > 0) & present.any(axis=1)
     rows = _Rows(contrasts[np.ix_(used, heard)], reference[used], outcomes[used], weight[used], estimated)
     if not used.any():
-        notes.append(_nothing_learned())
+        notes.append(_nothing_learned((outcomes != UNRESOLVED).any()))
         found = _assumed(len(heard), rows.contrasts.shape[2])
     else:
         found = _learned(rows)
@@ -252,7 +252,7 @@ def _voices(contrasts: Array, experts: tuple[str, ...]) -> tuple[list[list[int]]
             groups.setdefault(column.tobytes() if telling else i.to_bytes(8, "big"), []).append(i)
     if constant:
         text = f"{_list(constant)} always said the same and got weight 0"
-        notes.append(Note("constant", text, len(constant), serious=True))
+        notes.append(Note("constant", text, len(constant)))
     for group in groups.values():
         if len(group) > 1:
             text = f"{_list([experts[i] for i in group])} say the same on every event; they share one weight"
@@ -282,9 +282,10 @@ def _spread_over(found: DefaultFit, voices: list[list[int]], n: int, notes: list
     return DefaultFit(Parts(contrast, spread, dependence), bias, found.extremes, notes)
 
 
-def _nothing_learned() -> Note:
+def _nothing_learned(resolved: bool) -> Note:
+    what = "no resolved event has a forecast" if resolved else "no event is resolved"
     text = (
-        "no event with forecasts is resolved, so nothing was learned: the experts are assumed to be unbiased, about "
+        f"{what}, so nothing was learned: the experts are assumed to be unbiased, about "
         f"calibrated ({CALIBRATION:g}), equally accurate and correlated at {CORRELATION:g}"
     )
     return Note("nothing-learned", text)

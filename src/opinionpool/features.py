@@ -93,10 +93,12 @@ def parts_of_features(
     absolute = accuracies(relative_accuracy, accuracy, n)
     heard = kappa > 0
     safe = np.where(heard, kappa, 1.0)
-    spread = np.where(heard, np.sqrt(2.0 * absolute) / safe, np.nan)
-    return Parts(
-        np.where(heard, absolute / safe, 0.0), spread, dependence_of(correlation, n), absolute=accuracy is not None
-    )
+    with np.errstate(over="ignore"):
+        spread = np.where(heard, np.sqrt(2.0 * absolute) / safe, np.nan)
+        contrast = np.where(heard, absolute / safe, 0.0)
+    if np.isinf(spread).any() or np.isinf(contrast).any():
+        raise PanelError(f"a calibration must be 0 or not so close to it, and one is {kappa[heard].min():.3g}")
+    return Parts(contrast, spread, dependence_of(correlation, n), absolute=accuracy is not None)
 
 
 def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None, n: int) -> Array:

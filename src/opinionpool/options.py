@@ -27,6 +27,7 @@ POOLS = (
     "trimmed",
     "extremized",
     "recalibrated",
+    "beta-linear",
 )
 FORMATS = ("table", "csv", "json")
 
