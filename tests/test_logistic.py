@@ -9,8 +9,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import expit, logsumexp
 from sklearn.linear_model import LogisticRegression
 
-import opinionpool.logistic as module
-from opinionpool import multinomial
+from opinionpool import multinomial, newton
 from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
 from opinionpool.logistic import logistic_fit
 from opinionpool.logodds import logit
@@ -178,7 +177,7 @@ class TestStability:
         x = np.column_stack([x, np.zeros(len(x))])
         x[1, 3], x[3, 3] = 1.0, (1.0 if s[1] != s[3] else -1.0)  # among the events that a sample leaves out
         plain, fewer = logistic_fit(x, s), logistic_fit(x[:, :3], s)
-        monkeypatch.setattr(module, "_SAMPLE", 4000)
+        monkeypatch.setattr(newton, "_SAMPLE", 4000)
         assert logistic_fit(x, s).weights == pytest.approx(plain.weights, abs=1e-6)
         guessed = logistic_fit(x[:, :3], s)
         assert guessed.weights == pytest.approx(fewer.weights, abs=1e-6)
@@ -290,6 +289,22 @@ class TestSeparation:
             seen.add(expected)
         assert seen == {True, False}
 
+    def test_surprising_priors(self):
+        rng = np.random.default_rng(23)
+        seen = set()
+        for _ in range(150):
+            t, n, k = rng.integers(1, 30), rng.integers(1, 4), rng.choice([2, 3])
+            x = np.round(rng.normal(size=(t, n, k - 1)) * 3, 1) * (rng.random((t, n, 1)) < 0.3)
+            s, frequency = rng.integers(0, k, t), rng.integers(0, 3, t)
+            fit = logistic_fit(x, s, 6 * rng.normal(size=(t, k - 1)), sample_weight=frequency)
+            kept = frequency > 0
+            expected = not kept.any() or separated_by_programme(gain_rows(x[kept], s[kept], True))
+            assert fit.separated == expected
+            assert fit.converged
+            assert np.abs(fit.weights).max() < 1e4
+            seen.add(expected)
+        assert seen == {True, False}
+
     def test_directions(self):
         rng = np.random.default_rng(16)
         for _ in range(300):
@@ -342,7 +357,7 @@ class TestUndetermined:
 
     def test_clones_of_many_events(self, monkeypatch):
         x, s = binary(21, 4000, 2)
-        monkeypatch.setattr(module, "_SAMPLE", 200)
+        monkeypatch.setattr(newton, "_SAMPLE", 200)
         plain, fit = logistic_fit(x, s), logistic_fit(np.column_stack([x, x.sum(axis=1)]), s)
         assert fit.weights[:2] + fit.weights[2] == pytest.approx(plain.weights, abs=1e-7)
         spread = np.append(x, x.sum(axis=1, keepdims=True), axis=1).std(axis=0)

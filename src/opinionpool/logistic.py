@@ -13,32 +13,20 @@ contrasts' spread, are the shortest possible.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, ShapeError
-from opinionpool.logodds import Array, metric
-from opinionpool.multinomial import Likelihood, Value
-from opinionpool.separation import separating_direction
+from opinionpool.logodds import Array
+from opinionpool.multinomial import Likelihood
+from opinionpool.newton import Belief, Problem, first_guess, minimise
 
 TOLERANCE = 1e-8
 MAX_ITERATIONS = 100
 # What holds the coefficients once the data alone would make them infinite; see `logistic_fit`.
 SEPARATED_PENALTY = 1.0
-
-# After so many steps without proof that the coefficients are finite, it is found out whether they are.
-_PATIENCE = 8
-# Events from which a first guess is made when there are many times more.
-_SAMPLE = 1 << 15
-# Of a matrix with unit diagonal: a squared pivot below the first is worth a closer look at the data; a direction
-# with an eigenvalue below the second counts as undetermined by them.
-_DOUBTFUL, _SINGULAR = 1e-9, 1e-12
-# Values that differ by less than this share of the largest contrast do so by rounding.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,16 +140,16 @@ def logistic_fit(
     if (ridge < 0).any() or not 0 <= intercept_penalty < np.inf:
         raise ArgumentError(f"penalties must be at least 0, not {min(float(ridge.min(initial=0)), intercept_penalty)}")
     middle = _per_expert(1.0 / max(experts, 1) if center is None else center, experts, "center")
-    belief = _Belief(ridge, float(intercept_penalty), middle)
-    problem = _Problem(data, belief)
+    belief = Belief(ridge, float(intercept_penalty), middle)
+    problem = Problem(data, belief)
     separated = data.events == 0 and problem.unpenalised.size > 0
     if not separated:
-        phi, found = _newton(problem, _first_guess(problem), tolerance, max_iterations)
+        phi, found = minimise(problem, first_guess(problem), tolerance, max_iterations)
         separated = found.separated
     if separated:
-        belief = belief.completed()
-        problem = _Problem(data, belief)
-        phi, found = _newton(problem, np.zeros(data.size), tolerance, max_iterations)
+        belief = belief.completed(SEPARATED_PENALTY)
+        problem = Problem(data, belief)
+        phi, found = minimise(problem, np.zeros(data.size), tolerance, max_iterations)
     coefficients = data.to_raw @ phi
     return LogisticFit(
         intercept=coefficients[experts:] if intercept else np.zeros(free),
@@ -201,207 +189,3 @@ def _per_expert(value: npt.ArrayLike, experts: int, what: str) -> Array:
     if not np.isfinite(array).all():
         raise ArgumentError(f"{what} must be finite, not {array}")
     return np.broadcast_to(array, (experts,)).copy()
-
-
-@dataclass(frozen=True, eq=False)
-class _Belief:
-    """The quadratic penalty: λ, λ₀ and c."""
-
-    weights: Array
-    intercept: float
-    center: Array
-
-    def completed(self) -> _Belief:
-        """A penalty on every coefficient."""
-        missing = SEPARATED_PENALTY * len(self.weights)
-        return replace(
-            self,
-            weights=np.where(self.weights > 0, self.weights, missing),
-            intercept=self.intercept or SEPARATED_PENALTY,
-        )
-
-
-class _Found(NamedTuple):
-    """Where Newton's method ended."""
-
-    norm: float
-    iterations: int
-    converged: bool = False
-    separated: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """The penalised loss per event, by the coefficients of the shifted contrasts."""
-
-    data: Likelihood
-    belief: _Belief
-
-    @cached_property
-    def from_raw(self) -> Array:
-        return np.asarray(2.0 * np.eye(self.data.size) - self.data.to_raw)
-
-    @cached_property
-    def penalty(self) -> Array:
-        """The matrix of the quadratic form, per event."""
-        n = len(self.belief.weights)
-        raw = np.zeros((self.data.size, self.data.size))
-        raw[:n, :n] = np.diag(self.belief.weights)
-        if self.data.intercept:
-            raw[n:, n:] = self.belief.intercept * metric(self.data.classes)
-        return np.asarray(self.data.to_raw.T @ raw @ self.data.to_raw / (self.data.events or 1.0))
-
-    @cached_property
-    def center(self) -> Array:
-        raw = np.zeros(self.data.size)
-        raw[: len(self.belief.center)] = self.belief.center
-        return np.asarray(self.from_raw @ raw)
-
-    @cached_property
-    def unpenalised(self) -> Array:
-        """A basis of the directions that the penalty leaves alone, (P, F)."""
-        n = self.data.size - len(self.belief.weights)
-        free = np.concatenate([self.belief.weights == 0, np.full(n, self.belief.intercept == 0)])
-        return np.asarray(self.from_raw[:, free])
-
-    @cached_property
-    def determined(self) -> tuple[Array, Array]:
-        """A basis of the directions that data or penalty determine, and its dual, (P, R) each."""
-        return _scaled_basis(self._gram + self.penalty, self._constant)
-
-    @cached_property
-    def _gram(self) -> Array:
-        return self.data.gram()
-
-    @property
-    def _constant(self) -> float:
-        """A mean square below which contrasts do not vary beyond rounding."""
-        return (_ROUNDING * self.data.extent) ** 2
-
-    def value(self, phi: Array) -> Value:
-        """Penalised loss per event, gradient and Hessian."""
-        value, pull = self.data.value(phi), self.penalty @ (phi - self.center)
-        return Value(
-            value.loss + 0.5 * float((phi - self.center) @ pull), value.gradient + pull, value.hessian + self.penalty
-        )
-
-    def separated(self, value: Value) -> bool:
-        """Whether the data separate the outcomes along a direction without penalty.
-
-        Independent gains, as when there are more experts than events, can all be positive at once.
-        """
-        free = self.unpenalised
-        basis = free @ _scaled_basis(free.T @ self._gram @ free, self._constant)[0]
-        if basis.shape[1] == self.data.gains_count:
-            return True
-        longest = self.data.extent * float(np.abs(basis).sum(axis=0).max(initial=0.0)) * 2.0
-        direction = separating_direction(
-            lambda d: self.data.gains(basis @ d),
-            lambda i: self.data.gain_row(i) @ basis,
-            -(value.gradient @ basis),
-            longest,
-        )
-        return direction is not None
-
-    def step(self, value: Value) -> tuple[Array, Array, bool]:
-        """The gradient in determined directions, Newton's step, and whether the Hessian bears it out.
-
-        The Hessian does not if it vanishes, beside its other directions, in one that the data determine: where the
-        outcomes are separated, its decay leaves the step to rounding.
-        """
-        scale = np.sqrt(np.diag(value.hessian))
-        if (scale > _DOUBTFUL * self.data.extent).all():
-            step = _definite_solution(value.hessian / np.outer(scale, scale), value.gradient / scale)
-            if step is not None:
-                return value.gradient, -step / scale, True
-        basis, dual = self.determined
-        values, vectors, scale = _spectrum(basis.T @ value.hessian @ basis)
-        gradient = basis.T @ value.gradient
-        along = (vectors.T @ (gradient / scale)) / np.maximum(values, _SINGULAR)
-        step = -basis @ ((vectors @ along) / scale)
-        return dual @ gradient, step, bool(values[:1].min(initial=1.0) > _SINGULAR)
-
-
-def _definite_solution(matrix: Array, vector: Array) -> Array | None:
-    """The solution of a system with unit diagonal if it is positive definite beyond doubt."""
-    try:
-        pivots = np.diag(np.linalg.cholesky(matrix))
-    except np.linalg.LinAlgError:
-        return None
-    if pivots.min(initial=1.0) ** 2 <= _DOUBTFUL:
-        return None
-    return np.asarray(np.linalg.solve(matrix, vector), dtype=np.float64)
-
-
-def _spectrum(matrix: Array) -> tuple[Array, Array, Array]:
-    """Eigenvalues and eigenvectors of a matrix scaled to unit diagonal, and the scale."""
-    scale = np.sqrt(np.diag(matrix))
-    scale[scale == 0] = 1.0
-    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    return values, vectors, scale
-
-
-def _scaled_basis(gram: Array, constant: float) -> tuple[Array, Array]:
-    """A basis of the directions that a Gram matrix determines, and its dual: what is orthogonal to all others.
-
-    In units of each column's spread both are orthonormal, and the same.
-    """
-    varying = np.flatnonzero(np.diag(gram) > constant)
-    values, vectors, scale = _spectrum(gram[np.ix_(varying, varying)])
-    kept = vectors[:, values > _SINGULAR * len(values)]
-    basis, dual = np.zeros((len(gram), kept.shape[1])), np.zeros((len(gram), kept.shape[1]))
-    basis[varying], dual[varying] = kept / scale[:, None], kept * scale[:, None]
-    return basis, dual
-
-
-def _newton(problem: _Problem, phi: Array, tolerance: float, limit: int) -> tuple[Array, _Found]:
-    """Newton's method with step halving, until the gradient is small and the minimum is known to exist.
-
-    Let u > 0 be the probabilities of what did not happen, so that the gradient is −Σ u_r r over the rows r of
-    gains, and Δ Newton's step. If no log-ratio changes by 1 or more along Δ, u can be corrected to a sum of exactly
-    0 and stays positive: p_k (1 + z_kᵀΔ − Σ_l p_l z_lᵀΔ). Then no direction separates (see `separation`).
-    """
-    value, exists, iterations = problem.value(phi), problem.unpenalised.shape[1] == 0, 1
-    while True:
-        gradient, step, sound = problem.step(value)
-        norm = float(np.abs(problem.from_raw.T @ gradient).max(initial=0.0))
-        reach = 2.0 * problem.data.extent * float(np.abs(step).sum())
-        exists = exists or (sound and reach < 1.0)
-        if norm <= tolerance and exists:
-            return phi, _Found(norm, iterations, converged=True)
-        if not exists and (iterations >= _PATIENCE or not sound or problem.data.gains_count <= problem.data.size):
-            if problem.separated(value):
-                return phi, _Found(norm, iterations, separated=True)
-            exists = True
-            continue
-        size, slope = 1.0, float(gradient @ step)
-        while iterations < limit and size > _ROUNDING:
-            trial, iterations = problem.value(phi + size * step), iterations + 1
-            if _improves(value, trial, step, size):
-                break
-            excess = trial.loss - value.loss - size * slope
-            size = min(max(-slope * size * size / (2.0 * excess), 0.02 * size), 0.5 * size)
-        else:
-            return phi, _Found(norm, iterations)
-        phi, value = phi + size * step, trial
-
-
-def _improves(value: Value, trial: Value, step: Array, size: float) -> bool:
-    """Whether the loss falls enough or, where its change is lost in rounding, its slope does."""
-    slope, left = float(value.gradient @ step), float(trial.gradient @ step)
-    if trial.loss <= value.loss + 1e-4 * size * slope:
-        return True
-    return trial.loss <= value.loss + 1e-9 * (1.0 + value.loss) and abs(left) <= 0.1 * abs(slope)
-
-
-def _first_guess(problem: _Problem) -> Array:
-    """The fit to a sample of the events, if that is much cheaper and determines all coefficients; else 0."""
-    start = np.zeros(problem.data.size)
-    stride = len(problem.data.s) // _SAMPLE
-    if stride < 8:
-        return start
-    sample = _Problem(problem.data.thinned(stride), problem.belief)
-    if sample.determined[0].shape[1] < len(start):
-        return start
-    phi, found = _newton(sample, start, 1e-4, _PATIENCE)
-    return phi if found.converged else start

@@ -80,7 +80,7 @@ class Likelihood:
         if intercept and len(x):
             shift = x[:: -(-len(x) // _SHIFT_EVENTS)].mean(axis=0)
         likelihood = cls(x, outcomes, offset, frequency, intercept, shift)
-        if not np.isfinite(likelihood.extent):
+        if not np.isfinite(likelihood.extents).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
             raise ArgumentError(f"each contrast must be finite, and at event {where[0]}, expert {where[1]} it is not")
         return likelihood
@@ -106,13 +106,14 @@ class Likelihood:
         return float(len(self.s) if self.frequency is None else self.frequency.sum())
 
     @cached_property
-    def extent(self) -> float:
-        """The largest absolute value in the design; NaN or infinite if a contrast is."""
-        largest = 1.0 if self.intercept else 0.0
+    def extents(self) -> Array:
+        """Bounds on the absolute values in each column of the design, (P,); NaN or infinite if a contrast is."""
+        largest = np.zeros(self.shift.size)
         for rows in self._blocks():
-            block = self.x[rows]
-            largest = np.maximum(largest, np.maximum(block.max(initial=0.0), -block.min(initial=0.0)))
-        return float(largest + np.abs(self.shift).max(initial=0.0))
+            flat = self.x[rows].reshape(len(self.x[rows]), -1)
+            largest = np.maximum(largest, np.maximum(_column_maxima(flat), _column_maxima(-flat)))
+        largest = largest.reshape(self.x.shape[1:]) + np.abs(self.shift)
+        return np.append(largest.max(axis=1, initial=0.0), np.ones(self.size - len(largest)))
 
     @cached_property
     def to_raw(self) -> Array:
@@ -135,15 +136,22 @@ class Likelihood:
             designs = self._designs(rows)
             ratios = self._ratios(designs, coefficients)
             ratios[1:] += self.offset[rows].T
-            lost, p = _softmax(ratios, self.s[rows])
+            lost, p, residuals = _softmax(ratios, self.s[rows])
             frequency = None if self.frequency is None else self.frequency[rows]
             loss += float(lost.sum() if frequency is None else lost @ frequency)
-            for k, design in enumerate(designs, start=1):
-                residual = p[k] - (self.s[rows] == k)
+            for residual, design in zip(residuals, designs, strict=True):
                 gradient += (residual if frequency is None else residual * frequency) @ design
             _add_curvature(hessian, designs, p, frequency)
         events = self.events or 1.0
         return Value(loss / events, gradient / events, hessian / events)
+
+    def mean_gain(self) -> Array:
+        """The mean of all gains, (P,)."""
+        total = np.zeros(self.size)
+        for rows in self._blocks():
+            for k, design in enumerate(self._designs(rows), start=1):
+                total += ((self.s[rows] == k) - 1.0 / self.classes) @ design
+        return total / max(len(self.s), 1)
 
     def gram(self) -> Array:
         """The Hessian if all classes were equally probable in all events: what the data can tell apart."""
@@ -211,17 +219,35 @@ def _frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array | No
     return frequency
 
 
-def _softmax(ratios: Array, outcomes: Index) -> tuple[Array, Array]:
-    """Loss of each event and probabilities (K, rows), from log-ratios that are overwritten."""
+def _column_maxima(flat: Array) -> Array:
+    """The maximum of each column, several rows side by side because NumPy is slow on short ones."""
+    beside = 32
+    whole = len(flat) // beside * beside
+    maxima = flat[whole:].max(axis=0, initial=0.0)
+    if whole:
+        wide = flat[:whole].reshape(-1, beside * flat.shape[1]).max(axis=0)
+        maxima = np.maximum(maxima, wide.reshape(beside, -1).max(axis=0))
+    return np.asarray(maxima)
+
+
+def _softmax(ratios: Array, outcomes: Index) -> tuple[Array, Array, Array]:
+    """Loss of each event, probabilities (K, rows), and those of K - 1 classes less the outcome, (K - 1, rows).
+
+    The last is precise even where the outcome was all but certain.
+    """
     ratios -= ratios.max(axis=0)
-    lost = np.zeros(len(outcomes))
-    for k, ratio in enumerate(ratios):
-        lost -= np.where(outcomes == k, ratio, 0.0)
+    happened = [outcomes == k for k in range(len(ratios))]
+    lost, other = np.zeros(len(outcomes)), np.zeros(len(outcomes))
+    for ratio, hit in zip(ratios, happened, strict=True):
+        lost -= np.where(hit, ratio, 0.0)
     p = np.exp(ratios, out=ratios)
     total = p.sum(axis=0)
     lost += np.log(total)
     p /= total
-    return lost, p
+    for share, hit in zip(p, happened, strict=True):
+        other += np.where(hit, 0.0, share)
+    residuals = np.stack([np.where(hit, -other, share) for share, hit in zip(p[1:], happened[1:], strict=True)])
+    return lost, p, residuals
 
 
 def _add_curvature(hessian: Array, designs: list[Array], p: Array, frequency: Array | None) -> None:
