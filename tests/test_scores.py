@@ -377,7 +377,7 @@ def test_one_event_has_no_standard_error():
 @pytest.mark.parametrize(
     ("weight", "error", "message"),
     [
-        ([1.0], ShapeError, "2 events need as many weights"),
+        ([1.0], ShapeError, "2 events need as many sample weights"),
         ([1.0, -1.0], ArgumentError, "weight 1 is -1"),
         ([nan, 1.0], ArgumentError, "weight 0 is nan"),
         ([1.0, math.inf], ArgumentError, "weight 1 is inf"),

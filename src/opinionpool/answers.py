@@ -16,6 +16,7 @@ from opinionpool.learn import LearnedPanel, event_priors
 from opinionpool.logodds import POOL_FLOOR, Array
 from opinionpool.render import Column, decimal, percent, printable, whole
 from opinionpool.rules import POOLS, Learned
+from opinionpool.wording import counted
 
 # Pools that turn to the prior only where nobody answered.
 PRIORLESS = ("average", "geometric", "median", "trimmed")
@@ -192,15 +193,6 @@ def expert_notes(state: Learned) -> list[Note]:
         text = f"{counted(count, 'expert')} with a calibration below 0: what they call likely happens less often"
         notes.append(Note("contrary", text, count))
     return notes
-
-
-def counted(count: int, thing: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "event"), counted(2500, "event")
-    ('1 event', '2,500 events')
-    """
-    return f"{whole(count)} {thing}{'' if count == 1 else 's'}"
 
 
 def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:

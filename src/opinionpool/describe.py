@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.answers import counted
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.render import Column, percent, printable, whole
 from opinionpool.rules import fit_pool
 from opinionpool.summary import facts, note_records, remarkable
+from opinionpool.wording import counted
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.dependence import CommonCorrelation, Dependence, matrix_correlation
-from opinionpool.errors import ExpertError, PanelError, ShapeError
+from opinionpool.errors import PanelError, ShapeError
 from opinionpool.logodds import Array
 
 
@@ -146,18 +145,3 @@ def number_of_experts(**given: object) -> int:
         told = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in sizes.items())
         raise ShapeError(f"every feature needs one value or one per expert, and the numbers differ: {told}")
     return next(iter(sizes.values()))
-
-
-def names_of(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
-    """N distinct expert names, made up if not given."""
-    if names is None:
-        return tuple(f"expert_{i + 1}" for i in range(n))
-    if isinstance(names, str):
-        raise ExpertError(f"names must be a sequence of {n} names, not the single text {names!r}")
-    found = tuple(str(name) for name in names)
-    if len(found) != n:
-        raise ExpertError(f"{n} experts need {n} names, not {len(found)}")
-    if len(set(found)) < n:
-        twice = next(name for name in found if found.count(name) > 1)
-        raise ExpertError(f"expert names must differ, and {twice!r} stands twice")
-    return found

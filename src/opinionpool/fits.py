@@ -17,14 +17,15 @@ from opinionpool import logodds
 from opinionpool.beta import beta_fit
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.frequencies import frequencies
 from opinionpool.learn import event_priors, laplace_prior
 from opinionpool.logistic import LogisticFit, logistic_fit
 from opinionpool.logodds import Array
-from opinionpool.moments import frequencies
 from opinionpool.patterns import Mask
 from opinionpool.said import Said, check_shares, check_weights, said_in
 from opinionpool.simplex import simplex_weights
 from opinionpool.stated import read_stated
+from opinionpool.wording import listed
 
 __all__ = [
     "PENALTY",
@@ -148,9 +149,7 @@ class Sample:
         """Note the experts about whom nothing can be learned."""
         silent = [self.experts[i] for i in np.flatnonzero(~self.present.any(axis=0))]
         if silent:
-            more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
-            names = ", ".join(map(repr, silent[:3])) + more
-            text = f"{names} had no forecast on a resolved event and {what}"
+            text = f"{listed(silent, 3)} had no forecast on a resolved event and {what}"
             self.notes.append(Note("no-forecasts", text, len(silent)))
 
 

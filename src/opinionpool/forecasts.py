@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ShapeError
+from opinionpool.errors import DuplicateError, Note, OutcomeError, ShapeError
 from opinionpool.logodds import Array, check_probabilities
+from opinionpool.names import check_distinct, numbered, unknown_expert
 
 Index = npt.NDArray[np.intp]
 
@@ -69,9 +70,7 @@ class Forecasts:
     notes: tuple[Note, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        if len(set(self.experts)) != len(self.experts):
-            twice = next(name for name in self.experts if self.experts.count(name) > 1)
-            raise ExpertError(f"expert names must differ, and {twice!r} stands twice")
+        check_distinct(self.experts)
         cells = len(self.event_index)
         expected = (cells,) if len(self.classes) == 2 else (cells, len(self.classes))
         if self.probabilities.shape != expected or len(self.expert_index) != cells:
@@ -138,8 +137,8 @@ class Forecasts:
             prior = np.asarray(prior, dtype=np.float64)
             prior = np.broadcast_to(prior, (t,) if wanted == 2 else (t, len(classes))).copy()
         return cls(
-            events=tuple(events) if events is not None else tuple(f"event_{i + 1}" for i in range(t)),
-            experts=tuple(experts) if experts is not None else tuple(f"expert_{i + 1}" for i in range(n)),
+            events=tuple(events) if events is not None else numbered(t, "event"),
+            experts=tuple(experts) if experts is not None else numbered(n),
             classes=classes,
             event_index=rows,
             expert_index=columns,
@@ -206,7 +205,7 @@ class Forecasts:
         position = {name: i for i, name in enumerate(self.experts)}
         unknown = [name for name in names if name not in position]
         if unknown:
-            raise ExpertError(f"no expert is called {unknown[0]!r}; there are {', '.join(self.experts[:10])}")
+            raise unknown_expert(unknown[0], self.experts)
         new = np.full(len(self.experts), -1)
         new[[position[name] for name in names]] = np.arange(len(names))
         kept = new[self.expert_index] >= 0

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, ExpertError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import UNRESOLVED, Forecasts
+from opinionpool.frequencies import frequencies
 from opinionpool.logodds import Array
-from opinionpool.moments import frequencies
+from opinionpool.names import numbered, repeated
 
 Labels: TypeAlias = npt.NDArray[Any]
 Codes: TypeAlias = npt.NDArray[np.intp]
@@ -46,8 +47,8 @@ def column_names(X: object) -> tuple[str, ...] | None:
         if not hasattr(columns, "get_indexer"):  # not pandas; pyarrow has the names elsewhere
             columns = getattr(X, "column_names", columns)
         names = tuple(str(name) for name in columns)
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+        twice = repeated(names)
+        if twice is not None:
             raise ExpertError(f"the columns of X must have different names, and {twice!r} stands twice")
         return names
     name = getattr(X, "name", None)
@@ -280,13 +281,13 @@ class Layout:
             if named:
                 return cls(named, tuple(f"{expert}:{label}" for expert in named for label in classes), classes, k)
         if k == 2 and not deep:
-            return cls(_numbered(count) if names is None else names, names, classes, 1)
+            return cls(numbered(count) if names is None else names, names, classes, 1)
         if count % k:
             raise ShapeError(
                 f"forecasts on {k} classes need {k} columns for each expert, and X has {count} columns; give X of "
                 "shape (events, experts, classes), or flatten it expert by expert"
             )
-        return cls(_numbered(count // k), names, classes, k)
+        return cls(numbered(count // k), names, classes, k)
 
     @classmethod
     def of_forecasts(cls, forecasts: Forecasts) -> Layout:
@@ -359,10 +360,6 @@ class Layout:
         placed = np.full((len(forecasts.events), len(self.experts), *forecasts.X.shape[2:]), np.nan)
         placed[:, [position[name] for name in forecasts.experts]] = forecasts.X
         return placed
-
-
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"expert_{i + 1}" for i in range(count))
 
 
 def _experts_by_class(names: tuple[str, ...], classes: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,10 +15,11 @@ from opinionpool.estimates import Means
 from opinionpool.evidence import Evidence, evidence_of
 from opinionpool.features import Parts
 from opinionpool.forecasts import Forecasts
+from opinionpool.frequencies import frequencies
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
-from opinionpool.moments import frequencies
 from opinionpool.panel import Panel
 from opinionpool.stated import spread_prior
+from opinionpool.wording import listed
 
 __all__ = ["STRUCTURES", "LearnedPanel", "laplace_prior", "learn", "learn_from"]
 
@@ -306,11 +307,11 @@ def _silent(
     notes = []
     absent = means.count.sum(axis=0) == 0
     if absent.any():
-        text = f"{_names(experts, absent)} had no forecast on a resolved event and got weight 0"
+        text = f"{listed(_chosen(experts, absent), 3)} had no forecast on a resolved event and got weight 0"
         notes.append(Note("no-forecasts", text, int(absent.sum()), serious=True))
     constant = estimates.still(evidence, means) & ~absent
     if constant.any():
-        text = f"{_names(experts, constant)} always said the same and got weight 0"
+        text = f"{listed(_chosen(experts, constant), 3)} always said the same and got weight 0"
         notes.append(Note("constant", text, int(constant.sum()), serious=True))
     silent = absent | constant
     for i in np.flatnonzero(~silent):
@@ -324,8 +325,9 @@ def _silent(
     flat = estimates.without_spread(evidence, means) & ~silent
     if flat.any():
         raise LearningError(
-            f"need at least 3 resolved events and some within-outcome variation for expert {_names(experts, flat)}, "
-            "whose forecasts on resolved events differ only between outcomes; use beliefs='default'"
+            "need at least 3 resolved events and some within-outcome variation for expert "
+            f"{listed(_chosen(experts, flat), 3)}, whose forecasts on resolved events differ "
+            "only between outcomes; use beliefs='default'"
         )
     return silent, notes
 
@@ -343,8 +345,5 @@ def _clone_notes(r: Array, experts: tuple[str, ...], silent: npt.NDArray[np.bool
     return notes
 
 
-def _names(experts: tuple[str, ...], which: npt.NDArray[np.bool_]) -> str:
-    """Up to three names, and how many more."""
-    found = [experts[i] for i in np.flatnonzero(which)]
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return ", ".join(repr(name) for name in found[:3]) + more
+def _chosen(experts: tuple[str, ...], which: npt.NDArray[np.bool_]) -> list[str]:
+    return [experts[i] for i in np.flatnonzero(which)]

@@ -10,12 +10,13 @@ import numpy as np
 
 from opinionpool.cells import Coerced, NumberRules, half_units, is_text, read_probabilities, unmarked_percent
 from opinionpool.columns import BLANK, Index, Numbers, Table, Words, cell_error, encode
-from opinionpool.errors import ExpertError, Note
+from opinionpool.errors import Note
 from opinionpool.layouts import Layout
 from opinionpool.logodds import Array
+from opinionpool.names import unknown_expert
 from opinionpool.statements import Statements
 from opinionpool.times import Times, read_times
-from opinionpool.wording import counted, quoted, shown, suggestion
+from opinionpool.wording import counted, quoted, shown
 
 
 @dataclass
@@ -119,7 +120,7 @@ def choose(experts: Iterable[str], reading: Reading) -> list[str]:
     names = list(dict.fromkeys(experts))
     for name in (*reading.include, *reading.exclude):
         if name not in names:
-            raise ExpertError(f"no expert is called {shown(name)}; {suggestion(name, names, 'there are')}")
+            raise unknown_expert(name, names)
     return [name for name in names if name not in reading.exclude and (not reading.include or name in reading.include)]
 
 

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, ShapeError
-from opinionpool.features import names_of
 from opinionpool.forecasts import UNRESOLVED
+from opinionpool.frequencies import frequencies
 from opinionpool.logodds import Array, metric
+from opinionpool.names import expert_names
 from opinionpool.patterns import each_pattern
 
 __all__ = ["Moments", "PatternMoments"]
@@ -136,7 +137,7 @@ class Moments:
     def empty(cls, experts: Iterable[object] = (), classes: int = 2) -> Moments:
         """Moments of no events."""
         names = tuple(str(name) for name in experts)
-        return cls(names_of(names, len(names)), classes, np.zeros(classes + 1), MappingProxyType({}))
+        return cls(expert_names(names, len(names)), classes, np.zeros(classes + 1), MappingProxyType({}))
 
     def add(self, ratios: Array, outcomes: npt.NDArray[np.intp], sample_weight: npt.ArrayLike | None = None) -> Moments:
         """These moments and further events.
@@ -276,22 +277,3 @@ class Marginals:
 def _no_marginals(experts: int, classes: int) -> Marginals:
     groups = classes + 1
     return Marginals(np.zeros((groups, experts)), np.zeros((groups, experts, classes - 1)), np.zeros((2, experts)))
-
-
-def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
-    """Frequency weights, checked; ones if not given.
-
-    Raises
-    ------
-    ShapeError, ArgumentError
-        If there is not one for each event, or one is negative or not finite.
-    """
-    if sample_weight is None:
-        return np.ones(events)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (events,):
-        raise ShapeError(f"{events} events need as many sample weights, and their shape is {weight.shape}")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        value = weight[~(np.isfinite(weight) & (weight >= 0))][0]
-        raise ArgumentError(f"sample weights are frequencies, finite and at least 0, and one is {value}")
-    return weight

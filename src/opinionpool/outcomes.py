@@ -7,14 +7,14 @@ as one. Rows over classes may be off 1 by 1e-4, then they are normalised. Outcom
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.errors import LearningError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.frequencies import frequencies
 from opinionpool.logodds import Array, check_probabilities
 
 Outcomes: TypeAlias = npt.NDArray[Any]
@@ -93,26 +93,6 @@ def of_outcome(table: Array, outcomes: Outcomes) -> Array:
     return entries
 
 
-def checked_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:
-    """Frequencies of events, (T,); 1 each if not given.
-
-    Raises
-    ------
-    ShapeError, ArgumentError
-        Unless there is one per event, finite and 0 or more.
-    """
-    if sample_weight is None:
-        return np.ones(events)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (events,):
-        raise ShapeError(f"{events} events need as many weights, not shape {weight.shape}")
-    bad = ~((weight >= 0) & (weight < math.inf))
-    if bad.any():
-        where = int(np.flatnonzero(bad)[0])
-        raise ArgumentError(f"each weight must be a frequency, 0 or more, and weight {where} is {weight[where]:.15g}")
-    return weight
-
-
 def binary_events(
     p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
 ) -> tuple[Array, Array, Array]:
@@ -125,7 +105,7 @@ def binary_events(
     """
     forecasts, outcomes = checked(p, y)
     check_binary(forecasts, "judge one class against the rest: p[:, k] and y == k")
-    weight = checked_weights(sample_weight, len(forecasts))
+    weight = frequencies(sample_weight, len(forecasts))
     kept = ~(np.isnan(forecasts) | unresolved(outcomes)) & (weight > 0)
     if not kept.any():
         raise LearningError("no event is resolved and has a forecast and a positive weight, so nothing can be judged")

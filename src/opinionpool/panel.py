@@ -16,7 +16,6 @@ from opinionpool.errors import AccuracyUnknownError, ExpertError, PanelError, Sh
 from opinionpool.extremes import Extremes
 from opinionpool.features import (
     Parts,
-    names_of,
     number_of_experts,
     parts_of_features,
     parts_of_parameters,
@@ -24,6 +23,7 @@ from opinionpool.features import (
 )
 from opinionpool.gaussian import Settings, contributions, heard, signal, weights_for
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
+from opinionpool.names import expert_names, position
 from opinionpool.patterns import Mask
 from opinionpool.simulation import draw
 from opinionpool.stated import base_rate_shift, blocks, read_stated
@@ -219,7 +219,7 @@ class Panel:
         for slot, value in (
             ("_parts", parts),
             ("_bias", ratios),
-            ("_names", names_of(names, n)),
+            ("_names", expert_names(names, n)),
             ("_classes", labels),
             ("_settings", settings),
         ):
@@ -394,7 +394,7 @@ class Panel:
         ExpertError
             If one is unknown, repeated, or none is given.
         """
-        positions = np.array([self._position(expert) for expert in experts], dtype=np.intp)
+        positions = np.array([position(expert, self._names) for expert in experts], dtype=np.intp)
         if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
             raise ExpertError("a sub-panel needs at least one expert, and each of them once")
         parts = self._parts
@@ -429,15 +429,6 @@ class Panel:
         self._scale_known_or("simulation")
         self._spread_known()
         return draw(self._parts, self._bias, self._classes, events, prior, seed)
-
-    def _position(self, expert: object) -> int:
-        if isinstance(expert, (int, np.integer)) and not isinstance(expert, bool):
-            if not -len(self) <= expert < len(self):
-                raise ExpertError(f"this panel has experts 0 to {len(self) - 1}, and no {expert}")
-            return int(expert) % len(self)
-        if expert not in self._names:
-            raise ExpertError(f"no expert is called {expert!r}; there are {', '.join(self._names[:10])}")
-        return self._names.index(str(expert))
 
     def _scale_known_or(self, what: str) -> None:
         if not self._parts.absolute:

@@ -157,7 +157,7 @@ def _notes(classes: tuple[object, ...], outcomes: Index, words: list[str], respe
     count = int((outcomes == UNRESOLVED).sum())
     if count:
         marked = f" (blank, or marked {listed(words)})" if words else ""
-        text = f"{count} of {counted(len(outcomes), 'event')} not resolved{marked}"
+        text = f"{count:,} of {counted(len(outcomes), 'event')} not resolved{marked}"
         notes.append(Note("unresolved", text, count))
     if respelled:
         text = f"{counted(respelled, 'outcome')} with other capitals, or blanks around, read as {listed(classes)}"

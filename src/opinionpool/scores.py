@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ShapeError
+from opinionpool.frequencies import frequencies
 from opinionpool.logodds import (
     POOL_FLOOR,
     Array,
@@ -27,7 +28,6 @@ from opinionpool.outcomes import (
     check_binary,
     check_classes,
     checked,
-    checked_weights,
     number_of_classes,
     of_outcome,
     shaped,
@@ -271,7 +271,7 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     values = np.atleast_1d(np.asarray(scores, dtype=np.float64))
     if values.ndim != 1:
         raise ShapeError(f"scores need shape (T,), one per event, not {values.shape}")
-    weight = None if sample_weight is None else checked_weights(sample_weight, len(values))
+    weight = None if sample_weight is None else frequencies(sample_weight, len(values))
     kept = ~np.isnan(values) if weight is None else ~np.isnan(values) & (weight > 0)
     if not kept.all():
         values, weight = values[kept], None if weight is None else weight[kept]

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, LearningError, ShapeError
+from opinionpool.frequencies import frequencies
 from opinionpool.logodds import Array
 from opinionpool.mixture import BLOCK, Complete, Index, Likelihood, Mask, Partial, Point
 from opinionpool.nonnegative import least_quadratic, shortest
@@ -144,12 +145,7 @@ def _checked(
     if mask is not None and mask.all():
         mask = None
     _check_range(array, mask)
-    share = np.ones(events) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if share.shape != (events,):
-        raise ShapeError(f"{events} events need as many sample weights, not shape {share.shape}")
-    if sample_weight is not None and not ((share >= 0) & (share < np.inf)).all():
-        wrong = share[~((share >= 0) & (share < np.inf))][0]
-        raise ArgumentError(f"sample weights are frequencies, finite and at least 0, and one is {wrong:g}")
+    share = frequencies(sample_weight, events)
     if mask is not None:
         share = np.where(mask.any(axis=1), share, 0.0)
     total = share.sum()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from opinionpool.answers import about, counted, plain
+from opinionpool.answers import about, plain
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.render import percent, printable, whole
+from opinionpool.wording import counted
 
 if TYPE_CHECKING:
     from opinionpool.logodds import Array

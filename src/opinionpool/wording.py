@@ -1,4 +1,4 @@
-"""Names in messages: lists that are not too long, and what somebody may have meant."""
+"""Words in messages: numbers with their nouns, lists that are not too long, and what somebody may have meant."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "event"), counted(2, "event")
-    ('1 event', '2 events')
+    >>> counted(1, "event"), counted(2500, "event")
+    ('1 event', '2,500 events')
     """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def quoted(value: str) -> str:

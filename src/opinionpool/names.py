@@ -1,0 +1,76 @@
+"""Names of experts: made up where there are none, told apart, and looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from opinionpool.errors import ExpertError
+from opinionpool.wording import shown, suggestion
+
+
+def numbered(n: int, thing: str = "expert") -> tuple[str, ...]:
+    """N names where none are given.
+
+    >>> numbered(2)
+    ('expert_1', 'expert_2')
+    """
+    return tuple(f"{thing}_{i + 1}" for i in range(n))
+
+
+def repeated(names: Sequence[str]) -> str | None:
+    """The first name that stands twice, None if all differ.
+
+    >>> repeated(["ann", "bob", "ann"]), repeated(["ann", "bob"])
+    ('ann', None)
+    """
+    return None if len(set(names)) == len(names) else next(name for name in names if names.count(name) > 1)
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Raise an `ExpertError` where two experts have one name."""
+    twice = repeated(names)
+    if twice is not None:
+        raise ExpertError(f"expert names must differ, and {twice!r} stands twice")
+
+
+def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
+    """N distinct expert names, made up if not given.
+
+    Raises
+    ------
+    ExpertError
+        If there are not n of them, or two are the same.
+    """
+    if names is None:
+        return numbered(n)
+    if isinstance(names, str):
+        raise ExpertError(f"names must be a sequence of {n} names, not the single text {names!r}")
+    found = tuple(str(name) for name in names)
+    if len(found) != n:
+        raise ExpertError(f"{n} experts need {n} names, not {len(found)}")
+    check_distinct(found)
+    return found
+
+
+def position(expert: object, names: Sequence[str]) -> int:
+    """The position of an expert who is given by name or by position.
+
+    Raises
+    ------
+    ExpertError
+        If there is no such expert.
+    """
+    if isinstance(expert, (int, np.integer)) and not isinstance(expert, bool):
+        if not -len(names) <= expert < len(names):
+            raise ExpertError(f"there are experts 0 to {len(names) - 1}, and no {expert}")
+        return int(expert) % len(names)
+    if expert not in names:
+        raise unknown_expert(str(expert), names)
+    return names.index(str(expert))
+
+
+def unknown_expert(name: str, names: Sequence[str]) -> ExpertError:
+    """The error for a name that nobody has, with the one that was meant."""
+    return ExpertError(f"no expert is called {shown(name)}; {suggestion(name, names, 'there are')}")
