@@ -12,7 +12,9 @@ def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
 
     With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, whose weights are
     2 Sigma_SS⁻¹ mu_S, for mu = Sigma w / 2. So a regression on these learns weights that hold for every sub-panel;
-    nothing is made up that the exact sub-panel does not imply.
+    nothing is made up that the exact sub-panel does not imply. That is so for contrasts without bias. An intercept that
+    stands for a bias common to all counts in full in the regression, and in the sub-panel only with the sum of its
+    weights; with forecasts missing, the two agree the better the less of such a bias is left.
 
     Parameters
     ----------
