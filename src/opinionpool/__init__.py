@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 # for type checkers and editors only.
 _NAMES = {
     "calibration": ("LogOddsTransformer", "calibration_curve", "recalibrate"),
+    "compare": ("Comparison", "compare_pools"),
     "errors": (
         "AccuracyUnknownError",
         "ArgumentError",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         calibration_curve as calibration_curve,
         recalibrate as recalibrate,
     )
+    from opinionpool.compare import Comparison as Comparison, compare_pools as compare_pools
     from opinionpool.errors import (
         AccuracyUnknownError as AccuracyUnknownError,
         ArgumentError as ArgumentError,

@@ -1,4 +1,4 @@
-"""The command line: ``opinionpool pool``, ``experts`` and ``check``.
+"""The command line: ``opinionpool pool``, ``experts``, ``compare`` and ``check``.
 
 A command reads, asks the layers below and hands the answer to `opinionpool.render`. Results go to standard output,
 everything else to standard error. The exit status is 0 when done, 1 when the data do not allow it, 2 when the
@@ -17,13 +17,27 @@ import click
 
 from opinionpool import __version__
 from opinionpool.errors import ArgumentError, DuplicateError, OpinionPoolError, TableError
-from opinionpool.options import Chances, Pooling, Reading, Writing, chances, pooling, read_chances, reading, writing
+from opinionpool.options import (
+    Chances,
+    Comparing,
+    Pooling,
+    Reading,
+    Writing,
+    chances,
+    comparing,
+    pooling,
+    read_chances,
+    reading,
+    writing,
+)
 from opinionpool.render import printable, write_json, write_listing, write_topics
 from opinionpool.streams import destination, hush, progress, speak_utf8, tell
 
 if TYPE_CHECKING:
+    from opinionpool.compare import Comparison
     from opinionpool.describe import Findings
     from opinionpool.forecasts import Forecasts
+    from opinionpool.logodds import Array
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -121,6 +135,42 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
 
 @app.command()
 @reading
+@comparing
+@writing
+def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
+    r"""Score every pool on events that it has not learned from, and say which differences are real.
+
+    \b
+    score      normalised log score: 0 = as good as even chances, 1 = perfect
+    in-sample  the same on events that the pool has learned from, for pools that learn
+    gain       its score less that of the simple average, with an interval
+
+    Events are dealt into folds at random; each is scored by pools fitted to the other folds. Pools are compared on the
+    same events, an expert and the pool on the events that both answered. The intervals hold for all rows at once, so
+    fewer pools are compared more sharply. CSV holds the pools, JSON the experts too.
+    """
+    writing.check(reading.inputs)
+    forecasts = read(reading)
+    prior = chances("--prior", comparing.prior, forecasts)
+    from opinionpool import compared, summary
+
+    found = contest(forecasts, comparing, prior)
+    notes = (*forecasts.notes, *found.notes)
+    kind = writing.chosen()
+    with destination(writing.output) as out:
+        if kind == "json":
+            facts = summary.facts(forecasts) | compared.comparison_facts(found)
+            write_json("pools", compared.comparison_records(found), facts | {"notes": summary.note_records(notes)}, out)
+        elif kind == "csv":
+            write_listing(compared.pool_columns(found), kind, out)
+        else:
+            compared.write_comparison(found, out)
+    verdict = [] if kind == "table" else compared.verdict_lines(found)
+    conclude(kind, summary.size_line(forecasts), *verdict, *summary.note_lines(forecasts, notes))
+
+
+@app.command()
+@reading
 @writing
 def check(reading: Reading, writing: Writing) -> int:
     """Describe the file: what is in it, what was coerced, what stands in the way of pooling it.
@@ -172,6 +222,27 @@ def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
                 missing_values=reading.missing_value,
                 include=reading.include,
                 exclude=reading.exclude,
+                progress=advance,
+            )
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | None) -> Comparison:
+    """The comparison that the command line asked for."""
+    from opinionpool.compare import compare_pools
+
+    try:
+        with progress("comparing") as advance:
+            return compare_pools(
+                forecasts,
+                comparing.pools,
+                folds=comparing.folds,
+                repeats=comparing.repeats,
+                by=comparing.by,
+                gap=comparing.gap,
+                prior=prior,
+                seed=comparing.seed,
                 progress=advance,
             )
     except ArgumentError as error:

@@ -104,6 +104,27 @@ class Pooling:
     prior: Chances
 
 
+@dataclass(frozen=True)
+class Comparing:
+    """Which pools to compare, and how events are set apart, as the command line said."""
+
+    pools: tuple[str, ...] | None
+    by_time: bool
+    by_group: bool
+    gap: str
+    folds: int
+    repeats: int | None
+    seed: int
+    prior: Chances
+
+    @property
+    def by(self) -> str | None:
+        """What sets events apart, as `opinionpool.compare` calls it."""
+        if self.by_time and self.by_group:
+            raise click.UsageError("--by-time and --by-group exclude each other")
+        return "time" if self.by_time else "group" if self.by_group else None
+
+
 def chances(option: str, given: Chances, forecasts: Forecasts) -> float | Array | None:
     """A prior or base rate as pools take it: one number for binary events, else one per class, which add up to 1."""
     if not given:
@@ -183,7 +204,7 @@ def writing(command: Command) -> Command:
 
 def pooling(command: Command) -> Command:
     """Give a command the options that say which pool and which prior, as ``pooling``."""
-    options = [
+    options: list[Decorator] = [
         click.option(
             "--pool",
             type=click.Choice(POOLS),
@@ -191,16 +212,64 @@ def pooling(command: Command) -> Command:
             default="gaussian",
             help=f"One of {', '.join(POOLS)}. Default: gaussian.",
         ),
-        click.option(
-            "--prior",
-            metavar="P",
-            callback=read_chances,
-            multiple=True,
-            help="How likely an event is before any expert is heard, such as 0.01 or 1%; the experts are taken to "
-            "share it. Default: Laplace's estimate from the resolved events. More than two classes: CLASS=P for each.",
-        ),
+        _prior,
     ]
     return _stack(options, _gather(Pooling, "pooling")(command))
+
+
+def comparing(command: Command) -> Command:
+    """Give a command the options that say what to compare and how, as ``comparing``."""
+    options: list[Decorator] = [
+        click.option(
+            "--pools",
+            metavar="A,B,...",
+            callback=_pools,
+            help=f"Some of {', '.join(POOLS)}. Default: all of them. The average is always there.",
+        ),
+        click.option("--by-time", is_flag=True, help="Learn from the past of the scored events alone."),
+        click.option(
+            "--gap",
+            metavar="SPAN",
+            default="0",
+            help="With --by-time: how long before an event may help to forecast others: days, or as in 4w, 36h.",
+        ),
+        click.option("--by-group", is_flag=True, help="Never learn from the scored events' own groups."),
+        click.option(
+            "--folds", type=click.IntRange(1), default=5, metavar="N", help="Parts, or blocks of time. Default: 5."
+        ),
+        click.option(
+            "--repeats",
+            type=click.IntRange(1),
+            metavar="N",
+            help="How often events are dealt anew. Default: until it hardly matters, at most 20 times.",
+        ),
+        click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Of all chance. Default: 0."),
+        _prior,
+    ]
+    return _stack(options, _gather(Comparing, "comparing")(command))
+
+
+def _prior(command: Command) -> Command:
+    """Give a command the option --prior."""
+    return click.option(
+        "--prior",
+        metavar="P",
+        callback=read_chances,
+        multiple=True,
+        help="How likely an event is before any expert is heard, such as 0.01 or 1%; the experts are taken to "
+        "share it. Default: Laplace's estimate from the resolved events. More than two classes: CLASS=P for each.",
+    )(command)
+
+
+def _pools(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """Names of pools, separated by commas."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in POOLS:
+            raise click.BadParameter(f"no pool is called {name!r}; there are {', '.join(POOLS)}")
+    return names
 
 
 def _gather(kind: type[Any], name: str) -> Decorator:

@@ -127,6 +127,12 @@ def write_topics(rows: Sequence[tuple[str, str]], out: TextIO) -> None:
             head = ""
 
 
+def write_text(text: str, out: TextIO) -> None:
+    """Write a sentence, folded between words where the stream has a width."""
+    for number, line in enumerate(folded(printable(text), max((_room(out) or 10**9) - len(GAP), 2 * NARROWEST))):
+        out.write(f"{GAP if number else ''}{line}\n")
+
+
 def write_csv(columns: Sequence[Column], out: TextIO) -> None:
     """Write the columns as CSV: full precision, an empty field for None, ``true`` and ``false``."""
     chosen = [column for column in columns if column.machine]

@@ -1,0 +1,148 @@
+"""Which resolved events pools are compared on, how they are set apart, and which of them stand or fall together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.bootstrap import FEWEST_CLUSTERS
+from opinionpool.errors import ArgumentError, LearningError, Note
+from opinionpool.folds import Index, Split, check_splits, group_splits, random_splits, time_splits
+from opinionpool.forecasts import Forecasts
+
+__all__ = ["Plan", "clusters_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which events are compared on, and their splits by the number of the round."""
+
+    rows: Index
+    splits: Callable[[int], list[Split]]
+    notes: tuple[Note, ...]
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, by: str | None, folds: int, gap: np.timedelta64, seed: int) -> Plan:
+        """The plan for some forecasts; arguments as for `opinionpool.compare.compare_pools`."""
+        usable = forecasts.resolved & (forecasts.crowd > 0)
+        notes = []
+        silent = int((forecasts.resolved & ~usable).sum())
+        if silent:
+            notes.append(Note("no-forecast", f"{silent} resolved without any forecast: not scored", silent))
+        if gap and by != "time":
+            raise ArgumentError('a gap is for splits forward in time: by="time" (on the command line --by-time)')
+        if by == "time":
+            return cls._forward(forecasts, usable, folds, gap, notes)
+        rows = np.flatnonzero(usable)
+        outcomes = forecasts.outcomes[rows]
+        if by is None:
+            folds = _fewer(folds, len(rows), "events", notes)
+            if forecasts.times is not None and len(np.unique(_days(forecasts.times[rows]))) > 1:
+                text = (
+                    "the events are dated, and random folds learn from later ones too; --by-time "
+                    '(in Python by="time") learns from the past alone'
+                )
+                notes.append(Note("random-folds", text))
+
+            def deal(number: int) -> list[Split]:
+                return random_splits(outcomes, folds, _generator(seed, number))
+        elif by == "group":
+            groups = _groups(forecasts)
+            if groups is None:
+                raise ArgumentError("there are no groups to set apart: no column says which events belong together")
+            groups = groups[rows]
+            folds = _fewer(folds, len(np.unique(groups)), "groups", notes)
+
+            def deal(number: int) -> list[Split]:
+                return group_splits(outcomes, groups, folds, _generator(seed, number))
+        else:
+            raise ArgumentError(f'by must be None, "time" or "group", and it is {by!r}')
+        return cls(rows, deal, tuple(notes))
+
+    @classmethod
+    def _forward(
+        cls,
+        forecasts: Forecasts,
+        usable: npt.NDArray[np.bool_],
+        folds: int,
+        gap: np.timedelta64,
+        notes: list[Note],
+    ) -> Plan:
+        times = forecasts.times
+        if times is None or np.isnat(times[usable]).all():
+            raise ArgumentError("events cannot be ordered in time: no column says when they belong")
+        undated = int((usable & np.isnat(times)).sum())
+        if undated:
+            notes.append(Note("undated", f"{undated} without a time: neither learned from nor scored", undated))
+        rows = np.flatnonzero(usable & ~np.isnat(times))
+        if folds < 1:
+            raise ArgumentError(f"out-of-sample scores need at least 1 block to score, and there are {folds}")
+        _fewer(2, len(np.unique(times[rows])), "dates", notes)
+        found = time_splits(times[rows], folds, gap)
+        splits = [split for split in found if len(split.train)]
+        if not splits:
+            raise LearningError("the gap leaves no event to learn from before those to be scored; a shorter one would")
+        if len(found) < folds:
+            notes.append(Note("fewer-folds", f"{len(found)} blocks instead of {folds}: events share their dates"))
+        first = len(rows) - sum(len(split.test) for split in splits)
+        text = (
+            f"the first {first} of {len(rows)} events in time are learned from and never scored; the scores are of the "
+            f"other {len(rows) - first}"
+        )
+        notes.append(Note("not-scored", text, first))
+        return cls(rows, lambda _: splits, tuple(notes))
+
+
+def _fewer(folds: int, units: int, what: str, notes: list[Note]) -> int:
+    """The folds that can be had, with a note if they are fewer."""
+    possible = check_splits(folds, units, what)
+    if possible < folds:
+        notes.append(Note("fewer-folds", f"{possible} folds instead of {folds}: there are no more {what}", possible))
+    return possible
+
+
+def _generator(seed: int, number: int) -> np.random.Generator:
+    """The same for the same round, whatever came before."""
+    return np.random.default_rng([seed, number])
+
+
+def _days(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
+    return times[~np.isnat(times)].astype("datetime64[D]")
+
+
+def _groups(forecasts: Forecasts) -> Index | None:
+    """A number for each event's group; events without a label are groups of their own."""
+    if forecasts.groups is None:
+        return None
+    labels, member = np.unique(forecasts.groups, return_inverse=True)
+    alone = forecasts.groups == ""
+    return np.asarray(np.where(alone, len(labels) + np.arange(len(alone)), member))
+
+
+def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
+    """What is drawn together in the bootstrap, (T,): groups, dates, or single events; and its name."""
+    t = len(sample.events)
+    candidates: list[tuple[str, Index]] = []
+    groups = _groups(sample)
+    if groups is not None:
+        candidates.append(("group", groups))
+    if sample.times is not None:
+        day = np.unique(sample.times.astype("datetime64[D]"), return_inverse=True)[1]
+        candidates.append(("date", np.where(np.isnat(sample.times), t + np.arange(t), day)))
+    if by == "time":
+        candidates.reverse()
+    for unit, clusters in candidates:
+        size = len(np.unique(clusters[scored]))
+        if size == scored.sum():
+            continue
+        if size >= FEWEST_CLUSTERS:
+            return clusters, unit, []
+        text = (
+            f"the scored events share {size} {unit}{'' if size == 1 else 's'}, too few to say how far results would "
+            "differ elsewhere; the intervals take the events as independent, and may be too narrow"
+        )
+        return np.arange(t), "event", [Note("few-clusters", text, size)]
+    return np.arange(t), "event", []
