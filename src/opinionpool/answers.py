@@ -13,7 +13,7 @@ import numpy.typing as npt
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import LearnedPanel, event_priors
-from opinionpool.logodds import POOL_FLOOR, Array
+from opinionpool.logodds import POOL_FLOOR, Array, public_probabilities
 from opinionpool.render import Column, decimal, percent, printable, whole
 from opinionpool.rules import POOLS, Learned
 from opinionpool.wording import counted
@@ -50,9 +50,8 @@ def pool_events(
 ) -> Pooled:
     """The answers for every event, resolved or not, in input order."""
     each = event_priors(forecasts, prior)
-    if each is not None and len(forecasts.classes) == 2:
-        each = each[:, 1]
-    probabilities = state.pool(forecasts.X, each, base_rate)
+    own = None if each is None else public_probabilities(each)
+    probabilities = state.pool(forecasts.X, own, base_rate)
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
     if each is None and prior is None:

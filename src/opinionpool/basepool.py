@@ -17,7 +17,7 @@ from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeE
 from opinionpool.forecasts import Forecasts
 from opinionpool.inputs import Layout, aligned, classes_of, column_names, encode, event_weights, read_labels, row_keys
 from opinionpool.learn import event_priors
-from opinionpool.logodds import Array
+from opinionpool.logodds import Array, public_probabilities
 from opinionpool.rules import Learned, fit_pool
 from opinionpool.scores import log_score, mean_score
 
@@ -280,12 +280,10 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""
         if forecasts.prior is None:
             return prior
-        k, fitted = len(self.classes_), self.prior_
-        fill = fitted if prior is None else prior
-        if prior is None and fitted is not None and k == 2:
-            fill = fitted[1]
-        each = event_priors(forecasts, fill)
-        return each if each is None or k > 2 else each[:, 1]
+        if prior is None and self.prior_ is not None:
+            prior = public_probabilities(self.prior_)
+        each = event_priors(forecasts, prior)
+        return None if each is None else public_probabilities(each)
 
 
 def _flattened(q: Array, classes: int) -> tuple[Array, bool]:

@@ -114,7 +114,7 @@ class Sample:
 
     def collect(self, part: Callable[[Said, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
         """What `part` makes of blocks of events and their outcomes, put together, (T, *shape)."""
-        prior = self.priors[..., 1] if self.classes == 2 else self.priors
+        prior = logodds.public_probabilities(self.priors)
         stated = read_stated(self.forecasts.X[self.rows], prior, len(self.experts), self.classes)
         result = np.empty((len(self.rows), *shape))
         for rows, said in said_in(stated, self.floor):
@@ -276,7 +276,8 @@ def fit_beta_linear(sample: Sample, weights: Weights | None, penalty: float) -> 
 
 def _intercept(fit: LogisticFit) -> float | Array:
     """As the functions of `opinionpool.pools` take it."""
-    return float(fit.intercept[0]) if len(fit.intercept) == 1 else logodds.centred(fit.intercept)
+    intercept = logodds.public_log_odds(fit.intercept)
+    return intercept if intercept.ndim else float(intercept)
 
 
 def _check_logistic(sample: Sample, fit: LogisticFit) -> None:

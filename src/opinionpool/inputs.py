@@ -15,7 +15,7 @@ import numpy.typing as npt
 from opinionpool.errors import ArgumentError, ExpertError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import UNRESOLVED, Forecasts
 from opinionpool.frequencies import frequencies
-from opinionpool.logodds import Array
+from opinionpool.logodds import Array, check_all_or_none
 from opinionpool.names import numbered, repeated
 
 Labels: TypeAlias = npt.NDArray[Any]
@@ -208,9 +208,7 @@ def normalised(q: Array) -> tuple[Array, int]:
     >>> normalised(np.array([[0.33, 0.33, 0.33]]))[0].round(4)
     array([[0.3333, 0.3333, 0.3333]])
     """
-    missing = np.isnan(q)
-    if (missing.any(axis=-1) != missing.all(axis=-1)).any():
-        raise ShapeError("a forecast must give a probability for every class or for none")
+    check_all_or_none(q)
     total = q.sum(axis=-1)
     off = np.abs(total - 1.0) > 1e-4
     if off.any():

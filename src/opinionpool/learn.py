@@ -82,7 +82,7 @@ class LearnedPanel:
             return prior
         if self.prior is None:
             raise ProbabilityError("these experts were learned with a prior for each event, so pooling needs one too")
-        return self.prior if len(self.prior) > 2 else self.prior[1]
+        return logodds.public_probabilities(self.prior)
 
 
 def laplace_prior(events: Array) -> Array:
@@ -169,7 +169,7 @@ def _learn_default(
     found = default_fit(contrasts, expected, forecasts.outcomes, weight, forecasts.experts, estimated=estimated)
     said = np.asarray(~np.isnan(ratios[..., 0]))
     counts = (weight[:, None] * (said & forecasts.resolved[:, None])).sum(axis=0)
-    bias = _in_log_probabilities(found.bias)
+    bias = logodds.public_log_odds(found.bias)
     panel = Panel.from_parts(
         found.parts, bias, forecasts.experts, forecasts.classes, extremes=found.extremes, **settings
     )
@@ -223,7 +223,7 @@ def learn_from(
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
     kind = "full" if structure == "auto" else structure
     parts, bias, notes = _sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
-    panel = Panel.from_parts(parts, _in_log_probabilities(bias), experts, classes, floor=floor, pool_floor=pool_floor)
+    panel = Panel.from_parts(parts, logodds.public_log_odds(bias), experts, classes, floor=floor, pool_floor=pool_floor)
     counts = evidence.marginals.count[:-1].sum(axis=0)
     present = evidence.marginals.count.sum(axis=0) > 0
     return LearnedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))
@@ -242,11 +242,6 @@ def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
     known = forecasts.resolved
     counts = np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=len(forecasts.classes))
     return np.asarray(counts, dtype=np.float64)
-
-
-def _in_log_probabilities(bias: Array) -> Array:
-    """Bias in log-ratios (N, K - 1) as a panel takes it."""
-    return bias[:, 0] if bias.shape[1] == 1 else logodds.centred(bias)
 
 
 def _sample_parts(

@@ -64,6 +64,21 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
     return q
 
 
+def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
+    """Which forecasts over the classes on the last axis are missing, (...).
+
+    Raises
+    ------
+    ShapeError
+        If one gives a probability for some classes only.
+    """
+    blank = np.isnan(q)
+    missing = blank.all(axis=-1)
+    if (blank.any(axis=-1) != missing).any():
+        raise ShapeError("a forecast must give a probability for every class or for none")
+    return np.asarray(missing)
+
+
 def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior") -> Array:
     """A prior as probabilities of all classes, (..., K).
 
@@ -205,6 +220,16 @@ def centred(ratios: Array) -> Array:
     """Log-ratios (..., K - 1) as log-probabilities centred over the classes, (..., K)."""
     full = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
     return np.asarray(full - full.mean(axis=-1, keepdims=True))
+
+
+def public_probabilities(p: Array) -> Array:
+    """Class probabilities (..., K) as users give and get them: of the second class alone, (...), when K = 2."""
+    return np.asarray(p[..., 1]) if p.shape[-1] == 2 else p
+
+
+def public_log_odds(ratios: Array) -> Array:
+    """Log-ratios (..., K - 1) as users give and get them: log-odds (...) when K = 2, else `centred`."""
+    return np.asarray(ratios[..., 0]) if ratios.shape[-1] == 1 else centred(ratios)
 
 
 def uncentred(full: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from opinionpool.errors import LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.frequencies import frequencies
-from opinionpool.logodds import Array, check_probabilities
+from opinionpool.logodds import Array, check_all_or_none, check_probabilities
 
 Outcomes: TypeAlias = npt.NDArray[Any]
 
@@ -117,9 +117,7 @@ def _columns(q: Array) -> Array:
     if q.ndim != 2 or q.shape[1] < 2:
         raise ShapeError(f"forecasts need shape (T,), or (T, K) with a column per class, not {q.shape}")
     check_probabilities(q, "forecast")
-    absent = np.isnan(q)
-    if (absent.any(axis=1) & ~absent.all(axis=1)).any():
-        raise ShapeError("a forecast must give a probability for every class or for none")
+    check_all_or_none(q)
     total = q.sum(axis=1)
     off = np.flatnonzero(np.abs(total - 1) > 1e-4)
     if len(off):

@@ -20,7 +20,7 @@ from opinionpool.errors import ArgumentError, Note, ProbabilityError
 from opinionpool.fits import Parameters, Sample
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import learn
-from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
+from opinionpool.logodds import FLOOR, POOL_FLOOR, Array, public_probabilities
 
 __all__ = ["POOLS", "Learned", "LearnedPool", "Option", "Pool", "fit_pool"]
 
@@ -107,7 +107,7 @@ class LearnedPool:
         if prior is None:
             if self.prior is None:
                 raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
-            prior = self.prior if len(self.prior) > 2 else self.prior[1]
+            prior = public_probabilities(self.prior)
         return _RULES[self.rule].function(
             q,
             **self.parameters,

@@ -65,9 +65,7 @@ def read_stated(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int
     lead = q.shape[: q.ndim - len(tail)]
     q = q.reshape((-1, *tail))
     if classes > 2:
-        blank = np.isnan(q)
-        if (blank.any(axis=2) != blank.all(axis=2)).any():
-            raise ShapeError("a forecast must give a probability for every class or for none")
+        logodds.check_all_or_none(q)
     p = spread_prior(prior, lead, classes)
     return Stated(q, p, logodds.prior_log_ratios(p), lead)
 
