@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 
 from opinionpool import pools
 from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, ShapeError
-from opinionpool.fits import matched_weights
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import LearnedPanel, laplace_prior
 from opinionpool.rules import POOLS, LearnedPool, fit_pool
+from opinionpool.weights import matched_weights
 
 NAN = float("nan")
 LEARNED = ["linear", "log", "recalibrated", "beta-linear"]

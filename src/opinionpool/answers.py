@@ -16,7 +16,7 @@ from opinionpool.learn import LearnedPanel, event_priors
 from opinionpool.logodds import POOL_FLOOR, Array, public_probabilities
 from opinionpool.render import Column, decimal, percent, printable, whole
 from opinionpool.rules import POOLS, Learned
-from opinionpool.wording import counted
+from opinionpool.wording import counted as counted  # noqa: PLC0414 - `compared` takes it from here
 
 # Pools that turn to the prior only where nobody answered.
 PRIORLESS = ("average", "geometric", "median", "trimmed")

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.inputs import Layout, aligned, classes_of, column_names, encode, event_weights, read_labels, row_keys
+from opinionpool.inputs import ExpertColumns, aligned, column_names, event_weights, row_keys
+from opinionpool.labels import Labels, classes_of, encode, read_labels
 from opinionpool.learn import event_priors
 from opinionpool.logodds import Array, public_probabilities
 from opinionpool.rules import Learned, fit_pool
@@ -25,7 +26,6 @@ __all__ = ["BasePool", "labels_of"]
 
 # Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
 Given: TypeAlias = Any
-Labels: TypeAlias = npt.NDArray[Any]
 
 _FLOORS = ("floor", "pool_floor")
 
@@ -49,7 +49,7 @@ class _Read(NamedTuple):
     """What a fit was given: forecasts, in which columns, on which classes, and how many rows were rounded."""
 
     forecasts: Forecasts
-    layout: Layout
+    layout: ExpertColumns
     classes: Labels
     names: tuple[str, ...] | None
     rounded: int
@@ -135,13 +135,13 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """X and y of a fit as forecasts."""
         if isinstance(X, Forecasts):
             _without(y)
-            layout = Layout.of_forecasts(X)
+            layout = ExpertColumns.of_forecasts(X)
             return _Read(X, layout, _label_array(X.classes), layout.columns, 0)
         names, q = column_names(X), self._columns(X)
         labels, known = labels_of(aligned(y, row_keys(X), "y"), len(q), type(self).__name__)
         classes = classes_of(labels)
         q, deep = _flattened(q, len(classes))
-        layout = Layout.of_columns(names, q.shape[1], classes, deep)
+        layout = ExpertColumns.of_columns(names, q.shape[1], classes, deep)
         q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
         forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()))
         return _Read(replace(forecasts, outcomes=encode(labels, known, classes)), layout, classes, names, rounded)

@@ -12,11 +12,12 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opinionpool import estimates, logodds
-from opinionpool.basepool import Given, Labels, labels_of
+from opinionpool.basepool import Given, labels_of
 from opinionpool.errors import ArgumentError, LearningError, OpinionPoolWarning, OutcomeError, ProbabilityError
 from opinionpool.estimates import Means
 from opinionpool.evidence import evidence_of
-from opinionpool.inputs import aligned, classes_of, encode, event_weights, row_keys
+from opinionpool.inputs import aligned, event_weights, row_keys
+from opinionpool.labels import Labels, classes_of, encode
 from opinionpool.learn import laplace_prior
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.patterns import Mask

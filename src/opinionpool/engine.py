@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opinionpool.columns import Numbers, Words, encode
+from opinionpool.diagnosis import csv_fault, json_fault, lines_of
 from opinionpool.errors import Note, TableError
-from opinionpool.faults import csv_fault, json_fault, lines_of
 from opinionpool.files import FileSource, Workspace, prepare, with_line_feeds
 from opinionpool.logodds import Array
 

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from opinionpool import beta, fits
 from opinionpool.basepool import BasePool
 from opinionpool.errors import ArgumentError
-from opinionpool.fits import Weights
 from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.panel import Panel
 from opinionpool.pools import FACTOR, TRIM
+from opinionpool.weights import Weights
 
 __all__ = [
     "AveragePool",

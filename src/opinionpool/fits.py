@@ -6,7 +6,7 @@ what a user should know about them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -15,36 +15,34 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.beta import beta_fit
-from opinionpool.errors import ArgumentError, ExpertError, Note
+from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
 from opinionpool.learn import event_priors, laplace_prior
 from opinionpool.logistic import LogisticFit, logistic_fit
 from opinionpool.logodds import Array
 from opinionpool.patterns import Mask
-from opinionpool.said import Said, check_shares, check_weights, said_in
+from opinionpool.said import Said, said_in
 from opinionpool.simplex import simplex_weights
 from opinionpool.stated import read_stated
+from opinionpool.weights import Weights, check_shares, check_weights, matched_weights
 from opinionpool.wording import listed
 
 __all__ = [
     "PENALTY",
     "Parameters",
     "Sample",
-    "Weights",
     "fit_beta_linear",
     "fit_given",
     "fit_linear",
     "fit_log",
     "fit_recalibrated",
-    "matched_weights",
 ]
 
 # The recalibrated pool is held to the identity as by one event: intercept and slope have prior variance 1.
 PENALTY = 1.0
 
 Parameters: TypeAlias = dict[str, Any]
-Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,40 +149,6 @@ class Sample:
         if silent:
             text = f"{listed(silent, 3)} had no forecast on a resolved event and {what}"
             self.notes.append(Note("no-forecasts", text, len(silent)))
-
-
-def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
-    """Weights that a user gave, in the experts' order, and the names among them that are not used.
-
-    Parameters
-    ----------
-    weights : mapping of str to float, or array_like, shape (N,)
-        By name; names of experts who are not here are allowed. Or in the order of `experts`.
-    experts : tuple of str
-
-    Raises
-    ------
-    ExpertError
-        If an expert has no weight, or a list is not as long as the experts are many.
-
-    Examples
-    --------
-    >>> matched_weights({"ann": 0.5, "bob": 0.3, "cat": 0.2}, ("cat", "ann"))
-    (array([0.2, 0.5]), ('bob',))
-    """
-    if isinstance(weights, Mapping):
-        without = [name for name in experts if name not in weights]
-        if without:
-            raise ExpertError(f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out")
-        unused = tuple(str(name) for name in weights if name not in set(experts))
-        return np.array([weights[name] for name in experts], dtype=np.float64), unused
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (len(experts),):
-        raise ExpertError(
-            f"there are {len(experts)} experts ({', '.join(experts[:10])}), and {array.size} weights; "
-            "give one for each, or weights by name"
-        )
-    return array, ()
 
 
 def _given_weights(sample: Sample, weights: Weights) -> Array:

@@ -27,8 +27,9 @@ from opinionpool import logodds
 from opinionpool.beta import beta_transform
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
-from opinionpool.said import Said, check_shares, check_weights, said_in
+from opinionpool.said import Said, said_in
 from opinionpool.stated import base_rate_shift, read_stated
+from opinionpool.weights import check_shares, check_weights
 
 __all__ = [
     "FACTOR",

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.errors import ArgumentError
 from opinionpool.logodds import Array
 from opinionpool.patterns import Mask
 from opinionpool.stated import Stated, blocks
 
-__all__ = ["Said", "check_shares", "check_weights", "said_in"]
+__all__ = ["Said", "said_in"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +78,3 @@ def said_in(stated: Stated, floor: float) -> Iterator[tuple[npt.NDArray[np.intp]
         if len(rows):
             ratios = logodds.log_ratios(stated.q[rows], stated.prior[rows][:, None, :], floor)
             yield rows, Said(ratios, stated.reference[rows])
-
-
-def check_weights(weights: npt.ArrayLike) -> Array:
-    """Weights as a finite vector."""
-    w = np.asarray(weights, dtype=np.float64)
-    if w.ndim != 1 or not np.isfinite(w).all():
-        raise ArgumentError(f"weights must be finite numbers, one for each expert, not {w}")
-    return w
-
-
-def check_shares(weights: npt.ArrayLike) -> Array:
-    """Weights as shares: at least 0, and 1 together."""
-    w = check_weights(weights)
-    if (w < 0).any() or not w.any():
-        raise ArgumentError(f"weights of this pool must be at least 0, and one of them above it, not {w}")
-    shares: Array = w / w.sum()
-    return shares

@@ -12,7 +12,7 @@ from opinionpool.cells import NumberRules
 from opinionpool.classes import Asked
 from opinionpool.columns import Index, Table
 from opinionpool.errors import ArgumentError, LayoutError, Note
-from opinionpool.facts import class_order, read_facts
+from opinionpool.eventfacts import class_order, read_facts
 from opinionpool.forecasts import UNRESOLVED, Forecasts
 from opinionpool.joining import join_outcomes
 from opinionpool.layouts import check_columns, layout_notes, recognise, split_classes
