@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.dependence import CommonCorrelation, Dependence, matrix_correlation
-from opinionpool.errors import PanelError, ShapeError
-from opinionpool.logodds import Array
+from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
+from opinionpool.logodds import Array, uncentred
+from opinionpool.patterns import Positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,27 @@ class Parts:
     dependence: Dependence
     absolute: bool = True
 
+    def subset(self, positions: Positions) -> Parts:
+        """The parts of some of the experts."""
+        return Parts(self.contrast[positions], self.spread[positions], self.dependence.subset(positions), self.absolute)
+
+    def check_scale(self, what: str) -> None:
+        """Raise an `AccuracyUnknownError` where accuracies are known relative to each other only."""
+        if not self.absolute:
+            raise AccuracyUnknownError(
+                f"{what} needs an absolute accuracy, and this panel knows relative ones only; "
+                "give accuracy= (of the first expert, or of each)"
+            )
+
+    def check_spread(self, names: Sequence[str]) -> None:
+        """Raise an `AccuracyUnknownError` where the spread of an expert's log-odds is unknown."""
+        unknown = np.flatnonzero(np.isnan(self.spread))
+        if len(unknown):
+            raise AccuracyUnknownError(
+                f"expert {names[unknown[0]]!r} was assessed with calibration 0, so the spread of its log-odds is "
+                "unknown; leave it out with subset()"
+            )
+
 
 def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
     """`values` as n finite numbers; one number stands for n equal ones.
@@ -57,6 +80,16 @@ def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
     if not np.isfinite(array).all():
         raise PanelError(f"each {what} must be finite, and one is {array[~np.isfinite(array)][0]}")
     return array
+
+
+def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
+    """Bias in log-odds, or in log-probabilities (N, K) when K > 2, as log-ratios (N, K - 1)."""
+    if classes == 2:
+        return vector(bias, n, "bias")[:, None]
+    full = np.asarray(bias, dtype=np.float64)
+    if full.shape not in ((), (n, classes)) or not np.isfinite(full).all():
+        raise ShapeError(f"the bias of {n} experts on {classes} classes must be finite and of shape {(n, classes)}")
+    return uncentred(np.broadcast_to(full, (n, classes)))
 
 
 def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> Parts:

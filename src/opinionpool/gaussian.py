@@ -9,17 +9,17 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.extremes import Extremes
 from opinionpool.features import Parts
-from opinionpool.logodds import Array
+from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.patterns import Mask
-from opinionpool.stated import Stated
+from opinionpool.stated import Stated, blocks
 
 
 class Settings(NamedTuple):
     """How statements are taken: the floors, and how far extremes are believed."""
 
-    floor: float
-    pool_floor: float
-    extremes: Extremes
+    floor: float = FLOOR
+    pool_floor: float = POOL_FLOOR
+    extremes: Extremes = Extremes()
 
 
 def heard(parts: Parts) -> Mask:
@@ -39,7 +39,24 @@ def weights_for(parts: Parts, present: Mask) -> Array:
     return np.asarray(2.0 * solved / np.where(audible, parts.spread, 1.0))
 
 
-def contributions(parts: Parts, bias: Array, stated: Stated, rows: slice, settings: Settings) -> Array:
+def pooled(parts: Parts, bias: Array, stated: Stated, shift: Array, settings: Settings) -> Array:
+    """Probabilities of the classes, (T, K), from L° + Σ w_i C_i + shift."""
+    answers = np.empty(stated.prior.shape)
+    for rows in blocks(stated):
+        ratios = stated.reference[rows] + _contributions(parts, bias, stated, rows, settings).sum(axis=1) + shift[rows]
+        answers[rows] = logodds.pooled_probabilities(ratios, stated.prior[rows], settings.pool_floor)
+    return answers
+
+
+def contributions(parts: Parts, bias: Array, stated: Stated, settings: Settings) -> Array:
+    """w_i C_i of all events, 0 where missing, (T, N, K - 1)."""
+    added = np.empty((len(stated.prior), len(parts.contrast), stated.classes - 1))
+    for rows in blocks(stated):
+        added[rows] = _contributions(parts, bias, stated, rows, settings)
+    return added
+
+
+def _contributions(parts: Parts, bias: Array, stated: Stated, rows: slice, settings: Settings) -> Array:
     """w_i C_i of a block of events, 0 where missing, (T, N, K - 1)."""
     prior, reference = stated.prior[rows][:, None, :], stated.reference[rows][:, None, :]
     said = logodds.log_ratios(stated.q[rows], prior, settings.floor) - reference

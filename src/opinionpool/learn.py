@@ -16,6 +16,7 @@ from opinionpool.evidence import Evidence, evidence_of
 from opinionpool.features import Parts
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
+from opinionpool.gaussian import Settings
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.panel import Panel
 from opinionpool.stated import spread_prior
@@ -144,14 +145,15 @@ def learn(
     else:
         shared, reference = None, own
     ratios = logodds.log_ratios(forecasts.X, reference[:1] if own is None else reference[:, None, :], floor)
-    settings = {"floor": floor, "pool_floor": pool_floor}
     if structure == "auto" and beliefs is not None:
         estimated = own is None and prior is None
-        return _learn_default(forecasts, ratios, reference, weight, shared, estimated, settings)
+        return _learn_default(forecasts, ratios, reference, weight, shared, estimated, Settings(floor, pool_floor))
     if own is not None:
         ratios = ratios - logodds.prior_log_ratios(reference)[:, None, :]
     evidence = evidence_of(ratios, forecasts.outcomes, weight, forecasts.experts)
-    return learn_from(evidence, shared, forecasts.experts, forecasts.classes, structure=structure, **settings)
+    return learn_from(
+        evidence, shared, forecasts.experts, forecasts.classes, structure=structure, floor=floor, pool_floor=pool_floor
+    )
 
 
 def _learn_default(
@@ -161,7 +163,7 @@ def _learn_default(
     weight: Array,
     shared: Array | None,
     estimated: bool,
-    settings: dict[str, float],
+    settings: Settings,
 ) -> LearnedPanel:
     """The default pool, for any number of resolved events."""
     expected = logodds.prior_log_ratios(reference)
@@ -170,9 +172,8 @@ def _learn_default(
     said = np.asarray(~np.isnan(ratios[..., 0]))
     counts = (weight[:, None] * (said & forecasts.resolved[:, None])).sum(axis=0)
     bias = logodds.public_log_odds(found.bias)
-    panel = Panel.from_parts(
-        found.parts, bias, forecasts.experts, forecasts.classes, extremes=found.extremes, **settings
-    )
+    settings = settings._replace(extremes=found.extremes)
+    panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
     kind = "default" if counts.any() else "assumed"
     events = outcome_counts(forecasts, weight)
     return LearnedPanel(panel, shared, kind, events, counts, np.asarray(said.any(axis=0)), tuple(found.notes))
@@ -223,7 +224,7 @@ def learn_from(
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
     kind = "full" if structure == "auto" else structure
     parts, bias, notes = _sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
-    panel = Panel.from_parts(parts, logodds.public_log_odds(bias), experts, classes, floor=floor, pool_floor=pool_floor)
+    panel = Panel.from_parts(parts, logodds.public_log_odds(bias), experts, classes, Settings(floor, pool_floor))
     counts = evidence.marginals.count[:-1].sum(axis=0)
     present = evidence.marginals.count.sum(axis=0) > 0
     return LearnedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))

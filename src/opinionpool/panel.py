@@ -12,25 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.errors import AccuracyUnknownError, ExpertError, PanelError, ShapeError
+from opinionpool.errors import ExpertError, PanelError
 from opinionpool.extremes import Extremes
-from opinionpool.features import (
-    Parts,
-    number_of_experts,
-    parts_of_features,
-    parts_of_parameters,
-    vector,
-)
-from opinionpool.gaussian import Settings, contributions, heard, signal, weights_for
+from opinionpool.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
+from opinionpool.gaussian import Settings, contributions, heard, pooled, signal, weights_for
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.names import expert_names, position
 from opinionpool.patterns import Mask
 from opinionpool.simulation import draw
-from opinionpool.stated import base_rate_shift, blocks, read_stated
+from opinionpool.stated import base_rate_shift, read_stated
 
 __all__ = ["Panel"]
 
 BELIEVED = Extremes()
+DEFAULT = Settings()
 
 
 class Panel:
@@ -147,7 +142,7 @@ class Panel:
             names=0.0 if names is None else names,
         )
         parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n)
-        return cls.from_parts(parts, bias, names, classes, floor=floor, pool_floor=pool_floor, extremes=extremes)
+        return cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
 
     @classmethod
     def exchangeable(
@@ -175,7 +170,7 @@ class Panel:
         if isinstance(n, bool) or int(n) != n or n < 1:
             raise PanelError(f"a panel needs a whole number of experts, at least 1, and n is {n!r}")
         parts = parts_of_features(calibration, correlation, 1.0, accuracy, int(n))
-        return cls.from_parts(parts, bias, names, classes, floor=floor, pool_floor=pool_floor, extremes=extremes)
+        return cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
 
     @classmethod
     def from_parts(
@@ -184,14 +179,11 @@ class Panel:
         bias: npt.ArrayLike = 0.0,
         names: Iterable[object] | None = None,
         classes: Sequence[object] | None = None,
-        *,
-        floor: float = FLOOR,
-        pool_floor: float = POOL_FLOOR,
-        extremes: Extremes = BELIEVED,
+        settings: Settings = DEFAULT,
     ) -> Panel:
         """A panel from contrast, spread and dependence, taken as they are; what learning uses."""
         panel = cls.__new__(cls)
-        panel._set(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
+        panel._set(parts, bias, names, classes, settings)
         return panel
 
     def _set(
@@ -206,30 +198,19 @@ class Panel:
         labels = (0, 1) if classes is None else tuple(classes)
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise PanelError(f"classes must be at least two different labels, not {labels}")
-        k = len(labels)
-        if k == 2:
-            ratios = vector(bias, n, "bias")[:, None]
-        else:
-            full = np.asarray(bias, dtype=np.float64)
-            if full.shape not in ((), (n, k)) or not np.isfinite(full).all():
-                raise ShapeError(f"the bias of {n} experts on {k} classes must be finite and of shape {(n, k)}")
-            ratios = logodds.uncentred(np.broadcast_to(full, (n, k)))
+        ratios = bias_ratios(bias, n, len(labels))
         for array in (parts.contrast, parts.spread, ratios):
             array.flags.writeable = False
-        for slot, value in (
-            ("_parts", parts),
-            ("_bias", ratios),
-            ("_names", expert_names(names, n)),
-            ("_classes", labels),
-            ("_settings", settings),
-        ):
+        # In the order of the slots.
+        values = (ratios, labels, expert_names(names, n), parts, settings)
+        for slot, value in zip(self.__slots__, values, strict=True):
             object.__setattr__(self, slot, value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self._parts, self._bias, self._names, self._classes, self._settings)
+        return Panel.from_parts, (self._parts, self.bias, self._names, self._classes, self._settings)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -262,7 +243,7 @@ class Panel:
     @property
     def bias(self) -> Array:
         """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
-        return self._bias[:, 0].copy() if len(self._classes) == 2 else logodds.centred(self._bias)
+        return logodds.public_log_odds(self._bias).copy()
 
     @property
     def weights(self) -> Array:
@@ -301,26 +282,26 @@ class Panel:
     @property
     def contrast(self) -> Array:
         """Contrast means mu, (N,) (8). Needs an absolute accuracy."""
-        self._scale_known_or("contrast")
+        self._parts.check_scale("contrast")
         return self._parts.contrast.copy()
 
     @property
     def covariance(self) -> Array:
         """Covariance Sigma of the contrasts within an outcome, (N, N). Needs an absolute accuracy."""
-        self._scale_known_or("covariance")
-        self._spread_known()
+        self._parts.check_scale("covariance")
+        self._parts.check_spread(self._names)
         return np.asarray(self.correlation * np.outer(self._parts.spread, self._parts.spread))
 
     @property
     def accuracy(self) -> Array:
         """Accuracy mu* = kappa mu of each expert alone, (N,) (15). Needs an absolute accuracy."""
-        self._scale_known_or("accuracy")
+        self._parts.check_scale("accuracy")
         return 2.0 * signal(self._parts) ** 2
 
     @property
     def joint_accuracy(self) -> float:
         """Accuracy mu* = w'mu of the panel together (15). Needs an absolute accuracy."""
-        self._scale_known_or("joint accuracy")
+        self._parts.check_scale("joint accuracy")
         return float(self.weights @ self._parts.contrast)
 
     def weights_for(self, present: Mask) -> Array:
@@ -358,12 +339,7 @@ class Panel:
         """
         stated = read_stated(probabilities, prior, len(self), len(self._classes))
         shift = base_rate_shift(base_rate, stated)
-        answers = np.empty((len(stated.prior), len(self._classes)))
-        for rows in blocks(stated):
-            added = contributions(self._parts, self._bias, stated, rows, self._settings)
-            pooled = stated.reference[rows] + added.sum(axis=1) + shift[rows]
-            answers[rows] = logodds.pooled_probabilities(pooled, stated.prior[rows], self._settings.pool_floor)
-        return stated.shape_answers(answers)
+        return stated.shape_answers(pooled(self._parts, self._bias, stated, shift, self._settings))
 
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
         """What each expert adds to the pooled log-odds, w_i C_i, 0 where missing.
@@ -375,10 +351,7 @@ class Panel:
         ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
         """
         stated = read_stated(probabilities, prior, len(self), len(self._classes))
-        added = np.empty((len(stated.prior), len(self), len(self._classes) - 1))
-        for rows in blocks(stated):
-            added[rows] = contributions(self._parts, self._bias, stated, rows, self._settings)
-        full = added[..., 0] if len(self._classes) == 2 else logodds.centred(added)
+        full = logodds.public_log_odds(contributions(self._parts, self._bias, stated, self._settings))
         return full.reshape(stated.lead + full.shape[1:])
 
     def subset(self, experts: Iterable[object]) -> Panel:
@@ -397,15 +370,9 @@ class Panel:
         positions = np.array([position(expert, self._names) for expert in experts], dtype=np.intp)
         if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
             raise ExpertError("a sub-panel needs at least one expert, and each of them once")
-        parts = self._parts
-        kept = Parts(
-            parts.contrast[positions], parts.spread[positions], parts.dependence.subset(positions), parts.absolute
-        )
         names = [self._names[i] for i in positions]
-        floor, pool_floor, extremes = self._settings
-        return Panel.from_parts(
-            kept, self.bias[positions], names, self._classes, floor=floor, pool_floor=pool_floor, extremes=extremes
-        )
+        kept = self._parts.subset(positions)
+        return Panel.from_parts(kept, self.bias[positions], names, self._classes, self._settings)
 
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
@@ -426,29 +393,6 @@ class Panel:
         y : ndarray, shape (T,)
             Members of `classes`.
         """
-        self._scale_known_or("simulation")
-        self._spread_known()
+        self._parts.check_scale("simulation")
+        self._parts.check_spread(self._names)
         return draw(self._parts, self._bias, self._classes, events, prior, seed)
-
-    def _scale_known_or(self, what: str) -> None:
-        if not self._parts.absolute:
-            raise AccuracyUnknownError(
-                f"{what} needs an absolute accuracy, and this panel knows relative ones only; "
-                "give accuracy= (of the first expert, or of each)"
-            )
-
-    def _spread_known(self) -> None:
-        unknown = np.flatnonzero(np.isnan(self._parts.spread))
-        if len(unknown):
-            raise AccuracyUnknownError(
-                f"expert {self._names[unknown[0]]!r} was assessed with calibration 0, so the spread of its log-odds is "
-                "unknown; leave it out with subset()"
-            )
-
-
-def _rebuild(
-    parts: Parts, bias: Array, names: tuple[str, ...], classes: tuple[object, ...], settings: Settings
-) -> Panel:
-    """A panel from what it holds, for pickle."""
-    full = bias[:, 0] if len(classes) == 2 else logodds.centred(bias)
-    return Panel.from_parts(parts, full, names, classes, **settings._asdict())
