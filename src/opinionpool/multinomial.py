@@ -19,8 +19,12 @@ from opinionpool.logodds import Array
 
 Index = npt.NDArray[np.intp]
 
-# A block of the design should stay in the cache, and be worth waking BLAS's threads for.
-_BLOCK_BYTES = 1 << 21
+# A block of the design should stay in the cache.
+_BLOCK_BYTES = 1 << 19
+# Products of more terms wake BLAS's threads, which on a busy machine costs far more than they bring, unless the
+# product is that of few rows.
+_TERMS = 380_000
+_FEW_ROWS = 32
 # Events whose mean is near enough to that of all.
 _SHIFT_EVENTS = 1 << 12
 _TINY = np.finfo(np.float64).tiny
@@ -271,4 +275,15 @@ def _add_curvature(hessian: Array, designs: list[Array], p: Array, frequency: Ar
             mean = step if mean is None else mean + step
             earlier = both
         np.multiply(design, np.sqrt(factor)[:, None], out=design)
-        hessian += design.T @ design
+        _add_product(hessian, design)
+
+
+def _add_product(gram: Array, design: Array) -> None:
+    """Add a design's inner products, (P, P)."""
+    rows, size = design.shape
+    step = _TERMS // max(1, size * (size + 1))
+    if step < _FEW_ROWS:
+        step = max(1, rows)
+    for start in range(0, rows, step):
+        piece = design[start : start + step]
+        gram += piece.T @ piece

@@ -200,15 +200,19 @@ def minimise(problem: Problem, phi: Array, tolerance: float, limit: int) -> tupl
     corrected to a sum of exactly 0 and stays positive: p_k (1 + z_kᵀΔ − Σ_l p_l z_lᵀΔ). Then no direction separates
     (see `separation`).
     """
-    value, exists, iterations = problem.value(phi), problem.unpenalised.shape[1] == 0, 1
-    trust = np.inf
+    exists = problem.unpenalised.shape[1] == 0
+    if not exists and problem.data.gains_count <= problem.data.size:
+        if problem.separated():
+            return phi, Found(np.inf, 0, separated=True)
+        exists = True
+    value, iterations, trust = problem.value(phi), 1, np.inf
     while True:
         gradient, step, sound = problem.step(value)
         norm, reach = float(np.abs(problem.from_raw.T @ gradient).max(initial=0.0)), problem.reach(step)
         exists = exists or (sound and reach < 1.0)
         if norm <= tolerance and exists:
             return phi, Found(norm, iterations, converged=True)
-        if not exists and (iterations >= _PATIENCE or not sound or problem.data.gains_count <= problem.data.size):
+        if not exists and (iterations >= _PATIENCE or not sound):
             if problem.separated():
                 return phi, Found(norm, iterations, separated=True)
             exists = True
