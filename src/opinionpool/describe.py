@@ -12,7 +12,7 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.render import Column, percent, printable, whole
 from opinionpool.rules import fit_pool
-from opinionpool.summary import facts, note_records, remarkable
+from opinionpool.summary import facts, missing, note_records, outcome_counts, remarkable
 from opinionpool.wording import counted
 
 
@@ -85,7 +85,7 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
         ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved"),
         ("outcomes", _outcomes(forecasts)),
         ("experts", whole(n)),
-        ("forecasts", f"{whole(cells)}, {_missing(t * n, cells)}"),
+        ("forecasts", f"{whole(cells)}, {missing(forecasts)}"),
         ("prior", _priors(forecasts)),
         ("time", _span(forecasts)),
     ]
@@ -100,12 +100,8 @@ def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
     return [("in the way", text) for text in findings.obstacles]
 
 
-def _missing(most: int, cells: int) -> str:
-    return "none missing" if cells == most else f"{percent(1.0 - cells / most)} missing"
-
-
 def _outcomes(forecasts: Forecasts) -> str:
-    counts = np.bincount(forecasts.outcomes[forecasts.resolved], minlength=len(forecasts.classes)).tolist()
+    counts = outcome_counts(forecasts)
     told = ", ".join(
         f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)
     )

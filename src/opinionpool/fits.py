@@ -18,7 +18,7 @@ from opinionpool.beta import beta_fit
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
-from opinionpool.learn import event_priors, laplace_prior
+from opinionpool.learn import event_priors, laplace_prior, outcome_counts
 from opinionpool.logistic import LogisticFit, logistic_fit
 from opinionpool.logodds import Array
 from opinionpool.patterns import Mask
@@ -85,7 +85,7 @@ class Sample:
         """The sample among some forecasts; arguments as for `opinionpool.rules.fit_pool`."""
         (t, n), k = forecasts.shape, len(forecasts.classes)
         weight = np.where(forecasts.resolved, frequencies(sample_weight, t), 0.0)
-        events = np.bincount(forecasts.outcomes + 1, weights=weight, minlength=k + 1)[1:].astype(np.float64)
+        events = outcome_counts(forecasts, weight)
         cells = weight[forecasts.event_index]
         counts = np.bincount(forecasts.expert_index, weights=cells, minlength=n).astype(np.float64)
         rows = np.flatnonzero((weight > 0) & (forecasts.crowd > 0))

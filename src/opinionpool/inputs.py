@@ -15,7 +15,7 @@ from opinionpool.errors import ArgumentError, ExpertError, OutcomeError, Probabi
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
 from opinionpool.labels import Labels, label_text
-from opinionpool.logodds import Array, check_all_or_none
+from opinionpool.logodds import SUM_TOLERANCE, Array, check_all_or_none
 from opinionpool.names import numbered, repeated
 
 # An object of pandas or of any other library, asked for what it has.
@@ -92,10 +92,10 @@ def normalised(q: Array) -> tuple[Array, int]:
     """
     check_all_or_none(q)
     total = q.sum(axis=-1)
-    off = np.abs(total - 1.0) > 1e-4
+    off = np.abs(total - 1.0) > SUM_TOLERANCE
     if off.any():
         rows = q[off]
-        allowed = np.full(len(rows), 1e-4)
+        allowed = np.full(len(rows), SUM_TOLERANCE)
         for digits in (3, 2, 1):
             written = (np.abs(rows - rows.round(digits)) < 1e-9).all(axis=-1)
             allowed[written] = 0.5 * q.shape[-1] * 10.0**-digits

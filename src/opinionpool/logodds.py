@@ -18,6 +18,8 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 FLOOR = 1e-4
 POOL_FLOOR = 1e-8
+# How far probabilities of all classes may be off a sum of 1, and are normalised.
+SUM_TOLERANCE = 1e-4
 
 
 def expit(x: npt.ArrayLike) -> Array:
@@ -111,7 +113,7 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
     if p.ndim == 0 or p.shape[-1] != classes:
         raise ShapeError(f"the {what} of {classes} classes needs {classes} values on its last axis, not {p.shape}")
     total = p.sum(axis=-1, keepdims=True)
-    off = np.abs(total - 1) > 1e-4
+    off = np.abs(total - 1) > SUM_TOLERANCE
     if off.any():
         raise ProbabilityError(f"the {what} must sum to 1 over the classes, and it sums to {total[off].flat[0]:.15g}")
     return np.asarray(p / total)

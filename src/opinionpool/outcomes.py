@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from opinionpool.errors import LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.frequencies import frequencies
-from opinionpool.logodds import Array, check_all_or_none, check_probabilities
+from opinionpool.logodds import SUM_TOLERANCE, Array, check_all_or_none, check_probabilities
 
 Outcomes: TypeAlias = npt.NDArray[Any]
 
@@ -119,7 +119,7 @@ def _columns(q: Array) -> Array:
     check_probabilities(q, "forecast")
     check_all_or_none(q)
     total = q.sum(axis=1)
-    off = np.flatnonzero(np.abs(total - 1) > 1e-4)
+    off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
     if len(off):
         raise ProbabilityError(
             f"each forecast must sum to 1 over the classes, and row {off[0]} sums to {total[off[0]]:.15g}; "

@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from opinionpool.columns import Index, Table, place
 from opinionpool.errors import CellError, DuplicateError, Note
-from opinionpool.logodds import Array
+from opinionpool.logodds import SUM_TOLERANCE, Array
 from opinionpool.times import Times
 from opinionpool.wording import counted, shown
 
 # Sums over classes that are this close to 1 are left as they are.
 _EXACT = 1e-9
-_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +220,7 @@ def fold_classes(
         raise _lacking(said, int(starts[(counts != size).argmax()]))
     table = said.value.reshape(-1, size)
     total = table.sum(axis=1)
-    off = np.flatnonzero(np.abs(total - 1) > _TOLERANCE)
+    off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
     if len(off):
         cells = (off[:, None] * size + np.arange(size)).ravel()
         slack = half_units(said.select(cells)).reshape(-1, size).sum(axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def facts(forecasts: Forecasts) -> dict[str, object]:
     return {
         "events": t,
         "resolved": int(forecasts.resolved.sum()),
-        "outcomes": dict(zip(map(str, forecasts.classes), _outcome_counts(forecasts), strict=True)),
+        "outcomes": dict(zip(map(str, forecasts.classes), outcome_counts(forecasts), strict=True)),
         "classes": [plain(label) for label in forecasts.classes],
         **positive,
         "experts": n,
@@ -62,19 +63,23 @@ def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
     return [{"code": note.code, "text": note.text, "count": int(note.count)} for note in notes]
 
 
-def _outcome_counts(forecasts: Forecasts) -> list[int]:
+def outcome_counts(forecasts: Forecasts) -> list[int]:
+    """Resolved events by outcome, K numbers."""
     return [int((forecasts.outcomes == code).sum()) for code in range(len(forecasts.classes))]
+
+
+def missing(forecasts: Forecasts) -> str:
+    """How many forecasts there could be and are not."""
+    most, cells = math.prod(forecasts.shape), len(forecasts.event_index)
+    return "none missing" if cells == most else f"{percent(1.0 - cells / most)} missing"
 
 
 def size_line(forecasts: Forecasts) -> str:
     """Events, experts, resolved, missing."""
     t, n = forecasts.shape
-    cells = len(forecasts.event_index)
-    share = 1.0 - cells / (t * n) if t * n else 0.0
-    missing = "none missing" if share == 0 else f"{percent(share)} missing"
     resolved = int(forecasts.resolved.sum())
     events = f"{counted(t, 'event')}, {whole(resolved)} resolved"
-    return f"{events}; {counted(n, 'expert')}, {counted(cells, 'forecast')}, {missing}"
+    return f"{events}; {counted(n, 'expert')}, {counted(len(forecasts.event_index), 'forecast')}, {missing(forecasts)}"
 
 
 def pool_line(forecasts: Forecasts, pool: str, state: Learned, given: bool, base_rate: float | Array | None) -> str:
