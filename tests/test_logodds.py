@@ -15,6 +15,12 @@ probability = st.floats(0, 1)
 inner = st.floats(1e-12, 1 - 1e-12)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fifty_digits():
+    with mpmath.workdps(50):
+        yield
+
+
 def test_sigmoid_does_not_overflow():
     assert logodds.expit([-1e4, 1e4, 0]).tolist() == [0, 1, 0.5]
 

@@ -8,7 +8,11 @@ from hypothesis import given, settings, strategies as st
 from opinionpool.errors import AccuracyUnknownError, ExpertError, PanelError, ProbabilityError, ShapeError
 from opinionpool.panel import Panel
 
-mpmath.mp.dps = 50
+
+@pytest.fixture(scope="module", autouse=True)
+def fifty_digits():
+    with mpmath.workdps(50):
+        yield
 
 
 def logit(p):
