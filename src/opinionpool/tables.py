@@ -14,8 +14,8 @@ from opinionpool.columns import Index, Table
 from opinionpool.errors import ArgumentError, LayoutError, Note
 from opinionpool.eventfacts import class_order, read_facts
 from opinionpool.forecasts import UNRESOLVED, Forecasts
-from opinionpool.joining import join_outcomes
-from opinionpool.layouts import check_columns, layout_notes, recognise, split_classes
+from opinionpool.joining import Joined, join_outcomes
+from opinionpool.layouts import Layout, check_columns, layout_notes, recognise, split_classes
 from opinionpool.logodds import Array
 from opinionpool.melting import Contents, Reading, melt_long, melt_wide, row_events
 from opinionpool.resolutions import Observed, distinct_outcomes, settle
@@ -157,14 +157,8 @@ def _read(
     contents = Contents(table, reading)
     layout = recognise(table.name, table.names, contents.kind, _own(columns, table, other))
     events = row_events(table, layout)
-    roles = layout.roles
-    observed = []
-    if "outcome" in roles:
-        observed.append(Observed(table, roles["outcome"], table.words(roles["outcome"]), events.codes))
     joined = None if other is None else join_outcomes(other, columns, events.values, table.name)
-    if joined is not None:
-        column = joined.roles["outcome"]
-        observed.append(Observed(joined.table, column, joined.table.words(column), joined.row_events))
+    observed = _observed(table, layout, events.codes, joined)
     missing = reading.rules.missing_words
     layout = split_classes(layout, distinct_outcomes(observed, missing))
     melted = melt_long(table, layout, reading) if layout.long else melt_wide(table, layout, contents, reading)
@@ -173,7 +167,8 @@ def _read(
     said, late = drop_late(melted.said, cutoff, facts.closes, facts.resolved_at)
     if cutoff is not None and said.time is None:
         raise LayoutError(f"{table.name} has no column with times, so --as-of cannot be obeyed")
-    said, repeated = one_each(said, duplicates, table.names[roles["time"]] if "time" in roles else None)
+    time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
+    said, repeated = one_each(said, duplicates, time_column)
     said, probabilities, folded = _ordered(said, class_order(melted.stated, settled.classes), reading)
     outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
     return Forecasts(
@@ -207,6 +202,14 @@ def _own(columns: dict[str, str | None], table: Table, other: Table | None) -> d
     """The roles that the user named, without those that only the table of outcomes has a column for."""
     names = () if other is None else other.names
     return {role: name for role, name in columns.items() if name in table.names or name not in names}
+
+
+def _observed(table: Table, layout: Layout, row_events: Index, joined: Joined | None) -> list[Observed]:
+    """The columns of outcomes, in the table itself and in the one that is joined to it."""
+    places = [(table, layout.roles["outcome"], row_events)] if "outcome" in layout.roles else []
+    if joined is not None:
+        places.append((joined.table, joined.roles["outcome"], joined.row_events))
+    return [Observed(where, column, where.words(column), rows) for where, column, rows in places]
 
 
 def _ordered(said: Statements, order: Sequence[int], reading: Reading) -> tuple[Statements, Array, list[Note]]:
