@@ -1,4 +1,4 @@
-"""The command line: ``opinionpool pool``, ``experts``, ``compare`` and ``check``.
+"""The command line: ``opinionpool pool``, ``experts``, ``compare``, ``paper`` and ``check``.
 
 A command reads, asks the layers below and hands the answer to `opinionpool.render`. Results go to standard output,
 everything else to standard error. The exit status is 0 when done, 1 when the data do not allow it, 2 when the
@@ -167,6 +167,38 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
             compared.write_comparison(found, out)
     verdict = [] if kind == "table" else compared.verdict_lines(found)
     conclude(kind, summary.size_line(forecasts), *verdict, *summary.note_lines(forecasts, notes))
+
+
+@app.command()
+@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Where to write; made if it is not there.")
+@click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Of all chance. Default: 0.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(1),
+    default=30,
+    metavar="N",
+    help="Draws of experts and halves for each number of experts. Default: 30, as in the paper.",
+)
+def paper(folder: str, seed: int, iterations: int) -> None:
+    """Reproduce the paper that the model is from, and say which of its claims hold.
+
+    Writes every figure as SVG and PNG, the numbers as CSV, and index.html, which shows all of it with what the paper
+    says beside what is found. The same seed gives the same files. Needs pip install 'opinionpool[paper]'.
+    """
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise click.UsageError(f"{folder} is not a directory")
+    from pathlib import Path
+
+    from opinionpool.paperfiles import available_processors, reproduce
+
+    with progress("reproducing the paper") as advance:
+        done = reproduce(Path(folder), seed, iterations, available_processors(), advance)
+    with destination(None) as out:
+        out.write(f"{done.page}\n")
+    held = sum(claim.holds for claim in done.claims)
+    count = len(done.claims)
+    missing = [] if done.missing is None else [f"{done.missing}; then run this again"]
+    tell(f"{done.figures} figures; of {count} claims that can be checked {held} hold, {count - held} do not", *missing)
 
 
 @app.command()

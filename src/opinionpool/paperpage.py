@@ -1,0 +1,145 @@
+"""One HTML page: the paper's figures, what the paper says beside what is found, and the table of all claims."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from opinionpool.claims import Claim
+
+__all__ = ["Picture", "Section", "page"]
+
+STYLE = """
+:root { --ink: #1c1f23; --quiet: #5c6670; --line: #d9dee3; --yes: #0b6b3a; --no: #a4231f; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 78rem; padding: 2rem 1.25rem 4rem; color: var(--ink); background: #fff;
+  font: 1rem/1.5 Charter, "Bitstream Charter", Georgia, serif; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .5rem; }
+h2 { font-size: 1.35rem; margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
+p, ul { max-width: 46rem; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 1.5rem; margin: 1rem 0; }
+figure { margin: 0; max-width: 34rem; }
+figure img { width: 100%; height: auto; display: block; }
+figcaption { color: var(--quiet); font-size: .9rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; margin: 1rem 0; }
+th, td { text-align: left; vertical-align: top; padding: .45rem .7rem .45rem 0; border-bottom: 1px solid var(--line); }
+th { font-size: .85rem; color: var(--quiet); font-weight: 600; }
+td:first-child { min-width: 7.5rem; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; }
+.verdict { white-space: nowrap; font-weight: 700; }
+.yes { color: var(--yes); }
+.no { color: var(--no); }
+.right { display: block; color: var(--quiet); }
+a { color: #0b3c8c; }
+@media print { h2 { break-after: avoid; } tr, figure { break-inside: avoid; } }
+"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of the page.
+
+    Attributes
+    ----------
+    label : str
+        Such as "Figure 3a".
+    caption : str
+    svg : bytes
+        The drawing.
+    files : tuple of str
+        Names of the files that hold it and its numbers.
+    """
+
+    label: str
+    caption: str
+    svg: bytes
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes
+    ----------
+    title : str
+    text : tuple of str
+        Paragraphs.
+    pictures : tuple of Picture
+    claims : tuple of Claim
+        What the paper says about them.
+    header, rows : tuple
+        A table of further numbers, the first column text.
+    """
+
+    title: str
+    text: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+def page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
+    """The page as one text that needs no other file.
+
+    Examples
+    --------
+    >>> text = page("A title", ["One."], [Section("Part", claims=(Claim("(1)", "1 < 2", "-1", True),))])
+    >>> "<td>−1</td>" in text, "1 &lt; 2" in text
+    (True, True)
+    """
+    body = "\n".join(part for section in sections for part in _section(section))
+    intro = "\n".join(f"<p>{_text(paragraph)}</p>" for paragraph in lead)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{_text(title)}</h1>\n{intro}\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"<h2>{_text(section.title)}</h2>"
+    yield from (f"<p>{_text(paragraph)}</p>" for paragraph in section.text)
+    if section.pictures:
+        yield f'<div class="pictures">{"".join(map(_picture, section.pictures))}</div>'
+    if section.claims:
+        head = "<tr><th>Where</th><th>What the paper says</th><th>What is found</th><th>Verdict</th></tr>"
+        yield f'<div class="wide"><table>{head}{"".join(map(_claim, section.claims))}</table></div>'
+    if section.rows:
+        head = "".join(_cell(name, "th", place) for place, name in enumerate(section.header))
+        rows = "".join(
+            f"<tr>{''.join(_cell(value, 'td', place) for place, value in enumerate(row))}</tr>" for row in section.rows
+        )
+        yield f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
+
+
+def _picture(picture: Picture) -> str:
+    source = base64.b64encode(picture.svg).decode("ascii")
+    links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in picture.files)
+    return (
+        f'<figure><img alt="{_text(picture.label)}: {_text(picture.caption)}" src="data:image/svg+xml;base64,{source}">'
+        f"<figcaption><b>{_text(picture.label)}.</b> {_text(picture.caption)} {links}</figcaption></figure>"
+    )
+
+
+def _claim(claim: Claim) -> str:
+    kind, told = ("yes", "✓ holds") if claim.holds else ("no", "✗ does not hold")
+    right = f'<span class="right">{_text(claim.right)}</span>' if claim.right else ""
+    cells = (_text(claim.where), _text(claim.says), _text(claim.found) + right)
+    return f'<tr>{"".join(f"<td>{cell}</td>" for cell in cells)}<td class="verdict {kind}">{told}</td></tr>'
+
+
+def _cell(value: str, tag: str, place: int) -> str:
+    kind = ' class="number"' if place else ""
+    return f"<{tag}{kind}>{_text(value)}</{tag}>"
+
+
+def _text(text: str) -> str:
+    """Escaped, with minus signs before numbers."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", escape(text))

@@ -1,0 +1,192 @@
+"""Drawings, the one place for Matplotlib. Functions draw on Axes and return them; nothing global is touched.
+
+Lines differ in style and marker as well as in colour, so that they can be told apart in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import OpinionPoolError
+from opinionpool.logodds import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["BAND", "Line", "family", "figure", "save", "scores"]
+
+# Floats or whole numbers.
+Numbers: TypeAlias = npt.NDArray[np.floating[Any] | np.integer[Any]]
+
+# Half the width of a band, in standard errors.
+BAND = 1.0
+SIZE = (4.8, 4.3)
+# The file is the same whenever it is drawn: ids from a fixed salt, no date.
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.handlelength": 3.2,
+    "lines.linewidth": 1.3,
+    "svg.hashsalt": "opinionpool",
+    "svg.fonttype": "path",
+}
+# Colour, line style, marker, filled, of at most seven lines; dark and light alternate.
+LOOKS = (
+    ("#0b3c8c", "-", "o", True),
+    ("#d9730d", "--", "s", False),
+    ("#1b7f5c", "-.", "^", True),
+    ("#a3186b", ":", "D", False),
+    ("#6b6b6b", (0, (5, 1, 1, 1, 1, 1)), "v", True),
+    ("#000000", (0, (1, 0.8)), "x", True),
+    ("#8a5a00", (0, (8, 2)), "P", False),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One method in a figure of scores.
+
+    Attributes
+    ----------
+    label : str
+    mean : ndarray, shape (P,)
+    error : ndarray, shape (P,)
+        Standard errors.
+    expected : ndarray or None, shape (P,)
+        What it comes to with unlimited training data.
+    """
+
+    label: str
+    mean: Array
+    error: Array
+    expected: Array | None = None
+
+
+def figure() -> tuple[Figure, Axes]:
+    """A new figure of one column, with its Axes.
+
+    Raises
+    ------
+    OpinionPoolError
+        If Matplotlib is not installed.
+    """
+    with _styled():
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        drawing = Figure(figsize=SIZE, layout="constrained")
+        FigureCanvasAgg(drawing)
+        return drawing, drawing.add_subplot()
+
+
+def save(drawing: Figure, stem: Path) -> list[Path]:
+    """Write a figure as SVG and PNG, the same bytes for the same drawing; their paths."""
+    paths = [stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")]
+    with _styled():
+        drawing.savefig(paths[0], metadata={"Date": None, "Creator": None})
+        drawing.savefig(paths[1], dpi=220, metadata={"Software": None})
+    return paths
+
+
+def family(
+    axes: Axes,
+    x: Numbers,
+    curves: Sequence[tuple[str, Array]],
+    *,
+    labels: tuple[str, str],
+    title: str,
+    every: int = 1,
+) -> Axes:
+    """One curve for each value of a parameter, and what the parameter is as the legend's title.
+
+    Parameters
+    ----------
+    axes : Axes
+    x : ndarray, shape (P,)
+    curves : sequence of (str, ndarray of shape (P,))
+        Legend and values.
+    labels : (str, str)
+        Of the axes, with units.
+    title : str
+        Of the legend.
+    every : int, default 1
+        Points from one marker to the next; the lines start their markers at different points.
+    """
+    with _styled():
+        for place, (label, y) in enumerate(curves):
+            shift = place * every // max(len(curves), 1)
+            axes.plot(x, y, label=label, markevery=(shift, every), **_look(place))
+        _finish(axes, labels, title)
+    return axes
+
+
+def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple[str, str]) -> Axes:
+    """Mean scores by the number of experts, with bands of `BAND` standard errors and thin lines of expectations.
+
+    Parameters
+    ----------
+    axes : Axes
+    numbers : ndarray, shape (P,)
+    lines : sequence of Line
+    labels : (str, str)
+        Of the axes, with units.
+    """
+    with _styled():
+        for place, line in enumerate(lines):
+            colour = LOOKS[place][0]
+            low, high = line.mean - BAND * line.error, line.mean + BAND * line.error
+            axes.fill_between(numbers, low, high, color=colour, alpha=0.13, linewidth=0)
+            if line.expected is not None:
+                axes.plot(numbers, line.expected, color=colour, linestyle=LOOKS[place][1], linewidth=0.65)
+            axes.plot(numbers, line.mean, label=line.label, **_look(place))
+        if any(line.expected is not None for line in lines):
+            axes.plot([], [], color="#444444", linewidth=0.65, label="thin: known parameters")
+        if axes.get_ylim()[0] < 0.0:
+            axes.axhline(0.0, color="#888888", linewidth=0.6, zorder=0)
+        axes.set_xticks(numbers)
+        _finish(axes, labels, None)
+    return axes
+
+
+@contextmanager
+def _styled() -> Iterator[None]:
+    try:
+        from matplotlib import rc_context
+    except ImportError:
+        raise OpinionPoolError("drawing needs Matplotlib; get it with pip install 'opinionpool[paper]'") from None
+    with rc_context(STYLE):
+        yield
+
+
+def _look(place: int) -> dict[str, Any]:
+    colour, style, marker, filled = LOOKS[place]
+    return {
+        "color": colour,
+        "linestyle": style,
+        "marker": marker,
+        "markersize": 4.6 if filled else 6.0,
+        "markerfacecolor": colour if filled else "none",
+        "markeredgewidth": 0.9,
+    }
+
+
+def _finish(axes: Axes, labels: tuple[str, str], title: str | None) -> None:
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    axes.grid(visible=True, color="#e4e4e4", linewidth=0.5)
+    count = len(axes.get_legend_handles_labels()[1])
+    axes.figure.legend(loc="outside lower center", ncols=3 if count > 4 else 2, title=title)
+    axes.margins(x=0.02)
