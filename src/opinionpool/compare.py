@@ -123,7 +123,7 @@ class Comparison:
     experts : tuple of ExpertScore
         The largest difference from `reference` first.
     reference : str
-        The pool that experts are compared with.
+        The pool that experts are compared with: the Gaussian one, or if it is not there the last that was named.
     events, scored : int
         Resolved events, and those that were scored.
     scores : dict of str to ndarray, shape (T,)
@@ -215,13 +215,17 @@ def compare_pools(
         forecasts, prior = replace(forecasts, prior=each[:, 1] if each.shape[1] == 2 else each), None
     plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
     sample = forecasts.select_events(plan.rows)
-    trial = run_trial(sample, names, plan.splits, 1 if by == "time" else repeats, prior, progress)
+    from threadpoolctl import threadpool_limits
+
+    # Many small fits: threads that share one would mostly wait for each other.
+    with threadpool_limits(1):
+        trial = run_trial(sample, names, plan.splits, 1 if by == "time" else repeats, prior, progress)
     if AVERAGE not in trial.pools:
         raise LearningError("; ".join(note.text for note in trial.notes))
     scored = ~np.isnan(trial.outside.log_score[:, 0])
     clusters, unit, notes = clusters_of(sample, scored, by)
     units = len(np.unique(clusters[scored]))
-    reference = DEFAULT if DEFAULT in trial.pools else trial.pools[0] if len(trial.pools) == 1 else trial.pools[1]
+    reference = DEFAULT if DEFAULT in trial.pools else trial.pools[-1]
     own = trial.outside.log_score[:, trial.pools.index(reference)]
     scores = np.full((len(forecasts.events), len(trial.pools)), np.nan)
     scores[plan.rows] = trial.outside.log_score

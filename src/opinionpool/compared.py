@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from opinionpool.answers import counted, records, signed
+from opinionpool.answers import records, signed
 from opinionpool.bootstrap import FEWEST_CLUSTERS
 from opinionpool.compare import AVERAGE, LEVEL, Comparison, Difference, PoolScore
-from opinionpool.render import Column, decimal, whole, write_table, write_text
+from opinionpool.logodds import FLOOR
+from opinionpool.render import Column, decimal, percent, whole, write_table, write_text
+from opinionpool.wording import counted
 
 # Tables show so many experts at either end of the list.
 SHOWN = 5
@@ -46,12 +48,13 @@ def pool_columns(found: Comparison) -> list[Column]:
 def expert_columns(found: Comparison) -> list[Column]:
     """A row for each expert, the one with the largest difference first."""
     experts = found.experts
+    lost = [expert.at_floor for expert in experts]
     return [
         Column("expert", [expert.expert for expert in experts], "expert"),
         Column("events", [expert.events for expert in experts], "events", whole),
         Column("score", [expert.score for expert in experts], "score", decimal),
         Column("pool_score", [expert.pool_score for expert in experts], found.reference, decimal),
-        Column("at_floor", [expert.at_floor for expert in experts], None),
+        Column("at_floor", lost, "at floor" if any(lost) else None, whole, spare=1),
         *_difference("over_pool", "gain", [expert.over_pool for expert in experts]),
         Column("verdict", [VERDICTS[expert.over_pool.verdict] for expert in experts], "verdict"),
     ]
@@ -60,7 +63,7 @@ def expert_columns(found: Comparison) -> list[Column]:
 def _difference(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
     """A difference and its limits; a table has the limits in one column of text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
-    ranges = ["" if math.isnan(d.low) else f"{signed(d.low)} to {signed(d.high)}" for d in known]
+    ranges = ["" if math.isnan(d.low) else f"{d.low:+.3f} to {d.high:+.3f}" for d in known]
     return [
         Column(key, [_number(d.mean) for d in known], title, signed),
         Column(f"{key}_low", [_number(d.low) for d in known], None),
@@ -95,39 +98,39 @@ def shown_experts(columns: Sequence[Column], experts: int) -> tuple[list[Column]
 
 def verdict_lines(found: Comparison) -> list[str]:
     """What follows from the numbers, in sentences."""
-    lines = [_best(found)]
-    others = [pool for pool in found.pools if pool.pool != AVERAGE and pool is not found.best]
-    better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
-    worse = [pool.pool for pool in others if pool.over_average.verdict == "worse"]
-    if better:
-        lines.append(f"Better than the simple average too: {', '.join(better)}.")
-    if worse:
-        lines.append(f"Worse than the simple average: {', '.join(worse)}.")
+    lines, best = _best(found), found.best
     behind = [pool.pool for pool in found.pools if pool.over_best.verdict == "worse"]
-    rivals = [pool.pool for pool in found.pools[1:] if pool.over_best.verdict in {"undecided", "same"}]
+    rivals = [pool.pool for pool in found.pools[1:] if pool.over_best.verdict != "worse"]
     if rivals and behind:
-        lines.append(f"May be as good as {found.best.pool}: {', '.join(rivals)}. Others are worse.")
+        lines.append(f"As good as {best.pool}, for all that these events tell: {', '.join(rivals)}.")
     elif behind:
-        lines.append(f"Every other pool is worse than {found.best.pool}.")
+        lines.append(f"Every other pool is worse than {best.pool}.")
     return lines + _experts(found)
 
 
-def _best(found: Comparison) -> str:
+def _best(found: Comparison) -> list[str]:
+    """The best pool, and what is above or below the simple average."""
     best, on = found.best, counted(found.scored, "event")
+    others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
+    better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
+    worse = [pool.pool for pool in others if pool.over_average.verdict == "worse"]
     gain = best.over_average
     if best.pool == AVERAGE:
-        rest = [pool for pool in found.pools[1:] if pool.over_average.verdict not in {"worse", "same"}]
-        shown = "no other pool is shown to be worse" if len(rest) == len(found.pools) - 1 else "some others are worse"
-        return f"The simple average is best on these {on}; {shown}." if found.pools[1:] else f"Scored on {on}."
-    if gain.verdict == "better":
+        lines = [f"The simple average is best on these {on}."]
+    elif gain.verdict == "better":
         span = f"{decimal(gain.mean)} ({decimal(gain.low)} to {decimal(gain.high)})"
-        return f"{best.pool} is best here, and better than the simple average by {span}."
-    reason = "there are too few to say" if gain.verdict == "too few" else "cannot be told apart from the simple average"
-    return (
-        f"{best.pool} is best here, but on {on} it {reason}."
-        if gain.verdict != "too few"
-        else (f"{best.pool} is best here, but {on} are too few to say more.")
-    )
+        lines = [f"{best.pool} is best here, and better than the simple average by {span}."]
+    elif gain.verdict == "too few":
+        return [f"{best.pool} is best here, but {on} are too few to say which differences are real."]
+    elif better or worse:
+        lines = [f"{best.pool} is best here, but on {on} it cannot be told apart from the simple average."]
+    else:
+        lines = [f"{best.pool} is best here, but on {on} no pool can be told apart from the simple average."]
+    if better:
+        lines.append(f"{'Also better' if gain.verdict == 'better' else 'Better'} than it: {', '.join(better)}.")
+    if worse:
+        lines.append(f"Worse than {'it' if better else 'the simple average'}: {', '.join(worse)}.")
+    return lines
 
 
 def _experts(found: Comparison) -> list[str]:
@@ -164,6 +167,8 @@ def meaning_lines(found: Comparison) -> list[str]:
     ]
     if found.units < FEWEST_CLUSTERS:
         lines[1] = "gain: its score less that of the simple average"
+    if any(expert.at_floor for expert in found.experts):
+        lines.append(f"at floor: events that the expert called all but impossible; they count as {percent(FLOOR)}")
     return lines
 
 

@@ -21,7 +21,7 @@ from opinionpool.rules import Learned, fit_pool
 from opinionpool.scores import brier_score, brier_sum, log_loss, log_score
 
 # Rounds go on until luck in dealing adds less than this share of the error that the events themselves leave.
-LUCK = 0.2
+LUCK = 0.3
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 20
 
 Rounds = Callable[[int], Sequence[Split]]
@@ -170,7 +170,7 @@ class _Run:
             try:
                 answers[name] = self._answers(fit_pool(name, self.sample, prior=self.prior), self.sample)
             except OpinionPoolError as error:
-                failed.append(f"the {name} pool is left out: {error}")
+                failed.append(f"{name} is left out: {error}")
         if not answers:
             raise LearningError("; ".join(failed))
         self.notes += [Note("left-out", text) for text in failed]

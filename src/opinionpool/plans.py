@@ -28,7 +28,7 @@ class Plan:
     def of(cls, forecasts: Forecasts, by: str | None, folds: int, gap: np.timedelta64, seed: int) -> Plan:
         """The plan for some forecasts; arguments as for `opinionpool.compare.compare_pools`."""
         usable = forecasts.resolved & (forecasts.crowd > 0)
-        notes = []
+        notes = _one_outcome(forecasts, usable)
         silent = int((forecasts.resolved & ~usable).sum())
         if silent:
             notes.append(Note("no-forecast", f"{silent} resolved without any forecast: not scored", silent))
@@ -40,6 +40,13 @@ class Plan:
         outcomes = forecasts.outcomes[rows]
         if by is None:
             folds = _fewer(folds, len(rows), "events", notes)
+            groups = _groups(forecasts)
+            if groups is not None and len(np.unique(groups[rows])) < len(rows):
+                text = (
+                    "the events come in groups, and random folds learn from the scored events' own groups; --by-group "
+                    '(in Python by="group") does not'
+                )
+                notes.append(Note("random-folds", text))
             if forecasts.times is not None and len(np.unique(_days(forecasts.times[rows]))) > 1:
                 text = (
                     "the events are dated, and random folds learn from later ones too; --by-time "
@@ -94,6 +101,17 @@ class Plan:
         )
         notes.append(Note("not-scored", text, first))
         return cls(rows, lambda _: splits, tuple(notes))
+
+
+def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[Note]:
+    seen = np.unique(forecasts.outcomes[usable])
+    if len(seen) != 1:
+        return []
+    text = (
+        f"every resolved event has outcome {forecasts.classes[seen[0]]!r}, so what scores best is what always calls it "
+        "most likely"
+    )
+    return [Note("one-outcome", text)]
 
 
 def _fewer(folds: int, units: int, what: str, notes: list[Note]) -> int:
