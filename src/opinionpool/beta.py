@@ -183,9 +183,9 @@ class _Events:
         if s.shape != (len(q),) or frequency.shape != (len(q),):
             raise ShapeError(f"{len(q)} events need as many outcomes and frequencies: {s.shape}, {frequency.shape}")
         if not ((s == 0) | (s == 1)).all():
-            raise OutcomeError("each outcome must be 0 or 1")
+            raise OutcomeError(f"each outcome must be 0 or 1, and one is {s[(s != 0) & (s != 1)][0]}")
         if not ((frequency >= 0) & (frequency < np.inf)).all():
-            raise ArgumentError("each frequency must be finite and at least 0")
+            raise ArgumentError(f"each frequency must be finite and at least 0, and the least is {frequency.min()}")
         if ((q == 0) | (q == 1)).any():
             raise ArgumentError("probabilities must lie strictly between 0 and 1; floor them first")
         present = ~np.isnan(q)

@@ -6,8 +6,8 @@ coefficients minimise
 
     −Σ_t v_t log p*_t(Y_t) + ½ Σ_i λ_i (w_i − c_i)² + ½ λ₀ aᵀ 2(I − 11ᵀ/K) a,
 
-v_t the frequency of event t, by Newton's method with step halving, one pass over the contrasts in blocks for
-each step. Where the data leave a direction undetermined, as between clones, the weights, in units of their
+v_t the frequency of event t, by Newton's method with limited steps, one pass over the contrasts in blocks for
+each. Where the data leave a direction undetermined, as between clones, the weights, in units of their
 contrasts' spread, are the shortest possible.
 """
 
@@ -137,8 +137,9 @@ def logistic_fit(
     experts, free = contrasts.shape[1:]
     data = Likelihood.of(contrasts, s, _offsets(offset, free), sample_weight, intercept)
     ridge = _per_expert(0.0 if penalty is None else penalty, experts, "penalty")
-    if (ridge < 0).any() or not 0 <= intercept_penalty < np.inf:
-        raise ArgumentError(f"penalties must be at least 0, not {min(float(ridge.min(initial=0)), intercept_penalty)}")
+    for value in (float(ridge.min(initial=0.0)), intercept_penalty):
+        if not 0 <= value < np.inf:
+            raise ArgumentError(f"a penalty must be finite and at least 0, and it is {value!r}")
     middle = _per_expert(1.0 / max(experts, 1) if center is None else center, experts, "center")
     belief = Belief(ridge, float(intercept_penalty), middle)
     problem = Problem(data, belief)

@@ -74,7 +74,7 @@ class Likelihood:
         if offset.shape not in {(1, free), (t, free)}:
             raise ShapeError(f"the offset must fit {t} events and {free} log-ratios, not have shape {offset.shape}")
         if not np.isfinite(offset).all():
-            raise ArgumentError("each offset must be finite")
+            raise ArgumentError(f"each offset must be finite, and one is {offset[~np.isfinite(offset)][0]}")
         outcomes = _outcomes(s, t, free + 1)
         offset, frequency = np.broadcast_to(offset, (t, free)), _frequencies(sample_weight, t)
         if frequency is not None and (frequency == 0).any():
@@ -207,8 +207,13 @@ def _outcomes(s: npt.ArrayLike, events: int, classes: int) -> Index:
         raise ShapeError(f"{events} events need as many outcomes, not shape {array.shape}")
     if events == 0:
         return np.empty(0, dtype=np.intp)
-    if array.dtype.kind not in "biuf" or array.min() < 0 or array.max() >= classes or (array % 1 != 0).any():
-        raise OutcomeError(f"each outcome must be a whole number from 0 to {classes - 1}")
+    rule = f"each outcome must be a whole number from 0 to {classes - 1}"
+    if array.dtype.kind not in "biuf":
+        raise OutcomeError(f"{rule}, and the first is {array[0]!r}")
+    right = (array >= 0) & (array < classes) & (array == np.floor(array))
+    if not right.all():
+        where = int(right.argmin())
+        raise OutcomeError(f"{rule}, and outcome {where} is {array[where]}")
     return array.astype(np.intp)
 
 
@@ -218,8 +223,12 @@ def _frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array | No
     frequency = np.asarray(sample_weight, dtype=np.float64)
     if frequency.shape != (events,):
         raise ShapeError(f"{events} events need as many frequencies, not shape {frequency.shape}")
-    if not ((frequency >= 0) & (frequency < np.inf)).all():
-        raise ArgumentError("each frequency must be finite and at least 0")
+    right = (frequency >= 0) & (frequency < np.inf)
+    if not right.all():
+        where = int(right.argmin())
+        raise ArgumentError(
+            f"each frequency must be finite and at least 0, and frequency {where} is {frequency[where]}"
+        )
     return frequency
 
 
