@@ -10,6 +10,7 @@ from opinionpool import default
 from opinionpool.extremes import Extremes
 from opinionpool.filled import fill_missing
 from opinionpool.forecasts import Forecasts
+from opinionpool.gaussian import Settings
 from opinionpool.learn import learn
 from opinionpool.mode import posterior_mode
 from opinionpool.panel import Panel
@@ -138,6 +139,63 @@ class TestLearns:
             return -np.log(p[np.arange(len(code)), code]).mean()
 
         assert loss(learned.pool(z)) < loss(truth.pool(z, prior=[0.5, 0.3, 0.2])) + 0.01
+
+    @pytest.mark.parametrize("structure", [(-1.0, 0.0), (1.0, -4.0), (1.0, 6.0)])
+    def test_contrary_or_heavily_biased_experts_are_put_right(self, structure):
+        """Reversed or shifted log-odds carry the same information, so the pool should lose nothing."""
+        turn, shift = structure
+        truth = Panel.exchangeable(5, correlation=0.4, accuracy=1.5)
+        x, y = truth.simulate(1500, prior=0.3, seed=8)
+        z, happened = truth.simulate(3000, prior=0.3, seed=9)
+
+        def loss(train, test):
+            p = learn(Forecasts.from_array(train, y)).pool(test)
+            return -np.log(np.where(happened == 1, p, 1 - p)).mean()
+
+        def moved(q):
+            return expit(turn * logit(q) + shift)
+
+        assert loss(moved(x), moved(z)) < loss(x, z) + 0.015
+
+    def test_contrary_experts_are_reported(self):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.5).simulate(300, seed=10)
+        learned = learn(Forecasts.from_array(x, 1 - y))
+        assert [note.code for note in learned.notes] == ["contrary"]
+        assert learned.notes[0].serious
+
+    @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+    def test_when_all_always_say_the_same_the_prior_stays(self, order):
+        x = np.tile([0.7, 0.2], (20, 1))[:, order]
+        learned = learn(Forecasts.from_array(x, np.arange(20) % 2))
+        assert learned.weights.tolist() == [0, 0]
+        assert learned.pool(x[0]) == pytest.approx(0.5)
+
+    def test_features_of_each_expert_are_its_own(self):
+        truth = Panel.from_features([0.7, 1.2], 0.3, accuracy=[1.5, 0.4], bias=[0.5, -0.5])
+        x, y = truth.simulate(20_000, prior=0.3, seed=1)
+        alone = learn(Forecasts.from_array(x, y), prior=0.3).alone
+        assert alone.calibration == pytest.approx(truth.calibration, abs=0.05)
+        assert alone.accuracy == pytest.approx(truth.accuracy, abs=0.05)
+        assert alone.bias[:, 0] == pytest.approx(truth.bias, abs=0.05)
+
+    def test_common_correlation_does_not_grow_with_the_classes(self):
+        for k in (2, 3, 4):
+            truth = Panel.exchangeable(6, correlation=0.3, accuracy=1.0, classes=range(k))
+            x, y = truth.simulate(3000, prior=0.5 if k == 2 else np.full(k, 1 / k), seed=k)
+            x[np.arange(3000), np.arange(3000) % 6] = NAN
+            learned = learn(Forecasts.from_array(x, y, classes=range(k)))
+            assert learned.alone.correlation == pytest.approx(0.3, abs=0.05)
+
+    def test_panel_answers_as_the_regression_does(self):
+        """On complete events the panel is the regression, whatever the sign and size of the weights."""
+        for seed in range(5):
+            x, y = Panel([1.0, -0.5, 0.2], np.diag([2.0, 1.0, 3.0]), bias=[0.5, 2.0, -1.0]).simulate(60, seed=seed)
+            contrasts, reference = logit(np.clip(x, 1e-4, 1 - 1e-4))[..., None], np.zeros((60, 1))
+            found = default.default_fit(contrasts, reference, y, np.ones(60), ("a", "b", "c"), estimated=False)
+            panel = Panel.from_parts(found.parts, found.bias[:, 0], settings=Settings(1e-4, 1e-12, found.extremes))
+            u = found.extremes.believed(contrasts) - found.extremes.centre
+            direct = (u[..., 0] - found.bias[:, 0] + found.extremes.centre[:, 0]) @ panel.weights
+            assert logit(panel.pool(x)) == pytest.approx(direct, abs=1e-6)
 
 
 class TestOneClassOrTwo:

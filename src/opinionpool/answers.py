@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.discrimination import areas
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import LearnedPanel, event_priors
-from opinionpool.logodds import POOL_FLOOR, Array, public_probabilities
+from opinionpool.logodds import POOL_FLOOR, Array, public_log_odds, public_probabilities
 from opinionpool.render import Column, decimal, percent, printable, whole
 from opinionpool.rules import POOLS, Learned
 from opinionpool.wording import counted as counted  # noqa: PLC0414 - `compared` takes it from here
@@ -51,7 +52,10 @@ def pool_events(
     """The answers for every event, resolved or not, in input order."""
     each = event_priors(forecasts, prior)
     own = None if each is None else public_probabilities(each)
-    probabilities = state.pool(forecasts.X, own, base_rate)
+    if isinstance(state, LearnedPanel):
+        probabilities = state.pool_forecasts(forecasts, own, base_rate)
+    else:
+        probabilities = state.pool(forecasts.X, own, base_rate)
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
     if each is None and prior is None:
@@ -200,7 +204,7 @@ def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
     columns = [Column("expert", forecasts.experts, "expert")]
     weights = state.weights
     if isinstance(state, LearnedPanel):
-        columns += _feature_columns(state, [*map(str, forecasts.classes)])
+        columns += _feature_columns(state, forecasts)
     if weights is not None:
         columns.append(Column("weight", _finite(weights), "weight", decimal))
     columns += [
@@ -211,23 +215,25 @@ def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
     return [replace(column, values=[column.values[i] for i in order]) for column in columns]
 
 
-def _feature_columns(state: LearnedPanel, classes: Sequence[str]) -> list[Column]:
-    panel = state.panel
-    calibration, accuracy = panel.calibration, panel.accuracy
-    area = [
-        0.5 * (1.0 + math.erf(math.copysign(math.sqrt(m / 2.0), c))) for c, m in zip(calibration, accuracy, strict=True)
-    ]
-    bias = panel.bias
+def _feature_columns(state: LearnedPanel, forecasts: Forecasts) -> list[Column]:
+    """What the data say of each expert by itself; nothing where they say nothing."""
+    classes = [*map(str, forecasts.classes)]
+    features = state.panel if state.alone is None else state.alone
+    told = state.structure != "assumed"
+    bias = state.panel.bias if state.alone is None else public_log_odds(state.alone.bias)
+    calibration, accuracy = [_finite(x) if told else [None] * len(x) for x in (features.calibration, features.accuracy)]
     if bias.ndim == 1:
-        biases = [Column("bias", _finite(bias), "bias", signed)]
+        biases = [Column("bias", _finite(bias) if told else [None] * len(bias), "bias", signed)]
     else:
         biases = [Column(f"bias:{label}", _finite(bias[:, i]), None, signed) for i, label in enumerate(classes)]
-    return [
+    columns = [
         *biases,
-        Column("calibration", _finite(calibration), "calibration", decimal),
-        Column("accuracy", _finite(accuracy), "accuracy", decimal, spare=2),
-        Column("auc", area, "AUC", decimal),
+        Column("calibration", calibration, "calibration", decimal),
+        Column("accuracy", accuracy, "accuracy", decimal, spare=2),
     ]
+    if len(classes) == 2:
+        columns.append(Column("auc", _finite(areas(forecasts)), "AUC", decimal))
+    return columns
 
 
 def signed(x: float) -> str:

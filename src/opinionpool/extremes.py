@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from opinionpool import logodds
 from opinionpool.errors import PanelError
 from opinionpool.logodds import Array
+from opinionpool.patterns import Positions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Extremes:
     """A contrast C counts as m + c tanh((C − m)/c): as it is near the centre m, and never beyond m ± c.
 
@@ -22,9 +23,8 @@ class Extremes:
     ----------
     limit : float, default inf
         c in log-odds, above 0; infinite to believe everything.
-    centre : tuple of float, default ()
-        m, K - 1 log-ratios; 0 if empty. Where the prior itself is a guess from few events, extremes are
-        measured from a more cautious one.
+    centre : ndarray or None, shape (N, K - 1)
+        m, what each expert says of an event that it knows nothing about; 0 if None.
 
     Examples
     --------
@@ -34,19 +34,24 @@ class Extremes:
     """
 
     limit: float = np.inf
-    centre: tuple[float, ...] = ()
+    centre: Array | None = None
 
     def __post_init__(self) -> None:
-        if not self.limit > 0 or not np.isfinite(self.centre).all():
+        if not self.limit > 0 or (self.centre is not None and not np.isfinite(self.centre).all()):
             raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
 
     def believed(self, contrasts: Array) -> Array:
-        """Contrasts (..., K - 1) as far as they are believed; NaN stays."""
+        """Contrasts (..., N, K - 1) as far as they are believed; NaN stays."""
         if np.isinf(self.limit):
             return contrasts
-        centre = np.array(self.centre) if self.centre else np.zeros(1)
-        apart = contrasts - centre
+        apart = contrasts if self.centre is None else contrasts - self.centre
         if contrasts.shape[-1] == 1:
-            return np.asarray(centre + self.limit * np.tanh(apart / self.limit))
-        half = self.limit / 2.0
-        return np.asarray(centre + logodds.uncentred(half * np.tanh(logodds.centred(apart) / half)))
+            held = self.limit * np.tanh(apart / self.limit)
+        else:
+            half = self.limit / 2.0
+            held = logodds.uncentred(half * np.tanh(logodds.centred(apart) / half))
+        return np.asarray(held if self.centre is None else held + self.centre)
+
+    def subset(self, positions: Positions) -> Extremes:
+        """The same for some of the experts."""
+        return self if self.centre is None else replace(self, centre=self.centre[positions])

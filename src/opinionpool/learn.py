@@ -19,6 +19,7 @@ from opinionpool.frequencies import frequencies
 from opinionpool.gaussian import Settings
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.panel import Panel
+from opinionpool.shrunk import HeldFeatures
 from opinionpool.stated import spread_prior
 from opinionpool.wording import listed
 
@@ -45,6 +46,8 @@ class LearnedPanel:
     present : ndarray of bool, shape (N,)
         Who made a forecast, on whatever event.
     notes : tuple of Note
+    alone : HeldFeatures or None
+        What the data say of each expert by itself, where the panel's own features follow from its weights.
     """
 
     panel: Panel
@@ -54,6 +57,7 @@ class LearnedPanel:
     counts: Array
     present: npt.NDArray[np.bool_]
     notes: tuple[Note, ...] = ()
+    alone: HeldFeatures | None = None
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -176,7 +180,7 @@ def _learn_default(
     panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
     kind = "default" if counts.any() else "assumed"
     events = outcome_counts(forecasts, weight)
-    return LearnedPanel(panel, shared, kind, events, counts, np.asarray(said.any(axis=0)), tuple(found.notes))
+    return LearnedPanel(panel, shared, kind, events, counts, np.asarray(said.any(axis=0)), found.notes, found.alone)
 
 
 def _shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Array) -> Array:

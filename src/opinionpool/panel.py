@@ -236,6 +236,11 @@ class Panel:
         return self._parts
 
     @property
+    def settings(self) -> Settings:
+        """The floors, and how far extreme statements are believed."""
+        return self._settings
+
+    @property
     def heard(self) -> Mask:
         """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
         return heard(self._parts)
@@ -372,7 +377,8 @@ class Panel:
             raise ExpertError("a sub-panel needs at least one expert, and each of them once")
         names = [self._names[i] for i in positions]
         kept = self._parts.subset(positions)
-        return Panel.from_parts(kept, self.bias[positions], names, self._classes, self._settings)
+        settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))
+        return Panel.from_parts(kept, self.bias[positions], names, self._classes, settings)
 
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None

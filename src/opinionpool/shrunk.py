@@ -1,10 +1,13 @@
-"""Bias, spread and correlation of experts, each held to the panel and the panel to what is believed of any.
+"""Features of experts by themselves, each held to the panel and the panel to what is believed of any.
 
 The panel's values leave the believed ones as resolved events arrive, which count against `PANEL_WORTH` events;
 each expert's leave the panel's against `EXPERT_WORTH` of its own forecasts.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +16,7 @@ from opinionpool.dependence import CommonCorrelation, Dependence, MatrixCorrelat
 from opinionpool.evidence import Evidence
 from opinionpool.logodds import Array
 
-CONTRAST, VARIANCE, CORRELATION = 1.0, 2.0, 0.65
+CONTRAST, VARIANCE, CORRELATION = 1.0, 2.0, 0.6
 PANEL_WORTH, EXPERT_WORTH = 10.0, 40.0
 # A correlation learned from few pairs is not believed beyond these.
 LOWEST, HIGHEST = 0.0, 0.99
@@ -22,19 +25,52 @@ PAIR_WORTH = 40.0
 MOST_PAIRED = 200
 
 
-def shrunk_features(evidence: Evidence) -> tuple[Array, float, Array]:
-    """Spread (N,), common correlation, and bias (N, K - 1) relative to the panel's, of resolved contrasts."""
+@dataclass(frozen=True, eq=False)
+class HeldFeatures:
+    """What is known of each expert by itself, and of their dependence.
+
+    Attributes
+    ----------
+    bias : ndarray, shape (N, K - 1)
+    contrast, spread : ndarray, shape (N,)
+        mu and sigma of the contrasts.
+    correlation : float
+        The common one.
+    """
+
+    bias: Array
+    contrast: Array
+    spread: Array
+    correlation: float
+
+    @property
+    def calibration(self) -> Array:
+        """Calibration kappa = 2 mu / sigma² (13), (N,)."""
+        return np.asarray(2.0 * self.contrast / np.where(self.spread > 0, self.spread, np.inf) ** 2)
+
+    @property
+    def accuracy(self) -> Array:
+        """Accuracy mu* = kappa mu (15), (N,)."""
+        return np.asarray(self.calibration * self.contrast)
+
+    def spread_over(self, rows: Callable[[Array], Array]) -> HeldFeatures:
+        """The same for more experts, by a function that repeats rows."""
+        return HeldFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
+
+
+def held_features(evidence: Evidence) -> HeldFeatures:
+    """Features from resolved contrasts."""
     marginals, n = evidence.marginals, evidence.marginals.count.shape[1]
     each, variance = _held_means(evidence)
     own = (evidence.classes - 1) * marginals.count[:-1].sum(axis=0)
     spread = np.sqrt((EXPERT_WORTH * variance + each.square) / (EXPERT_WORTH + own))
-    return spread, _common(evidence, each, spread, n), each.bias - each.bias.mean(axis=0)
+    return HeldFeatures(each.bias, each.contrast, spread, _common(evidence, each, spread, n))
 
 
-def shrunk_dependence(evidence: Evidence, rho: float) -> Dependence:
+def held_dependence(evidence: Evidence, features: HeldFeatures) -> Dependence:
     """Between the common correlation and one for each pair, as far as complete evidence goes."""
-    n = evidence.marginals.count.shape[1]
-    common = CommonCorrelation(n, rho)
+    n = len(features.spread)
+    common = CommonCorrelation(n, features.correlation)
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
     each, _ = _held_means(evidence)
@@ -70,5 +106,5 @@ def _common(evidence: Evidence, each: estimates.Means, spread: Array, n: int) ->
         return 0.0
     total, pairs = evidence.shared(each.expected(np.zeros(evidence.classes - 1)), spread)
     worth = float(evidence.answered.sum()) if pairs else 0.0
-    found = total / pairs if pairs else 0.0
+    found = total / ((evidence.classes - 1) * pairs) if pairs else 0.0
     return float(np.clip((PANEL_WORTH * CORRELATION + worth * found) / (PANEL_WORTH + worth), LOWEST, HIGHEST))

@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from opinionpool import options, rules
@@ -189,9 +190,10 @@ def test_experts_are_listed_by_weight(file, answers, command):
     by_name = dict(zip(learned.experts, learned.weights.tolist(), strict=True))
     assert [float(record["weight"]) for record in records] == sorted(by_name.values(), reverse=True)
     assert {record["expert"]: float(record["weight"]) for record in records} == by_name
-    panel = learned.panel.subset([record["expert"] for record in records])
+    position = {name: i for i, name in enumerate(learned.experts)}
     for name in ("bias", "calibration", "accuracy"):
-        assert [float(record[name]) for record in records] == pytest.approx(getattr(panel, name).tolist(), abs=1e-15)
+        alone = getattr(learned.alone, name).ravel()
+        assert [float(r[name]) for r in records] == pytest.approx([alone[position[r["expert"]]] for r in records])
     assert {r["expert"]: (r["forecasts"], r["resolved"]) for r in records} == {
         "alice": ("7", "6"),
         "bob": ("7", "6"),
@@ -201,11 +203,19 @@ def test_experts_are_listed_by_weight(file, answers, command):
     assert [float(record["auc"]) for record in records] == [expert["auc"] for expert in page["experts"]]
 
 
-def test_the_area_under_the_curve_is_that_of_the_normal_model(file, answers):
-    from scipy.stats import norm
+def test_the_area_under_the_curve_is_that_of_the_forecasts(file, answers):
+    from sklearn.metrics import roc_auc_score
 
+    said, happened = np.array(SAID, dtype=float), np.array(HAPPENED, dtype=float)
     for record in answers("experts", file(WIDE)):
-        assert float(record["auc"]) == pytest.approx(norm.cdf(float(record["accuracy"]) ** 0.5), abs=1e-14)
+        own = said[:, ["alice", "bob", "carol"].index(record["expert"])]
+        used = ~np.isnan(own) & ~np.isnan(happened)
+        assert float(record["auc"]) == pytest.approx(roc_auc_score(happened[used], own[used]), abs=1e-14)
+
+
+def test_nothing_is_said_of_experts_when_nothing_was_learned(file, answers):
+    (record, _) = answers("experts", file("event,a,b\nx,0.3,0.4\ny,0.6,0.7\n"))
+    assert (record["bias"], record["calibration"], record["accuracy"], record["auc"]) == ("", "", "", "")
 
 
 def test_an_expert_who_is_worse_than_guessing_has_an_area_below_a_half(file, answers, command):

@@ -1,0 +1,114 @@
+"""A log pool around equal weights as a regression on outcomes, its coefficients normal beforehand.
+
+L* = L° + Σ w_i u_i + a, where u_i are the experts' contrasts as far as they are believed, and the weights are
+w_i = slope/N + d_i with Σ d_i = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.logodds import Array
+from opinionpool.mode import posterior_mode
+
+
+@dataclass(frozen=True)
+class WeightBeliefs:
+    """Means and standard deviations of the coefficients.
+
+    Attributes
+    ----------
+    slope : float
+        Mean of the sum of the weights.
+    slope_spread : float
+    intercept_spread : float
+        In log-odds, a class-symmetric spread when K > 2.
+    """
+
+    slope: float
+    slope_spread: float
+    intercept_spread: float
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """What a regression found.
+
+    Attributes
+    ----------
+    slope : float
+        Sum of the weights.
+    intercept : ndarray, shape (K - 1,)
+    apart : ndarray, shape (N,)
+        Differences of the weights from equal ones.
+    evidence : float
+        Log probability of the outcomes under the beliefs.
+    theta : ndarray
+        The standardised coefficients, to begin another search from.
+    """
+
+    slope: float
+    intercept: Array
+    apart: Array
+    evidence: float
+    theta: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Outcomes of T events and what N experts contribute to them.
+
+    Attributes
+    ----------
+    contrasts : ndarray, shape (T, N, K - 1)
+        u, none missing.
+    offset : ndarray, shape (T, K - 1)
+        L°.
+    outcomes : ndarray of int, shape (T,)
+    weight : ndarray, shape (T,)
+        Frequencies.
+    beliefs : WeightBeliefs
+    """
+
+    contrasts: Array
+    offset: Array
+    outcomes: npt.NDArray[np.intp]
+    weight: Array
+    beliefs: WeightBeliefs
+
+    def fit(self, apart: float, start: Coefficients | None = None) -> Coefficients:
+        """The most probable coefficients if weights differ from each other by about `apart`."""
+        t, n, d = self.contrasts.shape
+        held = self.beliefs
+        level = self.contrasts.mean(axis=1)
+        # Independent log-probabilities, as log-ratios, favour no class.
+        root = held.intercept_spread * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0)
+        columns = [held.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, d, d))]
+        several = apart > 0 and n > 1
+        if several:
+            columns.append(apart * (self.contrasts - level[:, None, :]))
+        first = None
+        if start is not None and len(start.theta) == 1 + d + (n if several else 0):
+            first = start.theta
+        mode = posterior_mode(
+            np.concatenate(columns, axis=1), self.outcomes, self.offset + held.slope * level, self.weight, first
+        )
+        theta = mode.coefficients
+        found = apart * theta[1 + d :] if several else np.zeros(n)
+        return Coefficients(
+            held.slope + held.slope_spread * float(theta[0]),
+            root @ theta[1 : 1 + d],
+            found - found.mean(),
+            mode.evidence,
+            theta,
+        )
+
+
+def chances(evidence: list[float], prior: tuple[float, ...]) -> Array:
+    """Posterior probabilities of alternatives from their log evidence and prior probabilities."""
+    score = np.array(evidence) + np.log(prior)
+    chance = np.exp(score - score.max())
+    return np.asarray(chance / chance.sum())
