@@ -17,7 +17,7 @@ from opinionpool.learn import LearnedPanel, event_priors
 from opinionpool.logodds import POOL_FLOOR, Array, public_log_odds, public_probabilities
 from opinionpool.render import Column, decimal, percent, printable, whole
 from opinionpool.rules import POOLS, Learned
-from opinionpool.wording import counted as counted  # noqa: PLC0414 - `compared` takes it from here
+from opinionpool.wording import counted
 
 # Pools that turn to the prior only where nobody answered.
 PRIORLESS = ("average", "geometric", "median", "trimmed")
