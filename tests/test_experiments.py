@@ -85,10 +85,11 @@ def test_scores_against_scikit_learn_and_a_closed_form():
         model = linear_model.LogisticRegression(C=np.inf, tol=1e-10, max_iter=500).fit(train[i], y[i])
         given_ = model.predict_proba(test[i])[:, 1]
         assert point.scores[1, i] == pytest.approx(1 + np.log2(np.where(truth[i], given_, 1 - given_)).mean(), abs=1e-5)
-        # Linear discriminant analysis with equal priors, then the paper's prior: section 2 from another hand.
-        lda = discriminant.LinearDiscriminantAnalysis(solver="svd", priors=[0.5, 0.5]).fit(train[i], y[i])
-        ones = y[i].sum()
-        log_odds = lda.decision_function(test[i]) + math.log((ones + 1) / (len(y[i]) - ones + 1))
+        # Linear discriminant analysis is section 2 from another hand, with divisor T and without Laplace.
+        lda = discriminant.LinearDiscriminantAnalysis(solver="lsqr").fit(train[i], y[i])
+        zeros, ones = (~y[i]).sum(), y[i].sum()
+        contrast = (lda.decision_function(test[i]) - math.log(ones / zeros)) * (1 - 2 / len(y[i]))
+        log_odds = contrast + math.log((ones + 1) / (zeros + 1))
         given_ = expit(log_odds)
         assert point.scores[0, i] == pytest.approx(1 + np.log2(np.where(truth[i], given_, 1 - given_)).mean(), abs=1e-9)
 
@@ -140,7 +141,7 @@ def test_halves_are_disjoint_and_experts_different():
 
 def test_covariates_are_learned_from_the_training_half_alone(real):
     data = real[1]
-    train, y, test, truth = draw(data, 6, iterations=2, seed=4)
+    train, _, test, _ = draw(data, 6, iterations=2, seed=4)
     spoiled = data.values.copy()
     moved = DataSet(data.name, data.title, data.experts, spoiled, data.outcomes, True)
     rng = np.random.default_rng([4, zlib.crc32(data.name.encode()), 6])

@@ -80,5 +80,8 @@ def average_scores(most: int, correlation: float, variance: float, draws: int = 
     spread = np.sqrt(variance)
     ratios = 1.0 + spread * (np.sqrt(correlation) * z[:, :1] + np.sqrt(1.0 - correlation) * z[:, 1:])
     said = np.clip(expit(ratios), FLOOR, 1.0 - FLOOR)
-    mean = said.cumsum(axis=1) / np.arange(1, most + 1)
-    return np.asarray(1.0 + np.log2(mean).mean(axis=0))
+    n = np.arange(1, most + 1)
+    score = 1.0 + np.log2(said.cumsum(axis=1) / n).mean(axis=0)
+    # What chance did to the experts' own scores, which are known, it did to their average's.
+    own = (1.0 + np.log2(said).mean(axis=0)).cumsum() / n
+    return np.asarray(score - (own - normal_score(1.0, variance)))

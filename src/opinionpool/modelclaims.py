@@ -66,6 +66,11 @@ def _same(where: str, says: str, what: str, difference: float) -> Claim:
     return Claim(where, says, f"{what}: largest difference {difference:.1e}", difference <= ROUNDING)
 
 
+def _log_odds(panel: Panel, q: Array, prior: Array | float) -> Array:
+    """Pooled log-odds before the floor on aggregates."""
+    return np.asarray(logit(prior) + panel.contributions(q, prior).sum(axis=1))
+
+
 def _normal_log_density(x: Array, mean: Array, covariance: Array) -> Array:
     """Up to a constant that depends on the covariance alone."""
     off = x - mean
@@ -76,7 +81,7 @@ def _pooling(rng: np.random.Generator) -> Iterator[Claim]:
     panel, prior = _panel(rng), 0.3
     q = expit(rng.normal(0.0, 1.0, (200, len(panel))))
     contrast = logit(q) - logit(prior) - panel.bias
-    pooled = logit(panel.pool(q, prior)) - logit(prior)
+    pooled = panel.contributions(q, prior).sum(axis=1)
     above = _normal_log_density(contrast, panel.contrast, panel.covariance)
     below = _normal_log_density(-contrast, panel.contrast, panel.covariance)
     yield _same(
@@ -98,14 +103,14 @@ def _pooling(rng: np.random.Generator) -> Iterator[Claim]:
         max(_largest(terms @ weights - pooled - logit(prior)), abs(weights.sum() - 1.0)),
     )  # fmt: skip
     agreed = np.linspace(0.05, 0.95, 19)
-    unanimous = panel.pool(expit(logit(agreed)[:, None] + panel.bias), agreed)
+    unanimous = expit(_log_odds(panel, expit(logit(agreed)[:, None] + panel.bias), agreed))
     yield _same(
         "2.2", "Unanimity: where prior and debiased forecasts agree, so does the aggregate.",
         "19 probabilities", _largest(unanimous - agreed),
     )  # fmt: skip
     news = rng.normal(0.0, 1.0, (200, 1))
-    before = panel.pool(expit(logit(q) + news), expit(logit(prior) + news[:, 0]))
-    after = expit(logit(panel.pool(q, prior)) + news[:, 0])
+    before = _log_odds(panel, expit(logit(q) + news), expit(logit(prior) + news[:, 0]))
+    after = _log_odds(panel, q, prior) + news[:, 0]
     yield _same(
         "2.2", "External Bayesianity: everybody may learn of further evidence before or after pooling.",
         "pooled either way, 200 forecasts", _largest(before - after),
@@ -120,7 +125,7 @@ def _recalibration(rng: np.random.Generator) -> Iterator[Claim]:
     by_hand = kappa * (logit(q) - panel.bias[2]) + (1.0 - kappa) * logit(prior)
     yield _same(
         "(13), (14)", "Alone, an expert is shaded by κ: L* = κ(L − b) + (1 − κ)L°.", "against a panel of one",
-        _largest(logit(one.pool(q[:, None], prior)) - by_hand),
+        _largest(_log_odds(one, q[:, None], prior) - by_hand),
     )  # fmt: skip
     curve = {k: Panel.exchangeable(1, k).pool(q[:, None], prior) for k in (0.0, 0.5, 1.0, 2.0)}
     bent = [_largest(curve[1.0] - q), _largest(curve[0.0] - prior)]

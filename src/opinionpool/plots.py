@@ -97,6 +97,8 @@ def save(drawing: Figure, stem: Path) -> list[Path]:
     paths = [stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")]
     with _styled():
         drawing.savefig(paths[0], metadata={"Date": None, "Creator": None})
+        # Where things go has been worked out, and is the same for both.
+        drawing.set_layout_engine("none")
         drawing.savefig(paths[1], dpi=220, metadata={"Software": None})
     return paths
 

@@ -15,13 +15,14 @@ import numpy as np
 from opinionpool.claims import Claim
 from opinionpool.datasets import DataSet
 from opinionpool.expected import average_scores, gaussian_scores, independent_scores
-from opinionpool.experiments import METHODS, Curves
+from opinionpool.experiments import METHODS, Curves, Mask
 from opinionpool.logodds import Array
 
 __all__ = ["NAMES", "PAR", "SIGNIFICANT", "Expected", "dependence", "expectations", "score_claims", "separation_rows"]
 
 PAR = 0.02
 SIGNIFICANT = 2.0
+ROUNDING = 1e-9
 NAMES = {
     "gaussian": "Gaussian",
     "logistic": "logistic",
@@ -101,14 +102,14 @@ def _highest(curves: list[Curves], where: str) -> Claim:
         for method in ("independent", "linear", "average"):
             (over_one, error_one), (over_other, error_other) = c.gain(method, "gaussian"), c.gain(method, "logistic")
             gain, error = np.where(leads, over_one, over_other), np.where(leads, error_one, error_other)
-            ahead = np.flatnonzero(gain > SIGNIFICANT * error)
+            ahead = np.flatnonzero(_clear(gain, error))
             beaten += [(float(gain[i]), f"{NAMES[method]} at {_place(c, int(c.numbers[i]))}") for i in ahead]
     total = sum(len(c.numbers) for c in curves)
     most, which = max(beaten, default=(0.0, ""))
     told = f", by {most:.3f} at most ({which})" if beaten else ""
     return Claim(
         where, "Gaussian and logistic aggregation yield the highest scores in all cases.",
-        f"significantly beaten {len(beaten)} times at {total} points{told}", not beaten,
+        f"others are significantly ahead {len(beaten)} times in {3 * total} comparisons{told}", not beaten,
         "Others may lead by that little on a single data set; at known parameters none does." if beaten else "",
     )  # fmt: skip
 
@@ -206,9 +207,7 @@ def _real(c: Curves) -> Iterator[Claim]:
     ahead = []
     for method in METHODS[1:]:
         gain, error = c.gain(method, "gaussian")
-        ahead += [
-            f"{NAMES[method]} by {gain[i]:.3f} at N = {i + 1}" for i in np.flatnonzero(gain > SIGNIFICANT * error)
-        ]
+        ahead += [f"{NAMES[method]} by {gain[i]:.3f} at N = {i + 1}" for i in np.flatnonzero(_clear(gain, error))]
     yield Claim(
         where, "The Gaussian model is not dominant.",
         f"significantly beaten {len(ahead)} times{f': {_some(ahead)}' if ahead else ''}", bool(ahead),
@@ -219,7 +218,7 @@ def _real(c: Curves) -> Iterator[Claim]:
         where, "Gaussian aggregation is more accurate than IndOps, that is when dependence is high.",
         f"{gain[-1]:+.3f} ± {error[-1]:.3f} at N = {n}; mean correlation of two predictors within an outcome "
         f"{dependence(c.data):.2f}, up to sign",
-        bool(gain[-1] > SIGNIFICANT * error[-1]),
+        bool(_clear(gain, error)[-1]),
     )  # fmt: skip
     gain, error = c.gain("gaussian", "linear")
     yield Claim(
@@ -260,6 +259,11 @@ def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, flo
             )]  # fmt: skip
             rows.append((c.data.title, int(c.numbers[place]), float(apart.mean()), scores[0], scores[1], scores[2]))
     return rows
+
+
+def _clear(gain: Array, error: Array) -> Mask:
+    """Where a gain is significant, and more than rounding."""
+    return np.asarray(gain > np.maximum(SIGNIFICANT * error, ROUNDING))
 
 
 def _extreme(c: Curves, first: str, second: str) -> tuple[float, int]:
