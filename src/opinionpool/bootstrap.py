@@ -21,6 +21,8 @@ RESAMPLES = 2000
 MOST_CLUSTERS = 4000
 # Fewer say nothing about how far a difference may be off.
 FEWEST_CLUSTERS = 5
+# What differs by less does not differ.
+ROUNDING = 1e-9
 _BLOCK = 100
 
 
@@ -113,9 +115,8 @@ def simultaneous_intervals(sums: Sums, *, level: float = 0.95, resamples: int = 
 
     mean, error, size = sums.mean, sums.error, sums.clusters
     enough = size >= FEWEST_CLUSTERS
-    # What differs by rounding alone does not differ.
-    scale = np.abs(sums.total).max(axis=0, initial=0.0) / max(float(sums.count.max(initial=0.0)), 1.0)
-    moving = enough & (error > 1e-12 * np.maximum(scale, 1e-3))
+    moving = enough & (error > ROUNDING)
+    mean = np.where((error <= ROUNDING) & (np.abs(mean) <= ROUNDING), 0.0, mean)
     half = np.where(enough, 0.0, np.nan)
     if moving.any():
         total, count = sums.total[:, moving], sums.count[:, moving]

@@ -146,8 +146,12 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     gain       its score less that of the simple average, with an interval
 
     Events are dealt into folds at random; each is scored by pools fitted to the other folds. Pools are compared on the
-    same events, an expert and the pool on the events that both answered. The intervals hold for all rows at once, so
-    fewer pools are compared more sharply. CSV holds the pools, JSON the experts too.
+    same events, an expert and the pool on the events that both answered. Forecasts must not have been made from the
+    outcomes, as those of a model about the data that it was fitted to are.
+
+    Intervals hold for all rows of a table at once, so fewer pools are compared more sharply. What is said about the
+    best pool holds for every pair of pools at once, because which one is best is known in hindsight only. CSV holds
+    the pools, JSON the experts too.
     """
     writing.check(reading.inputs)
     forecasts = read(reading)

@@ -53,8 +53,8 @@ def expert_columns(found: Comparison) -> list[Column]:
         Column("expert", [expert.expert for expert in experts], "expert"),
         Column("events", [expert.events for expert in experts], "events", whole),
         Column("score", [expert.score for expert in experts], "score", decimal),
-        Column("pool_score", [expert.pool_score for expert in experts], found.reference, decimal),
-        Column("at_floor", lost, "at floor" if any(lost) else None, whole, spare=1),
+        Column("pool_score", [expert.pool_score for expert in experts], found.reference, decimal, spare=1),
+        Column("at_floor", lost, "at floor" if any(lost) else None, whole, spare=2),
         *_difference("over_pool", "gain", [expert.over_pool for expert in experts]),
         Column("verdict", [VERDICTS[expert.over_pool.verdict] for expert in experts], "verdict"),
     ]
@@ -159,14 +159,13 @@ def how_line(found: Comparison) -> str:
 
 def meaning_lines(found: Comparison) -> list[str]:
     """What the columns mean."""
-    drawn = counted(found.units, found.unit)
-    lines = [
-        "score: 0 = as good as even chances, 1 = perfect (normalised log score)",
-        f"gain: its score less that of the simple average; {LEVEL:.0%} intervals that hold for all rows at once "
-        f"(bootstrap over {drawn})",
-    ]
-    if found.units < FEWEST_CLUSTERS:
-        lines[1] = "gain: its score less that of the simple average"
+    gain = "gain: score less that of the simple average"
+    if found.experts:
+        gain += f" (experts: less that of the {found.reference} pool on the same events)"
+    if found.units >= FEWEST_CLUSTERS:
+        drawn = counted(found.units, found.unit)
+        gain += f"; {LEVEL:.0%} intervals that hold for all rows of a table at once (bootstrap over {drawn})"
+    lines = ["score: 0 = as good as even chances, 1 = perfect (normalised log score)", gain]
     if any(expert.at_floor for expert in found.experts):
         lines.append(f"at floor: events that the expert called all but impossible; they count as {percent(FLOOR)}")
     return lines
