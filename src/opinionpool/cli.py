@@ -98,7 +98,7 @@ def pool(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chance
 @pooling
 @writing
 def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
-    r"""Print what was learned about each expert, the largest weight first.
+    """Print what was learned about each expert, the largest weight first.
 
     \b
     bias         how far the expert is above (+) or below (-) where it should be, in log-odds
@@ -108,7 +108,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     weight       its part in the pooled log-odds when every expert is present
 
     Narrow terminals leave out the accuracy, then the number of all forecasts.
-    """
+    """  # noqa: D301 - click reads the character
     writing.check(reading.inputs)
     forecasts = read(reading)
     prior = chances("--prior", pooling.prior, forecasts)
@@ -138,7 +138,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
 @comparing
 @writing
 def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
-    r"""Score every pool on events that it has not learned from, and say which differences are real.
+    """Score every pool on events that it has not learned from, and say which differences are real.
 
     \b
     score      normalised log score: 0 = as good as even chances, 1 = perfect
@@ -152,7 +152,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     Intervals hold for all rows of a table at once, so fewer pools are compared more sharply. What is said about the
     best pool holds for every pair of pools at once, because which one is best is known in hindsight only. CSV holds
     the pools, JSON the experts too.
-    """
+    """  # noqa: D301 - click reads the character
     writing.check(reading.inputs)
     forecasts = read(reading)
     prior = chances("--prior", comparing.prior, forecasts)

@@ -143,3 +143,12 @@ class TestSplits:
     def test_nothing_to_compare_on(self, file, command):
         said = command("compare", file("event,a,b\nq,0.2,0.3\nr,0.4,0.1\n"), status=1)
         assert "takes at least 2" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"), [("compare", ["score", "in-sample", "gain"]), ("experts", ["bias", "weight"])]
+)
+def test_help_sets_out_the_columns(command, name, columns):
+    lines = command(name, "--help").out.splitlines()
+    for column in columns:
+        assert any(line.startswith(f"  {column} ") for line in lines)
