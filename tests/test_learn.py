@@ -219,7 +219,6 @@ class TestWhatTheDataCannotSay:
                 {},
                 "rank 2 < 3 experts; 4 events: a full covariance needs at least 5 resolved events",
             ),
-            ([A, [0.3] * 5 + [NAN]], Y, {"structure": "full"}, "every expert on every resolved event"),
             ([[0.5] * 6], Y, {}, "no expert has forecasts that vary"),
             ([[0.5] * 6], Y, {"structure": "exchangeable"}, "never vary within an outcome"),
             (
@@ -238,7 +237,7 @@ class TestWhatTheDataCannotSay:
         """Pairs of experts whose pairwise correlations form no correlation matrix."""
         up = np.array([[1, 1, NAN], [2, 2, NAN], [NAN, 1, 1], [NAN, 2, 2], [1, NAN, 2], [2, NAN, 1]])
         x, y = expit(np.vstack([up, -up])), [1] * 6 + [0] * 6
-        with pytest.raises(LearningError, match="every expert on every resolved event"):
+        with pytest.raises(LearningError, match=r"rises towards a singular one.*pairs share 4 to 4"):
             fit(x.T, y, structure="full")
         for structure in ("common", "exchangeable", "independent"):
             r = fit(x.T, y, structure=structure).panel.correlation

@@ -181,13 +181,8 @@ def full_parts(evidence: Evidence, means: Means, reference: Array) -> tuple[Part
     Raises
     ------
     LearningError
-        If evidence is incomplete, or there are too few events for so many experts.
+        If there are too few events for so many experts.
     """
-    if not evidence.complete:
-        raise LearningError(
-            "a full covariance needs every expert on every resolved event, and forecasts are missing; "
-            "use structure='common' or structure='auto'"
-        )
     r = correlations(residual_products(evidence, means, reference))
     voices = len(distinct(r))
     terms = int(means.terms[0])

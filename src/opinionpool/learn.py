@@ -8,22 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool import estimates, logodds
+from opinionpool import logodds
+from opinionpool.averages import sample_parts
+from opinionpool.crowd import crowd_fit
 from opinionpool.default import default_fit
-from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError, ShapeError
-from opinionpool.estimates import Means
+from opinionpool.errors import ArgumentError, Note, ProbabilityError, ShapeError
 from opinionpool.evidence import Evidence, evidence_of
-from opinionpool.features import Parts
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
 from opinionpool.gaussian import Settings
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.panel import Panel
 from opinionpool.shrunk import HeldFeatures
+from opinionpool.sparse import pool_cells
 from opinionpool.stated import spread_prior
-from opinionpool.wording import listed
 
 __all__ = ["STRUCTURES", "LearnedPanel", "laplace_prior", "learn", "learn_from"]
+
+# Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there.
+CROWD, SPARSE = 500, 0.25
 
 STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
 
@@ -38,7 +41,7 @@ class LearnedPanel:
     prior : ndarray or None, shape (K,)
         The reference used, as class probabilities; None if each event had its own.
     structure : str
-        What was learned: one of `STRUCTURES` but "auto", "default", or "assumed" (nothing).
+        What was learned: one of `STRUCTURES` but "auto", "default", "crowd", or "assumed" (nothing).
     events : ndarray, shape (K,)
         Weight of the resolved events by outcome.
     counts : ndarray, shape (N,)
@@ -81,6 +84,20 @@ class LearnedPanel:
         """
         return self.panel.pool(q, self.reference(prior), base_rate)
 
+    def pool_forecasts(
+        self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The same for every event of some forecasts, (T,) or (T, K), without an array of events x experts.
+
+        Forecasts may be by some of the experts, in any order. Their own priors are not looked at.
+
+        Raises
+        ------
+        ExpertError
+            If an expert is not among those who were learned.
+        """
+        return pool_cells(self.panel, forecasts, self.reference(prior), base_rate)
+
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""
         if prior is not None:
@@ -121,7 +138,10 @@ def learn(
     sample_weight : array_like, shape (T,), optional
         Frequencies.
     structure : {"auto", "full", "common", "exchangeable", "independent"}
-        "auto" is the default pool (see `opinionpool.default`); with `beliefs` None it is "full".
+        "auto" is the default pool (see `opinionpool.default`); of more than `CROWD` experts, less than `SPARSE` of
+        whose forecasts are there, it is learned as a crowd (see `opinionpool.crowd`), and a note says so. With
+        `beliefs` None it is "full". Where forecasts are missing, "full" is maximum likelihood (see `opinionpool.em`),
+        and the other structures are estimated from each expert's own forecasts and from pairs on the same event.
     beliefs : "default" or None
         None: the data alone (5.4).
     floor, pool_floor : float
@@ -148,6 +168,8 @@ def learn(
         reference = np.broadcast_to(shared, (t, k))
     else:
         shared, reference = None, own
+    if structure == "auto" and beliefs is not None and is_crowd(forecasts, weight):
+        return _learn_crowd(forecasts, reference, weight, shared, Settings(floor, pool_floor))
     ratios = logodds.log_ratios(forecasts.X, reference[:1] if own is None else reference[:, None, :], floor)
     if structure == "auto" and beliefs is not None:
         estimated = own is None and prior is None
@@ -158,6 +180,19 @@ def learn(
     return learn_from(
         evidence, shared, forecasts.experts, forecasts.classes, structure=structure, floor=floor, pool_floor=pool_floor
     )
+
+
+def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
+    """Whether there are so many experts, and so few forecasts of each, that a weight of its own makes no sense.
+
+    On fewer experts the default's weights predict no worse than a crowd's; a regression on more takes minutes, and
+    an array of events x experts soon does not fit into memory.
+    """
+    experts = np.zeros(len(forecasts.experts), dtype=bool)
+    counted = (forecasts.resolved & (weight > 0))[forecasts.event_index]
+    experts[forecasts.expert_index[counted]] = True
+    events = len(np.unique(forecasts.event_index[counted]))
+    return bool(experts.sum() > CROWD and counted.sum() < SPARSE * events * experts.sum())
 
 
 def _learn_default(
@@ -181,6 +216,36 @@ def _learn_default(
     kind = "default" if counts.any() else "assumed"
     events = outcome_counts(forecasts, weight)
     return LearnedPanel(panel, shared, kind, events, counts, np.asarray(said.any(axis=0)), found.notes, found.alone)
+
+
+def _learn_crowd(
+    forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, settings: Settings
+) -> LearnedPanel:
+    """The crowd's learner, from cells alone."""
+    expected = logodds.prior_log_ratios(reference)
+    event, expert = forecasts.event_index, forecasts.expert_index
+    prior = reference[:1] if shared is not None else reference[event]
+    contrasts = logodds.log_ratios(forecasts.probabilities, prior, settings.floor)
+    contrasts -= expected[:1] if shared is not None else expected[event]
+    found = crowd_fit(event, expert, contrasts, expected, forecasts.outcomes, weight, forecasts.experts)
+    n = len(forecasts.experts)
+    counted = np.where(forecasts.resolved, weight, 0.0)[event]
+    counts = np.bincount(expert, weights=counted, minlength=n).astype(np.float64)
+    panel = Panel.from_parts(
+        found.parts,
+        logodds.public_log_odds(found.bias),
+        forecasts.experts,
+        forecasts.classes,
+        settings._replace(extremes=found.extremes),
+    )
+    present = np.asarray(np.bincount(expert, minlength=n) > 0)
+    heard = int((counts > 0).sum())
+    text = (
+        f"{heard:,} experts gave {counts.sum() / heard:.3g} forecasts each on resolved events, so they were learned as "
+        f"a crowd: one correlation, and features held to the crowd's, with {found.share:.0%} of their differences"
+    )
+    notes = (Note("crowd", text), *found.notes)
+    return LearnedPanel(panel, shared, "crowd", outcome_counts(forecasts, weight), counts, present, notes)
 
 
 def _shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Array) -> Array:
@@ -227,7 +292,7 @@ def learn_from(
         raise ShapeError(f"evidence of {evidence.classes} classes does not fit the labels {tuple(classes)}")
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
     kind = "full" if structure == "auto" else structure
-    parts, bias, notes = _sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
+    parts, bias, notes = sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
     panel = Panel.from_parts(parts, logodds.public_log_odds(bias), experts, classes, Settings(floor, pool_floor))
     counts = evidence.marginals.count[:-1].sum(axis=0)
     present = evidence.marginals.count.sum(axis=0) > 0
@@ -247,103 +312,3 @@ def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
     known = forecasts.resolved
     counts = np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=len(forecasts.classes))
     return np.asarray(counts, dtype=np.float64)
-
-
-def _sample_parts(
-    evidence: Evidence, reference: Array, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
-) -> tuple[Parts, Array, list[Note]]:
-    """Sample averages in a structure, for the experts who can be heard."""
-    _check_events(evidence, classes)
-    if kind == "exchangeable":
-        parts, bias = estimates.exchangeable_parts(evidence, reference)
-        if not parts.spread[0] > 0:
-            raise LearningError(
-                "forecasts never vary within an outcome; more resolved events would show how far to trust them"
-            )
-        return parts, bias, []
-    means = estimates.sample_means(evidence, reference)
-    silent, notes = _silent(evidence, means, experts, classes)
-    if silent.all():
-        raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
-    means = Means(means.bias, np.where(silent, 0.0, means.contrast), np.where(silent, 0.0, means.square), means.count)
-    if kind == "full":
-        parts, r = estimates.full_parts(evidence, means, reference)
-        notes += _clone_notes(r, experts, silent)
-    elif kind == "common":
-        parts = estimates.common_parts(evidence, means, reference)
-    else:
-        parts = estimates.independent_parts(means)
-    unknown = means.count.sum(axis=0) == 0
-    spread = np.where(unknown, np.nan, np.where(silent, 0.0, parts.spread))
-    return Parts(parts.contrast, spread, parts.dependence), means.bias, notes
-
-
-def _check_events(evidence: Evidence, classes: tuple[object, ...]) -> None:
-    """At least two outcomes, and more events than means."""
-    answered, k = evidence.answered, evidence.classes
-    seen = np.flatnonzero(answered > 0)
-    if len(seen) < 2:
-        if len(seen) == 0:
-            what = "there are no resolved events with forecasts"
-        elif k == 2:
-            what = f"there are no resolved events with outcome {classes[1 - seen[0]]!r}"
-        else:
-            what = f"every resolved event has outcome {classes[seen[0]]!r}"
-        raise LearningError(
-            f"{what}, so the experts' weights cannot be estimated from the data alone; use beliefs='default'"
-        )
-    if (k - 1) * answered.sum() - k < 1:
-        needed = -(-(k + 1) // (k - 1))
-        raise LearningError(
-            f"need at least {needed} resolved events and some variation within an outcome, and there are "
-            f"{answered.sum():g}; use beliefs='default'"
-        )
-
-
-def _silent(
-    evidence: Evidence, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
-) -> tuple[npt.NDArray[np.bool_], list[Note]]:
-    """Experts with nothing to say, and what to tell about them."""
-    notes = []
-    absent = means.count.sum(axis=0) == 0
-    if absent.any():
-        text = f"{listed(_chosen(experts, absent), 3)} had no forecast on a resolved event and got weight 0"
-        notes.append(Note("no-forecasts", text, int(absent.sum()), serious=True))
-    constant = estimates.still(evidence, means) & ~absent
-    if constant.any():
-        text = f"{listed(_chosen(experts, constant), 3)} always said the same and got weight 0"
-        notes.append(Note("constant", text, int(constant.sum()), serious=True))
-    silent = absent | constant
-    for i in np.flatnonzero(~silent):
-        count = means.count[:, i]
-        if (count > 0).sum() < 2 or means.terms[i] < 1:
-            told = ", ".join(f"{n:g} with outcome {label!r}" for n, label in zip(count, classes, strict=True))
-            raise LearningError(
-                f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone ({told}): need at "
-                "least 3 and both outcomes; use beliefs='default' or leave the expert out"
-            )
-    flat = estimates.without_spread(evidence, means) & ~silent
-    if flat.any():
-        raise LearningError(
-            "need at least 3 resolved events and some within-outcome variation for expert "
-            f"{listed(_chosen(experts, flat), 3)}, whose forecasts on resolved events differ "
-            "only between outcomes; use beliefs='default'"
-        )
-    return silent, notes
-
-
-def _clone_notes(r: Array, experts: tuple[str, ...], silent: npt.NDArray[np.bool_]) -> list[Note]:
-    notes = []
-    for group in estimates.distinct(r):
-        if len(group) > 1 and not silent[group].any():
-            same = all(r[group[0], i] > 0 for i in group)
-            what = "say the same" if same else "say the same or its complement"
-            names = ", ".join(experts[i] for i in group)
-            notes.append(
-                Note("clones", f"{names} {what} on every resolved event; they share one weight", len(group), True)
-            )
-    return notes
-
-
-def _chosen(experts: tuple[str, ...], which: npt.NDArray[np.bool_]) -> list[str]:
-    return [experts[i] for i in np.flatnonzero(which)]

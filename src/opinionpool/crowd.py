@@ -1,0 +1,209 @@
+"""Learning from a crowd: thousands of experts with a handful of forecasts each.
+
+A weight per expert, as in `opinionpool.default`, or a covariance, would need an array of events x experts. Here
+experts have a common correlation and features that are held to the crowd's (`opinionpool.hierarchy`), so their weights
+follow from the features, for whoever is present (model.md, sections 2.2 and 2.3). What outcomes still decide are four
+numbers, as in the default pool: how far extreme statements are believed, how much of the differences between experts to
+believe (`SHARES`), and a slope and an intercept for the answer. They are judged on contrasts pooled with each expert's
+features as its other forecasts show them, so an expert does not look good for having been learned from the
+event. Every step is linear in the number of forecasts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.dependence import CommonCorrelation
+from opinionpool.errors import Note
+from opinionpool.estep import Positions
+from opinionpool.extremes import Extremes
+from opinionpool.features import Parts
+from opinionpool.forecasts import UNRESOLVED
+from opinionpool.hierarchy import Cells, Features, Hierarchy
+from opinionpool.logodds import Array
+from opinionpool.mode import Mode, posterior_mode
+from opinionpool.wording import listed
+
+SLOPE, BIAS = 0.35, 0.4
+LIMITS, LIMIT_CHANCES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+SHARE_CHANCES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
+# What a fit may be divided by when a bias is read from an intercept.
+LEAST_SLOPE = 0.3
+# So many forecasts, all the same, say nothing.
+CONSTANT = 10
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdFit:
+    """What was learned of N experts.
+
+    Attributes
+    ----------
+    parts : Parts
+    bias : ndarray, shape (N, K - 1)
+    extremes : Extremes
+    share : float
+        How much of the differences between experts is believed.
+    notes : tuple of Note
+    """
+
+    parts: Parts
+    bias: Array
+    extremes: Extremes
+    share: float
+    notes: tuple[Note, ...]
+
+
+def crowd_fit(
+    event: Positions,
+    expert: Positions,
+    contrasts: Array,
+    reference: Array,
+    outcomes: npt.NDArray[np.intp],
+    weight: Array,
+    experts: tuple[str, ...],
+) -> CrowdFit:
+    """Learn from the M forecasts of N experts on T events, at least one of which is resolved and has one.
+
+    Parameters
+    ----------
+    event, expert : ndarray of int, shape (M,)
+        Ordered by event.
+    contrasts : ndarray, shape (M, K - 1)
+        L − L°.
+    reference : ndarray, shape (T, K - 1)
+        L°.
+    outcomes : ndarray of int, shape (T,)
+        -1 where not resolved.
+    weight : ndarray, shape (T,)
+        Frequencies.
+    experts : tuple of str
+        N names.
+    """
+    constant = _constant(expert, contrasts, len(experts))
+    used = (outcomes[event] != UNRESOLVED) & (weight[event] > 0) & ~constant[expert]
+    kept, row = np.unique(event[used], return_inverse=True)
+    task = _Task(
+        row.ravel(), expert[used], contrasts[used], reference[kept], outcomes[kept], weight[kept], len(experts)
+    )
+    over = [[mode.evidence for mode in task.modes(limit)] for limit in LIMITS]
+    of_limits = _chances([_averaged(each) for each in over], LIMIT_CHANCES)
+    extremes = Extremes(float(1.0 / (of_limits @ (1.0 / np.array(LIMITS)))))
+    modes = task.modes(extremes.limit)
+    of_shares = _chances([mode.evidence for mode in modes], SHARE_CHANCES)
+    share = SHARES[int(np.argmax(of_shares))]
+    parts, bias = task.panel(extremes.limit, share)
+    spread = np.where(constant, 0.0, parts.spread)
+    contrast = np.where(constant, 0.0, parts.contrast)
+    notes = []
+    if constant.any():
+        names = listed([experts[i] for i in np.flatnonzero(constant)], 3)
+        notes.append(Note("constant", f"{names} always said the same and got weight 0", int(constant.sum())))
+    return CrowdFit(Parts(contrast, spread, parts.dependence), bias, extremes, share, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The forecasts on resolved events, by those who do not always say the same."""
+
+    event: Positions
+    expert: Positions
+    contrasts: Array
+    reference: Array
+    outcomes: npt.NDArray[np.intp]
+    weight: Array
+    experts: int
+
+    @property
+    def root(self) -> Array:
+        return np.asarray(np.linalg.cholesky(logodds.metric(self.contrasts.shape[1] + 1)), dtype=np.float64)
+
+    def cells(self, limit: float) -> Cells:
+        """Forecasts as far as they are believed."""
+        told = logodds.signature(self.contrasts.shape[1] + 1) @ self.root
+        held = Extremes(limit).believed(self.contrasts) @ self.root
+        return Cells(
+            self.event,
+            self.expert,
+            held,
+            told[self.outcomes[self.event]],
+            self.weight[self.event],
+            len(self.outcomes),
+            self.experts,
+        )
+
+    def modes(self, limit: float) -> list[Mode]:
+        """Slope and intercept for each share of the differences."""
+        cells = self.cells(limit)
+        crowd = Hierarchy.learn(cells)
+        return [self._mode(cells, crowd, crowd.others(cells, share)) for share in SHARES]
+
+    def _mode(self, cells: Cells, crowd: Hierarchy, features: Features) -> Mode:
+        weights = event_weights(cells.event, features.contrast, features.spread, crowd.correlation, cells.events)
+        pooled = np.stack(
+            [cells.by_event(weights * column) for column in (cells.contrasts - features.bias).T], axis=-1
+        ) @ np.linalg.inv(self.root)
+        level = cells.by_event(weights)
+        shift = _shift(pooled.shape[1]).T * level[:, None, None]
+        design = np.concatenate([SLOPE * pooled[:, None, :], shift], axis=1)
+        return posterior_mode(design, self.outcomes, self.reference + pooled, self.weight)
+
+    def panel(self, limit: float, share: float) -> tuple[Parts, Array]:
+        """Parts and bias of all experts."""
+        cells = self.cells(limit)
+        crowd = Hierarchy.learn(cells)
+        theta = self._mode(cells, crowd, crowd.others(cells, share)).coefficients
+        slope = 1.0 + SLOPE * float(theta[0])
+        common = _shift(cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
+        features = crowd.features(share)
+        bias = features.bias @ np.linalg.inv(self.root) - common
+        dependence = CommonCorrelation(self.experts, crowd.correlation if self.experts > 1 else 0.0)
+        return Parts(slope * features.contrast, features.spread, dependence), bias
+
+
+def event_weights(event: Positions, contrast: Array, spread: Array, rho: float, events: int) -> Array:
+    """Weights of those present, w = 2 Sigma_SS⁻¹ mu_S, in time linear in the number of forecasts, (M,).
+
+    Parameters
+    ----------
+    event : ndarray of int, shape (M,)
+    contrast, spread : ndarray, shape (M,)
+        Of the expert of each forecast.
+    rho : float
+        Below 1.
+    events : int
+    """
+    signal = contrast / spread
+    number = np.bincount(event, minlength=events)[event]
+    total = np.bincount(event, weights=signal, minlength=events)[event]
+    shared = rho * total / (1.0 + (number - 1.0) * rho)
+    return np.asarray(2.0 * np.where(number > 1, (signal - shared) / (1.0 - rho), signal) / spread)
+
+
+def _shift(d: int) -> Array:
+    """Root of the covariance of an intercept that is believed to be about 0, alike for all classes."""
+    return np.asarray(BIAS * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
+
+
+def _chances(evidence: list[float], prior: tuple[float, ...]) -> Array:
+    score = np.array(evidence) + np.log(prior)
+    chance = np.exp(score - score.max())
+    return np.asarray(chance / chance.sum())
+
+
+def _averaged(evidence: list[float]) -> float:
+    return float(np.logaddexp.reduce(np.array(evidence) + np.log(SHARE_CHANCES)))
+
+
+def _constant(expert: Positions, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:
+    """Experts who have said the same at least `CONSTANT` times and nothing else, (N,)."""
+    first = np.zeros(n, dtype=np.intp)
+    first[expert[::-1]] = np.arange(len(expert))[::-1]
+    differs = (contrasts != contrasts[first[expert]]).any(axis=1)
+    count = np.bincount(expert, minlength=n)
+    return np.asarray((count >= CONSTANT) & (np.bincount(expert, weights=differs, minlength=n) == 0))
