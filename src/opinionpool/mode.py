@@ -11,7 +11,7 @@ from opinionpool.logodds import Array
 from opinionpool.multinomial import Likelihood
 
 _STEPS = 50
-_TOLERANCE = 1e-8
+_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,4 +76,5 @@ def posterior_mode(
                 break
             length /= 2
         theta, cost = trial, tried
-    return Mode(theta, float(-cost - np.linalg.slogdet(precision)[1] / 2))
+    spread = np.log(np.diag(np.linalg.cholesky(precision))).sum()
+    return Mode(theta, float(-cost - spread))

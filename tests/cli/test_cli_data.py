@@ -10,13 +10,23 @@ import pytest
 BINARY = ["replicats_sips2019", "niamey_precip", "midterms2018_538", "replication_markets", "general_knowledge"]
 
 
-@pytest.fixture(params=BINARY)
-def binary(request, shared):
-    path = shared / "data" / f"{request.param}.csv.gz"
+def opened(shared, name):
+    path = shared / "data" / f"{name}.csv.gz"
     if not path.exists():
         pytest.skip(f"there is no {path.name}")
     with gzip.open(path, "rt", newline="") as lines:
         return path, list(csv.DictReader(lines))
+
+
+@pytest.fixture(params=BINARY)
+def binary(request, shared):
+    return opened(shared, request.param)
+
+
+@pytest.fixture(params=BINARY[:-1])
+def smaller(request, shared):
+    """All but the largest, which takes seconds to learn from."""
+    return opened(shared, request.param)
 
 
 def test_every_event_of_real_forecasts_is_pooled(binary, answers):
@@ -37,8 +47,8 @@ def test_every_event_of_real_forecasts_is_pooled(binary, answers):
         assert float(record["probability"]) == pytest.approx(sum(floored) / len(floored), abs=2e-4)
 
 
-def test_experts_of_real_forecasts(binary, answers):
-    path, rows = binary
+def test_experts_of_real_forecasts(smaller, answers):
+    path, rows = smaller
     counts = Counter(row["expert"] for row in rows)
     records = answers("experts", path)
     assert {record["expert"]: int(record["forecasts"]) for record in records} == counts
@@ -47,8 +57,8 @@ def test_experts_of_real_forecasts(binary, answers):
     assert all(0 <= float(record["auc"]) <= 1 for record in records)
 
 
-def test_check_of_real_forecasts(binary, command):
-    path, rows = binary
+def test_check_of_real_forecasts(smaller, command):
+    path, rows = smaller
     page = json.loads(command("check", path, "--format", "json").out)
     ones = Counter(row["expert"] for row in rows if float(row["probability"]) == 1)
     assert {expert["expert"]: expert["ones"] for expert in page["experts"] if expert["ones"]} == ones
@@ -59,10 +69,10 @@ def test_check_of_real_forecasts(binary, command):
     assert page["summary"]["obstacles"] == []
 
 
-def test_no_small_probability_is_shown_as_zero(binary, command):
-    table = command("pool", binary[0], "--format", "table").out
+def test_no_small_probability_is_shown_as_zero(smaller, command):
+    table = command("pool", smaller[0], "--format", "table").out
     shown = [float(word[:-1]) for line in table.splitlines() for word in line.split() if word.endswith("%")]
-    assert len(shown) == len({row["event"] for row in binary[1]})
+    assert len(shown) == len({row["event"] for row in smaller[1]})
     assert all(0 < percent < 100 for percent in shown)
 
 
