@@ -714,6 +714,24 @@ def test_a_class_never_seen_needs_the_container():
         op.GaussianPool().fit(X.reshape(len(y), -1)[:, :8], y)
 
 
+def test_what_a_mask_hides_is_missing():
+    X = np.array([[0.8, 0.7], [0.2, 0.4], [0.6, 99.0], [0.3, 0.1], [0.7, 0.9]])
+    y = np.array([1, 0, 1, 0, 7])
+    blank = np.where(X > 1, np.nan, X)
+    masked = op.GaussianPool().fit(np.ma.array(X, mask=X > 1), np.ma.array(y, mask=y > 1))
+    plain = op.GaussianPool().fit(blank, [1, 0, 1, 0, None])
+    np.testing.assert_array_equal(masked.predict_proba(np.ma.array(X, mask=X > 1)), plain.predict_proba(blank))
+    np.testing.assert_array_equal(
+        op.log_score(np.ma.array(X[:, 1], mask=X[:, 1] > 1), np.ma.array(y, mask=y > 1)),
+        op.log_score(blank[:, 1], [1, 0, 1, 0, None]),
+    )
+
+
+def test_forecasts_of_classes_that_do_not_add_up_to_1_are_refused():
+    with pytest.raises(op.ProbabilityError, match=r"in one row they sum to 1\.5"):
+        op.Forecasts.from_array([[[0.5, 0.5, 0.5]]], classes="abc")
+
+
 def test_rounded_rows_are_normalised_and_that_is_said_once():
     X = np.array([[[0.33, 0.33, 0.33]], [[0.7, 0.2, 0.1]], [[0.2, 0.5, 0.3]], [[0.1, 0.1, 0.8]]])
     pool = op.AveragePool().fit(X, ["a", "a", "b", "c"])

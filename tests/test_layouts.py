@@ -75,6 +75,19 @@ def test_its_own_name_wins_and_an_id_wins_among_synonyms():
         layout("question,item,expert,p")
 
 
+def test_a_second_column_of_outcomes_or_priors_is_no_expert():
+    found = layout("event,ann,outcome,result,prior,reference-prior")
+    assert found.experts == (1,)
+    assert found.unused == (3, 5)
+    assert (
+        "not used: 'result', 'reference-prior'"
+        in layout_notes(found, ["event", "ann", "outcome", "result", "prior", "reference-prior"])[1].text
+    )
+    assert layout("event,ann,outcome,truth", columns={"outcome": "truth"}).unused == (2,)
+    assert layout("event,x,y,outcome").experts == (1, 2)  # one letter may well be an expert
+    assert layout("event,ann,result", columns={"outcome": None}).experts == (1, 2)  # as the user says
+
+
 def test_columns_that_the_user_names():
     assert roles("q,item,who,p,x", columns={"event": "q", "expert": "who", "prior": "x"}) == {
         "event": "q",

@@ -137,6 +137,29 @@ def test_prior_out_of_range(prior):
         logodds.class_probabilities(prior)
 
 
+def test_the_least_prior_overflows_nowhere_and_what_is_below_is_refused():
+    ratios = logodds.log_ratios(np.eye(3), logodds.class_probabilities([logodds.LEAST, 0.5, 0.5], 3))
+    assert np.isfinite(ratios).all()
+    for prior, classes in ((1e-301, 2), ([5e-324, 0.5, 0.5], 3)):
+        with pytest.raises(ProbabilityError, match="at least 1e-300"):
+            logodds.class_probabilities(prior, classes)
+
+
+def test_masked_values_are_missing():
+    masked = np.ma.array([0.5, 99.0], mask=[False, True])
+    np.testing.assert_array_equal(logodds.check_probabilities(masked), [0.5, np.nan])
+    assert logodds.unmasked(np.ma.array([1, 0], mask=[True, False]), None).tolist() == [None, 0]
+
+
+def test_rows_over_classes_add_up_to_1_up_to_rounding():
+    rows, off = logodds.normalised(np.array([[0.33, 0.33, 0.33], [0.2, 0.3, 0.5], [np.nan] * 3]))
+    np.testing.assert_allclose(rows, [[1 / 3] * 3, [0.2, 0.3, 0.5], [np.nan] * 3])
+    assert off == 1
+    for wrong in ([0.5, 0.5, 0.5], [0.0, 0.0, 0.0], [0.21234, 0.3, 0.5]):
+        with pytest.raises(ProbabilityError, match="must sum to 1 up to rounding"):
+            logodds.normalised(np.array([wrong]))
+
+
 def test_prior_of_three_classes():
     with pytest.raises(ProbabilityError, match=r"sums to 0\.9"):
         logodds.class_probabilities([0.3, 0.3, 0.3], 3)
@@ -144,7 +167,7 @@ def test_prior_of_three_classes():
         logodds.class_probabilities([0.5, 0.5], 3)
 
 
-@pytest.mark.parametrize("floor", [0, 1, -1e-4])
+@pytest.mark.parametrize("floor", [0, 1, -1e-4, 1e-310, np.nan, None, "0.1", [0.1, 0.2]])
 def test_floor_out_of_range(floor):
     with pytest.raises(ProbabilityError, match="a floor must lie strictly between"):
         logodds.log_ratios(np.array(0.5), HALF, floor)

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from opinionpool.errors import AccuracyUnknownError, ExpertError, PanelError, ProbabilityError, ShapeError
+from opinionpool.errors import (
+    AccuracyUnknownError,
+    ArgumentError,
+    ExpertError,
+    PanelError,
+    ProbabilityError,
+    ShapeError,
+)
 from opinionpool.panel import Panel
 
 
@@ -338,6 +345,28 @@ def test_learned_zero_keeps_its_weight():
         (lambda: Panel([1, 1], [[1, 0], [0, -1]]), PanelError, "variances above 0"),
         (lambda: Panel([1, 1], [[1, 0], [0, 0]]), PanelError, "an expert without variance must have contrast 0"),
         (lambda: Panel([1, np.nan], np.eye(2)), PanelError, "contrast must be finite, and one is nan"),
+        (lambda: Panel([1, 1e200], np.eye(2)), PanelError, r"contrast must be at most 1e\+100, and one is 1e\+200"),
+        (lambda: Panel([1, 1], np.eye(2) * 1e-300), PanelError, r"variances must lie between 1e-100 and 1e\+100"),
+        (lambda: Panel([1, 1], [["a", 0], [0, 1]]), PanelError, "each covariance must be a number: .*'a'"),
+        (lambda: Panel([1, 1], np.eye(2) * 1j), PanelError, "complex"),
+        (lambda: Panel([1, 1], [[1, 0], [0]]), PanelError, "each covariance must be a number"),
+        (lambda: Panel([1, 1], np.eye(2), names=5), ExpertError, "must be a sequence of 2 names, not 5 alone"),
+        (lambda: Panel.from_features([1, 1], "high"), PanelError, "each correlation must be a number"),
+        (lambda: Panel.from_features([1, 1], 0.2, [1e-300, 1e100]), PanelError, "lie too far apart"),
+        (lambda: Panel([1, 1], np.eye(2), "x", classes="abc"), PanelError, "each bias must be a number"),
+        (lambda: Panel([1, 1], np.eye(2)).simulate(-1), ArgumentError, "whole number, at least 0, and it is -1"),
+        (lambda: Panel([1, 1], np.eye(2)).simulate(2.5), ArgumentError, "whole number, at least 0, and it is 2.5"),
+        (lambda: Panel([1, 1], np.eye(2)).simulate(3, prior=[0.1, 0.2]), ShapeError, "one value or one per event"),
+        (
+            lambda: Panel([1], [[2]], classes="abc").pool([[0.5, 0.5, 0.5]], prior=[0.2, 0.3, 0.5]),
+            ProbabilityError,
+            "must sum to 1 up to rounding, and in one row they sum to 1.5",
+        ),
+        (
+            lambda: Panel([1], [[2]], classes="abc").contributions([[0, 0, 0]], prior=[0.2, 0.3, 0.5]),
+            ProbabilityError,
+            "must sum to 1 up to rounding, and in one row they sum to 0",
+        ),
         (lambda: Panel([1, 1], np.eye(3)), ShapeError, r"need a covariance of shape \(2, 2\), not \(3, 3\)"),
         (lambda: Panel.from_features([1, -0.1], 0.5), PanelError, "calibration must be at least 0, and one is -0.1"),
         (lambda: Panel.from_features([1, 1], 0.5, relative_accuracy=[1, 0]), PanelError, "above 0, and one is 0"),
@@ -357,7 +386,7 @@ def test_learned_zero_keeps_its_weight():
         (lambda: Panel.from_features([1, 1], [[1, 0.2], [0.2, 2]]), PanelError, "ones on its diagonal"),
         (lambda: Panel.exchangeable(2, names=["a", "a"]), ExpertError, "'a' stands twice"),
         (lambda: Panel.exchangeable(2, names=["a"]), ExpertError, "2 experts need 2 names, not 1"),
-        (lambda: Panel.exchangeable(2, names="ab"), ExpertError, "not the single text"),
+        (lambda: Panel.exchangeable(2, names="ab"), ExpertError, "must be a sequence of 2 names, not 'ab' alone"),
         (lambda: Panel.exchangeable(2, classes=["x"]), PanelError, "at least two different labels"),
         (lambda: Panel.exchangeable(2).pool([0.5]), ShapeError, r"need forecasts of shape \(..., 2\), not \(1,\)"),
         (lambda: Panel.exchangeable(2).pool([0.5, 1.2]), ProbabilityError, "position 1 it is 1.2"),

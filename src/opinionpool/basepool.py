@@ -18,7 +18,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.inputs import ExpertColumns, aligned, column_names, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode, read_labels
 from opinionpool.learn import event_priors
-from opinionpool.logodds import Array, public_probabilities
+from opinionpool.logodds import Array, public_probabilities, unmasked
 from opinionpool.rules import Learned, fit_pool
 from opinionpool.scores import log_score, mean_score
 
@@ -40,6 +40,7 @@ def labels_of(y: Given, events: int, who: str) -> tuple[Labels, npt.NDArray[np.b
     """
     if y is None:
         raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
+    y = unmasked(y, None)
     column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
     check_consistent_length(np.empty((events, 0)), column)
     return read_labels(column)
@@ -258,7 +259,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _columns(self, X: Given, fitted: bool = False) -> Array:
         """X as float64, (T, C) or (T, N, K); a vector as one column if there is one expert."""
         array = check_array(
-            X,
+            unmasked(X),
             dtype=np.float64,
             ensure_all_finite="allow-nan",
             ensure_2d=False,

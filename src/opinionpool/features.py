@@ -13,6 +13,9 @@ from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
 from opinionpool.logodds import Array, uncentred
 from opinionpool.patterns import Positions
 
+# Contrasts and their spreads beyond this are a mistake, and their squares would overflow.
+LARGEST = 1e100
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -58,6 +61,22 @@ class Parts:
             )
 
 
+def numbers(values: npt.ArrayLike, what: str) -> Array:
+    """A new array of float64.
+
+    Raises
+    ------
+    PanelError
+        If these are not numbers, or rows of several lengths.
+    """
+    try:
+        if np.iscomplexobj(values):
+            raise TypeError("complex numbers have no order")
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise PanelError(f"each {what} must be a number: {error}") from None
+
+
 def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
     """`values` as n finite numbers; one number stands for n equal ones.
 
@@ -68,10 +87,7 @@ def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
     PanelError
         If one is not finite.
     """
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise PanelError(f"each {what} must be a number: {error}") from None
+    array = numbers(values, what)
     if array.ndim == 0 and n is not None:
         array = np.full(n, float(array))
     if array.ndim != 1 or len(array) == 0 or (n is not None and len(array) != n):
@@ -79,6 +95,8 @@ def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
         raise ShapeError(f"{what} needs {wanted}, and its shape is {array.shape}")
     if not np.isfinite(array).all():
         raise PanelError(f"each {what} must be finite, and one is {array[~np.isfinite(array)][0]}")
+    if (np.abs(array) > LARGEST).any():
+        raise PanelError(f"each {what} must be at most {LARGEST:g}, and one is {array[np.abs(array) > LARGEST][0]:g}")
     return array
 
 
@@ -86,7 +104,7 @@ def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
     """Bias in log-odds, or in log-probabilities (N, K) when K > 2, as log-ratios (N, K - 1)."""
     if classes == 2:
         return vector(bias, n, "bias")[:, None]
-    full = np.asarray(bias, dtype=np.float64)
+    full = numbers(bias, "bias")
     if full.shape not in ((), (n, classes)) or not np.isfinite(full).all():
         raise ShapeError(f"the bias of {n} experts on {classes} classes must be finite and of shape {(n, classes)}")
     return uncentred(np.broadcast_to(full, (n, classes)))
@@ -95,7 +113,7 @@ def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
 def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> Parts:
     """Contrast means and covariance, checked."""
     mean = vector(contrast, None, "contrast")
-    sigma = np.asarray(covariance, dtype=np.float64)
+    sigma = numbers(covariance, "covariance")
     if sigma.shape != (len(mean), len(mean)):
         raise ShapeError(f"{len(mean)} contrasts need a covariance of shape {(len(mean),) * 2}, not {sigma.shape}")
     variance = np.diag(sigma)
@@ -104,6 +122,9 @@ def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> P
     still = variance == 0
     if (mean[still] != 0).any() or (sigma[still] != 0).any():
         raise PanelError("a covariance must be positive definite; an expert without variance must have contrast 0")
+    sizes = variance[~still]
+    if ((sizes > LARGEST) | (sizes < 1.0 / LARGEST)).any():
+        raise PanelError(f"variances must lie between {1 / LARGEST:g} and {LARGEST:g}, and they are {variance}")
     spread = np.sqrt(variance)
     scale = np.where(still, 1.0, spread)
     r = sigma / np.outer(scale, scale)
@@ -138,7 +159,10 @@ def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None,
     m = vector(relative_accuracy, n, "relative accuracy")
     if (m <= 0).any():
         raise PanelError(f"a relative accuracy must be above 0, and one is {m[m <= 0][0]:.15g}")
-    relative = np.asarray(m / m[0])
+    with np.errstate(over="ignore"):
+        relative = np.asarray(m / m[0])
+    if np.isinf(relative).any():
+        raise PanelError(f"relative accuracies lie too far apart: {m.min():g} to {m.max():g}")
     if accuracy is None:
         return relative
     absolute = vector(accuracy, n, "accuracy")
@@ -153,7 +177,7 @@ def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None,
 
 def dependence_of(correlation: npt.ArrayLike, n: int) -> Dependence:
     """One number as a common correlation, a matrix as itself."""
-    r = np.asarray(correlation, dtype=np.float64)
+    r = numbers(correlation, "correlation")
     if r.ndim == 0:
         if not np.isfinite(r):
             raise PanelError(f"a correlation must be finite, and it is {r}")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import DuplicateError, Note, OutcomeError, ShapeError
-from opinionpool.logodds import Array, check_all_or_none, check_probabilities
+from opinionpool.logodds import Array, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, unknown_expert
 
 Index = npt.NDArray[np.intp]
@@ -128,7 +128,9 @@ class Forecasts:
         wanted = 2 if len(classes) == 2 else 3
         if array.ndim != wanted or (wanted == 3 and array.shape[2] != len(classes)):
             raise ShapeError(f"forecasts of {len(classes)} classes need {wanted} axes, not shape {array.shape}")
-        absent = np.isnan(array) if wanted == 2 else check_all_or_none(array)
+        if wanted == 3:
+            array, _ = normalised(array)
+        absent = np.isnan(array if wanted == 2 else array[..., 0])
         rows, columns = np.nonzero(~absent)
         t, n = array.shape[:2]
         if prior is not None:

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.errors import ArgumentError, ExpertError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.errors import ArgumentError, ExpertError, OutcomeError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
 from opinionpool.labels import Labels, label_text
-from opinionpool.logodds import SUM_TOLERANCE, Array, check_all_or_none
+from opinionpool.logodds import Array, normalised
 from opinionpool.names import numbered, repeated
 
 # An object of pandas or of any other library, asked for what it has.
@@ -70,43 +70,6 @@ def aligned(values: Anything, keys: Anything, what: str) -> Anything:
         f"the index of X and the index of {what} must hold the same keys, and {told}; "
         f"reset both, or pass {what} as an array to pair rows by position"
     )
-
-
-def normalised(q: Array) -> tuple[Array, int]:
-    """Forecasts (..., K) whose rows sum to 1, and how many rows were off by more than 1e-4.
-
-    A row may be off by half a unit of its last written digit per class, or by 1e-4.
-
-    Raises
-    ------
-    ShapeError
-        If a row gives a probability for some classes only.
-    ProbabilityError
-        If a row is off by more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> normalised(np.array([[0.33, 0.33, 0.33]]))[0].round(4)
-    array([[0.3333, 0.3333, 0.3333]])
-    """
-    check_all_or_none(q)
-    total = q.sum(axis=-1)
-    off = np.abs(total - 1.0) > SUM_TOLERANCE
-    if off.any():
-        rows = q[off]
-        allowed = np.full(len(rows), SUM_TOLERANCE)
-        for digits in (3, 2, 1):
-            written = (np.abs(rows - rows.round(digits)) < 1e-9).all(axis=-1)
-            allowed[written] = 0.5 * q.shape[-1] * 10.0**-digits
-        bad = np.abs(total[off] - 1.0) > allowed + 1e-12
-        if bad.any() or not (total[off] > 0).all():
-            worst = float(total[off][bad][0]) if bad.any() else 0.0
-            raise ProbabilityError(
-                f"the probabilities of {q.shape[-1]} classes must sum to 1 up to rounding, and in one row they sum to "
-                f"{worst:.15g}; columns go expert by expert, with the classes in the order of classes_"
-            )
-    return np.asarray(q / total[..., None]), int(off.sum())
 
 
 def event_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:

@@ -231,7 +231,9 @@ def _wide(
         if colon and normal(head) == "prior":
             priors[label.strip()] = i
     free = [i for i in free if i not in priors.values()]
-    experts = tuple(i for i in free if kind(i) != "words")
+    # What happened must not be heard as a forecast, even where another column plays that role.
+    taken = {name for role in ("outcome", "prior") if role in roles for name in SYNONYMS[role] if len(name) > 1}
+    experts = tuple(i for i in free if kind(i) != "words" and normal(names[i]) not in taken)
     if not experts:
         raise LayoutError(
             f"{table}: no column holds forecasts. A table has a row per forecast, with columns event, expert and "

@@ -7,7 +7,7 @@ makes them independent of the reference class and is 1 when K = 2.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ FLOOR = 1e-4
 POOL_FLOOR = 1e-8
 # How far probabilities of all classes may be off a sum of 1, and are normalised.
 SUM_TOLERANCE = 1e-4
+# The least prior or floor: a hundredth of it is still an ordinary float, and so is one over that.
+LEAST = 1e-300
 
 
 def expit(x: npt.ArrayLike) -> Array:
@@ -44,8 +46,21 @@ def logit(p: npt.ArrayLike) -> Array:
         return np.asarray(np.log(p / (1.0 - p)))
 
 
+def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
+    """What is given, with `missing` wherever a masked array hides a value.
+
+    >>> unmasked(np.ma.array([0.5, 99.0], mask=[False, True]))
+    array([0.5, nan])
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    data = np.ma.getdata(values).astype(object if missing is None else np.float64)
+    data[np.ma.getmaskarray(values)] = missing
+    return data
+
+
 def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
-    """`q` as float64, every value in [0, 1] or NaN.
+    """`q` as float64, every value in [0, 1] or NaN, which is also what masked ones become.
 
     Raises
     ------
@@ -53,7 +68,7 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
         Names the first value outside [0, 1] and its position.
     """
     try:
-        q = np.asarray(q, dtype=np.float64)
+        q = np.asarray(unmasked(q), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ProbabilityError(f"each {what} must be a number in [0, 1]: {error}") from None
     bad = (q < 0) | (q > 1)
@@ -81,6 +96,43 @@ def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
     return np.asarray(missing)
 
 
+def normalised(q: Array) -> tuple[Array, int]:
+    """Forecasts (..., K) whose rows sum to 1, and how many rows were off by more than 1e-4.
+
+    A row may be off by half a unit of its last written digit per class, or by 1e-4.
+
+    Raises
+    ------
+    ShapeError
+        If a row gives a probability for some classes only.
+    ProbabilityError
+        If a row is off by more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> normalised(np.array([[0.33, 0.33, 0.33]]))[0].round(4)
+    array([[0.3333, 0.3333, 0.3333]])
+    """
+    check_all_or_none(q)
+    total = q.sum(axis=-1)
+    off = np.abs(total - 1.0) > SUM_TOLERANCE
+    if off.any():
+        rows = q[off]
+        allowed = np.full(len(rows), SUM_TOLERANCE)
+        for digits in (3, 2, 1):
+            written = (np.abs(rows - rows.round(digits)) < 1e-9).all(axis=-1)
+            allowed[written] = 0.5 * q.shape[-1] * 10.0**-digits
+        bad = np.abs(total[off] - 1.0) > allowed + 1e-12
+        if bad.any() or not (total[off] > 0).all():
+            worst = float(total[off][bad][0]) if bad.any() else 0.0
+            raise ProbabilityError(
+                f"the probabilities of {q.shape[-1]} classes must sum to 1 up to rounding, and in one row they sum to "
+                f"{worst:.15g}; the classes of an expert stand side by side, in the order of the classes"
+            )
+    return np.asarray(q / total[..., None]), int(off.sum())
+
+
 def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior") -> Array:
     """A prior as probabilities of all classes, (..., K).
 
@@ -96,7 +148,7 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
     Raises
     ------
     ProbabilityError
-        Unless 0 < p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then normalised).
+        Unless 1e-300 <= p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then normalised).
     ShapeError
         If the last axis of a K > 2 prior is not K long.
     """
@@ -104,10 +156,11 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
         p = np.asarray(p, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ProbabilityError(f"the {what} must be a number between 0 and 1: {error}") from None
-    outside = ~((p > 0) & (p < 1))
+    outside = ~((p >= LEAST) & (p < 1))
     if outside.any():
         value = float(p[outside].flat[0])
-        raise ProbabilityError(f"the {what} must lie strictly between 0 and 1, and it is {value:.15g}")
+        rule = f"be at least {LEAST:g}" if 0 < value < LEAST else "lie strictly between 0 and 1"
+        raise ProbabilityError(f"the {what} must {rule}, and it is {value:.15g}")
     if classes == 2:
         return np.stack([1.0 - p, p], axis=-1)
     if p.ndim == 0 or p.shape[-1] != classes:
@@ -126,8 +179,12 @@ def prior_log_ratios(p: Array) -> Array:
 
 def class_floors(floor: float, prior: Array, divisor: float) -> Array:
     """min(floor, prior / divisor) for every class, (..., K)."""
-    if not 0 < floor < 1:
-        raise ProbabilityError(f"a floor must lie strictly between 0 and 1, and it is {floor!r}")
+    try:
+        fits = bool(LEAST <= floor < 1)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ProbabilityError(f"a floor must lie strictly between 0 and 1, at {LEAST:g} or above, and it is {floor!r}")
     floors = np.minimum(floor, prior / divisor)
     total = floors.sum(axis=-1)
     if (total >= 1).any():

@@ -45,8 +45,8 @@ def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
     """
     if names is None:
         return numbered(n)
-    if isinstance(names, str):
-        raise ExpertError(f"names must be a sequence of {n} names, not the single text {names!r}")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ExpertError(f"names must be a sequence of {n} names, not {names!r} alone")
     found = tuple(str(name) for name in names)
     if len(found) != n:
         raise ExpertError(f"{n} experts need {n} names, not {len(found)}")

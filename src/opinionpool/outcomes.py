@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from opinionpool.errors import LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.frequencies import frequencies
-from opinionpool.logodds import SUM_TOLERANCE, Array, check_all_or_none, check_probabilities
+from opinionpool.logodds import SUM_TOLERANCE, Array, check_all_or_none, check_probabilities, unmasked
 
 Outcomes: TypeAlias = npt.NDArray[Any]
 
@@ -35,12 +35,12 @@ def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
         If these are no forecasts, or the outcomes are not numbers, or there are more of one than of the other.
     """
     try:
-        forecasts = np.atleast_1d(np.asarray(p, dtype=np.float64))
+        forecasts = np.atleast_1d(np.asarray(unmasked(p), dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise ProbabilityError(f"each forecast must be a number in [0, 1]: {error}") from None
     if forecasts.ndim > 1:
         forecasts = _columns(forecasts)
-    outcomes = _numbers(y)
+    outcomes = _numbers(unmasked(y))
     if outcomes.shape != forecasts.shape[:1]:
         raise ShapeError(f"{len(forecasts)} forecasts need as many outcomes, not shape {outcomes.shape}")
     return forecasts, outcomes

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.errors import ArgumentError
 from opinionpool.features import Parts
 from opinionpool.logodds import Array
+from opinionpool.stated import spread_prior
 
 
 def draw(
@@ -23,12 +26,23 @@ def draw(
     """Forecasts (T, N), or (T, N, K) when K > 2, and outcomes (T,), from contrasts on a known scale.
 
     Noise is drawn for each class and differenced, so that it does not depend on the reference class.
+
+    Raises
+    ------
+    ArgumentError, ProbabilityError
+        If there is no such number of events, or no such prior.
     """
+    try:
+        count = operator.index(events)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise ArgumentError(f"the number of events must be a whole number, at least 0, and it is {events!r}")
     k, n = len(classes), len(parts.contrast)
-    p = np.broadcast_to(logodds.class_probabilities(prior, k), (events, k))
+    p = spread_prior(prior, (count,), k)
     rng = np.random.default_rng(seed)
-    happened = (rng.random(events)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-    noise = parts.dependence.correlate(rng.standard_normal((events, k, n))) * (parts.spread / np.sqrt(2.0))
+    happened = (rng.random(count)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    noise = parts.dependence.correlate(rng.standard_normal((count, k, n))) * (parts.spread / np.sqrt(2.0))
     ratios = logodds.prior_log_ratios(p)[:, None, :] + bias
     ratios = ratios + parts.contrast[:, None] * logodds.signature(k)[happened][:, None, :]
     ratios = ratios + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2)

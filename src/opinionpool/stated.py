@@ -65,7 +65,7 @@ def read_stated(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int
     lead = q.shape[: q.ndim - len(tail)]
     q = q.reshape((-1, *tail))
     if classes > 2:
-        logodds.check_all_or_none(q)
+        q, _ = logodds.normalised(q)
     p = spread_prior(prior, lead, classes)
     return Stated(q, p, logodds.prior_log_ratios(p), lead)
 
