@@ -99,10 +99,11 @@ def shown_experts(columns: Sequence[Column], experts: int) -> tuple[list[Column]
 def verdict_lines(found: Comparison) -> list[str]:
     """What follows from the numbers, in sentences."""
     lines, best = _best(found), found.best
-    behind = [pool.pool for pool in found.pools if pool.over_best.verdict == "worse"]
-    rivals = [pool.pool for pool in found.pools[1:] if pool.over_best.verdict != "worse"]
-    if rivals and behind:
-        lines.append(f"As good as {best.pool}, for all that these events tell: {', '.join(rivals)}.")
+    others = [] if best.pool == AVERAGE else [pool for pool in found.pools[1:] if pool.pool != AVERAGE]
+    behind = [pool.pool for pool in others if pool.over_best.verdict == "worse"]
+    rivals = [pool.pool for pool in others if pool.over_best.verdict != "worse"]
+    if behind and rivals:
+        lines.append(f"Worse than {best.pool}: {', '.join(behind)}. Not told apart from it: {', '.join(rivals)}.")
     elif behind:
         lines.append(f"Every other pool is worse than {best.pool}.")
     return lines + _experts(found)

@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from opinionpool.compare import Comparison, Difference, ExpertScore, PoolScore
+from opinionpool.compared import verdict_lines
 from opinionpool.rules import POOLS
 
 
@@ -63,6 +65,62 @@ class TestTable:
         said = command("compare", file(crowd(events=4)), "--format", "table")
         assert "4 events are too few to say which differences are real" in said.out
         assert "note: 4 folds instead of 5" in said.err
+
+
+class TestVerdicts:
+    """Sentences for made-up results, so that each case is met."""
+
+    @staticmethod
+    def told(*pools, experts=()):
+        """`pools` are a name and the limits of its gain on the average and on the best."""
+        rows = [
+            PoolScore(name, 0.5, 0.1, 0.4, 0.1, 0.9, 0.6, Difference(sum(gain) / 2, *gain), Difference(-0.1, *behind))
+            for name, gain, behind in pools
+        ]
+        found = Comparison(tuple(rows), experts, "gaussian", 80, 80, {}, "random", 5, 3, "event", 80, ())
+        return " ".join(verdict_lines(found))
+
+    def test_the_best_is_better(self):
+        told = self.told(
+            ("linear", (0.01, 0.09), (0.0, 0.0)),
+            ("log", (-0.1, 0.2), (-0.1, 0.1)),
+            ("average", (0.0, 0.0), (-0.2, 0.1)),
+            ("median", (-0.3, -0.1), (-0.4, -0.2)),
+        )
+        assert told == (
+            "linear is best here, and better than the simple average by 0.050 (0.010 to 0.090). Worse than the simple "
+            "average: median. Worse than linear: median. Not told apart from it: log."
+        )
+
+    def test_nothing_is_told_apart(self):
+        told = self.told(("log", (-0.1, 0.2), (0.0, 0.0)), ("average", (0.0, 0.0), (-0.2, 0.1)))
+        assert told == "log is best here, but on 80 events no pool can be told apart from the simple average."
+
+    def test_another_than_the_best_is_better(self):
+        told = self.told(
+            ("log", (-0.1, 0.2), (0.0, 0.0)),
+            ("linear", (0.01, 0.03), (-0.1, 0.1)),
+            ("average", (0.0, 0.0), (-0.2, 0.1)),
+        )
+        assert told == (
+            "log is best here, but on 80 events it cannot be told apart from the simple average. "
+            "Better than it: linear."
+        )
+
+    def test_the_average_is_best(self):
+        told = self.told(("average", (0.0, 0.0), (0.0, 0.0)), ("log", (-0.3, -0.1), (-0.4, -0.05)))
+        assert told == "The simple average is best on these 80 events. Worse than the simple average: log."
+
+    def test_experts(self):
+        experts = tuple(
+            ExpertScore(name, 9, 0.2, 0.1, 0, Difference(0.1, *limits))
+            for name, limits in [("ann", (0.05, 0.2)), ("bob", (-0.1, 0.3)), ("cat", (-0.4, -0.1))]
+        )
+        told = self.told(("average", (0.0, 0.0), (0.0, 0.0)), experts=experts)
+        assert told.endswith(
+            "Of 3 experts, each on the events that it answered itself: 1 better (ann) than the gaussian pool, 1 worse, "
+            "1 not told apart."
+        )
 
 
 class TestForPrograms:
