@@ -149,6 +149,7 @@ def maximum_likelihood(
     root = np.asarray(np.linalg.cholesky(metric(classes)), dtype=np.float64)
     found, report = _climb(sample, _start(evidence, means, reference, kept, root), tolerance, limit, plain)
     if not report.converged or _least_pivot(found.sigma) < SINGULAR:
+        # Steps that do not end lead along a ridge to a singular covariance, or along a plain.
         raise LearningError(_no_maximum(found.sigma, together, names))
     n, d = len(means.contrast), classes - 1
     bias, contrast, covariance = means.bias.copy(), np.zeros(n), np.zeros((n, n))
@@ -275,7 +276,7 @@ def _no_maximum(sigma: Array, together: Array, names: tuple[str, ...]) -> str:
     met = together[np.triu_indices(len(r), 1)]
     return (
         f"forecasts are missing, and those that are there do not determine a covariance of {len(names)} experts: its "
-        f"likelihood rises towards a singular one; {names[i]!r} and {names[j]!r} come to a correlation of {r[i, j]:.3f} on "
-        f"{together[i, j]:g} shared events (pairs share {met.min():g} to {met.max():g}); use structure='common' or "
-        "structure='auto', or leave one of them out"
+        f"likelihood rises towards a singular one; {names[i]!r} and {names[j]!r} come to a correlation of "
+        f"{r[i, j]:.3f} on {together[i, j]:g} shared events (pairs share {met.min():g} to {met.max():g}); use "
+        "structure='common' or structure='auto', or leave one of them out"
     )
