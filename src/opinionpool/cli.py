@@ -77,7 +77,13 @@ def pool(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chance
 
     state = fit_pool(pooling.pool, forecasts, prior=prior)
     pooled = answers.pool_events(forecasts, pooling.pool, state, prior, rate)
-    notes = (*forecasts.notes, *state.notes, *answers.answer_notes(pooled))
+    notes = (
+        *forecasts.notes,
+        *state.notes,
+        *answers.one_outcome_notes(forecasts, pooling.pool),
+        *answers.answer_notes(pooled),
+        *summary.base_rate_notes(state, prior is not None, rate),
+    )
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
@@ -117,7 +123,8 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
 
     state = fit_pool(pooling.pool, forecasts, prior=prior)
     columns = answers.expert_columns(forecasts, state)
-    notes = (*forecasts.notes, *state.notes, *answers.expert_notes(state))
+    told = answers.one_outcome_notes(forecasts, pooling.pool)
+    notes = (*forecasts.notes, *state.notes, *told, *answers.expert_notes(state))
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.answers import one_outcome_notes
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.render import Column, percent, printable, whole
@@ -49,15 +50,10 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
     """What is missing from forecasts that can be pooled nevertheless."""
     notes = []
     resolved = forecasts.resolved
-    seen = np.unique(forecasts.outcomes[resolved])
-    if len(seen) == 0:
+    if not resolved.any():
         text = "outcomes, in a column or in a file of their own with --outcomes, would show whom to believe"
         notes.append(Note("no-outcomes", text))
-    elif len(seen) == 1:
-        text = (
-            f"every resolved event has outcome {forecasts.classes[seen[0]]!r}, which says little about whom to believe"
-        )
-        notes.append(Note("one-outcome", text))
+    notes += one_outcome_notes(forecasts, "gaussian")
     blank = int((forecasts.crowd == 0).sum())
     if blank:
         text = f"{counted(blank, 'event')} without a forecast will get the prior"

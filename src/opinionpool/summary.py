@@ -97,9 +97,28 @@ def pool_line(forecasts: Forecasts, pool: str, state: Learned, given: bool, base
     else:
         value = float(state.prior[1]) if len(labels) == 2 else state.prior
         source = "as given" if given else "Laplace's estimate from the resolved events"
+        if assumed_prior(state, given):
+            source = "assumed, as no event is resolved; give --prior"
         prior = f"prior {show(value)} ({source})"
     rate = "" if base_rate is None else f"; base rate {show(base_rate)}"
     return f"{pool} pool; {prior}{rate}"
+
+
+def assumed_prior(state: Learned, given: bool) -> bool:
+    """Whether the prior is even chances for want of anything that it could be estimated from."""
+    return state.prior is not None and not given and not state.events.any()
+
+
+def base_rate_notes(state: Learned, given: bool, base_rate: float | Array | None) -> list[Note]:
+    """What a base rate is taken to differ from, where nothing says it."""
+    if base_rate is None or not assumed_prior(state, given):
+        return []
+    prior = percent(1.0 / len(state.events))
+    text = (
+        f"the experts are taken to share a prior of {prior}, and the base rate moves the answers from there; if they "
+        "had the base rate in mind, say --prior instead"
+    )
+    return [Note("assumed-prior", text)]
 
 
 def note_lines(forecasts: Forecasts, notes: Sequence[Note]) -> list[str]:

@@ -92,6 +92,30 @@ def test_the_prior_is_laplaces_unless_given(file, command, resolved, prior):
     assert page["summary"]["prior"] == pytest.approx(prior, abs=1e-15)
 
 
+def test_a_prior_that_nothing_was_estimated_from_is_said_to_be_assumed(file, command):
+    text = "event,a,b,outcome\nx,0.3,0.4,\ny,0.6,0.7,\n"
+    said = command("pool", file(text)).err
+    assert "prior 50.0% (assumed, as no event is resolved; give --prior)" in said
+    assert "Laplace" not in said
+    assert "share a prior" not in said
+    told = "the experts are taken to share a prior of 50.0%"
+    assert told in command("pool", "forecasts.csv", "--base-rate", "1%").err
+    assert told not in command("pool", "forecasts.csv", "--base-rate", "1%", "--prior", "0.5").err
+    resolved = file(text.replace("0.4,", "0.4,1"), "resolved.csv")
+    said = command("pool", resolved, "--base-rate", "1%").err
+    assert told not in said
+    assert "prior 66.7% (Laplace's estimate from the resolved events)" in said
+
+
+def test_one_kind_of_outcome_is_told_by_every_command_whose_pool_learns(file, command):
+    text = "event,a,b,outcome\nx,0.3,0.4,1\ny,0.6,0.7,1\nz,0.6,0.7,\n"
+    told = "note: every resolved event has outcome 1, which says little about whom to believe\n"
+    assert command("pool", file(text)).err.count(told) == 1
+    assert command("experts", "forecasts.csv").err.count(told) == 1
+    assert told not in command("pool", "forecasts.csv", "--pool", "average").err
+    assert told not in command("pool", file(text.replace("0.7,1", "0.7,0"))).err
+
+
 def test_a_base_rate_shifts_the_log_odds_and_nothing_else(file, answers, command):
     before = probabilities(answers("pool", file(WIDE)))
     after = probabilities(answers("pool", "forecasts.csv", "--base-rate", "1%"))
