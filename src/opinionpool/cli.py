@@ -322,6 +322,9 @@ def error_line(message: str) -> str:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     speak_utf8()
+    # Before NumPy is loaded: the matrices here are small, and threads that wait for each other cost ten times the work.
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     sys.exit(run(arguments))
 
 
