@@ -320,6 +320,27 @@ def test_experts_are_chosen_by_name():
         read("event,alice\nq,.5\n", include=["alise"])
 
 
+def test_somebody_must_be_left():
+    for text in ("event,A,B\nq1,.5,.25\n", "event,expert,p\nq1,A,.5\nq1,B,.25\n"):
+        with pytest.raises(ExpertError, match="no expert is left: include keeps 'A', and exclude leaves out 'A'"):
+            read(text, include=["A"], exclude=["A"])
+        with pytest.raises(ExpertError, match="no expert is left: exclude leaves out 'B', 'A'"):
+            read(text, exclude=["B", "A"])
+    with pytest.raises(LayoutError, match="no row names an expert in column 'expert'"):
+        read("event,expert,p\nq1,,\n")
+    with pytest.raises(ExpertError, match="at least one expert, and there is none"):
+        read(text).select_experts([])
+    with pytest.raises(ExpertError, match="at least one expert, and there is none"):
+        op.Forecasts.from_array(np.empty((3, 0)), [0, 1, None])
+
+
+def test_forecasts_are_shown_in_a_line():
+    shown = repr(read("event,A,B,outcome\nq1,.5,.25,no\nq2,.5,,\n"))
+    assert shown == "Forecasts(events=2, resolved=1, experts=2, classes=('no', 'yes'), forecasts=3)"
+    many = op.Forecasts.from_array(np.full((1, 300, 30), 1 / 30), classes=range(30))
+    assert len(repr(many)) < 200
+
+
 def test_rows_that_lack_their_event_or_expert():
     with pytest.raises(CellError, match="line 3, column 'event': a forecast without its event"):
         read("event,expert,p\nq1,A,.5\n,A,.5\n")

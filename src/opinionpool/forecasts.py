@@ -14,16 +14,17 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.errors import DuplicateError, Note, OutcomeError, ShapeError
+from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ShapeError
 from opinionpool.logodds import Array, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, unknown_expert
+from opinionpool.wording import listed
 
 Index = npt.NDArray[np.intp]
 
 UNRESOLVED = -1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecasts:
     """Forecasts by N experts on T events with K classes, in M cells.
 
@@ -70,6 +71,8 @@ class Forecasts:
     notes: tuple[Note, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        if not self.experts:
+            raise ExpertError("forecasts need at least one expert, and there is none")
         check_distinct(self.experts)
         cells = len(self.event_index)
         expected = (cells,) if len(self.classes) == 2 else (cells, len(self.classes))
@@ -91,6 +94,12 @@ class Forecasts:
                 f"each expert may have one forecast per event, and expert {self.experts[expert]!r} has "
                 f"{int(counts.max())} on event {self.events[event]!r}"
             )
+
+    def __repr__(self) -> str:
+        t, n = self.shape
+        cells, resolved = len(self.event_index), int(self.resolved.sum())
+        classes = f"({listed(self.classes)})"
+        return f"Forecasts(events={t}, resolved={resolved}, experts={n}, classes={classes}, forecasts={cells})"
 
     @classmethod
     def from_array(
@@ -120,8 +129,8 @@ class Forecasts:
 
         Raises
         ------
-        ShapeError, ProbabilityError, OutcomeError
-            If the arguments do not fit together or are out of range.
+        ShapeError, ProbabilityError, OutcomeError, ExpertError
+            If there is no expert, or the arguments do not fit together or are out of range.
         """
         array = check_probabilities(probabilities)
         classes = tuple(classes)
@@ -200,7 +209,7 @@ class Forecasts:
         Raises
         ------
         ExpertError
-            If a name is not among the experts.
+            If a name is not among the experts, or there is none.
         """
         position = {name: i for i, name in enumerate(self.experts)}
         unknown = [name for name in names if name not in position]

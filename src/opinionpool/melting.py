@@ -10,13 +10,13 @@ import numpy as np
 
 from opinionpool.cells import Coerced, NumberRules, half_units, is_text, read_probabilities, unmarked_percent
 from opinionpool.columns import BLANK, Index, Numbers, Table, Words, cell_error, encode
-from opinionpool.errors import Note
+from opinionpool.errors import ExpertError, LayoutError, Note
 from opinionpool.layouts import Layout
 from opinionpool.logodds import Array
 from opinionpool.names import unknown_expert
 from opinionpool.statements import Statements
 from opinionpool.times import Times, read_times
-from opinionpool.wording import counted, quoted, shown
+from opinionpool.wording import counted, listed, quoted, shown
 
 
 @dataclass
@@ -115,13 +115,17 @@ def choose(experts: Iterable[str], reading: Reading) -> list[str]:
     Raises
     ------
     ExpertError
-        If a name that was given is not among them.
+        If a name that was given is not among them, or nobody is kept.
     """
     names = list(dict.fromkeys(experts))
     for name in (*reading.include, *reading.exclude):
         if name not in names:
             raise unknown_expert(name, names)
-    return [name for name in names if name not in reading.exclude and (not reading.include or name in reading.include)]
+    kept = [name for name in names if name not in reading.exclude and (not reading.include or name in reading.include)]
+    if names and not kept:
+        included = f"include keeps {listed(reading.include)}, and " if reading.include else ""
+        raise ExpertError(f"no expert is left: {included}exclude leaves out {listed(reading.exclude)}")
+    return kept
 
 
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
@@ -136,6 +140,8 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         if lacking.any():
             raise cell_error(table, int(lacking.argmax()), layout.roles[role], f"a forecast without its {role}")
     kept = choose(experts.values, reading)
+    if not kept:
+        raise LayoutError(f"{table.name}: no row names an expert in column {shown(table.names[layout.roles['expert']])}")
     position = {name: i for i, name in enumerate(kept)}
     expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
     rows = np.flatnonzero(present & (expert != BLANK))
