@@ -69,7 +69,8 @@ def test_encodings_that_are_wrong_or_unknown():
     refused("question,A\n007,0.5\n".encode("utf-16-le"), "UTF-16 without a byte-order mark: say --encoding utf-16-le")
     refused("question,A\n", "no text encoding is called 'latin-17'", "latin-17")
     refused("question,A\n", "no text encoding is called 'hex'", "hex")
-    refused("question,é\n", "not utf-16 .*is --encoding right", "utf-16")
+    refused("question,é\n", "the file: not utf-16 .*is --encoding right", "utf-16")
+    refused(b"question,A\n" + b"x,1\n" * 30_000 + b"y,\x81\n", r"after line \d{5}: not cp1252", "cp1252")
 
 
 def test_ids_are_text_and_quoted_cells_may_hold_anything():
@@ -161,6 +162,7 @@ def test_json_lines_and_arrays():
         ('[{"a":1},\n{"a":2}\n', "cannot be read as a JSON array"),
         ('{"a":1}\n{"a":"\xff"}\n', "line 2: byte 0xff is not UTF-8"),
         ("[" * 100_000, "JSON|CSV|no rows"),
+        ('{"events": [\n{"event": "q1"}\n], "summary": {}}', "line 1 is not JSON: .*; JSON lines are wanted, one object"),
     ],
 )
 def test_faulty_json_is_found_by_line(text, told):

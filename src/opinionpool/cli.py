@@ -238,9 +238,11 @@ def check(reading: Reading, writing: Writing) -> int:
                 out.write("\n" if kind == "table" else "")
                 write_listing(columns, kind, out)
     size = [] if forecasts is None else [summary.size_line(forecasts)]
-    # On a terminal the table has just said what stands in the way.
-    silent = kind == "table" and writing.output is None and sys.stdout.isatty()
-    conclude(kind, *size, *([] if silent else map(error_line, findings.obstacles)))
+    obstacles = [*map(error_line, findings.obstacles)]
+    if obstacles and kind == "table" and writing.output is None:
+        # The table says what it is; on a terminal it has just done so.
+        obstacles = [] if sys.stdout.isatty() else [error_line("something stands in the way, as said above")]
+    conclude(kind, *size, *obstacles)
     return 1 if findings.obstacles else 0
 
 

@@ -151,11 +151,11 @@ def voice_columns(forecasts: Forecasts) -> list[Column]:
         Column("expert", forecasts.experts, "expert"),
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
         Column("resolved", count(forecasts.resolved[forecasts.event_index]), "resolved", whole),
-        Column("zeros", count(p == 0 if binary else (p == 0).any(axis=1)), "0%", whole),
+        Column("zeros", count(p == 0 if binary else (p == 0).any(axis=1)), "at 0%", whole),
     ]
     if binary:
-        columns.append(Column("halves", count(p == 0.5), "50%", whole))
-    return [*columns, Column("ones", count(p == 1 if binary else (p == 1).any(axis=1)), "100%", whole)]
+        columns.append(Column("halves", count(p == 0.5), "at 50%", whole))
+    return [*columns, Column("ones", count(p == 1 if binary else (p == 1).any(axis=1)), "at 100%", whole)]
 
 
 def finding_facts(findings: Findings) -> dict[str, object]:

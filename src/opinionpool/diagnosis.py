@@ -9,6 +9,8 @@ from itertools import islice
 from opinionpool.errors import TableError
 from opinionpool.files import FileSource, bad_encoding
 
+_JSON_LINES = 'JSON lines are wanted, one object in each line, such as {"event": "q1", "expert": "A", "probability": 0.7}'
+
 
 def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
     """The records of a CSV file, header first, each with the line where it begins.
@@ -69,9 +71,9 @@ def json_fault(source: FileSource) -> TableError | None:
             try:
                 is_object = isinstance(json.loads(line), dict) if line.strip() else True
             except (ValueError, RecursionError) as error:
-                return TableError(f"{source.name}, line {number} is not JSON: {error}")
+                return TableError(f"{source.name}, line {number} is not JSON: {error}; {_JSON_LINES}")
             if not is_object:
-                return TableError(f"{source.name}, line {number}: every line must hold one object, {{...}}")
+                return TableError(f"{source.name}, line {number}: every line must hold one object; {_JSON_LINES}")
     return None
 
 

@@ -270,7 +270,8 @@ def _transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> 
                 file.write(line)
     except UnicodeError as error:
         reason = " ".join(str(error).split())
-        raise TableError(f"{name}, after line {number}: not {codec} ({reason}); is --encoding right?") from None
+        place = f"{name}, after line {number}" if number else name
+        raise TableError(f"{place}: not {codec} ({reason}); is --encoding right?") from None
     return target
 
 

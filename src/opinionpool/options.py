@@ -30,6 +30,8 @@ POOLS = (
     "beta-linear",
 )
 FORMATS = ("table", "csv", "json")
+# Endings of names that say nothing wrong about what is in the file.
+WRITTEN = ("", ".csv", ".json", ".txt")
 
 # A function that click makes a command of, and one that adds an option to it.
 Command: TypeAlias = Callable[..., Any]
@@ -85,6 +87,12 @@ class Writing:
         if self.output is None:
             return
         path = os.path.realpath(self.output)
+        ending = os.path.splitext(self.output)[1].lower()
+        if self.format is None and ending not in WRITTEN and (os.path.isfile(path) or not os.path.exists(path)):
+            raise click.UsageError(
+                f"{self.output}: results are written as .csv, .json or .txt, or to a name without an ending, and not "
+                f"as {ending}; say --format if a file of that name is wanted all the same"
+            )
         folder = os.path.dirname(path)
         if os.path.isdir(path) or not os.path.isdir(folder):
             what = "is a directory" if os.path.isdir(path) else f"cannot be written: there is no directory {folder}"

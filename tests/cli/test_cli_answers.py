@@ -288,7 +288,9 @@ def test_check_says_what_stands_in_the_way_and_goes_on(file, command):
     said = command("check", file(text), status=1)
     assert "--duplicates" in said.out
     assert "2, all resolved" in said.out
-    assert "--duplicates" in said.err
+    assert said.err.splitlines()[-1] == "opinionpool: error: something stands in the way, as said above"
+    assert "--duplicates" in command("check", "forecasts.csv", "--format", "csv", status=1).err
+    assert "--duplicates" in command("check", "forecasts.csv", "-o", "report.txt", status=1).err
     page = json.loads(command("check", "forecasts.csv", "--format", "json", status=1).out)
     assert len(page["summary"]["obstacles"]) == 1
     assert command("check", "forecasts.csv", "--duplicates", "mean").err

@@ -59,6 +59,7 @@ def test_outcomes_in_a_file_of_their_own(file, answers):
         (["--pool", "gausian"], "gausian"),
         (["--include", "dave"], "dave"),
         (["--exclude", "dave"], "dave"),
+        (["--include", "alice", "--exclude", "alice"], "no expert is left"),
         (["--duplicates", "first"], "first"),
         (["--as-of", "soon"], "--as-of"),
         (["--decimal", ";"], ";"),
@@ -69,6 +70,9 @@ def test_outcomes_in_a_file_of_their_own(file, answers):
         (["--format", "xml"], "xml"),
         (["--output", "forecasts.csv"], "read from"),
         (["--output", "."], "directory"),
+        (["--output", "out.xlsx"], ".csv, .json or .txt, or to a name without an ending, and not as .xlsx"),
+        (["--output", "out.csv.gz"], "not as .gz"),
+        (["--output", "out.parquet"], "not as .parquet"),
         (["--output", "no/where.csv"], "no directory"),
         (["--frobnicate"], "frobnicate"),
     ],
@@ -148,6 +152,11 @@ def test_output_to_a_file(file, command, tmp_path):
     assert (tmp_path / "out.txt").read_text().startswith("file  ")
     command("check", "forecasts.csv", "-o", "out.csv")
     assert (tmp_path / "out.csv").read_text().startswith("expert,forecasts,")
+    for name in ("out", "OUT.CSV", "out.txt"):
+        command("pool", "forecasts.csv", "-o", name)
+        assert (tmp_path / name).read_text() == printed
+    command("pool", "forecasts.csv", "-o", "out.tsv", "--format", "csv")
+    assert (tmp_path / "out.tsv").read_text() == printed
     assert command("pool", "forecasts.csv", "-o", "-", "--format", "csv").out == printed
 
 
