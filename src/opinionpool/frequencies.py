@@ -8,7 +8,6 @@ import numpy.typing as npt
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.logodds import Array
 
-
 # Beyond this one event more cannot be told from none.
 MOST = 1e15
 
