@@ -11,7 +11,7 @@ from opinionpool.logodds import Array
 from opinionpool.multinomial import Likelihood
 
 _STEPS = 50
-_TOLERANCE = 1e-8
+_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
