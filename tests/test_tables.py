@@ -258,6 +258,30 @@ def test_when_an_event_belongs():
     assert joined.times.astype("M8[D]").astype(str).tolist() == ["2025-03-01"]
 
 
+def test_the_times_of_forecasts_and_of_events_are_told_apart():
+    text = (
+        "event,expert,p,time,closes,resolved\nq1,A,.5,2025-01-03,2025-02-01,2025-03-01T12:00\n"
+        "q1,A,.6,2025-01-02,2025-02-01,2025-03-01T12:00\nq2,A,.5,,2025-02-01,\nq2,B,.5,2025-02-02,2025-02-01,\n"
+    )
+    columns = {"resolved_at": "resolved"}
+    told = notes(read(text, columns=columns, duplicates="last"))["times"].text
+    assert told == "forecasts made 2025-01-02 to 2025-01-03; events close 2025-02-01; resolved 2025-03-01T12:00:00Z"
+    assert "times" not in notes(read(text, columns={"time": None, "closes": None}, duplicates="last"))
+
+
+def test_unreadable_times_need_not_be_read():
+    text = "event,expert,p,time,closes\nq1,A,.5,07/01/2025,\nq2,A,.25,,08/01/2025\n"
+    with pytest.raises(CellError, match=r"line 2, column 'time': .*say --column time= to do without time"):
+        read(text, columns={"closes": None})
+    with pytest.raises(CellError, match=r"line 3, column 'closes': .*say --column closes= "):
+        read(text, columns={"time": None})
+    same(read(text, columns={"time": None, "closes": None}), [[0.5], [0.25]])
+    outcomes = "event,outcome,closes\nq1,1,08/01/2025\n"
+    with pytest.raises(CellError, match="--column closes= "):
+        read("event,A\nq1,.5\n", outcomes=outcomes)
+    same(read("event,A\nq1,.5\n", outcomes=outcomes, columns={"closes": None}), [[0.5]], [1])
+
+
 def test_groups_and_priors_are_one_per_event():
     found = read("event,expert,p,group,prior\nq1,A,.5,x,30%\nq1,B,.5,x,30%\nq2,A,.5,,\n")
     assert found.groups.tolist() == ["x", ""]

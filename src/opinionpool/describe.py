@@ -14,6 +14,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.render import Column, percent, printable, whole
 from opinionpool.rules import fit_pool
 from opinionpool.summary import facts, missing, note_records, outcome_counts, remarkable
+from opinionpool.times import span
 from opinionpool.wording import counted
 
 
@@ -83,7 +84,7 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
         ("experts", whole(n)),
         ("forecasts", f"{whole(cells)}, {missing(forecasts)}"),
         ("prior", _priors(forecasts)),
-        ("time", _span(forecasts)),
+        ("time", told.get("times", "")),
     ]
     rows += [("note", note.text) for note in findings.notes if remarkable(forecasts, note)]
     rows += _in_the_way(findings)
@@ -118,25 +119,6 @@ def _priors(forecasts: Forecasts) -> str:
     )
 
 
-def _span(forecasts: Forecasts) -> str:
-    first, last = time_span(forecasts)
-    if first is None or last is None:
-        return ""
-    return first if first == last else f"{first} to {last}"
-
-
-def time_span(forecasts: Forecasts) -> tuple[str | None, str | None]:
-    """When the first and the last event belong, in UTC; without the clock where all belong to midnights."""
-    times = forecasts.times
-    if times is None or np.isnat(times).all():
-        return None, None
-    known = times[~np.isnat(times)]
-    dates = bool((known == known.astype("datetime64[D]")).all())
-    ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
-    first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
-    return first, last
-
-
 def voice_columns(forecasts: Forecasts) -> list[Column]:
     """How many forecasts each expert made, and how many of them are exactly 0, a half and 1."""
     n = len(forecasts.experts)
@@ -164,5 +146,5 @@ def finding_facts(findings: Findings) -> dict[str, object]:
     last = {"notes": note_records(findings.notes), "obstacles": list(findings.obstacles)}
     if forecasts is None:
         return last
-    first_time, last_time = time_span(forecasts)
+    first_time, last_time = (None, None) if forecasts.times is None else span(forecasts.times)
     return {**facts(forecasts), "first_time": first_time, "last_time": last_time, **last}

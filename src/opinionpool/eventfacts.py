@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from opinionpool.classes import Matcher
 from opinionpool.columns import Index, Table, cell_error
-from opinionpool.errors import LayoutError
+from opinionpool.errors import LayoutError, Note
 from opinionpool.events import event_values, one_per_key
 from opinionpool.joining import Joined
 from opinionpool.layouts import Layout
 from opinionpool.logodds import Array
 from opinionpool.melting import Melted, Reading
 from opinionpool.statements import Statements, fold_classes
-from opinionpool.times import Times, read_times
+from opinionpool.times import Times, read_times, span
 from opinionpool.wording import shown
 
 
@@ -51,6 +51,17 @@ class Facts:
         return None if np.isnat(times).all() else times
 
 
+def time_notes(said: Statements, facts: Facts) -> list[Note]:
+    """When forecasts were made, events closed and outcomes were known, as far as the tables say."""
+    kinds = [("forecasts made", said.time), ("events close", facts.closes), ("resolved", facts.resolved_at)]
+    told = []
+    for what, times in kinds:
+        first, last = (None, None) if times is None else span(times)
+        if first is not None:
+            told.append(f"{what} {first}" + ("" if last == first else f" to {last}"))
+    return [Note("times", "; ".join(told))] if told else []
+
+
 def read_facts(
     layout: Layout, melted: Melted, joined: Joined | None, classes: tuple[object, ...], reading: Reading
 ) -> Facts:
@@ -81,7 +92,7 @@ def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, rea
         sources.append((melted.said.table, layout.roles[role], melted.row_events))
     for table, column, rows in sources:
         values = event_values(
-            table, column, read_times(table, column, reading.rules.missing_words), "NaT", rows, events
+            table, column, read_times(table, column, reading.rules.missing_words, role), "NaT", rows, events
         )
         found = np.where(np.isnat(found), values, found)
     return found

@@ -80,7 +80,12 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
 
 
 def _roles(table: Table, columns: Mapping[str, str | None]) -> dict[str, int]:
-    given = {role: name for role, name in columns.items() if role in _ROLES and name in table.names}
+    # That there are no times holds for both tables; that there are no outcomes, for the other one.
+    given = {
+        role: name
+        for role, name in columns.items()
+        if role in _ROLES and (name in table.names or (name is None and role in {"closes", "resolved_at"}))
+    }
     found = find_roles(table.name, table.names, given, (*_ROLES, "class"))
     of_class = found.pop("class", None)
     if "outcome" not in found and of_class:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opinionpool.rules import Learned
 
 # Notes on what is in a file rather than on what was done to it; `check` has a place of its own for them.
-DESCRIPTIVE = ("format", "layout", "positive", "unresolved")
+DESCRIPTIVE = ("format", "layout", "positive", "times", "unresolved")
 
 
 def facts(forecasts: Forecasts) -> dict[str, object]:

@@ -12,7 +12,7 @@ from opinionpool.cells import NumberRules
 from opinionpool.classes import Asked
 from opinionpool.columns import Index, Table
 from opinionpool.errors import ArgumentError, LayoutError, Note
-from opinionpool.eventfacts import class_order, read_facts
+from opinionpool.eventfacts import class_order, read_facts, time_notes
 from opinionpool.forecasts import UNRESOLVED, Forecasts
 from opinionpool.joining import Joined, join_outcomes
 from opinionpool.layouts import Layout, check_columns, layout_notes, recognise, split_classes
@@ -167,6 +167,7 @@ def _read(
     said, late = drop_late(melted.said, cutoff, facts.closes, facts.resolved_at)
     if cutoff is not None and said.time is None:
         raise LayoutError(f"{table.name} has no column with times, so --as-of cannot be obeyed")
+    times = time_notes(said, facts)
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     said, repeated = one_each(said, duplicates, time_column)
     said, probabilities, folded = _ordered(said, class_order(melted.stated, settled.classes), reading)
@@ -185,6 +186,7 @@ def _read(
         notes=(
             *table.notes,
             *layout_notes(layout, table.names),
+            *times,
             *reading.log.notes(),
             *reading.notes,
             *(joined.notes if joined else ()),

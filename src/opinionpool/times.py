@@ -56,13 +56,28 @@ def parse_time(text: str) -> np.datetime64:
     return np.datetime64(_moment(text.strip()), "us")
 
 
-def read_times(table: Table, column: int, missing: frozenset[str] = MISSING) -> Times:
+def span(times: Times) -> tuple[str | None, str | None]:
+    """The first and the last of some times, in UTC, without the clock where all are midnights; None if none is known.
+
+    >>> span(np.array(["2025-03-02", "NaT", "2025-03-01"], dtype="datetime64[us]"))
+    ('2025-03-01', '2025-03-02')
+    """
+    known = times[~np.isnat(times)]
+    if not len(known):
+        return None, None
+    dates = bool((known == known.astype("datetime64[D]")).all())
+    ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
+    first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
+    return first, last
+
+
+def read_times(table: Table, column: int, missing: frozenset[str] = MISSING, role: str = "time") -> Times:
     """One column as times, shape (rows,), NaT where blank.
 
     Raises
     ------
     CellError
-        Names the first cell that is not a time.
+        Names the first cell that is not a time, and how to do without the column in its `role`.
     """
     words = table.words(column)
     parsed: list[datetime | None] = []
@@ -74,7 +89,8 @@ def read_times(table: Table, column: int, missing: frozenset[str] = MISSING) -> 
             parsed.append(_moment(word))
         except (ValueError, OverflowError):
             row = int(words.rows(code)[0])
-            raise cell_error(table, row, column, f"{shown(word)} is not a time: {_FORM}") from None
+            way = f"or say --column {role}= to do without {role}, and so without all that depends on it"
+            raise cell_error(table, row, column, f"{shown(word)} is not a time: {_FORM}, {way}") from None
     return words.expand(np.array(parsed, dtype="datetime64[us]"), "NaT")
 
 
