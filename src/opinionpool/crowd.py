@@ -23,7 +23,7 @@ from opinionpool.estep import Positions
 from opinionpool.extremes import Extremes
 from opinionpool.features import Parts
 from opinionpool.forecasts import UNRESOLVED
-from opinionpool.hierarchy import Cells, Features, Hierarchy
+from opinionpool.hierarchy import Cells, Differences, Hierarchy
 from opinionpool.logodds import Array
 from opinionpool.mode import Mode, posterior_mode
 from opinionpool.wording import listed
@@ -91,13 +91,12 @@ def crowd_fit(
     task = _Task(
         row.ravel(), expert[used], contrasts[used], reference[kept], outcomes[kept], weight[kept], len(experts)
     )
-    over = [[mode.evidence for mode in task.modes(limit)] for limit in LIMITS]
-    of_limits = _chances([_averaged(each) for each in over], LIMIT_CHANCES)
+    of_limits = _chances([_Held.at(task, limit).evidence() for limit in LIMITS], LIMIT_CHANCES)
     extremes = Extremes(float(1.0 / (of_limits @ (1.0 / np.array(LIMITS)))))
-    modes = task.modes(extremes.limit)
-    of_shares = _chances([mode.evidence for mode in modes], SHARE_CHANCES)
-    share = SHARES[int(np.argmax(of_shares))]
-    parts, bias = task.panel(extremes.limit, share)
+    held = _Held.at(task, extremes.limit)
+    best = int(np.argmax(held.scores()))
+    share = SHARES[best]
+    parts, bias = held.panel(share)
     spread = np.where(constant, 0.0, parts.spread)
     contrast = np.where(constant, 0.0, parts.contrast)
     notes = []
@@ -119,50 +118,64 @@ class _Task:
     weight: Array
     experts: int
 
-    @property
-    def root(self) -> Array:
-        return np.asarray(np.linalg.cholesky(logodds.metric(self.contrasts.shape[1] + 1)), dtype=np.float64)
-
-    def cells(self, limit: float) -> Cells:
-        """Forecasts as far as they are believed."""
-        told = logodds.signature(self.contrasts.shape[1] + 1) @ self.root
-        held = Extremes(limit).believed(self.contrasts) @ self.root
+    def cells(self, limit: float, root: Array) -> Cells:
+        """Forecasts as far as they are believed, whitened."""
+        told = logodds.signature(self.contrasts.shape[1] + 1) @ root
         return Cells(
             self.event,
             self.expert,
-            held,
+            Extremes(limit).believed(self.contrasts) @ root,
             told[self.outcomes[self.event]],
             self.weight[self.event],
             len(self.outcomes),
             self.experts,
         )
 
-    def modes(self, limit: float) -> list[Mode]:
-        """Slope and intercept for each share of the differences."""
-        cells = self.cells(limit)
-        crowd = Hierarchy.learn(cells)
-        return [self._mode(cells, crowd, crowd.others(cells, share)) for share in SHARES]
 
-    def _mode(self, cells: Cells, crowd: Hierarchy, features: Features) -> Mode:
-        weights = event_weights(cells.event, features.contrast, features.spread, crowd.correlation, cells.events)
-        pooled = np.stack(
-            [cells.by_event(weights * column) for column in (cells.contrasts - features.bias).T], axis=-1
-        ) @ np.linalg.inv(self.root)
-        level = cells.by_event(weights)
-        shift = _shift(pooled.shape[1]).T * level[:, None, None]
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A task with extremes held to some limit, and the crowd as it then is."""
+
+    task: _Task
+    root: Array
+    cells: Cells
+    crowd: Hierarchy
+    otherwise: Differences
+
+    @classmethod
+    def at(cls, task: _Task, limit: float) -> _Held:
+        root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
+        cells = task.cells(limit, root)
+        crowd = Hierarchy.learn(cells)
+        return cls(task, root, cells, crowd, crowd.apart_otherwise(cells))
+
+    def mode(self, share: float) -> Mode:
+        """Slope and intercept with a share of the differences between experts."""
+        features, cells = self.crowd.features(self.otherwise, share), self.cells
+        weights = event_weights(cells.event, features.contrast, features.spread, self.crowd.correlation, cells.events)
+        columns = (cells.contrasts - features.bias).T
+        pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1) @ np.linalg.inv(self.root)
+        shift = _shift(pooled.shape[1]).T * cells.by_event(weights)[:, None, None]
         design = np.concatenate([SLOPE * pooled[:, None, :], shift], axis=1)
-        return posterior_mode(design, self.outcomes, self.reference + pooled, self.weight)
+        return posterior_mode(design, self.task.outcomes, self.task.reference + pooled, self.task.weight)
 
-    def panel(self, limit: float, share: float) -> tuple[Parts, Array]:
+    def scores(self) -> Array:
+        """Log evidence of each share, with the log of what is believed of it."""
+        return np.array([self.mode(share).evidence for share in SHARES]) + np.log(SHARE_CHANCES)
+
+    def evidence(self) -> float:
+        """Log evidence, averaged over shares."""
+        return float(np.logaddexp.reduce(self.scores()))
+
+    def panel(self, share: float) -> tuple[Parts, Array]:
         """Parts and bias of all experts."""
-        cells = self.cells(limit)
-        crowd = Hierarchy.learn(cells)
-        theta = self._mode(cells, crowd, crowd.others(cells, share)).coefficients
+        theta = self.mode(share).coefficients
         slope = 1.0 + SLOPE * float(theta[0])
-        common = _shift(cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
-        features = crowd.features(share)
+        common = _shift(self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
+        features = self.crowd.features(self.crowd.apart, share)
         bias = features.bias @ np.linalg.inv(self.root) - common
-        dependence = CommonCorrelation(self.experts, crowd.correlation if self.experts > 1 else 0.0)
+        n = self.task.experts
+        dependence = CommonCorrelation(n, self.crowd.correlation if n > 1 else 0.0)
         return Parts(slope * features.contrast, features.spread, dependence), bias
 
 
@@ -194,10 +207,6 @@ def _chances(evidence: list[float], prior: tuple[float, ...]) -> Array:
     score = np.array(evidence) + np.log(prior)
     chance = np.exp(score - score.max())
     return np.asarray(chance / chance.sum())
-
-
-def _averaged(evidence: list[float]) -> float:
-    return float(np.logaddexp.reduce(np.array(evidence) + np.log(SHARE_CHANCES)))
 
 
 def _constant(expert: Positions, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:

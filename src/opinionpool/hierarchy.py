@@ -121,6 +121,15 @@ class Regressions:
 
 
 @dataclass(frozen=True, eq=False)
+class Differences:
+    """From the crowd, of experts: bias (..., K - 1), contrast (...) and logarithm of the spread (...)."""
+
+    bias: Array
+    contrast: Array
+    log_spread: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Features:
     """Bias (..., K - 1), contrast and spread of experts, whitened."""
 
@@ -195,35 +204,47 @@ class Hierarchy:
                 cells.by_expert(squares),
                 length,
             )
-            spread = found.features(1.0).spread
+            spread = found.features(found.apart, 1.0).spread
             rho = _correlation(cells, residual - of_expert, spread)
         return replace(found, correlation=rho)
 
-    def features(self, share: float) -> Features:
-        """Of each expert (N,), with a share of their differences."""
-        return self._features(self.sums, self.experts_squares, share)
+    @property
+    def apart(self) -> Differences:
+        """How each expert (N,) differs from the crowd."""
+        return self._differences(self.sums, self.experts_squares)
 
-    def others(self, cells: Cells, share: float) -> Features:
-        """For each forecast (M,), the features of its expert as the other forecasts show them."""
+    def apart_otherwise(self, cells: Cells) -> Differences:
+        """For each forecast (M,), how its expert differs by what its other forecasts show."""
         squares = self.experts_squares[cells.expert] - cells.weight * self.squares
-        return self._features(self.sums.without(cells, self.values), np.maximum(squares, 0.0), share)
+        return self._differences(self.sums.without(cells, self.values), np.maximum(squares, 0.0))
 
-    def _features(self, sums: Regressions, squares: Array, share: float) -> Features:
+    def features(self, apart: Differences, share: float) -> Features:
+        """Features with a share of the differences."""
+        spread = np.sqrt(self.variance) * np.exp(share * apart.log_spread)
+        return Features(self.bias + share * apart.bias, self.contrast + share * apart.contrast, spread)
+
+    def _differences(self, sums: Regressions, squares: Array) -> Differences:
         bias, contrast = sums.solve(self.worth, self.length)[:2]
         own = (self.spread_worth * self.variance + squares) / (self.spread_worth + sums.count)
-        variance = self.variance * (own / self.variance) ** share
-        return Features(self.bias + share * bias, self.contrast + share * contrast, np.sqrt(variance))
+        return Differences(bias, contrast, np.log(own / self.variance) / 2.0)
 
 
 def _crowd(cells: Cells, rho: float, length: float) -> tuple[Array, float]:
     """Generalised least squares: the n forecasts on an event count as n/(1 + (n − 1) rho)."""
     number = cells.by_event(np.ones(len(cells.event)))
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
-    one = Cells(cells.event, np.zeros_like(cells.expert), cells.contrasts, cells.told, alike, cells.events, 1)
     off = cells.contrasts - CONTRAST * cells.told
+    sums = Regressions(
+        np.asarray(alike.sum()),
+        alike @ cells.told,
+        alike @ off,
+        np.asarray(alike @ (cells.told**2).sum(axis=1)),
+        np.asarray(alike @ (cells.told * off).sum(axis=1)),
+        np.asarray(alike @ (off**2).sum(axis=1)),
+    )
     worth = PANEL_WORTH * float(alike.sum()) / float(cells.event_weight.sum())
-    bias, contrast, _, _ = Regressions.by_expert(one, off).solve((worth, worth), length)
-    return np.asarray(bias[0]), CONTRAST + float(contrast[0])
+    bias, contrast, _, _ = sums.solve((worth, worth), length)
+    return bias, CONTRAST + float(contrast)
 
 
 def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
