@@ -36,6 +36,26 @@ def test_a_long_table_by_its_own_names_and_by_synonyms():
     }
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        "Ereignis,Experte,Wahrscheinlichkeit,Klasse,Ergebnis,Datum",
+        "Événement,Expert,Probabilité (%),Catégorie,Résultat,Date",
+        "Evento,Experto,Probabilidad,Clase,Resultado,Fecha",
+    ],
+)
+def test_a_long_table_in_other_languages(names):
+    found = layout(names)
+    assert found.long
+    assert dict(found.roles) == dict(event=0, expert=1, probability=2, **{"class": 3}, outcome=4, time=5)
+
+
+def test_an_expert_column_by_name_makes_a_long_table_or_none():
+    with pytest.raises(LayoutError, match="'Chance' was named as the expert's, and none of .* --column probability=NAME"):
+        layout("Event,Who,Chance,outcome", words="Event,Who", columns={"expert": "Chance"})
+    assert layout("event,id,probability", columns={"expert": "id"}).long
+
+
 def test_no_name_stands_for_two_roles():
     names = [name for synonyms in SYNONYMS.values() for name in synonyms]
     assert len(names) == len(set(names))

@@ -7,6 +7,7 @@ play a role the user is asked. A column that plays no role is reported, never si
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,16 +18,22 @@ from opinionpool.wording import counted, listed, shown, suggestion
 _NAMES = """
 event: event event_id question question_id questionid id item item_id claim claim_id case case_id problem problem_id
     market market_id statement statement_id task task_id
+    ereignis frage evenement evento pregunta
 expert: expert expert_id forecaster forecaster_id user user_id userid username user_name model model_id model_name
     source judge judge_id participant participant_id respondent respondent_id rater rater_id annotator annotator_id
     predictor method agent
+    experte expertin prognostiker experto experta
 probability: probability prob p forecast forecast_probability prediction predicted predicted_probability estimate value
     p_yes prob_yes probability_yes yes_probability prob_1 confidence percent percentage probability_percent
     probability_pct prob_pct
+    wahrscheinlichkeit prognose vorhersage schatzung schaetzung probabilite prevision probabilidad pronostico
 class: class class_label option category choice answer_option outcome_class
+    klasse kategorie classe categorie clase categoria
 outcome: outcome result resolution y label truth answer actual y_true ground_truth resolved_to observed target
+    ergebnis ausgang resultat resultado
 time: time timestamp date datetime created_at created forecast_time forecast_date forecasted_at made_at submitted_at
     submission_time updated_at
+    zeit zeitpunkt datum heure fecha hora
 closes: closes closes_at close_time close_date closing_time closing_date closed_at deadline
 resolved_at: resolved_at resolve_time resolution_time resolution_date resolve_date resolved_on resolved_time
 prior: prior prior_probability reference_prior
@@ -69,11 +76,12 @@ class Layout:
 
 
 def normal(name: str) -> str:
-    """A header as names are compared, without its unit.
+    """A header as names are compared, without its unit and its accents.
 
-    >>> normal("Question ID"), normal("questionId"), normal("Probability (%)")
-    ('question_id', 'question_id', 'probability')
+    >>> normal("Question ID"), normal("questionId"), normal("Probability (%)"), normal("Événement")
+    ('question_id', 'question_id', 'probability', 'evenement')
     """
+    name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[(\[]?%[)\]]?", "", name))
     return re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower()
 
@@ -179,6 +187,11 @@ def recognise(
     found = find_roles(table, names, given, ROLES)
     if "expert" in found and "probability" in found:
         return _long(table, names, found, nameless)
+    if given.get("expert") is not None:
+        raise LayoutError(
+            f"{table}: column {shown(given['expert'])} was named as the expert's, and none of {listed(names)} holds the "
+            "probabilities; name it with --column probability=NAME, or name no expert where each column is one's"
+        )
     return _wide(table, names, found, nameless, kind)
 
 
