@@ -9,6 +9,7 @@ from opinionpool import sparse
 from opinionpool.crowd import crowd_fit, event_weights
 from opinionpool.dependence import CommonCorrelation
 from opinionpool.errors import ExpertError, ProbabilityError
+from opinionpool.estimators import GaussianPool
 from opinionpool.extremes import Extremes
 from opinionpool.forecasts import Forecasts
 from opinionpool.gaussian import Settings
@@ -184,6 +185,17 @@ class TestThroughLearning:
         p = found.pool_forecasts(new)
         mean = np.bincount(new.event_index, new.probabilities) / new.crowd
         assert log_score(p, new.outcomes).mean() > log_score(mean, new.outcomes).mean() + 0.1
+
+    def test_through_scikit_learn(self, crowd):
+        """Fit and predict from a container never make the dense array."""
+        f = crowd.forecasts()
+        pool = GaussianPool().fit(f)
+        p = pool.predict_proba(f)
+        assert "X" not in vars(f)
+        assert p[:, 1] == pytest.approx(learn(f).pool_forecasts(f))
+        assert pool.state_.structure == "crowd"
+        some = f.select_events(np.arange(50)).select_experts(crowd.experts[::-1])
+        assert pool.predict_proba(some) == pytest.approx(p[:50])
 
     def test_few_or_thorough_experts_are_no_crowd(self, crowd):
         f = crowd.forecasts()

@@ -17,7 +17,7 @@ from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeE
 from opinionpool.forecasts import Forecasts
 from opinionpool.inputs import ExpertColumns, aligned, column_names, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode, read_labels
-from opinionpool.learn import event_priors
+from opinionpool.learn import LearnedPanel, event_priors
 from opinionpool.logodds import Array, public_probabilities, unmasked
 from opinionpool.rules import Learned, fit_pool
 from opinionpool.scores import log_score, mean_score
@@ -175,13 +175,19 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         k = len(self.classes_)
         if isinstance(X, Forecasts):
-            q, prior = self._layout.dense(X), self._own_priors(X, prior)
+            self._layout.check(X)
+            prior = self._own_priors(X, prior)
+            if isinstance(self.state_, LearnedPanel):
+                # Cell by cell, as an array of events x experts may not fit into memory.
+                p = self.state_.pool_forecasts(X, prior, base_rate)
+            else:
+                p = self.state_.pool(self._layout.dense(X), prior, base_rate)
         else:
             keys = row_keys(X)
             names, (columns, _) = column_names(X), _flattened(self._columns(X, fitted=True), k)
             q, _ = self._layout.forecasts(self._layout.arrange(columns, names, type(self).__name__))
             prior, base_rate = aligned(prior, keys, "prior"), aligned(base_rate, keys, "base_rate")
-        p = np.asarray(self.state_.pool(q, prior, base_rate))
+            p = np.asarray(self.state_.pool(q, prior, base_rate))
         return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
 
     def predict(self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None) -> Labels:

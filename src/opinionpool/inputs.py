@@ -183,20 +183,24 @@ class ExpertColumns:
         q, rounded = normalised(columns.reshape(len(columns), len(self.experts), self.width))
         return (q[..., 1] if self.width == 2 else q), rounded
 
-    def dense(self, forecasts: Forecasts) -> Array:
-        """The dense view of other forecasts, with this layout's experts.
+    def check(self, forecasts: Forecasts) -> None:
+        """Refuse forecasts by other experts, or about other classes.
 
         Raises
         ------
         ExpertError, OutcomeError
-            If they have other experts or classes.
+            If there are any.
         """
         classes = tuple(label_text(label) for label in forecasts.classes)
         if classes != self.classes:
             raise OutcomeError(f"these forecasts are about the classes {classes}, and the pool about {self.classes}")
-        unknown = [name for name in forecasts.experts if name not in set(self.experts)]
+        known = set(self.experts)
+        unknown = [name for name in forecasts.experts if name not in known]
         if unknown:
             raise ExpertError(f"expert {unknown[0]!r} was not there in fit; leave them out with select_experts()")
+
+    def dense(self, forecasts: Forecasts) -> Array:
+        """The dense view of checked forecasts, with this layout's experts."""
         if forecasts.experts == self.experts:
             return forecasts.X
         position = {name: i for i, name in enumerate(self.experts)}
