@@ -116,7 +116,7 @@ def test_logistic_pools_of_few_events_agree_with_the_pool(seed, n, events):
     y = rng.random((4, events)) < expit(x.sum(axis=2))
     y[:, 0], y[:, 1] = True, False
     x[:, :3] += np.arange(3)[:, None]
-    found = batched.logistic_pools(x, y)
+    found = batched.logistic_pools(x, y, batched.gaussian_pools(x, y))
     for i in range(4):
         pool = fit_pool("log", Forecasts.from_array(expit(x[i]), y[i].astype(int)))
         assert bool(found.separated[i]) == any(note.code == "separated" for note in pool.notes)

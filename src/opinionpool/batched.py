@@ -20,12 +20,13 @@ from opinionpool.simplex import simplex_weights
 
 Mask = npt.NDArray[np.bool_]
 
-# What the largest component of the gradient of the mean loss may be, in units of the log-odds' spread.
-TOLERANCE = 1e-9
+# Newton's decrement, the square of the step in standard errors of the coefficients, before the last step; that step
+# squares it once more.
+TOLERANCE = 1e-6
 # A linear pool this close to the best, in mean log-likelihood, is the best.
 GAP = 1e-8
 STEPS = 40
-# A curvature this small, in the same units, leaves it open whether the likelihood has a maximum.
+# A curvature of the mean loss this small, in units of the log-odds' spread, leaves open if there is a maximum.
 FLAT = 1e-7
 
 
@@ -125,8 +126,9 @@ def gaussian_pools(x: Array, y: Mask) -> LogPools:
     reference = laplace_log_odds(y)
     zero, one = conditional_means(x, y)
     contrast, bias = (one - zero) / 2.0, (one + zero) / 2.0 - reference[:, None]
-    within = x - np.where(y[:, :, None], one[:, None], zero[:, None])
-    covariance = np.swapaxes(within, 1, 2) @ within / (x.shape[1] - 2.0)
+    ratios = _by_expert(x)
+    within = ratios - np.where(y[:, None, :], one[:, :, None], zero[:, :, None])
+    covariance = within @ np.swapaxes(within, 1, 2) / (x.shape[1] - 2.0)
     weights = 2.0 * np.linalg.solve(covariance, contrast[:, :, None])[:, :, 0]
     return LogPools(weights, -(weights * bias).sum(axis=1), reference)
 
@@ -137,29 +139,35 @@ def independent_pools(x: Array, y: Mask) -> LogPools:
     return LogPools(np.ones((len(x), x.shape[2])), np.zeros(len(x)), reference)
 
 
-def logistic_pools(x: Array, y: Mask) -> LogisticPools:
-    """LogOps (2) by maximum likelihood, and where there is no maximum by `opinionpool.logistic`'s rule for that."""
+def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
+    """LogOps (2) by maximum likelihood, and where there is no maximum by `opinionpool.logistic`'s rule for that.
+
+    The search starts from the Gaussian pools of the same samples, which have the same form and are near.
+    """
     b, t, n = x.shape
     reference = laplace_log_odds(y)
-    contrasts = x - reference[:, None, None]
-    centre = contrasts.mean(axis=1)
-    spread = contrasts.std(axis=1)
-    design = np.concatenate([(contrasts - centre[:, None]) / spread[:, None], np.ones((b, t, 1))], axis=2)
-    found = _newton(design, y, reference, np.zeros((b, n + 1)), 0.0, 0.0)
+    contrasts = _by_expert(x) - reference[:, None, None]
+    centre, spread = contrasts.mean(axis=2), contrasts.std(axis=2)
+    design = np.ones((b, n + 1, t))
+    design[:, :n] = (contrasts - centre[:, :, None]) / spread[:, :, None]
+    start = np.empty((b, n + 1))
+    start[:, :n] = gaussian.weights * spread
+    start[:, n] = gaussian.intercept + (gaussian.weights * centre).sum(axis=1)
+    found = _newton(design, y, reference, start, 0.0, 0.0)
     weights = found.theta[:, :n] / spread
     intercept = found.theta[:, n] - (weights * centre).sum(axis=1)
     limit = LogPools(weights.copy(), intercept.copy(), reference)
     separated = found.separated.copy()
     (apart,) = separated.nonzero()
     if len(apart):
-        raw = np.concatenate([contrasts[apart], np.ones((len(apart), t, 1))], axis=2)
+        raw = np.concatenate([contrasts[apart], np.ones((len(apart), 1, t))], axis=1)
         penalty = SEPARATED_PENALTY * np.append(np.full(n, float(n)), 1.0)
         middle = np.append(np.full(n, 1.0 / n), 0.0)
         held = _newton(raw, y[apart], reference[apart], np.tile(middle, (len(apart), 1)), penalty, middle)
         weights[apart], intercept[apart] = held.theta[:, :n], held.theta[:, n]
         found.ended[apart] = held.ended
     for i in np.flatnonzero(~found.ended):
-        fit = logistic_fit(contrasts[i], y[i].astype(np.int64), reference[i])
+        fit = logistic_fit(contrasts[i].T, y[i].astype(np.int64), reference[i])
         weights[i], intercept[i], separated[i] = fit.weights, fit.intercept[0], fit.separated
     return LogisticPools(LogPools(weights, intercept, reference), separated, limit)
 
@@ -176,50 +184,54 @@ class _Found:
 def _newton(
     design: Array, y: Mask, offset: Array, start: Array, penalty: Array | float, centre: Array | float
 ) -> _Found:
-    """Least Σ log(1 + exp(−s η)) + ½ Σ penalty (θ − centre)², η = offset + design θ, for each sample.
+    """Least Σ log(1 + exp(−s η)) + ½ Σ penalty (θ − centre)², η = offset + θ design, for each sample.
 
     Without a penalty the search ends too once all outcomes are on their side: then no least value exists. It is met
     before the gradient vanishes, as one event on the wrong side costs log 2.
     """
-    b, t, p = design.shape
+    b, p, t = design.shape
     sign = np.where(y, 1.0, -1.0)
-    free = not np.any(penalty)
+    free, held, diagonal = not np.any(penalty), np.zeros(p) + penalty, np.arange(p)
     theta, ended, separated = start.copy(), np.zeros(b, dtype=bool), np.zeros(b, dtype=bool)
     last, length, move = np.full(b, np.inf), np.ones(b), np.zeros((b, p))
-    active = np.arange(b)
-    held = np.zeros(p) + penalty
+    rows = np.arange(b)
+    z, s = design, sign
     for _ in range(STEPS):
-        z, s, here = design[active], sign[active], theta[active]
-        margin = s * (offset[active, None] + (z @ here[:, :, None])[:, :, 0])
-        miss = expit(-margin)
-        loss = np.logaddexp(0.0, -margin).sum(axis=1) + 0.5 * (held * (here - centre) ** 2).sum(axis=1)
-        longer = loss > last[active] + 1e-9 * t
-        if longer.any():
-            # Half of the last step, for those that it took uphill.
-            back = active[longer]
-            length[back] *= 0.5
-            theta[back] -= length[back, None] * move[back]
-        good = ~longer
-        z, s, here, miss, margin, rows = z[good], s[good], here[good], miss[good], margin[good], active[good]
-        last[rows], length[rows] = loss[good], 1.0
-        gradient = -(np.swapaxes(z, 1, 2) @ (s * miss)[:, :, None])[:, :, 0] + held * (here - centre)
-        curvature = np.swapaxes(z, 1, 2) @ (z * (miss * (1.0 - miss))[:, :, None])
-        curvature[:, np.arange(p), np.arange(p)] += held
-        apart = free & (margin > 0).all(axis=1)
-        still = (np.abs(gradient).max(axis=1) <= TOLERANCE * t) & ~apart
+        here = theta[rows]
+        margin = s * (offset[rows, None] + (here[:, None, :] @ z)[:, 0])
+        small = np.exp(-np.abs(margin))
+        loss = (np.log1p(small) + np.maximum(-margin, 0.0)).sum(axis=1)
+        loss += 0.5 * (held * (here - centre) ** 2).sum(axis=1)
+        miss = np.where(margin >= 0, small, 1.0) / (1.0 + small)
+        gradient = held * (here - centre) - (z @ (s * miss)[:, :, None])[:, :, 0]
+        curvature = (z * (miss * (1.0 - miss))[:, None, :]) @ np.swapaxes(z, 1, 2)
+        uphill = loss > last[rows] + 1e-9 * t
+        apart = free & ~uphill & (margin > 0).all(axis=1)
+        curvature[:, diagonal, diagonal] += held + 1e-12 * t
+        step = -np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+        still = ~uphill & ~apart & (-(gradient * step).sum(axis=1) <= TOLERANCE)
         if free and still.any():
             still[still] = np.linalg.eigvalsh(curvature[still])[:, 0] > FLAT * t
         separated[rows[apart]] = True
-        ended[rows[apart | still]] = True
-        on = ~(apart | still)
-        if on.any():
-            curvature[:, np.arange(p), np.arange(p)] += 1e-12 * t
-            move[rows[on]] = -np.linalg.solve(curvature[on], gradient[on][:, :, None])[:, :, 0]
-            theta[rows[on]] += move[rows[on]]
-        active = active[~ended[active]]
-        if not len(active):
+        # Half of the last step for those that it took uphill, the next one for the others.
+        back, on = rows[uphill], ~(uphill | apart)
+        length[back] *= 0.5
+        theta[back] -= length[back, None] * move[back]
+        last[rows[~uphill]], length[rows[~uphill]] = loss[~uphill], 1.0
+        move[rows[on]] = step[on]
+        theta[rows[on]] += step[on]
+        done = apart | still
+        ended[rows[done]] = True
+        if done.all():
             break
+        if done.any():
+            rows, z, s = rows[~done], z[~done], s[~done]
     return _Found(theta, ended, separated)
+
+
+def _by_expert(x: Array) -> Array:
+    """(B, T, N) as (B, N, T): what is done to each event then runs along the memory."""
+    return np.ascontiguousarray(np.swapaxes(x, 1, 2))
 
 
 def linear_weights(x: Array, y: Mask) -> Array:
@@ -227,35 +239,35 @@ def linear_weights(x: Array, y: Mask) -> Array:
 
     Least −mean log(q w) + Σ w over w ≥ 0 has Σ w = 1 by itself. The certificate is that of `simplex_weights`.
     """
-    q = expit(np.where(y[:, :, None], x, -x))
-    b, t, n = q.shape
+    ratios = _by_expert(x)
+    q = expit(np.where(y[:, None, :], ratios, -ratios))
+    b, n, t = q.shape
     if n == 1:
         return np.ones((b, 1))
-    weights, gap = np.full((b, n), 1.0 / n), np.full(b, np.inf)
-    dual = np.full((b, n), 0.1)
-    active = np.arange(b)
+    weights, gap, diagonal = np.full((b, n), 1.0 / n), np.full(b, np.inf), np.arange(n)
+    rows, part, dual = np.arange(b), q, np.full((b, n), 0.005)
     for _ in range(STEPS):
-        w, z, part = weights[active], dual[active], q[active]
-        scaled = part / (part @ w[:, :, None])
-        score = scaled.mean(axis=1) - 1.0
-        total = w.sum(axis=1)
-        gap[active] = (score + 1.0).max(axis=1) * total - 1.0
-        on = gap[active] > GAP
-        if not on.any():
-            break
-        active, w, z, scaled, score = active[on], w[on], z[on], scaled[on], score[on]
-        level = (w * z).mean(axis=1, keepdims=True)
+        w = weights[rows]
+        scaled = part / (w[:, None, :] @ part)
+        score = scaled.mean(axis=2) - 1.0
+        gap[rows] = (score.max(axis=1) + 1.0) * w.sum(axis=1) - 1.0
+        on = gap[rows] > GAP
+        if not on.all():
+            rows, part, dual, w, scaled, score = (array[on] for array in (rows, part, dual, w, scaled, score))
+            if not len(rows):
+                break
+        level = (w * dual).mean(axis=1, keepdims=True)
         # Towards the end the barrier falls with the square of what is left.
-        barrier = level * np.minimum(0.1, 100.0 * level)
-        hessian = np.swapaxes(scaled, 1, 2) @ scaled / t
-        hessian[:, np.arange(n), np.arange(n)] += z / w + 1e-14
+        barrier = level * np.minimum(0.03, 10.0 * level)
+        hessian = scaled @ np.swapaxes(scaled, 1, 2) / t
+        hessian[:, diagonal, diagonal] += dual / w + 1e-14
         step = np.linalg.solve(hessian, (score + barrier / w)[:, :, None])[:, :, 0]
-        turn = barrier / w - z - z / w * step
-        weights[active] = w + _within(w, step) * step
-        dual[active] = z + _within(z, turn) * turn
+        turn = barrier / w - dual - dual / w * step
+        weights[rows] = w + _within(w, step) * step
+        dual = dual + _within(dual, turn) * turn
     weights /= weights.sum(axis=1, keepdims=True)
     for i in np.flatnonzero(gap > GAP):
-        weights[i] = simplex_weights(q[i]).weights
+        weights[i] = simplex_weights(q[i].T).weights
     return weights
 
 
@@ -266,8 +278,7 @@ def _within(value: Array, step: Array) -> Array:
     return np.asarray(np.minimum(1.0, 0.995 * room))
 
 
-def linear_log_odds(weights: Array, x: Array) -> Array:
-    """Log-odds (B, T) of the probabilities in log-odds (B, T, N), averaged by weights (B, N)."""
-    one = (expit(x) @ weights[:, :, None])[:, :, 0]
-    zero = (expit(-x) @ weights[:, :, None])[:, :, 0]
-    return np.asarray(np.log(one / zero))
+def linear_log_odds(weights: Array, q: Array) -> Array:
+    """Log-odds (B, T) of floored probabilities (B, T, N) averaged by weights (B, N)."""
+    p = (q @ weights[:, :, None])[:, :, 0]
+    return np.asarray(np.log(p / (1.0 - p)))

@@ -14,7 +14,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR, Array, expit
 
 __all__ = ["average_scores", "gaussian_scores", "independent_scores", "normal_score"]
 
-DRAWS = 200_000
+DRAWS = 100_000
 # Nodes of the integral, over so many standard deviations on either side.
 NODES, REACH = 20_001, 12.0
 

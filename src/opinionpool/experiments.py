@@ -133,14 +133,16 @@ def draw(data: DataSet, n: int, iterations: int, seed: int) -> Draw:
 def fit_five(drawn: Draw) -> Point:
     """Fit and score the five methods of the paper; the place of the default pool holds NaN."""
     train, y, test, truth = drawn
-    logistic = batched.logistic_pools(train, y)
+    gaussian = batched.gaussian_pools(train, y)
+    logistic = batched.logistic_pools(train, y, gaussian)
     average = np.full((len(train), train.shape[2]), 1.0 / train.shape[2])
+    said = expit(test)
     answers = (
-        batched.gaussian_pools(train, y).pool(test),
+        gaussian.pool(test),
         logistic.pools.pool(test),
         batched.independent_pools(train, y).pool(test),
-        batched.linear_log_odds(batched.linear_weights(train, y), test),
-        batched.linear_log_odds(average, test),
+        batched.linear_log_odds(batched.linear_weights(train, y), said),
+        batched.linear_log_odds(average, said),
     )
     scores = [batched.mean_scores(answer, truth) for answer in answers]
     endless = np.where(logistic.limit.pool(test) > 0, np.inf, -np.inf)

@@ -266,11 +266,11 @@ def _exchangeable(_rng: np.random.Generator) -> Iterator[Claim]:
         f"with κ = 0.8 the contrast is multiplied by {stretch:.3f}, the accuracy by {joint / panel.accuracy[0]:.3f}",
         close(stretch, joint / panel.accuracy[0]), "It is the accuracy, and the accuracy multiplier.",
     )  # fmt: skip
-    most = [Panel.exchangeable(10**6, correlation=r, accuracy=1.0).joint_accuracy * r for r in (0.1, 0.2, 0.5, 0.9)]
+    most = [Panel.exchangeable(10_000, correlation=r, accuracy=1.0).joint_accuracy * r for r in (0.1, 0.2, 0.5, 0.9)]
     yield Claim(
         "4.3", "For large N the multiplier approaches 1/ρ, a bound.",
-        f"N = 1 000 000: {min(most):.6f} to {max(most):.6f} of 1/ρ for ρ = 0.1 to 0.9",
-        max(most) < 1.0 and min(most) > 0.9999,
+        f"N = 10 000: {min(most):.4f} to {max(most):.5f} of 1/ρ for ρ = 0.1 to 0.9",
+        max(most) < 1.0 and min(most) > 0.999,
     )  # fmt: skip
     clones = Panel.exchangeable(1000, correlation=1.0, accuracy=1.0).joint_accuracy
     yield _same("4.3", "Replicated experts (ρ = 1) know no more than one.", "N = 1000", abs(clones - 1.0))
