@@ -344,6 +344,56 @@ def test_experts_are_chosen_by_name():
         read("event,alice\nq,.5\n", include=["alise"])
 
 
+def test_a_long_table_that_reads_like_a_wide_one():
+    text = "event,Skribent,Sanno\nq1,A,.5\nq1,B,.25\nq2,A,.75\n"
+    with pytest.raises(DuplicateError, match=r"--column expert=Skribent --column probability=Sanno$"):
+        read(text)
+    columns = {"expert": "Skribent", "probability": "Sanno"}
+    same(read(text, columns=columns), [[0.5, 0.25], [0.75, NAN]])
+    with pytest.raises(DuplicateError, match=r"one of the columns a, b says .* --column expert=NAME --column prob"):
+        read("event,a,b,p\nq1,A,x,.5\nq1,B,y,.25\n")
+    with pytest.raises(DuplicateError) as caught:
+        read("event,p\nq1,.5\nq1,.25\n")
+    assert "--column" not in str(caught.value)
+
+
+def test_a_column_that_numbers_the_rows_may_be_the_events():
+    text = "sample_id,A,B\n" + "".join(f"{i},.5,.25\n" for i in range(6))
+    with pytest.raises(CellError, match=r"2 is not between 0 and 1; .*--column event=sample_id; .*--exclude") as e:
+        read(text)
+    assert "--missing-value" not in str(e.value)
+    assert read(text, columns={"event": "sample_id"}).events == ("0", "1", "2", "3", "4", "5")
+
+
+def test_a_year_is_no_code_for_no_answer():
+    with pytest.raises(CellError, match=r"2024 is not between 0 and 1; if column 'year' is not .* --exclude year$"):
+        read("event,year,A\nq1,2024,.5\nq2,2024,.25\n")
+    with pytest.raises(CellError, match="--missing-value -1"):
+        read("event,B,A\nq1,-1,.5\nq2,-1,.25\n")
+
+
+def test_columns_of_0_and_1_are_told():
+    def table(*columns, rows=10):
+        lines = [[f"q{i}", *(str(cell(i)) for _, cell in columns)] for i in range(rows)]
+        return "\n".join(map(",".join, [["event", *(name for name, _ in columns)], *lines]))
+
+    def told(text):
+        return notes(read(text))["only-0-and-1"].text
+
+    plain, outcome = ("A", lambda i: 0.3 + i / 50), ("outcome", lambda i: i % 2)
+    bit, other = ("target_label", lambda i: i % 2), ("y_pred", lambda i: i % 3 % 2)
+    assert told(table(plain, bit)) == (
+        "column 'target_label' holds only 0 and 1: an outcome? "
+        "say --column outcome=target_label or --exclude target_label"
+    )
+    assert "hold only 0 and 1: an outcome? say --column outcome=NAME" in told(table(bit, other))
+    assert told(table(plain, bit, outcome)).endswith("if that is no forecast, say --exclude target_label")
+    for usual in (table(plain, outcome), table(bit, other, outcome), table(plain, bit, rows=4)):
+        assert "only-0-and-1" not in notes(read(usual))
+    votes = "event,expert,p\n" + "".join(f"q{i},A,{i % 2}\n" for i in range(9))
+    assert "only-0-and-1" not in notes(read(votes))
+
+
 def test_somebody_must_be_left():
     for text in ("event,A,B\nq1,.5,.25\n", "event,expert,p\nq1,A,.5\nq1,B,.25\n"):
         with pytest.raises(ExpertError, match="no expert is left: include keeps 'A', and exclude leaves out 'A'"):

@@ -40,7 +40,8 @@ OTHERS = """
 def test_other_forms_are_refused_with_the_place_and_an_example(text):
     table = read_frame({"time": ["2025-03-01", text]})
     with pytest.raises(
-        CellError, match=r"the table, row 1, column 'time': .* is not a time: write times as 2025-03-01 .*--column time= "
+        CellError,
+        match=r"the table, row 1, column 'time': .* is not a time: write times as 2025-03-01 .*--column time= ",
     ):
         read_times(table, 0)
 

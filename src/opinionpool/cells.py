@@ -182,12 +182,22 @@ def _within_bounds(table: Table, column: int, values: Array, percent: bool, log:
         outs = []
         if not percent and 1 < np.nanmax(values) <= 100 and np.nanmin(values) >= 0:
             outs.append("if the column holds percentages, say --percent")
-        if np.isfinite(values[row]):
+        if np.isfinite(values[row]) and (percent or not _counts(values)):
             outs.append(f"if {cell} stands for no answer, say --missing-value {quoted(cell)}")
         outs += [hint] if hint else []
         raise cell_error(table, row, column, "; ".join([problem, *outs]))
     log.overshoot += int(outside.sum())
     return np.clip(values, 0.0, 1.0)
+
+
+def _counts(values: Array) -> bool:
+    """Whether a column with numbers outside [0, 1] numbers or counts something, so that these are no codes in it."""
+    present = values[~np.isnan(values)]
+    outside = (present < 0) | (present > 1)
+    if (present != np.round(present)).any():
+        return False
+    numbered = len(present) > 2 and outside.mean() > 0.5 and len(np.unique(present)) == len(present)
+    return bool(numbered or (present.min() > 1 and present.max() > 100))
 
 
 @dataclass

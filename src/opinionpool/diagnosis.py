@@ -9,7 +9,7 @@ from itertools import islice
 from opinionpool.errors import TableError
 from opinionpool.files import FileSource, bad_encoding
 
-_JSON_LINES = 'JSON lines are wanted, one object in each line, such as {"event": "q1", "expert": "A", "probability": 0.7}'
+_JSON_LINES = 'JSON lines are wanted, one object in each line: {"event": "q1", "expert": "A", "probability": 0.7}'
 
 
 def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:

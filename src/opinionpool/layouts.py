@@ -189,8 +189,8 @@ def recognise(
         return _long(table, names, found, nameless)
     if given.get("expert") is not None:
         raise LayoutError(
-            f"{table}: column {shown(given['expert'])} was named as the expert's, and none of {listed(names)} holds the "
-            "probabilities; name it with --column probability=NAME, or name no expert where each column is one's"
+            f"{table}: column {shown(given['expert'])} was named as the expert's, and none of {listed(names)} is known "
+            "to hold the probabilities; name it with --column probability=NAME, or name no expert if each has a column"
         )
     return _wide(table, names, found, nameless, kind)
 

@@ -108,6 +108,15 @@ class Contents:
             return "" if np.isnan(numbers.values).all() else "numbers"
         return "words" if is_text(self._table.words(column)) else "numbers"
 
+    def numbers_rows(self, column: int) -> bool:
+        """Whether a column holds whole numbers, none of them twice."""
+        numbers = self.plain[column]
+        if numbers is None or len(numbers.values) < 2:
+            return False
+        return bool((numbers.values == np.round(numbers.values)).all()) and len(np.unique(numbers.values)) == len(
+            numbers.values
+        )
+
 
 def choose(experts: Iterable[str], reading: Reading) -> list[str]:
     """The experts that are kept, in their order.
@@ -141,7 +150,8 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
             raise cell_error(table, int(lacking.argmax()), layout.roles[role], f"a forecast without its {role}")
     kept = choose(experts.values, reading)
     if not kept:
-        raise LayoutError(f"{table.name}: no row names an expert in column {shown(table.names[layout.roles['expert']])}")
+        header = shown(table.names[layout.roles["expert"]])
+        raise LayoutError(f"{table.name}: no row names an expert in column {header}")
     position = {name: i for i, name in enumerate(kept)}
     expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
     rows = np.flatnonzero(present & (expert != BLANK))
@@ -173,6 +183,8 @@ def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading
         if expert not in position:
             continue
         hint = f"if column {shown(table.names[column])} is not an expert's, say --exclude {quoted(expert)}"
+        if "event" not in layout.roles and contents.numbers_rows(column):
+            hint = f"if it says which event a row is about, say --column event={quoted(table.names[column])}; {hint}"
         value = reading.probabilities(table, column, contents.plain[column], hint)
         rows = np.flatnonzero(~np.isnan(value))
         lacking = rows[events.codes[rows] == BLANK]

@@ -11,7 +11,7 @@ import numpy as np
 from opinionpool.cells import NumberRules
 from opinionpool.classes import Asked
 from opinionpool.columns import Index, Table
-from opinionpool.errors import ArgumentError, LayoutError, Note
+from opinionpool.errors import ArgumentError, DuplicateError, LayoutError, Note
 from opinionpool.eventfacts import class_order, read_facts, time_notes
 from opinionpool.forecasts import UNRESOLVED, Forecasts
 from opinionpool.joining import Joined, join_outcomes
@@ -21,7 +21,10 @@ from opinionpool.melting import Contents, Reading, melt_long, melt_wide, row_eve
 from opinionpool.resolutions import Observed, distinct_outcomes, settle
 from opinionpool.statements import Statements, drop_late, fold_classes, one_each
 from opinionpool.times import Times, as_time
-from opinionpool.wording import counted, listed
+from opinionpool.wording import counted, listed, quoted
+
+# On fewer events, 0 and 1 alone mean nothing.
+_VOTES = 5
 
 
 def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave open
@@ -169,7 +172,10 @@ def _read(
         raise LayoutError(f"{table.name} has no column with times, so --as-of cannot be obeyed")
     times = time_notes(said, facts)
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
-    said, repeated = one_each(said, duplicates, time_column)
+    try:
+        said, repeated = one_each(said, duplicates, time_column)
+    except DuplicateError as error:
+        raise DuplicateError(f"{error}{_long_hint(table, layout, contents)}") from None
     said, probabilities, folded = _ordered(said, class_order(melted.stated, settled.classes), reading)
     outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
     return Forecasts(
@@ -196,8 +202,20 @@ def _read(
             *repeated,
             *folded,
             *extreme_notes(said),
+            *([] if layout.long else vote_notes(said, bool(observed))),
         ),
     )
+
+
+def _long_hint(table: Table, layout: Layout, contents: Contents) -> str:
+    """How to read a table as a long one, if it was read as a wide one and has a column that may name experts."""
+    words = [quoted(table.names[i]) for i in layout.unused if not layout.long and contents.kind(i) == "words"]
+    if not words:
+        return ""
+    who = words[0] if len(words) == 1 else "NAME"
+    value = quoted(table.names[layout.experts[0]]) if len(layout.experts) == 1 else "NAME"
+    which = f"column {words[0]}" if len(words) == 1 else f"one of the columns {', '.join(words)}"
+    return f"; if {which} says whose forecast a row is, say --column expert={who} --column probability={value}"
 
 
 def _own(columns: dict[str, str | None], table: Table, other: Table | None) -> dict[str, str | None]:
@@ -257,3 +275,23 @@ def extreme_notes(said: Statements) -> list[Note]:
         text = f"{listed(odd, 3)} said exactly 0 beside moderate numbers: if 0 means no answer, say --missing-value 0"
         notes.append(Note("zeros-as-missing", text, len(odd)))
     return notes
+
+
+def vote_notes(said: Statements, outcome: bool) -> list[Note]:
+    """Columns of a wide table with 0 and 1 on nearly every event, and nothing else: outcomes or decisions, it seems."""
+    size = len(said.experts)
+    every, sure, ones = (
+        np.bincount(said.expert[which], minlength=size)
+        for which in (said.value >= 0, (said.value == 0) | (said.value == 1), said.value == 1)
+    )
+    enough = max(_VOTES, 0.9 * len(said.events))
+    votes = (sure == every) & (ones > 0) & (ones < every) & (every >= enough)
+    if said.classes or not votes.any() or (outcome and votes.all()):
+        return []
+    names = [said.experts[i] for i in np.flatnonzero(votes).tolist()]
+    name = quoted(names[0]) if len(names) == 1 else "NAME"
+    what = f"column {listed(names)} holds" if len(names) == 1 else f"columns {listed(names, 4)} hold"
+    way = f"if that is no forecast, say --exclude {name}"
+    if not outcome:
+        way = f"an outcome? say --column outcome={name} or --exclude {name}"
+    return [Note("only-0-and-1", f"{what} only 0 and 1: {way}", len(names))]
