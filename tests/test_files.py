@@ -162,7 +162,12 @@ def test_json_lines_and_arrays():
         ('[{"a":1},\n{"a":2}\n', "cannot be read as a JSON array"),
         ('{"a":1}\n{"a":"\xff"}\n', "line 2: byte 0xff is not UTF-8"),
         ("[" * 100_000, "JSON|CSV|no rows"),
-        ('{"events": [\n{"event": "q1"}\n], "summary": {}}', "line 1 is not JSON: .*; JSON lines are wanted, one object"),
+        ('{"a":1,"b":2}\n{"a":1,"b":2,"a":3}\n', "object 2 has the key 'a' twice"),
+        ("{}\n{}\n", "every object in it is empty"),
+        (
+            '{"events": [\n{"event": "q1"}\n], "summary": {}}',
+            "line 1 is not JSON: .*; JSON lines are wanted, one object",
+        ),
     ],
 )
 def test_faulty_json_is_found_by_line(text, told):

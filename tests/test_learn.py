@@ -9,7 +9,7 @@ from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
 from opinionpool.evidence import RowEvidence
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import laplace_prior, learn, learn_from
+from opinionpool.learn import event_priors, laplace_prior, learn, learn_from
 from opinionpool.panel import Panel
 
 A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
@@ -282,6 +282,13 @@ class TestPriors:
         own[5] = 0.6
         filled = learn(forecasts, prior=0.6, beliefs=None)
         assert filled.weights == pytest.approx(learn(Forecasts.from_array(x, y), prior=own, beliefs=None).weights)
+
+    def test_a_column_of_priors_that_is_all_blank_is_none(self):
+        _, x, y, _ = simulated(12)
+        blank, plain = (Forecasts.from_array(x, y, prior=prior) for prior in (NAN, None))
+        for prior in (None, 0.3):
+            assert event_priors(blank, prior) is None
+            assert learn(blank, prior=prior).weights == pytest.approx(learn(plain, prior=prior).weights, rel=1e-12)
 
     def test_base_rate_moves_the_answer_alone(self):
         learned = fit([A])

@@ -31,7 +31,7 @@ from opinionpool.options import (
     writing,
 )
 from opinionpool.render import printable, write_json, write_listing, write_topics
-from opinionpool.streams import destination, hush, progress, speak_utf8, tell
+from opinionpool.streams import destination, hush, open_closed_streams, progress, speak_utf8, tell
 
 if TYPE_CHECKING:
     from opinionpool.compare import Comparison
@@ -323,6 +323,7 @@ def error_line(message: str) -> str:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
+    open_closed_streams()
     speak_utf8()
     # Before NumPy is loaded: the matrices here are small, and threads that wait for each other cost ten times the work.
     for library in ("OPENBLAS", "MKL", "OMP"):

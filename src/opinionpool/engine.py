@@ -21,6 +21,7 @@ from opinionpool.diagnosis import csv_fault, json_fault, lines_of
 from opinionpool.errors import Note, TableError
 from opinionpool.files import FileSource, Workspace, prepare, with_line_feeds
 from opinionpool.logodds import Array
+from opinionpool.wording import shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -217,7 +218,13 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> Fil
         raise TableError(
             f"{source.name}: every {'line' if layout[0] == 'n' else 'element'} must be one object, {{...}}"
         )
+    for keys, row, _ in lists:
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise TableError(f"{source.name}: object {row} has the key {shown(twice)} twice, and one value is wanted")
     names = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
+    if not names:
+        raise TableError(f"{source.name}: every object in it is empty")
     pointers = [_literal("/" + name.replace("~", "~0").replace("/", "~1")) for name in names]
     columns = ", ".join(f"json ->> {pointer} AS c{i}" for i, pointer in enumerate(pointers))
     connection.execute(f"CREATE TEMP TABLE columns AS SELECT {columns} FROM t; DROP TABLE t")

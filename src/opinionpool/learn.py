@@ -258,7 +258,7 @@ def _shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Arr
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
     """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all."""
     t, k = len(forecasts.events), len(forecasts.classes)
-    if forecasts.prior is None:
+    if forecasts.prior is None or np.isnan(forecasts.prior).all():
         if prior is None or np.ndim(prior) < (1 if k == 2 else 2):
             return None
         return spread_prior(prior, (t,), k)

@@ -307,6 +307,8 @@ def read_chances(_context: click.Context, _parameter: click.Parameter, given: tu
         label, sign, text = value.rpartition("=")
         text = text.strip()
         try:
+            if "_" in text or not text.isascii():  # Python would take these for digits
+                raise ValueError
             p = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
         except ValueError:
             raise click.BadParameter(f"{text!r} is not a number; write 0.01 or 1%") from None
@@ -321,11 +323,13 @@ def _assignments(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
     """Texts of the form ROLE=NAME, taken apart at the first equals sign."""
-    found = []
+    found: list[tuple[str, str]] = []
     for value in given:
         role, sign, name = value.partition("=")
         if not sign or not role.strip():
             raise click.BadParameter(f"{value!r} is not of the form ROLE=NAME, such as event=question")
+        if role.strip() in dict(found):
+            raise click.BadParameter(f"{role.strip()} is named twice; one column can be it")
         found.append((role.strip(), name.strip()))
     return tuple(found)
 

@@ -27,6 +27,13 @@ def speak_utf8() -> None:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
+def open_closed_streams() -> None:
+    """Put the null device where a standard stream was closed, as daemons do, so that no file takes its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - stays open
+
+
 def hush(stream: TextIO) -> None:
     """Send what is still to be written to a stream nowhere, so that closing it at exit cannot fail."""
     with suppress(OSError, ValueError):

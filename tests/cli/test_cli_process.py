@@ -121,6 +121,22 @@ def test_nobody_reading_the_messages_is_no_fault(environment, small):
     assert done.stdout.startswith(b"event,")
 
 
+def test_closed_streams_are_no_fault(environment, small, tmp_path):
+    def told(command):
+        return subprocess.run(
+            ["sh", "-c", command, "sh", *COMMAND, small], env=environment, capture_output=True, check=False
+        )
+
+    done = told('"$1" "$2" "$3" pool - <&-')
+    assert (done.returncode, done.stderr) == (1, b"opinionpool: error: standard input is empty\n")
+    done = told('"$1" "$2" "$3" pool "$4" >&-')
+    assert (done.returncode, done.stderr.splitlines()[0][:8]) == (0, b"5 events")
+    done = told('"$1" "$2" "$3" pool "$4" 2>&-')
+    assert (done.returncode, done.stdout[:6]) == (0, b"event,")
+    assert told('"$1" "$2" "$3" pool "$4" <&- >&- 2>&-').returncode == 0
+    assert told('"$1" "$2" "$3" pool nowhere <&- >&- 2>&-').returncode == 2
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_a_full_disk_is_told(environment, small):
     with open("/dev/full", "w") as full:
