@@ -108,6 +108,19 @@ def test_ids_are_text_on_both_sides_of_a_join():  # case 55
         read("id,A\n007,0.9\n08,0.5\n", outcomes="id,outcome\n7,yes\n8,no\n")
 
 
+def test_an_encoding_is_for_the_file_that_needs_it():
+    forecasts, outcomes = "event,A\nMünchen,.5\n", "event,outcome\nMünchen,1\n"
+    for encoded in (outcomes.encode(), outcomes.encode("cp1252")):
+        found = read(forecasts.encode("cp1252"), outcomes=io.BytesIO(encoded), encoding="cp1252")
+        assert found.events == ("München",)
+        assert found.outcomes.tolist() == [1]
+        told = notes(found)["outcomes-layout"].text
+        assert ("is UTF-8, and not cp1252, so it is read as that" in told) == (encoded == outcomes.encode())
+    assert "is UTF-8, and not cp1252" in notes(read(forecasts, encoding="cp1252"))["encoding"].text
+    # These letters of GBK happen to be UTF-8 as well.
+    assert read("event,A\n联通,.5\n".encode("gbk"), encoding="gbk").events == ("联通",)
+
+
 def test_events_that_do_not_match_are_counted_with_examples():
     found = read("id,A\n" + "".join(f"q{i},0.5\n" for i in range(6)), outcomes="id,y\nq1,1\nx1,1\nx2,0\nx3,0\nx4,0\n")
     assert found.outcomes.tolist() == [-1, 1, -1, -1, -1, -1]

@@ -113,7 +113,8 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
     source : str, path or binary file object
         ``"-"`` is standard input.
     encoding : str or None
-        The text's encoding; None for UTF-8, or UTF-16 and UTF-32 with a byte-order mark.
+        The text's encoding; None for UTF-8, or UTF-16 and UTF-32 with a byte-order mark. Text with letters beyond
+        ASCII that is UTF-8 from beginning to end is read as such though an encoding of one byte a letter is named.
     workspace : Workspace
         Takes the copies that are needed.
 
@@ -133,6 +134,10 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
                 path = _copy(stream, workspace.path("table.parquet"))
         return FileSource(name, path, "parquet", notes=(Note("format", "Parquet"),))
     codec = _codec(head, encoding, name)
+    notes: tuple[Note, ...] = ()
+    if encoding is not None and codec and _one_byte(codec) and _is_utf8(path, gzipped):
+        # With one --encoding for two files, one of them may well be in order as it is.
+        codec, notes = None, (Note("encoding", f"{name} is UTF-8, and not {encoding}, so it is read as that"),)
     how = (", gzip" if gzipped else "") + (f", encoding {encoding or codec}" if codec else "")
     if codec or _mixed_ends(head):
         path, gzipped = _transcode(path, gzipped, codec or "utf-8", workspace.path("table.txt"), name), False
@@ -141,10 +146,11 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
     start = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if re.match(rb"\{\s*[\"}]|\[\s*[{\]]", start):
         kind, text = ("json", "JSON lines") if start[:1] == b"{" else ("json array", "a JSON array")
-        return FileSource(name, path, kind, gzipped, notes=(Note("format", text + how),))
+        return FileSource(name, path, kind, gzipped, notes=(Note("format", text + how), *notes))
     if re.match(rb"<(!doctype|html|\?xml)", start, re.IGNORECASE):
         raise TableError(f"{name} is a web page or XML document, not a table: was it downloaded without logging in?")
-    return _csv_source(name, path, gzipped, head, how)
+    source = _csv_source(name, path, gzipped, head, how)
+    return replace(source, notes=(*source.notes, *notes))
 
 
 def _local(source: object, workspace: Workspace) -> tuple[str, str]:
@@ -250,6 +256,25 @@ def _codec(head: bytes, encoding: str | None, name: str) -> str | None:
                 raise TableError(f"{name} looks like UTF-16 without a byte-order mark: say --encoding {codec}")
         raise TableError(f"{name} is not a text file, nor Parquet: it holds binary data")
     return None
+
+
+def _one_byte(codec: str) -> bool:
+    """Whether an encoding has one byte for each letter, so that every text of it is full of nonsense as UTF-8."""
+    return len(bytes(range(128, 256)).decode(codec, "replace")) == 128
+
+
+def _is_utf8(path: str, gzipped: bool) -> bool:
+    """Whether there are letters beyond ASCII, and all of the text is UTF-8."""
+    beyond = False
+    with _open(path, gzipped) as file:
+        for line in file:
+            if not line.isascii():
+                beyond = True
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError:
+                    return False
+    return beyond
 
 
 def _mixed_ends(text: bytes) -> bool:

@@ -78,7 +78,8 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     decimal : {".", ","}, optional
         The decimal mark; by column if not given.
     encoding : str, optional
-        Of text files; UTF-8, or UTF-16 with a byte-order mark, if not given.
+        Of text files; UTF-8, or UTF-16 with a byte-order mark, if not given. Holds for `outcomes` too, unless that
+        is UTF-8.
     missing_values : sequence, optional
         Words or numbers that mean "no answer", besides empty cells, NA, N/A, NaN, null, none, ``-`` and ``.``
     include, exclude : sequence of str, optional
