@@ -192,7 +192,7 @@ def test_a_fraction_is_no_outcome():  # case 64
 
 def test_which_class_is_forecast_is_asked():  # case 36
     text = "event,A,y\n1,.9,default\n2,.1,repaid\n"
-    with pytest.raises(LayoutError, match="--positive default or --positive repaid"):
+    with pytest.raises(LayoutError, match=r"--positive default or --positive repaid \(in Python positive='default' or"):
         read(text)
     found = read(text, positive="default")
     assert found.classes == ("repaid", "default")

@@ -129,7 +129,8 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
         if asked.positive is None:
             raise LayoutError(
                 f"every resolved event ended as {shown(labels[0])}: if that is what the probabilities are about, say "
-                f"--positive {quoted(labels[0])}; if they are about something else, name that with --positive"
+                f"--positive {quoted(labels[0])} (in Python positive={shown(labels[0])}); if they are about something "
+                "else, name that with it"
             )
         labels.append(f"not {labels[0]}")
     return _with_positive(sorted(labels), asked)
@@ -148,7 +149,8 @@ def _with_positive(labels: Sequence[str], asked: Asked) -> tuple[object, ...]:
     else:
         raise LayoutError(
             f"the outcomes are {listed(labels)}: which of them are the probabilities about? "
-            f"Say --positive {quoted(labels[0])} or --positive {quoted(labels[1])}"
+            f"Say --positive {quoted(labels[0])} or --positive {quoted(labels[1])} "
+            f"(in Python positive={shown(labels[0])} or positive={shown(labels[1])})"
         )
     if positive not in keys:
         raise LayoutError(

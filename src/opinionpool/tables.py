@@ -108,6 +108,10 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     without a zone are UTC, dates are midnight. Probabilities over classes may be off a sum of 1 by half a unit of the
     last digit written for each class, or 1e-4; then they are normalised.
 
+    Errors and notes name options as the command line has them. Here ``--column ROLE=NAME`` is
+    ``columns={"ROLE": "NAME"}``, ``--column ROLE=`` is ``columns={"ROLE": None}``, ``--missing-value V`` is
+    ``missing_values=["V"]``, and every other option is the argument of its name.
+
     Examples
     --------
     >>> table = {"event": ["q1", "q2"], "ann": ["90%", "35%"], "bob": ["70 %", None], "outcome": ["yes", ""]}
