@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.logistic import SEPARATED_PENALTY, logistic_fit
-from opinionpool.logodds import POOL_FLOOR, Array, expit
+from opinionpool.logodds import POOL_FLOOR, Array
 from opinionpool.simplex import simplex_weights
 
 Mask = npt.NDArray[np.bool_]
@@ -81,13 +81,19 @@ def laplace_log_odds(y: Mask) -> Array:
 
 
 def mean_scores(log_odds: Array, y: Mask) -> Array:
-    """Mean log score (26) of pooled log-odds (B, T) for a uniform scoring prior, (B,), with the floor on aggregates.
+    """Mean log score (26) of pooled log-odds (..., B, T) for a uniform scoring prior, (..., B), with the floor.
 
     >>> mean_scores(np.array([[0.0, 1e9]]), np.array([[True, False]])).round(3)
     array([-12.788])
     """
-    given = expit(np.where(y, log_odds, -log_odds))
-    return np.asarray(1.0 + np.log2(np.clip(given, POOL_FLOOR, 1.0 - POOL_FLOOR)).mean(axis=1))
+    edge = np.log((1.0 - POOL_FLOOR) / POOL_FLOOR)
+    against = np.clip(log_odds, -edge, edge) * np.where(y, -1.0, 1.0)
+    return np.asarray(1.0 - np.log2(1.0 + np.exp(against)).mean(axis=-1))
+
+
+def probabilities(log_odds: Array) -> Array:
+    """Probabilities of floored log-odds, which cannot overflow."""
+    return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
 
 
 def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
@@ -239,8 +245,7 @@ def linear_weights(x: Array, y: Mask) -> Array:
 
     Least −mean log(q w) + Σ w over w ≥ 0 has Σ w = 1 by itself. The certificate is that of `simplex_weights`.
     """
-    ratios = _by_expert(x)
-    q = expit(np.where(y[:, None, :], ratios, -ratios))
+    q = probabilities(_by_expert(x) * np.where(y, 1.0, -1.0)[:, None, :])
     b, n, t = q.shape
     if n == 1:
         return np.ones((b, 1))
@@ -249,7 +254,7 @@ def linear_weights(x: Array, y: Mask) -> Array:
     for _ in range(STEPS):
         w = weights[rows]
         scaled = part / (w[:, None, :] @ part)
-        score = scaled.mean(axis=2) - 1.0
+        score = scaled.sum(axis=2) / t - 1.0
         gap[rows] = (score.max(axis=1) + 1.0) * w.sum(axis=1) - 1.0
         on = gap[rows] > GAP
         if not on.all():

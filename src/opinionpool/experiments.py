@@ -136,7 +136,7 @@ def fit_five(drawn: Draw) -> Point:
     gaussian = batched.gaussian_pools(train, y)
     logistic = batched.logistic_pools(train, y, gaussian)
     average = np.full((len(train), train.shape[2]), 1.0 / train.shape[2])
-    said = expit(test)
+    said = batched.probabilities(test)
     answers = (
         gaussian.pool(test),
         logistic.pools.pool(test),
@@ -144,7 +144,7 @@ def fit_five(drawn: Draw) -> Point:
         batched.linear_log_odds(batched.linear_weights(train, y), said),
         batched.linear_log_odds(average, said),
     )
-    scores = [batched.mean_scores(answer, truth) for answer in answers]
+    scores = batched.mean_scores(np.array(answers), truth)
     endless = np.where(logistic.limit.pool(test) > 0, np.inf, -np.inf)
     limit = np.where(logistic.separated, batched.mean_scores(endless, truth), np.nan)
     return Point(np.array([*scores, np.full(len(train), np.nan)]), logistic.separated, limit)
