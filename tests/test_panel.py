@@ -398,6 +398,10 @@ def test_learned_zero_keeps_its_weight():
         ),
         (lambda: Panel.exchangeable(2).pool([[0.5, 0.5]], prior=[0.5, 0.5]), ShapeError, "one value or one per event"),
         (lambda: Panel.exchangeable(2).subset(["nobody"]), ExpertError, "no expert is called 'nobody'"),
+        (lambda: Panel.exchangeable(np.nan), PanelError, "n is nan"),
+        (lambda: Panel.exchangeable(np.inf), PanelError, "n is inf"),
+        (lambda: Panel.exchangeable(2, names=["a", "b"]).subset("ab"), ExpertError, "not 'ab' alone"),
+        (lambda: Panel.exchangeable(2).subset(0), ExpertError, "a sequence of experts, not 0 alone"),
         (lambda: Panel.exchangeable(2).subset([]), ExpertError, "at least one expert"),
         (lambda: Panel.exchangeable(2).subset([0, 0]), ExpertError, "each of them once"),
         (lambda: Panel.exchangeable(2).subset([2]), ExpertError, "experts 0 to 1, and no 2"),
@@ -474,3 +478,10 @@ class TestManyClasses:
     def test_half_a_forecast_is_refused(self):
         with pytest.raises(ShapeError, match="for every class or for none"):
             self.panel().pool([[0.6, np.nan, 0.4], [0.2, 0.5, 0.3]])
+
+
+def test_a_panel_without_weights_can_be_shown():
+    panel = Panel([1.0, 2.0], np.ones((2, 2)))
+    with pytest.raises(PanelError, match="no limit"):
+        _ = panel.weights
+    assert repr(panel) == "<Panel of 2 experts, whose weights have no limit>"

@@ -167,7 +167,7 @@ class Panel:
         >>> panel.weights.round(4), float(panel.pool([0.7, 0.8]).round(3))
         (array([0.4615, 0.4615]), 0.737)
         """
-        if isinstance(n, bool) or int(n) != n or n < 1:
+        if isinstance(n, bool) or not (n >= 1 and n % 1 == 0):
             raise PanelError(f"a panel needs a whole number of experts, at least 1, and n is {n!r}")
         parts = parts_of_features(calibration, correlation, 1.0, accuracy, int(n))
         return cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
@@ -216,7 +216,11 @@ class Panel:
         return len(self._names)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(self._names[:6], self.weights, strict=False))
+        try:
+            weights = self.weights.tolist()
+        except PanelError:
+            return f"<Panel of {len(self)} experts, whose weights have no limit>"
+        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(self._names[:6], weights, strict=False))
         more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
         return f"<Panel of {len(self)} experts, weights: {shown}{more}>"
 
@@ -372,6 +376,8 @@ class Panel:
         ExpertError
             If one is unknown, repeated, or none is given.
         """
+        if isinstance(experts, str) or not isinstance(experts, Iterable):
+            raise ExpertError(f"a sub-panel needs a sequence of experts, not {experts!r} alone")
         positions = np.array([position(expert, self._names) for expert in experts], dtype=np.intp)
         if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
             raise ExpertError("a sub-panel needs at least one expert, and each of them once")

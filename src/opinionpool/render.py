@@ -61,13 +61,15 @@ class Column:
 def percent(p: float) -> str:
     """A probability with digits enough to tell how far it is from the nearer end: only 0 is 0% and only 1 is 100%.
 
-    >>> [percent(p) for p in (0.5, 0.9995, 0.00042, 1e-8, 1.0)]
-    ['50.0%', '99.950%', '0.042%', '0.000001%', '100%']
+    >>> [percent(p) for p in (0.5, 0.9995, 0.00042, 1e-8, 1e-300, 1.0)]
+    ['50.0%', '99.950%', '0.042%', '0.000001%', '1.0e-298%', '100%']
     """
     left = 100.0 * min(p, 1.0 - p)
     if left <= 0:
         return f"{100.0 * p:.0f}%"
     first = -math.floor(math.log10(left))
+    if first > 15:
+        return f"{100.0 * p:.1e}%"
     return f"{100.0 * p:.{max(1, first + (left >= 0.01))}f}%"
 
 
