@@ -202,8 +202,31 @@ class TestThroughLearning:
         assert learning.is_crowd(f, np.ones(4000))
         assert not learning.is_crowd(f.select_experts(crowd.experts[:300]), np.ones(4000))
         assert not learning.is_crowd(crowd.forecasts(np.full(4000, -1)), np.ones(4000))
-        x = np.random.default_rng(0).uniform(0.1, 0.9, (5, 600))
-        assert not learning.is_crowd(Forecasts.from_array(x, [0, 1, 0, 1, 1]), np.ones(5))
+        x = np.random.default_rng(0).uniform(0.1, 0.9, (50, 600))
+        assert not learning.is_crowd(Forecasts.from_array(x, [0, 1] * 25), np.ones(50))
+
+    def test_few_events_are_no_crowd_unless_an_array_would_be_too_large(self, crowd, monkeypatch):
+        few = np.where(np.arange(len(crowd.y)) < 39, crowd.y, -1)
+        monkeypatch.setattr(learning, "CROWD", 100)
+        assert not learning.is_crowd(crowd.forecasts(few), np.ones(4000))
+        monkeypatch.setattr(learning, "LARGE", 10**6)
+        assert learning.is_crowd(crowd.forecasts(few), np.ones(4000))
+
+    def test_no_resolved_event_of_many(self, crowd, monkeypatch):
+        monkeypatch.setattr(learning, "LARGE", 10**6)
+        f = crowd.forecasts(np.full(len(crowd.y), -1))
+        found = learn(f, prior=0.5)
+        assert "X" not in vars(f)
+        assert found.structure == "assumed"
+        assert found.present.sum() == len(np.unique(crowd.expert))
+        assert np.isfinite(found.pool_forecasts(f)).all()
+
+    def test_moment_structures_never_make_the_array_either(self, crowd):
+        f = crowd.forecasts()
+        busy = f.select_experts([f.experts[i] for i in np.flatnonzero(f.counts > 60)])
+        found = learn(busy, prior=0.5, structure="common")
+        assert "X" not in vars(busy)
+        assert found.panel.parts.dependence.rho == pytest.approx(0.5, abs=0.06)
 
     def test_priors_of_each_event(self, crowd):
         """L − L° is what is learned from: moving both alike changes nothing but the offset of the last regression."""

@@ -13,7 +13,7 @@ from opinionpool.averages import sample_parts
 from opinionpool.crowd import crowd_fit
 from opinionpool.default import default_fit
 from opinionpool.errors import ArgumentError, Note, ProbabilityError, ShapeError
-from opinionpool.evidence import Evidence, evidence_of
+from opinionpool.evidence import Evidence, RowEvidence, evidence_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
 from opinionpool.gaussian import Settings
@@ -25,8 +25,9 @@ from opinionpool.stated import spread_prior
 
 __all__ = ["STRUCTURES", "LearnedPanel", "laplace_prior", "learn", "learn_from"]
 
-# Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there.
-CROWD, SPARSE = 500, 0.25
+# Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
+# from so many events on, or if a dense array would be so large.
+CROWD, SPARSE, SEVERAL, LARGE = 500, 0.25, 40, 1 << 26
 
 STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
 
@@ -138,10 +139,10 @@ def learn(
     sample_weight : array_like, shape (T,), optional
         Frequencies.
     structure : {"auto", "full", "common", "exchangeable", "independent"}
-        "auto" is the default pool (see `opinionpool.default`); of more than `CROWD` experts, less than `SPARSE` of
-        whose forecasts are there, it is learned as a crowd (see `opinionpool.crowd`), and a note says so. With
-        `beliefs` None it is "full". Where forecasts are missing, "full" is maximum likelihood (see `opinionpool.em`),
-        and the other structures are estimated from each expert's own forecasts and from pairs on the same event.
+        "auto" is the default pool (see `opinionpool.default`); many experts, few of whose forecasts are there, are
+        learned as a crowd (see `is_crowd` and `opinionpool.crowd`), and a note says so. With `beliefs` None it is
+        "full". Where forecasts are missing, "full" is maximum likelihood (see `opinionpool.em`), and the other
+        structures are estimated from each expert's own forecasts and from pairs on the same event.
     beliefs : "default" or None
         None: the data alone (5.4).
     floor, pool_floor : float
@@ -168,15 +169,12 @@ def learn(
         reference = np.broadcast_to(shared, (t, k))
     else:
         shared, reference = None, own
-    if structure == "auto" and beliefs is not None and is_crowd(forecasts, weight):
-        return _learn_crowd(forecasts, reference, weight, shared, Settings(floor, pool_floor))
-    ratios = logodds.log_ratios(forecasts.X, reference[:1] if own is None else reference[:, None, :], floor)
     if structure == "auto" and beliefs is not None:
+        if is_crowd(forecasts, weight):
+            return _learn_crowd(forecasts, reference, weight, shared, Settings(floor, pool_floor))
         estimated = own is None and prior is None
-        return _learn_default(forecasts, ratios, reference, weight, shared, estimated, Settings(floor, pool_floor))
-    if own is not None:
-        ratios = ratios - logodds.prior_log_ratios(reference)[:, None, :]
-    evidence = evidence_of(ratios, forecasts.outcomes, weight, forecasts.experts)
+        return _learn_default(forecasts, reference, weight, shared, estimated, Settings(floor, pool_floor))
+    evidence = _evidence(forecasts, reference, weight, shared, floor)
     return learn_from(
         evidence, shared, forecasts.experts, forecasts.classes, structure=structure, floor=floor, pool_floor=pool_floor
     )
@@ -185,19 +183,39 @@ def learn(
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
     """Whether there are so many experts, and so few forecasts of each, that a weight of its own makes no sense.
 
-    On fewer experts the default's weights predict no worse than a crowd's; a regression on more takes minutes, and
-    an array of events x experts soon does not fit into memory.
+    That is so for more than `CROWD` experts with forecasts on resolved events, less than `SPARSE` of whose forecasts
+    are there, from `SEVERAL` events on; below, the default predicts no worse on real forecasts. With fewer events it is
+    so if an array of events x experts would have more than `LARGE` numbers.
     """
-    experts = np.zeros(len(forecasts.experts), dtype=bool)
     counted = (forecasts.resolved & (weight > 0))[forecasts.event_index]
-    experts[forecasts.expert_index[counted]] = True
-    events = len(np.unique(forecasts.event_index[counted]))
-    return bool(experts.sum() > CROWD and counted.sum() < SPARSE * events * experts.sum())
+    experts = np.count_nonzero(np.bincount(forecasts.expert_index[counted]))
+    events = np.count_nonzero(np.bincount(forecasts.event_index[counted]))
+    if not experts > CROWD or not counted.sum() < SPARSE * events * experts:
+        return False
+    return bool(events >= SEVERAL) or _dense_size(forecasts) > LARGE
+
+
+def _dense_size(forecasts: Forecasts) -> int:
+    t, n = forecasts.shape
+    return t * n * (len(forecasts.classes) - 1)
+
+
+def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, floor: float) -> Evidence:
+    """Moments where every expert answered everything; else rows, from cells alone."""
+    event, expert = forecasts.event_index, forecasts.expert_index
+    t, n = forecasts.shape
+    own = reference[:1] if shared is not None else reference[event]
+    ratios = logodds.log_ratios(forecasts.probabilities, own, floor)
+    if shared is None:
+        ratios -= logodds.prior_log_ratios(own)
+    order = np.lexsort((expert, event))
+    if len(event) == t * n:
+        return evidence_of(ratios[order].reshape(t, n, -1), forecasts.outcomes, weight, forecasts.experts)
+    return RowEvidence(event[order], expert[order], ratios[order], forecasts.outcomes, weight, n)
 
 
 def _learn_default(
     forecasts: Forecasts,
-    ratios: Array,
     reference: Array,
     weight: Array,
     shared: Array | None,
@@ -205,17 +223,28 @@ def _learn_default(
     settings: Settings,
 ) -> LearnedPanel:
     """The default pool, for any number of resolved events."""
+    events, present = outcome_counts(forecasts, weight), np.asarray(forecasts.counts > 0)
+    if _dense_size(forecasts) > LARGE:
+        # Open events tell little here, and may be too many for an array.
+        kept = forecasts.resolved
+        forecasts, reference, weight = forecasts.select_events(kept), reference[kept], weight[kept]
+    prior = shared if shared is not None else reference[:, None, :]
     expected = logodds.prior_log_ratios(reference)
-    contrasts = ratios - expected[:, None, :]
+    contrasts = logodds.log_ratios(forecasts.X, prior, settings.floor) - expected[:, None, :]
     found = default_fit(contrasts, expected, forecasts.outcomes, weight, forecasts.experts, estimated=estimated)
-    said = np.asarray(~np.isnan(ratios[..., 0]))
-    counts = (weight[:, None] * (said & forecasts.resolved[:, None])).sum(axis=0)
+    counts = _counts(forecasts, weight)
     bias = logodds.public_log_odds(found.bias)
     settings = settings._replace(extremes=found.extremes)
     panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
     kind = "default" if counts.any() else "assumed"
-    events = outcome_counts(forecasts, weight)
-    return LearnedPanel(panel, shared, kind, events, counts, np.asarray(said.any(axis=0)), found.notes, found.alone)
+    return LearnedPanel(panel, shared, kind, events, counts, present, found.notes, found.alone)
+
+
+def _counts(forecasts: Forecasts, weight: Array) -> Array:
+    """Weight of each expert's forecasts on resolved events, (N,)."""
+    counted = np.where(forecasts.resolved, weight, 0.0)[forecasts.event_index]
+    counts = np.bincount(forecasts.expert_index, weights=counted, minlength=len(forecasts.experts))
+    return counts.astype(np.float64, copy=False)
 
 
 def _learn_crowd(
@@ -228,9 +257,7 @@ def _learn_crowd(
     contrasts = logodds.log_ratios(forecasts.probabilities, prior, settings.floor)
     contrasts -= expected[:1] if shared is not None else expected[event]
     found = crowd_fit(event, expert, contrasts, expected, forecasts.outcomes, weight, forecasts.experts)
-    n = len(forecasts.experts)
-    counted = np.where(forecasts.resolved, weight, 0.0)[event]
-    counts = np.bincount(expert, weights=counted, minlength=n).astype(np.float64)
+    counts, present = _counts(forecasts, weight), np.asarray(forecasts.counts > 0)
     panel = Panel.from_parts(
         found.parts,
         logodds.public_log_odds(found.bias),
@@ -238,7 +265,6 @@ def _learn_crowd(
         forecasts.classes,
         settings._replace(extremes=found.extremes),
     )
-    present = np.asarray(np.bincount(expert, minlength=n) > 0)
     heard = int((counts > 0).sum())
     text = (
         f"{heard:,} experts gave {counts.sum() / heard:.3g} forecasts each on resolved events, so they were learned as "
