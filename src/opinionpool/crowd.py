@@ -190,6 +190,13 @@ def event_weights(event: Positions, contrast: Array, spread: Array, rho: float, 
     rho : float
         Below 1.
     events : int
+
+    Examples
+    --------
+    Two experts on the first event, one on the second:
+
+    >>> event_weights(np.array([0, 0, 1]), np.ones(3), np.full(3, 2**0.5), 0.5, 2).round(4)
+    array([0.6667, 0.6667, 1.    ])
     """
     signal = contrast / spread
     number = np.bincount(event, minlength=events)[event]

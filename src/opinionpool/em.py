@@ -134,6 +134,18 @@ def maximum_likelihood(
     ------
     LearningError
         If two experts never, or hardly, answered the same event, or if the likelihood has no maximum.
+
+    Examples
+    --------
+    Two experts, the second of whom did not answer the last event of either outcome:
+
+    >>> from opinionpool.estimates import sample_means
+    >>> x = np.array([[2, 1], [0, 1], [1, 2], [3, np.nan], [0, -1], [-2, -2], [-1, -1], [-2, np.nan]])[..., None]
+    >>> evidence = RowEvidence.of_dense(x, np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.ones(8))
+    >>> zero = np.zeros(1)
+    >>> found = maximum_likelihood(evidence, sample_means(evidence, zero), zero, ("ann", "bob"))
+    >>> found.contrast.round(3), found.report.converged
+    (array([1.375, 1.427]), True)
     """
     kept: Positions = np.flatnonzero(means.square > 0)
     if len(means.square) > MOST:

@@ -41,6 +41,13 @@ def pool_cells(
     ------
     ExpertError
         If an expert is not in the panel.
+
+    Examples
+    --------
+    >>> panel = Panel.exchangeable(3, correlation=0.5, names=["ann", "bob", "cat"])
+    >>> f = Forecasts.from_array([[0.7, 0.8], [float("nan"), 0.6]], experts=["cat", "ann"])
+    >>> pool_cells(panel, f).round(4)
+    array([0.8159, 0.6   ])
     """
     position = {name: i for i, name in enumerate(panel.names)}
     unknown = [name for name in forecasts.experts if name not in position]
