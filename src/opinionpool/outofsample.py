@@ -15,6 +15,7 @@ import numpy.typing as npt
 from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.folds import Split
 from opinionpool.forecasts import Forecasts
+from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import Array
 from opinionpool.reliability import auc
 from opinionpool.rules import Learned, fit_pool
@@ -193,6 +194,8 @@ class _Run:
 
     @staticmethod
     def _answers(state: Learned, events: Forecasts) -> Array:
+        if isinstance(state, LearnedPanel):
+            return state.pool_forecasts(events, events.prior)
         return state.pool(events.X, events.prior)
 
     def _remember(self, name: str, state: Learned) -> None:
