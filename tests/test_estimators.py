@@ -726,10 +726,31 @@ def test_what_a_mask_hides_is_missing():
         op.log_score(blank[:, 1], [1, 0, 1, 0, None]),
     )
 
+    np.testing.assert_array_equal(op.read_forecasts(np.ma.array(X, mask=X > 1)).X, blank)
 
-def test_forecasts_of_classes_that_do_not_add_up_to_1_are_refused():
-    with pytest.raises(op.ProbabilityError, match=r"in one row they sum to 1\.5"):
-        op.Forecasts.from_array([[[0.5, 0.5, 0.5]]], classes="abc")
+
+@pytest.mark.parametrize(
+    ("values", "options", "error", "told"),
+    [
+        ([[[0.5, 0.5, 0.5]]], {"classes": "abc"}, op.ProbabilityError, r"in one row they sum to 1\.5"),
+        ([[0.5]], {"prior": 0}, op.ProbabilityError, "strictly between 0 and 1, and one is 0"),
+        ([[0.5]], {"prior": "often"}, op.ProbabilityError, "each prior must be a number"),
+        ([[0.5]], {"prior": [0.1, 0.2]}, op.ShapeError, r"one per event, \(1,\), and its shape is \(2,\)"),
+        ([[0.5]], {"outcomes": [[1]]}, op.OutcomeError, r"outcome 0 is \[1\]"),
+    ],
+)
+def test_forecasts_that_cannot_be(values, options, error, told):
+    with pytest.raises(error, match=told):
+        op.Forecasts.from_array(values, **options)
+
+
+def test_some_of_the_forecasts():
+    forecasts = op.Forecasts.from_array([[0.1, 0.2], [0.3, np.nan]], [pd.NA, 1], prior=[0.4, np.nan])
+    assert forecasts.outcomes.tolist() == [-1, 1]
+    assert forecasts.select_events([]).shape == (0, 2)
+    assert forecasts.select_events([1]).events == ("event_2",)
+    with pytest.raises(op.ExpertError, match="no expert is called '0'"):
+        forecasts.select_experts([0])
 
 
 def test_rounded_rows_are_normalised_and_that_is_said_once():

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ShapeError
-from opinionpool.logodds import Array, check_probabilities, normalised
+from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.logodds import LEAST, Array, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, unknown_expert
 from opinionpool.wording import listed
 
@@ -143,8 +143,7 @@ class Forecasts:
         rows, columns = np.nonzero(~absent)
         t, n = array.shape[:2]
         if prior is not None:
-            prior = np.asarray(prior, dtype=np.float64)
-            prior = np.broadcast_to(prior, (t,) if wanted == 2 else (t, len(classes))).copy()
+            prior = _spread(prior, (t,) if wanted == 2 else (t, len(classes)))
         return cls(
             events=tuple(events) if events is not None else numbered(t, "event"),
             experts=tuple(experts) if experts is not None else numbered(n),
@@ -186,7 +185,8 @@ class Forecasts:
 
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:
         """The forecasts on some events: a mask, or positions in the order wanted."""
-        positions = np.arange(len(self.events))[np.asarray(keep)]
+        chosen = np.asarray(keep)
+        positions = np.arange(len(self.events))[chosen if chosen.size else chosen.astype(np.intp)]
         starts = np.searchsorted(self.event_index, np.arange(len(self.events) + 1))
         lengths = starts[positions + 1] - starts[positions]
         first = np.repeat(starts[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
@@ -214,7 +214,7 @@ class Forecasts:
         position = {name: i for i, name in enumerate(self.experts)}
         unknown = [name for name in names if name not in position]
         if unknown:
-            raise unknown_expert(unknown[0], self.experts)
+            raise unknown_expert(str(unknown[0]), self.experts)
         new = np.full(len(self.experts), -1)
         new[[position[name] for name in names]] = np.arange(len(names))
         kept = new[self.expert_index] >= 0
@@ -225,6 +225,18 @@ class Forecasts:
             expert_index=new[self.expert_index[kept]],
             probabilities=self.probabilities[kept],
         )
+
+
+def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
+    """One prior, or one per event, as one per event; NaN is a blank."""
+    given = check_probabilities(prior, "prior")
+    outside = ~(np.isnan(given) | ((given >= LEAST) & (given < 1)))
+    if outside.any():
+        raise ProbabilityError(f"a prior must lie strictly between 0 and 1, and one is {given[outside].flat[0]:.15g}")
+    try:
+        return np.broadcast_to(given, shape).copy()
+    except ValueError:
+        raise ShapeError(f"the prior must be one or one per event, {shape}, and its shape is {given.shape}") from None
 
 
 def encode_outcomes(
@@ -242,9 +254,10 @@ def encode_outcomes(
     codes = {label: i for i, label in enumerate(classes)}
     encoded = np.full(len(outcomes), UNRESOLVED)  # type: ignore[arg-type]
     for i, outcome in enumerate(outcomes):  # type: ignore[arg-type]
-        if outcome is None or outcome != outcome:
+        # pandas' NA has no truth value, so it is told by its type.
+        if outcome is None or type(outcome).__name__ == "NAType" or outcome != outcome:
             continue
-        if outcome not in codes:
+        if type(outcome).__hash__ is None or outcome not in codes:
             names = ", ".join(repr(label) for label in classes[:10])
             raise OutcomeError(f"each outcome must be one of {names}, and outcome {i} is {outcome!r}")
         encoded[i] = codes[outcome]

@@ -10,6 +10,7 @@ import numpy as np
 
 from opinionpool.columns import Numbers, Words, encode
 from opinionpool.errors import Note, TableError
+from opinionpool.logodds import unmasked
 
 
 class FrameTable:
@@ -148,6 +149,7 @@ def _label(name: object) -> str:
 
 def _array(values: Iterable[object]) -> np.ndarray[Any, Any]:
     """One column as an array: numeric, or of objects."""
+    values = unmasked(values, None)
     array: np.ndarray[Any, Any] = np.asarray(values)
     if array.ndim != 1:
         raise TableError(f"a column of a table has one dimension, and one has shape {array.shape}")
