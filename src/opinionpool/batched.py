@@ -258,7 +258,8 @@ def linear_weights(x: Array, y: Mask) -> Array:
         gap[rows] = (score.max(axis=1) + 1.0) * w.sum(axis=1) - 1.0
         on = gap[rows] > GAP
         if not on.all():
-            rows, part, dual, w, scaled, score = (array[on] for array in (rows, part, dual, w, scaled, score))
+            rows, part, dual, w = rows[on], part[on], dual[on], w[on]
+            scaled, score = scaled[on], score[on]
             if not len(rows):
                 break
         level = (w * dual).mean(axis=1, keepdims=True)

@@ -220,5 +220,9 @@ def _mapped(workers: int) -> Iterator[Callable[[Callable[[Task], Point], Iterabl
         yield map
         return
     # Fresh processes: a copy of one whose linear algebra has threads may hang.
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as executor:
+    executor = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    try:
         yield executor.map
+    finally:
+        # After an interruption, what has not begun is not waited for.
+        executor.shutdown(cancel_futures=True)

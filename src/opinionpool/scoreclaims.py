@@ -248,7 +248,7 @@ def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, flo
     """Where halves are separated: data, N, their share, and on them the scores of the rule, its limit and the Gaussian.
 
     The rule is that of `opinionpool.logistic.logistic_fit`: the most probable coefficients under normal beliefs. The
-    limit is what maximum likelihood tends to, every answer at a floor.
+    limit is that of separating weights multiplied without end, every answer at a floor.
     """
     rows = []
     for c in curves:
