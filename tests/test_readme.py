@@ -37,7 +37,9 @@ def on_a_terminal(line, folder, source):
             pass
         os.close(ours)
     assert process.returncode == 0, shown.decode()
-    return shown.decode().replace("\r\n", "\n").splitlines()
+    # A progress bar writes over itself and is gone in the end.
+    lines = shown.decode().replace("\r\n", "\n").split("\x1b[2K")[-1]
+    return lines.splitlines()
 
 
 def abridged(got, shown):
