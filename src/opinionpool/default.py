@@ -34,6 +34,7 @@ from opinionpool.forecasts import UNRESOLVED
 from opinionpool.logodds import Array
 from opinionpool.regression import Coefficients, Regression, WeightBeliefs, chances
 from opinionpool.shrunk import CORRELATION, HeldFeatures, held_dependence, held_features
+from opinionpool.uncertainty import Uncertainty
 from opinionpool.voices import Voices
 
 CALIBRATION = 0.95
@@ -64,6 +65,8 @@ class DefaultFit:
     extremes : Extremes
     alone : HeldFeatures or None
         What the data say of each expert by itself, extremes believed; None if nothing was learned.
+    doubt : Uncertainty
+        What is still open.
     notes : tuple of Note
     """
 
@@ -71,6 +74,7 @@ class DefaultFit:
     bias: Array
     extremes: Extremes
     alone: HeldFeatures | None
+    doubt: Uncertainty
     notes: tuple[Note, ...] = ()
 
 
@@ -151,6 +155,7 @@ def default_fit(
         voices.rows(found.bias),
         found.extremes if centre is None else replace(found.extremes, centre=voices.rows(centre)),
         None if found.alone is None else found.alone.spread_over(voices.rows),
+        found.doubt.spread_over(voices.source) if len(voices.first) else _certain(contrasts),
         voices.notes + found.notes,
     )
 
@@ -158,7 +163,25 @@ def default_fit(
 def _assumed(n: int, d: int) -> DefaultFit:
     spread = np.full(n, np.sqrt(2.0 * ACCURACY) / CALIBRATION)
     parts = Parts(np.full(n, ACCURACY / CALIBRATION), spread, CommonCorrelation(n, CORRELATION if n > 1 else 0.0))
-    return DefaultFit(parts, np.zeros((n, d)), Extremes(_mean_limit(np.array(LIMIT_CHANCES))), None)
+    return DefaultFit(
+        parts, np.zeros((n, d)), Extremes(_mean_limit(np.array(LIMIT_CHANCES))), None, _believed_doubt(n, d)
+    )
+
+
+def _believed_doubt(n: int, d: int) -> Uncertainty:
+    """What is open before any outcome is known."""
+    slope = believed_slope(n)
+    covariance = np.zeros((d + n, d + n))
+    covariance[:d, :d] = (BIAS * slope) ** 2 * (np.eye(d) + 1.0) / 2.0
+    apart = float(np.square(SPREADS) @ np.array(SPREAD_CHANCES)) if n > 1 else 0.0
+    covariance[d:, d:] = (SLOPE * slope / n) ** 2 + apart * (np.eye(n) - 1.0 / n)
+    return Uncertainty(covariance)
+
+
+def _certain(contrasts: Array) -> Uncertainty:
+    """Nothing is open where nobody has a weight."""
+    size = contrasts.shape[1] + contrasts.shape[2]
+    return Uncertainty(np.zeros((size, size)))
 
 
 def _learned(rows: _Rows) -> DefaultFit:
@@ -173,36 +196,35 @@ def _learned(rows: _Rows) -> DefaultFit:
     extremes = Extremes(_mean_limit(chances([_averaged(each) for each in even], LIMIT_CHANCES)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts))
     held = held_features(evidence)
-    found = _weights(rows, few, held, extremes)
-    weights = found.slope / n + found.apart
+    values, doubt = _coefficients(rows, few, held, extremes)
+    intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = held_dependence(evidence, held)
     contrast = held.spread * dependence.times(held.spread * weights) / 2.0
     # L* = L° − lean + intercept + Σ w_i u_i: what does not depend on the forecasts becomes bias, along the weights.
     size = float(weights @ weights)
     along = weights / size if size > LEAST_WEIGHT**2 else np.zeros(n)
-    bias = centre + along[:, None] * (rows.lean - found.intercept)
-    notes = (_contrary(),) if found.slope < 0 and events >= CONTRARY else ()
+    bias = centre + along[:, None] * (rows.lean - intercept)
+    notes = (_contrary(),) if weights.sum() < 0 and events >= CONTRARY else ()
     alone = held_features(rows.evidence(rows.contrasts))
-    return DefaultFit(Parts(contrast, held.spread, dependence), bias, extremes, alone, notes)
+    return DefaultFit(Parts(contrast, held.spread, dependence), bias, extremes, alone, doubt, notes)
 
 
-def _weights(rows: _Rows, few: _Rows, held: HeldFeatures, extremes: Extremes) -> Coefficients:
-    """Coefficients averaged over how far weights differ."""
+def _coefficients(rows: _Rows, few: _Rows, held: HeldFeatures, extremes: Extremes) -> tuple[Array, Uncertainty]:
+    """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
     regression = few.regression(held.spread, held.correlation, extremes)
     found = _over_spreads(regression)
     chance = chances([each.evidence for each in found], SPREAD_CHANCES[: len(found)])
-    kept = chance > NEGLIGIBLE
+    kept = np.flatnonzero(chance > NEGLIGIBLE)
     if few is not rows:
         regression = rows.regression(held.spread, held.correlation, extremes)
-        found = [regression.fit(s, each) if k else each for s, each, k in zip(SPREADS, found, kept, strict=False)]
-    share = np.where(kept, chance, 0.0) / chance[kept].sum()
-    return Coefficients(
-        float(sum(s * each.slope for s, each in zip(share, found, strict=True))),
-        np.sum([s * each.intercept for s, each in zip(share, found, strict=True)], axis=0),
-        np.sum([s * each.apart for s, each in zip(share, found, strict=True)], axis=0),
-        float(chance @ [each.evidence for each in found]),
-        np.zeros(0),
-    )
+        found = [regression.fit(SPREADS[i], each) if i in kept else each for i, each in enumerate(found)]
+    share = chance[kept] / chance[kept].sum()
+    values = np.array([found[i].values for i in kept])
+    mean = share @ values
+    covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
+    for s, i in zip(share, kept, strict=True):
+        covariance += s * found[i].covariance()
+    return mean, Uncertainty(covariance)
 
 
 def _over_spreads(regression: Regression) -> list[Coefficients]:

@@ -12,7 +12,7 @@ from opinionpool import logodds
 from opinionpool.averages import sample_parts
 from opinionpool.crowd import crowd_fit
 from opinionpool.default import default_fit
-from opinionpool.errors import ArgumentError, Note, ProbabilityError, ShapeError
+from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError, ShapeError
 from opinionpool.evidence import Evidence, RowEvidence, evidence_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
@@ -22,6 +22,7 @@ from opinionpool.panel import Panel
 from opinionpool.shrunk import HeldFeatures
 from opinionpool.sparse import pool_cells
 from opinionpool.stated import spread_prior
+from opinionpool.uncertainty import Uncertainty
 
 __all__ = ["STRUCTURES", "LearnedPanel", "laplace_prior", "learn", "learn_from"]
 
@@ -52,6 +53,8 @@ class LearnedPanel:
     notes : tuple of Note
     alone : HeldFeatures or None
         What the data say of each expert by itself, where the panel's own features follow from its weights.
+    doubt : Uncertainty or None
+        What is open about the weights, where it is known.
     """
 
     panel: Panel
@@ -62,6 +65,7 @@ class LearnedPanel:
     present: npt.NDArray[np.bool_]
     notes: tuple[Note, ...] = ()
     alone: HeldFeatures | None = None
+    doubt: Uncertainty | None = None
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -98,6 +102,32 @@ class LearnedPanel:
             If an expert is not among those who were learned.
         """
         return pool_cells(self.panel, forecasts, self.reference(prior), base_rate)
+
+    def interval(
+        self,
+        q: npt.ArrayLike,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        level: float = 0.9,
+    ) -> tuple[Array, Array]:
+        """Interval for the pooled probability, from what the outcomes left open about the weights.
+
+        Returns
+        -------
+        low, high : ndarray, shape (...)
+
+        Raises
+        ------
+        LearningError
+            If this panel was learned in a way that does not say how sure it is.
+        ArgumentError
+            For more than two classes.
+        """
+        if self.doubt is None:
+            raise LearningError(
+                f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
+            )
+        return self.doubt.interval(self.panel, q, self.reference(prior), base_rate, level)
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""
@@ -237,7 +267,7 @@ def _learn_default(
     settings = settings._replace(extremes=found.extremes)
     panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
     kind = "default" if counts.any() else "assumed"
-    return LearnedPanel(panel, shared, kind, events, counts, present, found.notes, found.alone)
+    return LearnedPanel(panel, shared, kind, events, counts, present, found.notes, found.alone, found.doubt)
 
 
 def _counts(forecasts: Forecasts, weight: Array) -> Array:

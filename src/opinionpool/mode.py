@@ -23,10 +23,24 @@ class Mode:
     coefficients : ndarray, shape (P,)
     evidence : float
         Laplace's approximation to the log probability of the outcomes.
+    precision : ndarray, shape (R, R)
+        Of the coefficients in `basis`; outside it they are as they were believed.
+    basis : ndarray or None, shape (P, R)
+        Orthonormal; None if it is the identity.
     """
 
     coefficients: Array
     evidence: float
+    precision: Array
+    basis: Array | None = None
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the coefficients given the outcomes, by Laplace's approximation, (P, P)."""
+        within = np.linalg.inv(self.precision)
+        if self.basis is None:
+            return np.asarray(within)
+        return np.eye(len(self.basis)) + self.basis @ (within - np.eye(len(within))) @ self.basis.T
 
 
 def posterior_mode(
@@ -55,7 +69,7 @@ def posterior_mode(
         basis = np.linalg.qr(rows.T)[0]
         seen = (rows @ basis).reshape(t, d, -1).swapaxes(1, 2)
         found = posterior_mode(seen, outcomes, offset, weight)
-        return Mode(basis @ found.coefficients, found.evidence)
+        return Mode(basis @ found.coefficients, found.evidence, found.precision, basis)
     likelihood = Likelihood.of(design, outcomes, offset, weight, intercept=False)
     theta = np.zeros(p) if start is None else start
     value = likelihood.value(theta)
@@ -79,4 +93,4 @@ def posterior_mode(
             length /= 2
         theta, cost = trial, tried
     spread = np.log(np.diag(np.linalg.cholesky(precision))).sum()
-    return Mode(theta, float(-cost - spread))
+    return Mode(theta, float(-cost - spread), precision)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.logodds import Array
-from opinionpool.mode import posterior_mode
+from opinionpool.mode import Mode, posterior_mode
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,28 @@ class Coefficients:
         Differences of the weights from equal ones.
     evidence : float
         Log probability of the outcomes under the beliefs.
-    theta : ndarray
-        The standardised coefficients, to begin another search from.
+    mode : Mode
+        The standardised coefficients.
+    map : ndarray, shape (K - 1 + N, P)
+        What makes intercept and weights of them.
     """
 
     slope: float
     intercept: Array
     apart: Array
     evidence: float
-    theta: Array
+    mode: Mode
+    map: Array
+
+    @property
+    def values(self) -> Array:
+        """Intercept and weights, (K - 1 + N,)."""
+        n = len(self.apart)
+        return np.concatenate([self.intercept, self.slope / n + self.apart])
+
+    def covariance(self) -> Array:
+        """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""
+        return np.asarray(self.map @ self.mode.covariance @ self.map.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,19 +104,25 @@ class Regression:
         if several:
             columns.append(apart * (self.contrasts - level[:, None, :]))
         first = None
-        if start is not None and len(start.theta) == 1 + d + (n if several else 0):
-            first = start.theta
+        if start is not None and len(start.mode.coefficients) == 1 + d + (n if several else 0):
+            first = start.mode.coefficients
         mode = posterior_mode(
             np.concatenate(columns, axis=1), self.outcomes, self.offset + held.slope * level, self.weight, first
         )
         theta = mode.coefficients
         found = apart * theta[1 + d :] if several else np.zeros(n)
+        standard = np.zeros((d + n, len(theta)))
+        standard[:d, 1 : 1 + d] = root
+        standard[d:, 0] = held.slope_spread / n
+        if several:
+            standard[d:, 1 + d :] = apart * (np.eye(n) - 1.0 / n)
         return Coefficients(
             held.slope + held.slope_spread * float(theta[0]),
             root @ theta[1 : 1 + d],
             found - found.mean(),
             mode.evidence,
-            theta,
+            mode,
+            standard,
         )
 
 
