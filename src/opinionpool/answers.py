@@ -37,6 +37,8 @@ class Pooled:
     probabilities : ndarray, shape (T,), or (T, K) when K > 2
     in_sample : ndarray of bool, shape (T,)
         Where the event's outcome has had a part in the answer: the pool has learned from it, or its prior has.
+    interval : pair of ndarray or None, shape (T,) each
+        Between what the probability lies with a chance of 90%, as far as the pool knows.
     """
 
     forecasts: Forecasts
@@ -44,6 +46,15 @@ class Pooled:
     state: Learned
     probabilities: Array
     in_sample: npt.NDArray[np.bool_]
+    interval: tuple[Array, Array] | None = None
+
+    def ends(self) -> tuple[list[float | None], list[float | None]]:
+        """Both ends of the interval of each event, None where there is none."""
+        if self.interval is None:
+            return [None] * len(self.in_sample), [None] * len(self.in_sample)
+        known = (self.forecasts.crowd > 0).tolist()
+        low, high = ([p if k else None for p, k in zip(end.tolist(), known, strict=True)] for end in self.interval)
+        return low, high
 
 
 def pool_events(
@@ -56,11 +67,14 @@ def pool_events(
         probabilities = state.pool_forecasts(forecasts, own, base_rate)
     else:
         probabilities = state.pool(forecasts.X, own, base_rate)
+    interval = None
+    if isinstance(state, LearnedPanel) and state.doubt is not None and len(forecasts.classes) == 2:
+        interval = state.interval(forecasts.X, own, base_rate)
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
     if each is None and prior is None:
         taught |= ~answered | (pool not in PRIORLESS)
-    return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught)
+    return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught, interval)
 
 
 def plain(label: object) -> object:
@@ -88,9 +102,14 @@ def event_columns(pooled: Pooled) -> list[Column]:
         return _class_columns(pooled)
     event = about(forecasts)
     title = "probability" if event is None else f"P({event})"
+    between = []
+    if pooled.interval is not None:
+        low, high = pooled.ends()
+        between = [Column("low", low, "90% from", percent, spare=3), Column("high", high, "to", percent, spare=3)]
     return [
         Column("event", forecasts.events, "event"),
         Column("probability", pooled.probabilities.tolist(), title, percent),
+        *between,
         Column("experts", forecasts.crowd.tolist(), "experts", whole, spare=1),
         Column("outcome", _happened(forecasts), "outcome"),
         Column("in_sample", pooled.in_sample.tolist(), None),
@@ -152,11 +171,13 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
         forecasts.crowd.tolist(),
         _happened(forecasts),
         pooled.in_sample.tolist(),
+        *pooled.ends(),
         strict=True,
     )
-    for event, p, crowd, outcome, in_sample in rows:
+    for event, p, crowd, outcome, in_sample, low, high in rows:
         said = {"probability": p} if len(labels) == 2 else {"probabilities": dict(zip(labels, p, strict=True))}
-        yield {"event": event, **said, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
+        between = {} if pooled.interval is None else {"low": low, "high": high}
+        yield {"event": event, **said, **between, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
 
 
 def answer_notes(pooled: Pooled) -> list[Note]:

@@ -166,7 +166,7 @@ def test_an_interruption_while_waiting_for_input(environment):
 
 def test_a_terminal_gets_a_table_and_a_pipe_gets_csv(run, on_a_terminal, small):
     shown = on_a_terminal("pool", small)
-    assert shown.startswith("\x1b[1mevent  probability  experts  outcome\x1b[0m\n")
+    assert shown.startswith("\x1b[1mevent  probability  90% from     to  experts  outcome\x1b[0m\n")
     assert shown.index("in-sample") < shown.index("\n\n5 events, 4 resolved")
     assert run("pool", small).stdout.startswith(b"event,probability,")
     assert on_a_terminal("pool", small, "--format", "csv").startswith("event,probability,")
