@@ -21,9 +21,9 @@ Positions = npt.NDArray[np.intp]
 # A pattern of presence that occurs on so many events is held as moments.
 REPEATED = 16
 # Up to so many forecasts, events are inverted side by side; beyond, each by LAPACK.
-SMALL = 32
+SMALL = 64
 # Numbers in a block of events, so that it stays in cache.
-BLOCK = 1 << 18
+BLOCK = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,34 +297,34 @@ def _add_small(batch: Batch, model: Model, shape: Array, lower: Array, score: Ar
     lines = [slice(i * (i + 1) // 2, (i + 1) * (i + 2) // 2) for i in range(n)]
     most = min(_block(n), batch.columns.shape[1])
     # Memory that is used again costs less than new memory, and a root stays 0 above its diagonal.
-    places, squares = np.empty((lines[-1].stop, most), dtype=np.intp), np.empty((n, n, most))
-    roots, products = np.zeros((n + d, n, most)), np.empty(places.shape)
+    places, products = np.empty((lines[-1].stop, most), dtype=np.intp), np.empty((lines[-1].stop, most))
+    roots, factors = np.zeros((n + d, n, most)), np.empty((n + d, most))
     for rows in _blocks(batch):
         columns, weight, told = batch.columns[:, rows], batch.weight[rows], shape[batch.outcomes[rows]]
-        place = places[:, : len(weight)]
-        matrices, root, added = (a[..., : len(weight)] for a in (squares, roots, products))
+        place, added, root = places[:, : len(weight)], products[:, : len(weight)], roots[..., : len(weight)]
         for i, line in enumerate(lines):
             np.add(columns[i] * size, columns[: i + 1], out=place[line])
-            np.take(sigma, place[line], out=matrices[i, : i + 1], mode="clip")
-        logs = _invert_root(matrices, root)
+            np.take(sigma, place[line], out=root[i, : i + 1], mode="clip")
+        logs = _invert_root(root[:n])
         scaled = np.einsum("ikt,dkt->dit", root[:n], _residuals(batch, rows, model, shape))
         value += float(weight @ (2.0 * d * logs + np.einsum("dit,dit->t", scaled, scaled)))
         solved = np.einsum("ijt,dit->djt", root[:n], scaled)
         # v vᵀ − K, K = L⁻ᵀ L⁻¹, as one product: v are further rows of L⁻¹.
         root[n:] = solved
         for i, line in enumerate(lines):
-            left = root[i:, i] * weight
-            left[: n - i] *= -d
+            left = factors[: n + d - i, : len(weight)]
+            np.multiply(root[i:n, i], -d * weight, out=left[: n - i])
+            np.multiply(solved[:, i], weight, out=left[n - i :])
             np.einsum("kt,kjt->jt", left, root[i:, : i + 1], out=added[line])
         lower += np.bincount(place.ravel(), weights=added.ravel(), minlength=size * size)
         _add_score(columns, solved, told, weight, score)
     return -value / 2.0
 
 
-def _invert_root(matrices: Array, root: Array) -> Array:
-    """L⁻¹ of (n, n, T) matrices L Lᵀ, side by side so that each operation is one long one; log det L, (T,).
+def _invert_root(matrices: Array) -> Array:
+    """Turn (n, n, T) matrices L Lᵀ into L⁻¹, side by side so that each operation is one long one; log det L, (T,).
 
-    L⁻¹ goes where `root` is 0. Only lower triangles of the matrices are read; they are overwritten by L.
+    Only lower triangles are read and overwritten; above them must be 0.
     """
     n = len(matrices)
     pivots = np.empty((n, matrices.shape[2]))
@@ -334,12 +334,19 @@ def _invert_root(matrices: Array, root: Array) -> Array:
         pivots[j] = matrices[j, j]
         if not pivots[j].min() > 0:
             raise np.linalg.LinAlgError("not positive definite")
-        root[j, j] = 1.0 / np.sqrt(pivots[j])
-        matrices[j:, j] *= root[j, j]
+        inverse = 1.0 / np.sqrt(pivots[j])
+        matrices[j + 1 :, j] *= inverse
+        matrices[j, j] = inverse
     for i in range(1, n):
-        row = np.einsum("kt,kjt->jt", matrices[i, :i], root[:i, :i])
-        np.multiply(row, -root[i, i], out=root[i, :i])
-    return np.asarray(np.log(pivots).sum(axis=0) / 2.0)
+        row = matrices[i, :i].copy()
+        # In two parts, as half of what is above row i is 0.
+        for first, last in ((0, i // 2), (i // 2, i)):
+            if last > first:
+                product = np.einsum("kt,kjt->jt", row[first:], matrices[first:i, first:last])
+                np.multiply(product, -matrices[i, i], out=matrices[i, first:last])
+    # Logarithms of products of a few are fewer logarithms, and far from overflow.
+    products = [pivots[first : first + 6].prod(axis=0) for first in range(0, n, 6)]
+    return np.asarray(np.log(products).sum(axis=0) / 2.0)
 
 
 def _add_large(batch: Batch, model: Model, shape: Array, lower: Array, score: Array) -> float:
