@@ -4,14 +4,15 @@ The answer is a log pool around equal weights, L* = L° + Σ w_i (C_i − b_i), 
 ones given the outcomes (model.md, section 2.7). Believed beforehand, of any panel:
 
 * experts are about calibrated and strongly dependent, w = `CALIBRATION` / (1 + (N − 1) `CORRELATION`) each, which puts
-  the answer near the average of their log-odds; the sum of the weights may be off by a factor of 1 ± `SLOPE`;
+  the answer near the average of their log-odds; they may also depend less on each other (`CORRELATIONS`, by evidence),
+  and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
 * they are unbiased, give or take `BIAS` in log-odds;
 * weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
 * extreme statements are believed up to a contrast of about `LIMITS`: beyond it, C counts as c tanh(C/c).
 
-The last two are averaged by how well each value predicts the outcomes (evidence). A prior that is Laplace's estimate
-is itself believed only in proportion T / (T + `PRIOR_WORTH`) of the T resolved events, and so are biases. With one
-outcome, or none, this still has one answer. It is then written as a Gaussian panel with the same weights: spreads and
+Extremes and differences are averaged by how well each value predicts the outcomes (evidence). A prior that is Laplace's
+estimate is itself believed only in proportion T / (T + `PRIOR_WORTH`) of the T resolved events, and so are biases. With
+one outcome, or none, this still has one answer. It is then written as a Gaussian panel with the same weights: spreads and
 correlations are those of the data held to the panel (`opinionpool.shrunk`), contrasts follow from the weights (10).
 The values come from reasoning and from simulated panels of many kinds (`benchmarks/default_pool.py`), where the result
 is flat around them.
@@ -39,6 +40,7 @@ from opinionpool.voices import Voices
 
 CALIBRATION = 0.95
 SLOPE, BIAS = 0.35, 0.3
+CORRELATIONS, CORRELATION_CHANCES = (CORRELATION, 0.2, 0.05, 0.0), (0.85, 0.1, 0.03, 0.02)
 SPREADS, SPREAD_CHANCES = (0.0, 0.05, 0.15, 0.4, 1.0), (0.6, 0.2, 0.12, 0.06, 0.02)
 LIMITS, LIMIT_CHANCES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
 PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
@@ -98,18 +100,16 @@ class _Rows:
         names = tuple(str(i) for i in range(contrasts.shape[1]))
         return evidence_of(contrasts, self.outcomes, self.weight, names)
 
-    def regression(self, spread: Array, rho: float, extremes: Extremes) -> Regression:
-        n = self.contrasts.shape[1]
-        slope = believed_slope(n)
+    def regression(self, spread: Array, rho: float, extremes: Extremes, slope: float) -> Regression:
         believed = extremes.believed(self.contrasts)
         full = fill_missing(believed if extremes.centre is None else believed - extremes.centre, spread, rho)
         beliefs = WeightBeliefs(slope, SLOPE * slope, BIAS * slope)
         return Regression(full, self.reference - self.lean, self.outcomes, self.weight, beliefs)
 
 
-def believed_slope(n: int) -> float:
+def believed_slope(n: int, correlation: float = CORRELATION) -> float:
     """Sum of the weights of n experts before any outcome is known."""
-    return CALIBRATION * n / (1.0 + (n - 1) * CORRELATION)
+    return CALIBRATION * n / (1.0 + (n - 1) * correlation)
 
 
 def default_fit(
@@ -192,11 +192,12 @@ def _learned(rows: _Rows) -> DefaultFit:
     plain = np.tile(-rows.lean, (n, 1))
     typical = Extremes(_mean_limit(np.array(LIMIT_CHANCES)), plain).believed(rows.contrasts)
     centre = plain + share * (held_features(rows.evidence(typical - plain)).bias)
-    even = [few.regression(np.ones(n), CORRELATION, Extremes(c, centre)) for c in LIMITS]
+    slope = _slope(few, centre)
+    even = [few.regression(np.ones(n), CORRELATION, Extremes(c, centre), slope) for c in LIMITS]
     extremes = Extremes(_mean_limit(chances([_averaged(each) for each in even], LIMIT_CHANCES)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts))
     held = held_features(evidence)
-    values, doubt = _coefficients(rows, few, held, extremes)
+    values, doubt = _coefficients(rows, few, held, extremes, slope)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = held_dependence(evidence, held)
     contrast = held.spread * dependence.times(held.spread * weights) / 2.0
@@ -209,14 +210,25 @@ def _learned(rows: _Rows) -> DefaultFit:
     return DefaultFit(Parts(contrast, held.spread, dependence), bias, extremes, alone, doubt, notes)
 
 
-def _coefficients(rows: _Rows, few: _Rows, held: HeldFeatures, extremes: Extremes) -> tuple[Array, Uncertainty]:
+def _slope(rows: _Rows, centre: Array) -> float:
+    """What the weights add up to, about, by how dependent the experts turn out to be."""
+    n = rows.contrasts.shape[1]
+    slopes = [believed_slope(n, rho) for rho in CORRELATIONS]
+    limit = Extremes(LIMITS[len(LIMITS) // 2], centre)
+    found = [rows.regression(np.ones(n), CORRELATION, limit, slope).fit(0.0).evidence for slope in slopes]
+    return float(1.0 / (chances(found, CORRELATION_CHANCES) @ (1.0 / np.array(slopes))))
+
+
+def _coefficients(
+    rows: _Rows, few: _Rows, held: HeldFeatures, extremes: Extremes, slope: float
+) -> tuple[Array, Uncertainty]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
-    regression = few.regression(held.spread, held.correlation, extremes)
+    regression = few.regression(held.spread, held.correlation, extremes, slope)
     found = _over_spreads(regression)
     chance = chances([each.evidence for each in found], SPREAD_CHANCES[: len(found)])
     kept = np.flatnonzero(chance > NEGLIGIBLE)
     if few is not rows:
-        regression = rows.regression(held.spread, held.correlation, extremes)
+        regression = rows.regression(held.spread, held.correlation, extremes, slope)
         found = [regression.fit(SPREADS[i], each) if i in kept else each for i, each in enumerate(found)]
     share = chance[kept] / chance[kept].sum()
     values = np.array([found[i].values for i in kept])

@@ -64,7 +64,9 @@ def test_json_holds_the_same_as_csv(file, command, answers):
     page = json.loads(command("pool", file(WIDE), "--format", "json").out)
     records = answers("pool", "forecasts.csv")
     assert set(page) == {"events", "summary"}
-    assert [set(event) for event in page["events"]] == [{"event", "probability", "low", "high", "experts", "outcome", "in_sample"}] * 8
+    assert [set(event) for event in page["events"]] == [
+        {"event", "probability", "low", "high", "experts", "outcome", "in_sample"}
+    ] * 8
     assert [event["probability"] for event in page["events"]] == probabilities(records)
     assert [event["outcome"] for event in page["events"]] == HAPPENED
     assert [event["experts"] for event in page["events"]] == [3, 3, 3, 3, 2, 3, 3, 0]
