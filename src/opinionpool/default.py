@@ -12,10 +12,10 @@ ones given the outcomes (model.md, section 2.7). Believed beforehand, of any pan
 
 Extremes and differences are averaged by how well each value predicts the outcomes (evidence). A prior that is Laplace's
 estimate is itself believed only in proportion T / (T + `PRIOR_WORTH`) of the T resolved events, and so are biases. With
-one outcome, or none, this still has one answer. It is then written as a Gaussian panel with the same weights: spreads and
-correlations are those of the data held to the panel (`opinionpool.shrunk`), contrasts follow from the weights (10).
-The values come from reasoning and from simulated panels of many kinds (`benchmarks/default_pool.py`), where the result
-is flat around them.
+one outcome, or none, this still has one answer. It is then written as a Gaussian panel with the same weights: spreads
+and correlations are those of the data held to the panel (`opinionpool.shrunk`), contrasts follow from the weights (10).
+The values come from reasoning and from simulated panels of many kinds (`benchmarks/default_pool.py`), where the
+result is flat around them.
 """
 
 from __future__ import annotations
