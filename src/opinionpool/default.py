@@ -193,11 +193,15 @@ def _learned(rows: _Rows) -> DefaultFit:
     typical = Extremes(_mean_limit(np.array(LIMIT_CHANCES)), plain).believed(rows.contrasts)
     centre = plain + share * (held_features(rows.evidence(typical - plain)).bias)
     slope = _slope(few, centre)
-    even = [few.regression(np.ones(n), CORRELATION, Extremes(c, centre), slope) for c in LIMITS]
-    extremes = Extremes(_mean_limit(chances([_averaged(each) for each in even], LIMIT_CHANCES)), centre)
+    found: list[Coefficients] = []
+    scores = []
+    for limit in LIMITS:
+        found = _over_spreads(few.regression(np.ones(n), CORRELATION, Extremes(limit, centre), slope), found)
+        scores.append(_averaged(found))
+    extremes = Extremes(_mean_limit(chances(scores, LIMIT_CHANCES)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts))
     held = held_features(evidence)
-    values, doubt = _coefficients(rows, few, held, extremes, slope)
+    values, doubt = _coefficients(rows, few, held, extremes, slope, found)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = held_dependence(evidence, held)
     contrast = held.spread * dependence.times(held.spread * weights) / 2.0
@@ -220,11 +224,11 @@ def _slope(rows: _Rows, centre: Array) -> float:
 
 
 def _coefficients(
-    rows: _Rows, few: _Rows, held: HeldFeatures, extremes: Extremes, slope: float
+    rows: _Rows, few: _Rows, held: HeldFeatures, extremes: Extremes, slope: float, starts: list[Coefficients]
 ) -> tuple[Array, Uncertainty]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
     regression = few.regression(held.spread, held.correlation, extremes, slope)
-    found = _over_spreads(regression)
+    found = _over_spreads(regression, starts)
     chance = chances([each.evidence for each in found], SPREAD_CHANCES[: len(found)])
     kept = np.flatnonzero(chance > NEGLIGIBLE)
     if few is not rows:
@@ -239,17 +243,18 @@ def _coefficients(
     return mean, Uncertainty(covariance)
 
 
-def _over_spreads(regression: Regression) -> list[Coefficients]:
-    """A fit for each spread of the weights, each begun where the one before ended."""
+def _over_spreads(regression: Regression, starts: list[Coefficients]) -> list[Coefficients]:
+    """A fit for each spread of the weights, begun where a similar one ended."""
     found: list[Coefficients] = []
-    for apart in SPREADS if regression.contrasts.shape[1] > 1 else SPREADS[:1]:
-        found.append(regression.fit(apart, found[-1] if found else None))
+    for i, apart in enumerate(SPREADS if regression.contrasts.shape[1] > 1 else SPREADS[:1]):
+        before = starts[i] if starts else found[-1] if found else None
+        found.append(regression.fit(apart, before))
     return found
 
 
-def _averaged(regression: Regression) -> float:
+def _averaged(found: list[Coefficients]) -> float:
     """Log evidence, averaged over how far weights differ."""
-    terms = [each.evidence + np.log(c) for each, c in zip(_over_spreads(regression), SPREAD_CHANCES, strict=False)]
+    terms = [each.evidence + np.log(c) for each, c in zip(found, SPREAD_CHANCES, strict=False)]
     return float(np.logaddexp.reduce(terms))
 
 
