@@ -115,6 +115,34 @@ class TestLearns:
         assert learned.weights[1] == 0
         assert learned.pool(x) == pytest.approx(learned.panel.subset([0, 2]).pool(x[:, [0, 2]], prior=learned.prior[1]))
 
+    @pytest.mark.parametrize("hole", [False, True])
+    def test_a_blank_expert_changes_nothing(self, hole):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
+        if hole:
+            x[0, 0] = NAN
+        blank = np.column_stack([x, np.full(30, NAN)])
+        alone, beside = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(blank, y))
+        assert beside.pool(blank) == pytest.approx(alone.pool(x), rel=1e-12)
+        assert np.array(beside.interval(blank)) == pytest.approx(np.array(alone.interval(x)), rel=1e-9)
+
+    @pytest.mark.parametrize("hole", [False, True])
+    def test_a_new_expert_is_like_the_others(self, hole):
+        """Heard for the first time, it moves the answer as one more of them would, and no covariance is broken."""
+        x, y = Panel.exchangeable(6, correlation=0.4, accuracy=1.0).simulate(60, seed=6)
+        if hole:
+            x[0, 0] = NAN
+        learned = learn(Forecasts.from_array(np.column_stack([x, np.full((60, 2), NAN)]), y))
+        assert np.linalg.eigvalsh(learned.panel.correlation)[0] > 0
+        said = np.array([[0.7, 0.7, 0.7, 0.7, 0.7, 0.7, NAN, NAN], [0.7] * 8])
+        without, with_both = logit(learned.pool(said, prior=0.5))
+        assert without < with_both < 1.3 * without
+
+    def test_thousands_of_experts_on_a_few_events(self):
+        rng = np.random.default_rng(0)
+        learned = learn(Forecasts.from_array(rng.random((5, 3000)), [0, 1, 1, 0, None]))
+        assert learned.doubt is None
+        assert np.isfinite(learned.weights).all()
+
     def test_clones_add_nothing(self):
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
         one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))

@@ -48,6 +48,8 @@ PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
 ACCURACY = 1.0
 # Values are chosen on this many events, evenly spread; more would not change the choice.
 CHOOSING = 4096
+# Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
+MOST_DOUBTED = 1000
 # A spread of weights less probable than this is left out of the average.
 NEGLIGIBLE = 1e-3
 # Weights this small say nothing, and carry no intercept.
@@ -67,8 +69,8 @@ class DefaultFit:
     extremes : Extremes
     alone : HeldFeatures or None
         What the data say of each expert by itself, extremes believed; None if nothing was learned.
-    doubt : Uncertainty
-        What is still open.
+    doubt : Uncertainty or None
+        What is still open; None for more than `MOST_DOUBTED` experts.
     notes : tuple of Note
     """
 
@@ -76,7 +78,7 @@ class DefaultFit:
     bias: Array
     extremes: Extremes
     alone: HeldFeatures | None
-    doubt: Uncertainty
+    doubt: Uncertainty | None
     notes: tuple[Note, ...] = ()
 
 
@@ -155,7 +157,7 @@ def default_fit(
         voices.rows(found.bias),
         found.extremes if centre is None else replace(found.extremes, centre=voices.rows(centre)),
         None if found.alone is None else found.alone.spread_over(voices.rows),
-        found.doubt.spread_over(voices.source) if len(voices.first) else _certain(contrasts),
+        _doubt_of_all(found.doubt, voices, contrasts),
         voices.notes + found.notes,
     )
 
@@ -168,8 +170,10 @@ def _assumed(n: int, d: int) -> DefaultFit:
     )
 
 
-def _believed_doubt(n: int, d: int) -> Uncertainty:
+def _believed_doubt(n: int, d: int) -> Uncertainty | None:
     """What is open before any outcome is known."""
+    if n > MOST_DOUBTED:
+        return None
     slope = believed_slope(n)
     covariance = np.zeros((d + n, d + n))
     covariance[:d, :d] = (BIAS * slope) ** 2 * (np.eye(d) + 1.0) / 2.0
@@ -178,10 +182,12 @@ def _believed_doubt(n: int, d: int) -> Uncertainty:
     return Uncertainty(covariance)
 
 
-def _certain(contrasts: Array) -> Uncertainty:
-    """Nothing is open where nobody has a weight."""
-    size = contrasts.shape[1] + contrasts.shape[2]
-    return Uncertainty(np.zeros((size, size)))
+def _doubt_of_all(doubt: Uncertainty | None, voices: Voices, contrasts: Array) -> Uncertainty | None:
+    """What is open about all experts; nothing where nobody has a weight."""
+    n, d = contrasts.shape[1:]
+    if doubt is None or n > MOST_DOUBTED:
+        return None
+    return doubt.spread_over(voices.source) if len(voices.first) else Uncertainty(np.zeros((d + n, d + n)))
 
 
 def _learned(rows: _Rows) -> DefaultFit:
@@ -225,7 +231,7 @@ def _slope(rows: _Rows, centre: Array) -> float:
 
 def _coefficients(
     rows: _Rows, few: _Rows, held: HeldFeatures, extremes: Extremes, slope: float, starts: list[Coefficients]
-) -> tuple[Array, Uncertainty]:
+) -> tuple[Array, Uncertainty | None]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
     regression = few.regression(held.spread, held.correlation, extremes, slope)
     found = _over_spreads(regression, starts)
@@ -237,6 +243,8 @@ def _coefficients(
     share = chance[kept] / chance[kept].sum()
     values = np.array([found[i].values for i in kept])
     mean = share @ values
+    if rows.contrasts.shape[1] > MOST_DOUBTED:
+        return mean, None
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
     for s, i in zip(share, kept, strict=True):
         covariance += s * found[i].covariance()

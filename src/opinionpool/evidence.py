@@ -17,6 +17,9 @@ from opinionpool.forecasts import UNRESOLVED
 from opinionpool.logodds import Array, metric
 from opinionpool.moments import RESOLVED, Marginals, Moments
 
+# Cross-products of so many experts are never large.
+FEW_EXPERTS = 500
+
 
 class Evidence(Protocol):
     """Resolved events, as far as the estimates of model.md, section 2.5, need them."""
@@ -222,7 +225,7 @@ class RowEvidence:
 
 
 def evidence_of(ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array, experts: tuple[str, ...]) -> Evidence:
-    """Moments where every expert answered everything, rows otherwise."""
-    if np.isnan(ratios).any():
+    """Moments where every expert answered everything and they are smaller than the rows, else rows."""
+    if np.isnan(ratios).any() or len(experts) > max(len(ratios), FEW_EXPERTS):
         return RowEvidence.of_dense(ratios, outcomes, weight)
     return MomentEvidence(Moments.empty(experts, ratios.shape[2] + 1).add(ratios, outcomes, weight))

@@ -48,8 +48,10 @@ class Coefficients:
         Log probability of the outcomes under the beliefs.
     mode : Mode
         The standardised coefficients.
-    map : ndarray, shape (K - 1 + N, P)
-        What makes intercept and weights of them.
+    root : ndarray, shape (K - 1, K - 1)
+        What makes the intercept of its coefficients.
+    slope_spread, apart_spread : float
+        What slope and differences are multiples of.
     """
 
     slope: float
@@ -57,7 +59,9 @@ class Coefficients:
     apart: Array
     evidence: float
     mode: Mode
-    map: Array
+    root: Array
+    slope_spread: float
+    apart_spread: float
 
     @property
     def values(self) -> Array:
@@ -67,7 +71,13 @@ class Coefficients:
 
     def covariance(self) -> Array:
         """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""
-        return np.asarray(self.map @ self.mode.covariance @ self.map.T)
+        n, d, p = len(self.apart), len(self.root), len(self.mode.coefficients)
+        standard = np.zeros((d + n, p))
+        standard[:d, 1 : 1 + d] = self.root
+        standard[d:, 0] = self.slope_spread / n
+        if p > 1 + d:
+            standard[d:, 1 + d :] = self.apart_spread * (np.eye(n) - 1.0 / n)
+        return np.asarray(standard @ self.mode.covariance @ standard.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +108,7 @@ class Regression:
         held = self.beliefs
         level = self.contrasts.mean(axis=1)
         # Independent log-probabilities, as log-ratios, favour no class.
-        root = held.intercept_spread * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0)
+        root = np.asarray(held.intercept_spread * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
         columns = [held.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, d, d))]
         several = apart > 0 and n > 1
         if several:
@@ -111,18 +121,15 @@ class Regression:
         )
         theta = mode.coefficients
         found = apart * theta[1 + d :] if several else np.zeros(n)
-        standard = np.zeros((d + n, len(theta)))
-        standard[:d, 1 : 1 + d] = root
-        standard[d:, 0] = held.slope_spread / n
-        if several:
-            standard[d:, 1 + d :] = apart * (np.eye(n) - 1.0 / n)
         return Coefficients(
             held.slope + held.slope_spread * float(theta[0]),
             root @ theta[1 : 1 + d],
             found - found.mean(),
             mode.evidence,
             mode,
-            standard,
+            root,
+            held.slope_spread,
+            apart,
         )
 
 

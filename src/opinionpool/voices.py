@@ -11,12 +11,14 @@ from opinionpool.dependence import CommonCorrelation, Dependence, MatrixCorrelat
 from opinionpool.errors import Note
 from opinionpool.features import Parts
 from opinionpool.logodds import Array
+from opinionpool.shrunk import CORRELATION
 from opinionpool.wording import listed
 
 # So many forecasts, all the same, say nothing.
 CONSTANT = 10
 # Experts who agree on at least so many events, with so many different statements, are one voice.
 CLONED = 5, 3
+SILENT, NEW = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +28,8 @@ class Voices:
     Attributes
     ----------
     source : ndarray of int, shape (N,)
-        The voice of each expert, -1 for those who say nothing.
+        The voice of each expert; `SILENT` for those who always say the same, `NEW` for those without any forecast,
+        who are taken to be like the others on average.
     first : ndarray of int, shape (V,)
         The first expert with each voice.
     notes : tuple of Note
@@ -39,12 +42,15 @@ class Voices:
     @classmethod
     def among(cls, contrasts: Array, experts: tuple[str, ...]) -> Voices:
         """Find them in (T, N, K - 1) contrasts, NaN where missing."""
-        source = np.full(len(experts), -1)
+        source = np.full(len(experts), SILENT)
         first: list[int] = []
         found: dict[bytes, int] = {}
         for i in range(len(experts)):
             column = np.ascontiguousarray(contrasts[:, i])
             said = column[~np.isnan(column[:, 0])]
+            if len(said) == 0:
+                source[i] = NEW
+                continue
             different = len(np.unique(said, axis=0))
             if len(said) >= CONSTANT and different == 1:
                 continue
@@ -59,32 +65,43 @@ class Voices:
         n = len(self.source)
         if len(self.first) == n:
             return parts
-        known = self.source >= 0
-        if not known.any():
+        if len(self.first) == 0:
             return Parts(np.zeros(n), np.full(n, np.nan), CommonCorrelation(n, 0.0))
-        contrast = np.where(known, parts.contrast[self.source], 0.0)
-        spread = np.where(known, parts.spread[self.source], np.nan)
-        dependence: Dependence
-        if isinstance(parts.dependence, CommonCorrelation) and known.sum() == len(self.first):
-            dependence = CommonCorrelation(n, parts.dependence.rho)
-        else:
-            matrix = parts.dependence.matrix()[np.ix_(self.source, self.source)]
-            matrix[~known] = matrix[:, ~known] = 0.0
-            np.fill_diagonal(matrix, 1.0)
-            dependence = MatrixCorrelation(matrix)
-        return Parts(contrast, spread, dependence)
+        spread = np.where(self.source == SILENT, np.nan, self.rows(parts.spread))
+        return Parts(self.rows(parts.contrast), spread, self._dependence(parts.dependence))
+
+    def _dependence(self, among: Dependence) -> Dependence:
+        n, known, new = len(self.source), self.source >= 0, self.source == NEW
+        if isinstance(among, CommonCorrelation) and known.sum() == len(self.first):
+            # Of one expert there is no correlation to take over.
+            return CommonCorrelation(n, among.rho if among.size > 1 else CORRELATION)
+        r = among.matrix()
+        matrix = np.zeros((n, n))
+        matrix[np.ix_(known, known)] = r[np.ix_(self.source[known], self.source[known])]
+        if new.any():
+            # A new expert follows the sum of the others, so far that it has their mean correlation.
+            towards = r.sum(axis=1) / np.sqrt(r.sum())
+            v = len(r)
+            mean = (r.sum() - v) / (v * (v - 1)) if v > 1 else CORRELATION
+            follows = float(np.clip(mean / towards.mean(), 0.0, 1.0))
+            matrix[np.ix_(new, known)] = follows * towards[self.source[known]]
+            matrix[np.ix_(known, new)] = matrix[np.ix_(new, known)].T
+            matrix[np.ix_(new, new)] = follows**2
+        np.fill_diagonal(matrix, 1.0)
+        return MatrixCorrelation(matrix)
 
     def rows(self, values: Array) -> Array:
-        """Rows (N, ...) of all experts from those of the voices; 0 for experts who say nothing."""
-        if len(self.first) == 0:
-            return np.zeros((len(self.source), *values.shape[1:]))
-        known = (self.source >= 0).reshape((-1,) + (1,) * (values.ndim - 1))
-        return np.asarray(np.where(known, values[self.source], 0.0))
+        """Rows (N, ...) of all experts from those of the voices: their mean for new ones, 0 for silent ones."""
+        full = np.zeros((len(self.source), *values.shape[1:]))
+        if len(self.first):
+            full[self.source >= 0] = values[self.source[self.source >= 0]]
+            full[self.source == NEW] = values.mean(axis=0)
+        return full
 
 
 def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note, ...]:
     notes = []
-    silent = [experts[i] for i in np.flatnonzero(source < 0)]
+    silent = [experts[i] for i in np.flatnonzero(source == SILENT)]
     if silent:
         notes.append(Note("constant", f"{listed(silent, 3)} always said the same and got weight 0", len(silent)))
     for voice in np.flatnonzero(np.bincount(source[source >= 0]) > 1):
