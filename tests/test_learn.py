@@ -248,6 +248,8 @@ class TestWhatTheDataCannotSay:
             fit([A], structure="whole")
         with pytest.raises(ArgumentError, match="it is 'strong'"):
             fit([A], beliefs="strong")
+        with pytest.raises(ArgumentError, match="it is {}"):
+            fit([A], beliefs={})
 
 
 class TestPriors:

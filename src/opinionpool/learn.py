@@ -359,7 +359,7 @@ def check_options(structure: str, beliefs: str | None) -> None:
     """Refuse a structure or beliefs that do not exist."""
     if structure not in STRUCTURES:
         raise ArgumentError(f"structure must be one of {', '.join(STRUCTURES)}, and it is {structure!r}")
-    if beliefs not in {None, "default"}:
+    if beliefs is not None and beliefs != "default":
         raise ArgumentError(f'beliefs must be "default" or None, and it is {beliefs!r}')
 
 
