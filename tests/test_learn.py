@@ -248,7 +248,7 @@ class TestWhatTheDataCannotSay:
             fit([A], structure="whole")
         with pytest.raises(ArgumentError, match="it is 'strong'"):
             fit([A], beliefs="strong")
-        with pytest.raises(ArgumentError, match="it is {}"):
+        with pytest.raises(ArgumentError, match=r"it is \{\}"):
             fit([A], beliefs={})
 
 
