@@ -252,6 +252,23 @@ class TestSplits:
         assert "one-outcome" in codes(found)
         assert all(math.isfinite(pool.score) and math.isnan(pool.auc) for pool in found.pools)
 
+    @pytest.mark.parametrize(("rare", "noted"), [(1, True), (4, True), (5, False)])
+    def test_an_outcome_that_hardly_happened_is_noted(self, rare, noted):
+        x = np.random.default_rng(0).uniform(0.01, 0.2, size=(40, 2))
+        found = compare_pools(Forecasts.from_array(x, (np.arange(40) < rare).astype(int)), ["linear"], repeats=1)
+        assert ("rare-outcome" in codes(found)) == noted
+        assert "one-outcome" not in codes(found)
+
+    def test_no_expert_of_a_crowd_gets_a_weight_of_its_own_unless_asked_for(self):
+        forecasts = crowd(events=60, experts=600, missing=0.9)
+        found = compare_pools(forecasts, repeats=1, folds=2)
+        assert {pool.pool for pool in found.pools} == set(POOLS) - {"linear", "log"}
+        (note,) = (note for note in found.notes if note.code == "left-out")
+        assert note.text.startswith("linear and log are left out: they would learn a weight for each of 600 experts")
+        asked = compare_pools(forecasts, ["log"], repeats=1, folds=2)
+        assert {pool.pool for pool in asked.pools} == {"average", "log"}
+        assert "left-out" not in codes(asked)
+
 
 class TestVerdicts:
     @pytest.mark.parametrize(

@@ -110,7 +110,20 @@ def test_gaps_from_python():
     assert read_gap(timedelta(days=1)) == read_gap(np.timedelta64(1, "D")) == read_gap("24h")
 
 
-@pytest.mark.parametrize("gap", [-1, "-1d", "4 months", "", "soon", None, True, float("nan"), np.timedelta64("NaT")])
+@pytest.mark.parametrize("gap", ["9" * 14, "9" * 400, 10**30, timedelta.max, np.timedelta64(2**62, "s")])
+def test_gaps_longer_than_history_are_only_long(gap):
+    times = np.datetime64("1000-01-01", "us") + np.arange(4).astype("timedelta64[D]")
+    assert read_gap(gap) > np.timedelta64(3000 * 365, "D")
+    assert all(len(split.train) == 0 for split in time_splits(times, 2, read_gap(gap)))
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        -1, "-1d", "4 months", "", "soon", None, True, float("nan"),
+        timedelta(-1), np.timedelta64("NaT"), np.timedelta64(1, "Y"),
+    ],
+)  # fmt: skip
 def test_no_gaps(gap):
     with pytest.raises(ArgumentError, match="a gap is a span of time"):
         read_gap(gap)

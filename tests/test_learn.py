@@ -251,6 +251,11 @@ class TestWhatTheDataCannotSay:
         with pytest.raises(ArgumentError, match=r"it is \{\}"):
             fit([A], beliefs={})
 
+    def test_a_structure_leaves_no_beliefs_to_turn_to(self):
+        for structure in ("full", "common", "independent"):
+            with pytest.raises(LearningError, match="use structure='auto' with beliefs='default'"):
+                learn(Forecasts.from_array([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1]), structure=structure)
+
 
 class TestPriors:
     def test_prior_of_each_event_is_taken_off_first(self):

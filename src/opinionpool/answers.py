@@ -13,6 +13,7 @@ import numpy.typing as npt
 from opinionpool.discrimination import areas
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.gaussian import heard
 from opinionpool.learn import LearnedPanel, event_priors
 from opinionpool.logodds import POOL_FLOOR, Array, public_log_odds, public_probabilities
 from opinionpool.render import Column, decimal, percent, printable, whole
@@ -52,7 +53,7 @@ class Pooled:
         """Both ends of the interval of each event, None where there is none."""
         if self.interval is None:
             return [None] * len(self.in_sample), [None] * len(self.in_sample)
-        known = (self.forecasts.crowd > 0).tolist()
+        known = _told(self.forecasts, self.state).tolist()
         low, high = ([p if k else None for p, k in zip(end.tolist(), known, strict=True)] for end in self.interval)
         return low, high
 
@@ -75,6 +76,15 @@ def pool_events(
     if each is None and prior is None:
         taught |= ~answered | (pool not in PRIORLESS)
     return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught, interval)
+
+
+def _told(forecasts: Forecasts, state: Learned) -> npt.NDArray[np.bool_]:
+    """Events on which somebody answered who does not always say the same, (T,)."""
+    if not isinstance(state, LearnedPanel):
+        return np.asarray(forecasts.crowd > 0)
+    audible = heard(state.panel.parts)
+    counted = audible[forecasts.expert_index]
+    return np.asarray(np.bincount(forecasts.event_index, weights=counted, minlength=len(forecasts.events)) > 0)
 
 
 def plain(label: object) -> object:

@@ -70,13 +70,14 @@ def _check_events(evidence: Evidence, classes: tuple[object, ...]) -> None:
         else:
             what = f"every resolved event has outcome {classes[seen[0]]!r}"
         raise LearningError(
-            f"{what}, so the experts' weights cannot be estimated from the data alone; use beliefs='default'"
+            f"{what}, so the experts' weights cannot be estimated from the data alone; use structure='auto' with "
+            "beliefs='default'"
         )
     if (k - 1) * answered.sum() - k < 1:
         needed = -(-(k + 1) // (k - 1))
         raise LearningError(
             f"need at least {needed} resolved events and some variation within an outcome, and there are "
-            f"{answered.sum():g}; use beliefs='default'"
+            f"{answered.sum():g}; use structure='auto' with beliefs='default'"
         )
 
 
@@ -100,14 +101,14 @@ def _silent(
             told = ", ".join(f"{n:g} with outcome {label!r}" for n, label in zip(count, classes, strict=True))
             raise LearningError(
                 f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone ({told}): need at "
-                "least 3 and both outcomes; use beliefs='default' or leave the expert out"
+                "least 3 and both outcomes; use structure='auto' with beliefs='default' or leave the expert out"
             )
     flat = estimates.without_spread(evidence, means) & ~silent
     if flat.any():
         raise LearningError(
             "need at least 3 resolved events and some within-outcome variation for expert "
             f"{listed(_chosen(experts, flat), 3)}, whose forecasts on resolved events differ "
-            "only between outcomes; use beliefs='default'"
+            "only between outcomes; use structure='auto' with beliefs='default'"
         )
     return silent, notes
 

@@ -17,7 +17,7 @@ from opinionpool.bootstrap import Index, Intervals, Sums, simultaneous_intervals
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.folds import read_gap
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import event_priors
+from opinionpool.learn import event_priors, is_crowd
 from opinionpool.logodds import FLOOR, Array, logit
 from opinionpool.outofsample import Trial, run_trial
 from opinionpool.plans import Plan, clusters_of
@@ -28,6 +28,8 @@ __all__ = ["LEVEL", "Comparison", "Difference", "ExpertScore", "PoolScore", "com
 
 LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
+# Pools that learn a weight of its own for every expert, however many there are.
+WEIGHING = ("linear", "log")
 # An expert who is right and this sure, in log-odds, on each of at least so many events has perhaps seen them.
 SURE, SURE_EVENTS = 4.0, 10
 
@@ -179,7 +181,8 @@ def compare_pools(
     ----------
     forecasts : Forecasts
     pools : sequence of str, optional
-        Names in `opinionpool.rules.POOLS`; all of them if not given. The average is always compared.
+        Names in `opinionpool.rules.POOLS`; all of them if not given, but for a crowd (see `opinionpool.learn.is_crowd`)
+        those that would give each of its experts a weight. The average is always compared.
     folds : int, default 5
         Into how many parts the events are cut; fewer if there are not as many events, dates or groups.
     repeats : int, optional
@@ -215,6 +218,7 @@ def compare_pools(
         forecasts, prior = replace(forecasts, prior=each[:, 1] if each.shape[1] == 2 else each), None
     plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
     sample = forecasts.select_events(plan.rows)
+    names, crowded = _without_weights(names, sample) if pools is None else (names, [])
     from threadpoolctl import threadpool_limits
 
     # Many small fits: threads that share one would mostly wait for each other.
@@ -241,7 +245,7 @@ def compare_pools(
         rounds=trial.rounds,
         unit=unit,
         units=units,
-        notes=(*plan.notes, *notes, *_too_sure(sample), *trial.notes),
+        notes=(*plan.notes, *notes, *_too_sure(sample), *crowded, *trial.notes),
     )
 
 
@@ -252,6 +256,18 @@ def _names(pools: Sequence[str] | None) -> list[str]:
         if name not in POOLS:
             raise ArgumentError(f"no pool is called {name!r}; there are {', '.join(POOLS)}")
     return [AVERAGE, *(name for name in chosen if name != AVERAGE)]
+
+
+def _without_weights(names: list[str], sample: Forecasts) -> tuple[list[str], list[Note]]:
+    """The pools without those that learn a weight for every expert of a crowd, and what to say of them."""
+    if not is_crowd(sample, np.ones(len(sample.events))):
+        return names, []
+    each = len(sample.probabilities) / np.count_nonzero(sample.counts)
+    text = (
+        f"{' and '.join(WEIGHING)} are left out: they would learn a weight for each of {len(sample.experts):,} experts "
+        f"from {each:.3g} forecasts, which takes long and says little; --pools (in Python pools=) takes them by name"
+    )
+    return [name for name in names if name not in WEIGHING], [Note("left-out", text, len(WEIGHING))]
 
 
 def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, ...]:
@@ -272,7 +288,7 @@ def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, .
         if j == best:
             over_best[i] = pair
         elif i == best:
-            over_best[j] = Difference(-pair.mean, -pair.high, -pair.low)
+            over_best[j] = Difference(0.0 - pair.mean, 0.0 - pair.high, 0.0 - pair.low)
     loss, brier = np.nanmean(outside.log_loss, axis=0), np.nanmean(outside.brier, axis=0)
     inside = np.nanmean(trial.inside.log_score, axis=0)
     return tuple(

@@ -112,17 +112,18 @@ def verdict_lines(found: Comparison) -> list[str]:
 def _best(found: Comparison) -> list[str]:
     """The best pool, and what is above or below the simple average."""
     best, on = found.best, counted(found.scored, "event")
+    verb = "is" if found.scored == 1 else "are"
     others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
     better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
     worse = [pool.pool for pool in others if pool.over_average.verdict == "worse"]
     gain = best.over_average
     if best.pool == AVERAGE:
-        lines = [f"The simple average is best on these {on}."]
+        lines = [f"The simple average is best on {'this' if found.scored == 1 else 'these'} {on}."]
     elif gain.verdict == "better":
         span = f"{decimal(gain.mean)} ({decimal(gain.low)} to {decimal(gain.high)})"
         lines = [f"{best.pool} is best here, and better than the simple average by {span}."]
     elif gain.verdict == "too few":
-        return [f"{best.pool} is best here, but {on} are too few to say which differences are real."]
+        return [f"{best.pool} is best here, but {on} {verb} too few to say which differences are real."]
     elif better or worse:
         lines = [f"{best.pool} is best here, but on {on} it cannot be told apart from the simple average."]
     else:
@@ -155,7 +156,7 @@ def how_line(found: Comparison) -> str:
     else:
         what = "groups" if found.by == "group" else "events"
         way = f"{counted(found.rounds, 'round')} of {found.folds} folds, {what} dealt at random"
-    return f"{whole(found.scored)} events scored by pools that had not learned from them ({way})"
+    return f"{counted(found.scored, 'event')} scored by pools that had not learned from them ({way})"
 
 
 def meaning_lines(found: Comparison) -> list[str]:

@@ -145,7 +145,9 @@ def default_fit(
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(heard[..., 0]).all(axis=1)
     if not used.any() or len(voices.first) == 0:
         found = _assumed(max(len(voices.first), 1), contrasts.shape[2])
-        found = replace(found, notes=(_nothing_learned(bool((outcomes != UNRESOLVED).any())),))
+        known = outcomes != UNRESOLVED
+        constant = bool((~np.isnan(contrasts[known & (weight > 0), :, 0])).any())
+        found = replace(found, notes=(_nothing_learned(bool(known.any()), constant, len(voices.first)),))
     else:
         lean = np.zeros(contrasts.shape[2])
         if estimated:
@@ -270,8 +272,12 @@ def _mean_limit(chance: Array) -> float:
     return float(1.0 / (chance @ (1.0 / np.array(LIMITS))))
 
 
-def _nothing_learned(resolved: bool) -> Note:
+def _nothing_learned(resolved: bool, constant: bool, voices: int) -> Note:
     what = "no resolved event has a forecast" if resolved else "no event is resolved"
+    if constant:
+        what = "whoever forecast resolved events always says the same"
+    if constant and not voices:
+        return Note("nothing-learned", f"{what}, so nothing was learned, and the answers are the prior")
     limit = 1.0 / (1.0 + np.exp(-_mean_limit(np.array(LIMIT_CHANCES))))
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "

@@ -12,6 +12,7 @@ from opinionpool.bootstrap import FEWEST_CLUSTERS
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.folds import Index, Split, check_splits, group_splits, random_splits, time_splits
 from opinionpool.forecasts import Forecasts
+from opinionpool.wording import counted
 
 __all__ = ["Plan", "clusters_of"]
 
@@ -93,7 +94,9 @@ class Plan:
         if not splits:
             raise LearningError("the gap leaves no event to learn from before those to be scored; a shorter one would")
         if len(found) < folds:
-            notes.append(Note("fewer-folds", f"{len(found)} blocks instead of {folds}: events share their dates"))
+            notes.append(
+                Note("fewer-folds", f"{counted(len(found), 'block')} instead of {folds}: events share their dates")
+            )
         first = len(rows) - sum(len(split.test) for split in splits)
         text = (
             f"the first {first} of {len(rows)} events in time are learned from and never scored; the scores are of the "
@@ -104,8 +107,18 @@ class Plan:
 
 
 def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[Note]:
-    seen = np.unique(forecasts.outcomes[usable])
-    if len(seen) != 1:
+    seen, counts = np.unique(forecasts.outcomes[usable], return_counts=True)
+    if len(seen) == 0:
+        return []
+    others = int(counts.sum() - counts.max())
+    if 0 < others < FEWEST_CLUSTERS:
+        common = forecasts.classes[seen[counts.argmax()]]
+        text = (
+            f"only {counted(others, 'event')} had another outcome than {common!r}, and what tells pools apart hangs on "
+            f"{'it' if others == 1 else 'them'}: the differences may be chance even where the intervals exclude 0"
+        )
+        return [Note("rare-outcome", text, others)]
+    if len(seen) > 1:
         return []
     text = (
         f"every resolved event has outcome {forecasts.classes[seen[0]]!r}, so what scores best is what always calls it "

@@ -213,7 +213,8 @@ def trimmed_pool(q: npt.ArrayLike, trim: float = TRIM, **settings: Unpack[Settin
     def rule(said: Said) -> Array:
         p = np.where(said.present[..., None], said.probabilities, np.inf)
         p.sort(axis=1)
-        shares = _rank_shares(p.shape[1], trim)[said.count]
+        p = p[:, : said.count.max(initial=0)]
+        shares = _rank_shares(said.count, trim)
         return logodds.prior_log_ratios(_weighted(shares, np.where(np.isinf(p), 0.0, p)))
 
     return _pool(q, rule, **settings)
@@ -387,12 +388,12 @@ def _weighted(weights: Array, values: Array) -> Array:
     return np.asarray(np.einsum("tn,tnd->td", shares, values))
 
 
-def _rank_shares(experts: int, trim: float) -> Array:
-    """Row n: the shares of n forecasts by rank, 0 behind the n-th, (N + 1, N)."""
-    n = np.arange(experts + 1)[:, None]
+def _rank_shares(count: npt.NDArray[np.intp], trim: float) -> Array:
+    """The shares of (T,) numbers of forecasts by rank, 0 behind the last, (T, max n)."""
+    n = count[:, None]
     # Beyond half of the others, only the middle one or two are left, and they count equally.
     cut = np.minimum(trim * n, np.maximum(n - 1, 0) // 2)
-    rank = np.arange(experts)
+    rank = np.arange(count.max(initial=0))
     kept: Array = np.clip(np.minimum(rank + 1, n - cut) - np.maximum(rank, cut), 0.0, None)
     shares: Array = kept / np.maximum(n - 2.0 * cut, 1.0)
     return shares

@@ -308,3 +308,13 @@ def test_check_without_outcomes(file, command):
     said = command("check", file("event,a,b\nx,0.3,0.4\ny,0.6,0.7\n"))
     assert "no event is resolved" in said.out
     assert "--outcomes" in said.out
+
+
+def test_nobody_knows_between_what_the_prior_lies_where_only_constant_experts_answered(file, answers, command):
+    rows = "".join(f"e{t},{0.2 + 0.01 * t},0.3,{t % 2}\n" for t in range(30)) + "x,,0.3,\n"
+    records = answers("pool", file("event,a,b,outcome\n" + rows))
+    assert (records[-1]["low"], records[-1]["high"], records[-1]["experts"]) == ("", "", "1")
+    assert all(float(r["low"]) < float(r["probability"]) < float(r["high"]) for r in records[:-1])
+    said = command("pool", file("event,b,outcome\n" + "".join(f"e{t},0.3,{t % 2}\n" for t in range(30))))
+    assert "whoever forecast resolved events always says the same, so nothing was learned, and the answers" in said.err
+    assert "'b' always said the same and got weight 0" in said.err

@@ -66,6 +66,13 @@ class TestTable:
         assert "4 events are too few to say which differences are real" in said.out
         assert "note: 4 folds instead of 5" in said.err
 
+    def test_one_event_is_one(self, file, command):
+        rows = "".join(f"e{t},0.{3 + t % 3},0.6,2025-01-0{1 + t // 9},{t % 2}\n" for t in range(10))
+        said = command("compare", file("event,a,b,time,outcome\n" + rows), "--by-time", *FAST, "--format", "table")
+        assert "1 event is too few to say" in said.out or "best on this 1 event." in said.out
+        assert "1 event scored by pools" in said.out
+        assert "note: 1 block instead of 5" in said.err
+
 
 class TestVerdicts:
     """Sentences for made-up results, so that each case is met."""
