@@ -196,6 +196,8 @@ def paper(folder: str, seed: int, iterations: int) -> None:
     Writes every figure as SVG and PNG, the numbers as CSV, and index.html, which shows all of it with what the paper
     says beside what is found. The same seed gives the same files. Needs pip install 'opinionpool[paper]'.
     """
+    if not folder:
+        raise click.UsageError("-o needs the name of a folder, and it is empty; . is the one you are in")
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise click.UsageError(f"{folder} is not a directory")
     from pathlib import Path

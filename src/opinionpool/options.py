@@ -232,7 +232,8 @@ def comparing(command: Command) -> Command:
             "--pools",
             metavar="A,B,...",
             callback=_pools,
-            help=f"Some of {', '.join(POOLS)}. Default: all of them. The average is always there.",
+            help=f"Some of {', '.join(POOLS)}. Default: all of them; for thousands of experts "
+            "with few forecasts each, all but linear and log. The average is always there.",
         ),
         click.option("--by-time", is_flag=True, help="Learn from the past of the scored events alone."),
         click.option(
