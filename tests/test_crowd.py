@@ -1,5 +1,7 @@
 """Learning from crowds: recovery in simulation, closed forms, and pooling without an array of events x experts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -116,8 +118,23 @@ class TestHierarchy:
             solution, misfit = _ridge(cells, own, d)
             assert np.append(bias[i], contrast[i]) == pytest.approx(solution, abs=1e-9)
             assert square[i] == pytest.approx(misfit, rel=1e-8, abs=1e-8)
-        others = (cells.expert == cells.expert[0]) & (np.arange(m) != 0)
-        assert np.append(bias_left[0], contrast_left[0]) == pytest.approx(_ridge(cells, others, d)[0], abs=1e-9)
+        # An event that stands for several is left out once.
+        once = np.where(np.arange(m) == 0, np.maximum(cells.weight - 1, 0), cells.weight)
+        fewer = replace(cells, weight=once)
+        solution, _ = _ridge(fewer, cells.expert == cells.expert[0], d)
+        assert np.append(bias_left[0], contrast_left[0]) == pytest.approx(solution, abs=1e-9)
+
+    def test_frequencies_are_repetitions(self):
+        rng = np.random.default_rng(0)
+        y = rng.integers(0, 2, 150)
+        said = 0.8 * (2 * y - 1)[:, None] + rng.normal(size=(150, 1)) + rng.normal(size=(150, 700))
+        x = np.where(rng.random(said.shape) < 0.95, np.nan, 1 / (1 + np.exp(-said)))
+        weight = rng.integers(1, 4, 150)
+        repeated = np.repeat(np.arange(150), weight)
+        weighted = learn(Forecasts.from_array(x, y), prior=0.4, sample_weight=weight)
+        again = learn(Forecasts.from_array(x[repeated], y[repeated]), prior=0.4)
+        assert weighted.structure == "crowd"
+        assert weighted.pool(x) == pytest.approx(again.pool(x), abs=1e-9)
 
 
 def _ridge(cells, chosen, d):

@@ -32,7 +32,7 @@ from opinionpool.extremes import Extremes
 from opinionpool.features import Parts
 from opinionpool.filled import fill_missing
 from opinionpool.forecasts import UNRESOLVED
-from opinionpool.logodds import Array
+from opinionpool.logodds import Array, metric
 from opinionpool.regression import Coefficients, Regression, WeightBeliefs, chances
 from opinionpool.shrunk import CORRELATION, HeldFeatures, held_dependence, held_features
 from opinionpool.uncertainty import Uncertainty
@@ -46,7 +46,7 @@ LIMITS, LIMIT_CHANCES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
 PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
 # Without any outcome, an expert alone is taken to have this accuracy: an area under the curve of 0.84.
 ACCURACY = 1.0
-# Values are chosen on this many events, evenly spread; more would not change the choice.
+# Values are chosen on this many events; more would hardly change the choice.
 CHOOSING = 4096
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
 MOST_DOUBTED = 1000
@@ -93,10 +93,17 @@ class _Rows:
     lean: Array
 
     def thinned(self) -> _Rows:
-        if len(self.outcomes) <= CHOOSING:
+        """Evenly spread events from the least to the most telling, whatever order and frequencies they came in."""
+        if self.weight.sum() <= CHOOSING:
             return self
-        kept = np.linspace(0, len(self.outcomes) - 1, CHOOSING).astype(np.intp)
-        return _Rows(self.contrasts[kept], self.reference[kept], self.outcomes[kept], self.weight[kept], self.lean)
+        inner = metric(self.contrasts.shape[2] + 1)
+        order = np.argsort(np.nansum((self.contrasts @ inner) * self.contrasts, axis=(1, 2)), kind="stable")
+        behind = np.cumsum(self.weight[order])
+        places = (np.arange(CHOOSING) + 0.5) / CHOOSING * behind[-1]
+        picked = np.bincount(order[np.searchsorted(behind, places)], minlength=len(order))
+        kept = np.flatnonzero(picked)
+        weight = picked[kept].astype(np.float64)
+        return _Rows(self.contrasts[kept], self.reference[kept], self.outcomes[kept], weight, self.lean)
 
     def evidence(self, contrasts: Array) -> Evidence:
         names = tuple(str(i) for i in range(contrasts.shape[1]))
@@ -200,7 +207,7 @@ def _learned(rows: _Rows) -> DefaultFit:
     plain = np.tile(-rows.lean, (n, 1))
     typical = Extremes(_mean_limit(np.array(LIMIT_CHANCES)), plain).believed(rows.contrasts)
     centre = plain + share * (held_features(rows.evidence(typical - plain)).bias)
-    slope = _slope(few, centre)
+    slope, undecided = _slope(few, centre)
     found: list[Coefficients] = []
     scores = []
     for limit in LIMITS:
@@ -210,6 +217,8 @@ def _learned(rows: _Rows) -> DefaultFit:
     evidence = rows.evidence(extremes.believed(rows.contrasts))
     held = held_features(evidence)
     values, doubt = _coefficients(rows, few, held, extremes, slope, found)
+    if doubt is not None:
+        doubt = Uncertainty(doubt.covariance + undecided.T @ undecided)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = held_dependence(evidence, held)
     contrast = held.spread * dependence.times(held.spread * weights) / 2.0
@@ -222,13 +231,19 @@ def _learned(rows: _Rows) -> DefaultFit:
     return DefaultFit(Parts(contrast, held.spread, dependence), bias, extremes, alone, doubt, notes)
 
 
-def _slope(rows: _Rows, centre: Array) -> float:
-    """What the weights add up to, about, by how dependent the experts turn out to be."""
+def _slope(rows: _Rows, centre: Array) -> tuple[float, Array]:
+    """What the weights add up to, about, by how dependent the experts turn out to be.
+
+    And how far intercept and weights depend on it: rows (R, K - 1 + N) whose outer product is their covariance.
+    """
     n = rows.contrasts.shape[1]
     slopes = [believed_slope(n, rho) for rho in CORRELATIONS]
     limit = Extremes(LIMITS[len(LIMITS) // 2], centre)
-    found = [rows.regression(np.ones(n), CORRELATION, limit, slope).fit(0.0).evidence for slope in slopes]
-    return float(1.0 / (chances(found, CORRELATION_CHANCES) @ (1.0 / np.array(slopes))))
+    found = [rows.regression(np.ones(n), CORRELATION, limit, slope).fit(0.0) for slope in slopes]
+    chance = chances([each.evidence for each in found], CORRELATION_CHANCES)
+    values = np.array([each.values for each in found])
+    undecided = np.sqrt(chance)[:, None] * (values - chance @ values)
+    return float(1.0 / (chance @ (1.0 / np.array(slopes)))), undecided
 
 
 def _coefficients(

@@ -98,7 +98,8 @@ class Regressions:
 
     def without(self, cells: Cells, values: Array) -> Regressions:
         """For each forecast, the sums of its expert's other forecasts, (M,)."""
-        own, weight = cells.expert, cells.weight
+        # An event that stands for several is left out once.
+        own, weight = cells.expert, np.minimum(cells.weight, 1.0)
         return Regressions(
             self.count[own] - weight,
             self.told[own] - weight[:, None] * cells.told,
@@ -185,12 +186,12 @@ class Hierarchy:
             residual = cells.contrasts - bias - contrast * cells.told
             values = residual - _shared(cells, residual - of_expert, spread, rho)
             sums = Regressions.by_expert(cells, values)
-            worth = _worths(sums, length, min(cells.events, cells.experts))
+            worth = _worths(sums, length, min(int(cells.event_weight.sum()), cells.experts))
             own_bias, own_contrast = sums.solve(worth, length)[:2]
             of_expert = own_bias[cells.expert] + own_contrast[cells.expert][:, None] * cells.told
             squares = ((residual - of_expert) ** 2).mean(axis=1)
             variance = _variance(cells, squares)
-            spread_worth = _spread_worth(cells, squares, sums.count, min(cells.events, cells.experts))
+            spread_worth = _spread_worth(cells, squares, sums.count, min(int(cells.event_weight.sum()), cells.experts))
             found = cls(
                 bias,
                 contrast,
@@ -215,7 +216,7 @@ class Hierarchy:
 
     def apart_otherwise(self, cells: Cells) -> Differences:
         """For each forecast (M,), how its expert differs by what its other forecasts show."""
-        squares = self.experts_squares[cells.expert] - cells.weight * self.squares
+        squares = self.experts_squares[cells.expert] - np.minimum(cells.weight, 1.0) * self.squares
         return self._differences(self.sums.without(cells, self.values), np.maximum(squares, 0.0))
 
     def features(self, apart: Differences, share: float) -> Features:
