@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import estimates
 from opinionpool.dependence import MatrixCorrelation
-from opinionpool.em import Likeliest, maximum_likelihood
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimates import Means
 from opinionpool.evidence import Evidence
 from opinionpool.features import Parts
 from opinionpool.logodds import Array
 from opinionpool.wording import listed
+
+if TYPE_CHECKING:
+    from opinionpool.em import Likeliest
 
 
 def sample_parts(
@@ -34,6 +38,9 @@ def sample_parts(
         raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
     means = Means(means.bias, np.where(silent, 0.0, means.contrast), np.where(silent, 0.0, means.square), means.count)
     if kind == "full" and not evidence.complete:
+        # Loaded where forecasts are missing: nobody else should wait for it.
+        from opinionpool.em import maximum_likelihood
+
         likeliest = maximum_likelihood(evidence, means, reference, experts)
         means = Means(likeliest.bias, likeliest.contrast, means.square, means.count)
         parts = _parts_of(likeliest)

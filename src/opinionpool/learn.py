@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.averages import sample_parts
-from opinionpool.crowd import crowd_fit
 from opinionpool.default import default_fit
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError, ShapeError
 from opinionpool.evidence import Evidence, RowEvidence, evidence_of
@@ -281,6 +280,9 @@ def _learn_crowd(
     forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, settings: Settings
 ) -> LearnedPanel:
     """The crowd's learner, from cells alone."""
+    # Most panels are no crowd, and should not wait for its learner.
+    from opinionpool.crowd import crowd_fit
+
     expected = logodds.prior_log_ratios(reference)
     event, expert = forecasts.event_index, forecasts.expert_index
     prior = reference[:1] if shared is not None else reference[event]
