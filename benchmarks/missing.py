@@ -35,15 +35,16 @@ def gaps(x: Array, y: npt.NDArray[np.intp], rng: np.random.Generator) -> dict[st
     }
 
 
-def main() -> None:
-    """Print, for each reason, what is learned about the first expert and what the pool loses by it."""
+def figures() -> dict[str, tuple[float, ...]]:
+    """Return, for each reason, what is learned about the first expert and what the pool loses by it.
+
+    Bias, contrast, spread, weight, score of the pool on new events, and the best score of whoever knows the reason.
+    """
+    found = {}
     rng = np.random.default_rng(0)
     x, outcomes = TRUTH.simulate(EVENTS, seed=rng)
     y = np.asarray(outcomes, dtype=np.intp)
     half = EVENTS // 2
-    heads = "".join(f"{head:>10s}" for head in ("bias", "contrast", "spread", "weight", "score", "best"))
-    print(f"{'ann is missing':40s}{heads}")
-    print(f"{'never':40s}{0:10.2f}{1:10.2f}{2**0.5:10.2f}{TRUTH.weights[0]:10.2f}")
     for reason, gone in gaps(x, y, rng).items():
         seen = x.copy()
         seen[gone, 0] = np.nan
@@ -53,10 +54,18 @@ def main() -> None:
         score = log_score(learned.pool(test), happened).mean()
         # Whoever knows the reason has that to go by as well: the best answer, by bins of what the true panel says.
         best = log_score(informed(TRUTH.pool(test), gone[half:], happened), happened).mean()
-        print(
-            f"{reason:40s}{panel.bias[0]:10.2f}{panel.contrast[0]:10.2f}{np.sqrt(panel.covariance[0, 0]):10.2f}"
-            f"{panel.weights[0]:10.2f}{score:10.3f}{best:10.3f}"
-        )
+        spread = np.sqrt(panel.covariance[0, 0])
+        found[reason] = tuple(map(float, (panel.bias[0], panel.contrast[0], spread, panel.weights[0], score, best)))
+    return found
+
+
+def main() -> None:
+    """Print the figures as a table."""
+    heads = "".join(f"{head:>10s}" for head in ("bias", "contrast", "spread", "weight", "score", "best"))
+    print(f"{'ann is missing':40s}{heads}")
+    print(f"{'never':40s}{0:10.2f}{1:10.2f}{2**0.5:10.2f}{TRUTH.weights[0]:10.2f}")
+    for reason, (*features, score, best) in figures().items():
+        print(f"{reason:40s}" + "".join(f"{value:10.2f}" for value in features) + f"{score:10.3f}{best:10.3f}")
 
 
 def informed(p: Array, gone: npt.NDArray[np.bool_], y: npt.NDArray[np.intp]) -> Array:

@@ -17,7 +17,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from opinionpool import scores
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ShapeError
-from opinionpool.reliability import auc, decompose, reliability, wilson_interval
+from opinionpool.reliability import auc, decompose, reliability_table, wilson_interval
 
 nan = math.nan
 events = st.lists(
@@ -36,7 +36,7 @@ def arrays(rows):
 
 
 def test_forecast_of_one_belongs_to_the_last_bin():
-    table = reliability([0.95, 1.0], [1, 0], bins=10, strategy="uniform")
+    table = reliability_table([0.95, 1.0], [1, 0], bins=10, strategy="uniform")
     assert table.forecast == pytest.approx([0.975])
     assert table.frequency.tolist() == [0.5]
     assert table.gap == pytest.approx(0.475)
@@ -47,26 +47,26 @@ def test_forecast_of_one_belongs_to_the_last_bin():
 def test_edges_belong_to_the_bin_above_however_they_are_written(bins):
     edges = [k / bins for k in range(bins)]
     written = np.array([(k * (1 / bins), k / bins, 1 - (bins - k) / bins, k * 0.1 * 10 / bins) for k in range(bins)])
-    table = reliability(written.clip(0, 1).ravel(), np.zeros(4 * bins), bins, "uniform")
+    table = reliability_table(written.clip(0, 1).ravel(), np.zeros(4 * bins), bins, "uniform")
     assert table.low == pytest.approx(edges)
     assert table.count.tolist() == [4] * bins
 
 
 def test_an_inexact_edge():
-    table = reliability([0.1 * 3, 0.3, 0.0], [1, 0, 0], bins=10, strategy="uniform")
+    table = reliability_table([0.1 * 3, 0.3, 0.0], [1, 0, 0], bins=10, strategy="uniform")
     assert table.count.tolist() == [1, 2]
     assert table.low.tolist() == [0.0, 0.3]
 
 
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
 def test_tied_forecasts_stay_together(strategy):
-    table = reliability([0.3] * 4, [1, 0, 0, 1], bins=4, strategy=strategy)
+    table = reliability_table([0.3] * 4, [1, 0, 0, 1], bins=4, strategy=strategy)
     assert (table.forecast.tolist(), table.frequency.tolist(), table.count.tolist()) == ([0.3], [0.5], [4])
     assert table.gap == pytest.approx(0.2)
 
 
 def test_empty_bins_are_listed_and_never_drawn():
-    table = reliability([0, 0, 1, 1], [0, 0, 1, 1], bins=10, strategy="uniform")
+    table = reliability_table([0, 0, 1, 1], [0, 0, 1, 1], bins=10, strategy="uniform")
     assert table.forecast.tolist() == [0, 1]
     assert table.frequency.tolist() == [0, 1]
     assert table.count.tolist() == [2, 2]
@@ -79,19 +79,19 @@ def test_empty_bins_are_listed_and_never_drawn():
 
 
 def test_three_events_are_too_few_to_judge():
-    table = reliability([0.6] * 3, [1, 1, 1])
+    table = reliability_table([0.6] * 3, [1, 1, 1])
     assert table.interval_low == pytest.approx([0.4385], abs=5e-5)
     assert table.interval_high.tolist() == [1]
     assert table.too_few.tolist() == [True]
 
 
 def test_enough_events_are_judged():
-    sure = reliability([0.6] * 30, [1] * 20 + [0] * 10)
+    sure = reliability_table([0.6] * 30, [1] * 20 + [0] * 10)
     assert not sure.too_few.any()
-    refuted = reliability([0.001] * 3, [1, 1, 1])
+    refuted = reliability_table([0.001] * 3, [1, 1, 1])
     assert refuted.interval_low[0] > 0.001
     assert not refuted.too_few.any()
-    rare = reliability([0.001] * 1000, [1] + [0] * 999)
+    rare = reliability_table([0.001] * 1000, [1] + [0] * 999)
     assert rare.too_few.all()
 
 
@@ -107,7 +107,7 @@ def test_wilson_interval_against_scipy(level):
 @given(events, st.sampled_from(["isotonic", "uniform", "quantile"]), st.integers(1, 12))
 def test_every_event_is_in_one_bin(rows, strategy, bins):
     p, y, weight = arrays(rows)
-    table = reliability(p, y, None if strategy == "isotonic" else bins, strategy, sample_weight=weight)
+    table = reliability_table(p, y, None if strategy == "isotonic" else bins, strategy, sample_weight=weight)
     assert table.count.sum() == weight.sum()
     assert table.count @ table.frequency == pytest.approx(weight @ y)
     assert table.count @ table.forecast == pytest.approx(weight @ p)
@@ -126,7 +126,7 @@ def test_every_event_is_in_one_bin(rows, strategy, bins):
 
 
 def test_quantiles_of_distinct_forecasts_are_equal():
-    table = reliability(np.linspace(0.01, 0.99, 40), np.zeros(40), bins=8, strategy="quantile")
+    table = reliability_table(np.linspace(0.01, 0.99, 40), np.zeros(40), bins=8, strategy="quantile")
     assert table.count.tolist() == [5] * 8
 
 
@@ -134,7 +134,7 @@ def test_isotonic_bins_hold_the_recalibrated_forecast():
     rng = np.random.default_rng(5)
     p = rng.random(300)
     y = (rng.random(300) < p**2).astype(int)
-    table = reliability(p, y)
+    table = reliability_table(p, y)
     expected = IsotonicRegression().fit(p, y).predict(p)
     assert np.repeat(table.frequency, table.count.astype(int)) == pytest.approx(np.sort(expected), abs=1e-9)
 
@@ -145,13 +145,13 @@ def test_intervals_of_isotonic_bins_hold_calibrated_forecasts():
         held = []
         for _ in range(100):
             p = rng.uniform(low, high, 400)
-            table = reliability(p, rng.random(400) < p)
+            table = reliability_table(p, rng.random(400) < p)
             held.append((table.interval_low <= table.forecast) & (table.forecast <= table.interval_high))
         assert np.concatenate(held).mean() > 0.91
 
 
 def test_unresolved_events_are_left_out():
-    table = reliability([0.2, 0.3, nan, 0.2], [0, None, 1, 1])
+    table = reliability_table([0.2, 0.3, nan, 0.2], [0, None, 1, 1])
     assert table.count.tolist() == [2]
     assert table.forecast.tolist() == [0.2]
 
@@ -167,10 +167,10 @@ def test_unresolved_events_are_left_out():
 )
 def test_refused_tables(arguments, message):
     with pytest.raises(ArgumentError, match=message):
-        reliability([0.5], [1], **arguments)
+        reliability_table([0.5], [1], **arguments)
 
 
-@pytest.mark.parametrize("judge", [reliability, decompose, auc])
+@pytest.mark.parametrize("judge", [reliability_table, decompose, auc])
 def test_refused_events(judge):
     with pytest.raises(LearningError, match="nothing can be judged"):
         judge([0.5, nan], [None, 1])
@@ -182,7 +182,7 @@ def test_refused_events(judge):
         judge([0.5], [0.61])
 
 
-@pytest.mark.parametrize("judge", [reliability, decompose, auc])
+@pytest.mark.parametrize("judge", [reliability_table, decompose, auc])
 def test_two_columns_are_judged_as_one(judge):
     p, y = np.array([0.25, 0.5, 0.75]), [0, 1, 1]
     one, two = judge(p, y), judge(np.column_stack([1 - p, p]), y)
@@ -257,7 +257,7 @@ def test_recalibrated_forecasts_have_no_miscalibration(score):
     rng = np.random.default_rng(8)
     p = rng.random(200)
     y = (rng.random(200) < p**2).astype(int)
-    table = reliability(p, y)
+    table = reliability_table(p, y)
     again = np.repeat(table.frequency, table.count.astype(int))
     parts = decompose(again, y[np.argsort(p)], score)
     assert parts.miscalibration == pytest.approx(0, abs=1e-7 if score == "log" else 1e-15)

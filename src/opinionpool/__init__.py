@@ -45,6 +45,7 @@ _NAMES = {
     ),
     "forecasts": ("Forecasts",),
     "panel": ("Panel",),
+    "reliability": ("auc", "decompose", "reliability_table", "wilson_interval"),
     "scores": (
         "brier_score",
         "brier_sum",
@@ -100,6 +101,12 @@ if TYPE_CHECKING:
     )
     from opinionpool.forecasts import Forecasts as Forecasts
     from opinionpool.panel import Panel as Panel
+    from opinionpool.reliability import (
+        auc as auc,
+        decompose as decompose,
+        reliability_table as reliability_table,
+        wilson_interval as wilson_interval,
+    )
     from opinionpool.scores import (
         brier_score as brier_score,
         brier_sum as brier_sum,

@@ -119,7 +119,7 @@ class Reliability:
         return sorted(table, key=lambda row: row["low"] or 0.0)
 
 
-def reliability(
+def reliability_table(
     p: npt.ArrayLike,
     y: npt.ArrayLike,
     bins: int | None = None,
@@ -156,7 +156,7 @@ def reliability(
 
     Examples
     --------
-    >>> table = reliability([0.95, 1.0, 0.3], [1, 0, 0], bins=10, strategy="uniform")
+    >>> table = reliability_table([0.95, 1.0, 0.3], [1, 0, 0], bins=10, strategy="uniform")
     >>> table.low.tolist(), table.forecast.round(3).tolist(), table.frequency.tolist(), len(table.empty)
     ([0.3, 0.9], [0.3, 0.975], [0.0, 0.5], 8)
     """

@@ -1,0 +1,35 @@
+"""The figures in the pages of `docs` are those that the code they name computes, and their links lead somewhere."""
+
+import importlib.util
+import re
+
+import pytest
+
+
+def rows_of(text):
+    """The table of a page: its first column, and the numbers in the others."""
+    found = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and re.fullmatch(r"-?[\d.]+", cells[-1]):
+            found[cells[0]] = [float(cell) for cell in cells[1:]]
+    return found
+
+
+def test_figures_on_missing_forecasts(root):
+    spec = importlib.util.spec_from_file_location("missing", root / "benchmarks" / "missing.py")
+    study = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(study)
+    written = rows_of((root / "docs" / "missing.md").read_text(encoding="utf-8"))
+    computed = study.figures()
+    assert list(written) == list(computed)
+    for reason, values in written.items():
+        assert values[:4] == pytest.approx(computed[reason][:4], abs=0.0051)
+        assert values[4:] == pytest.approx(computed[reason][4:], abs=0.00051)
+
+
+@pytest.mark.parametrize("page", ["docs/model.md", "docs/missing.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(root, page):
+    path = root / page
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
