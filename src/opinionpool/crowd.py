@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.default import LIMIT_CHANCES, LIMITS, SLOPE
 from opinionpool.dependence import CommonCorrelation
 from opinionpool.errors import Note
 from opinionpool.estep import Positions
@@ -26,16 +27,15 @@ from opinionpool.forecasts import UNRESOLVED
 from opinionpool.hierarchy import Cells, Differences, Hierarchy
 from opinionpool.logodds import Array
 from opinionpool.mode import Mode, posterior_mode
+from opinionpool.regression import chances
+from opinionpool.voices import CONSTANT
 from opinionpool.wording import listed
 
-SLOPE, BIAS = 0.35, 0.4
-LIMITS, LIMIT_CHANCES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
+BIAS = 0.4
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 SHARE_CHANCES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
 # What a fit may be divided by when a bias is read from an intercept.
 LEAST_SLOPE = 0.3
-# So many forecasts, all the same, say nothing.
-CONSTANT = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def crowd_fit(
     task = _Task(
         row.ravel(), expert[used], contrasts[used], reference[kept], outcomes[kept], weight[kept], len(experts)
     )
-    of_limits = _chances([_Held.at(task, limit).evidence() for limit in LIMITS], LIMIT_CHANCES)
+    of_limits = chances([_Held.at(task, limit).evidence() for limit in LIMITS], LIMIT_CHANCES)
     extremes = Extremes(float(1.0 / (of_limits @ (1.0 / np.array(LIMITS)))))
     held = _Held.at(task, extremes.limit)
     best = int(np.argmax(held.scores()))
@@ -208,12 +208,6 @@ def event_weights(event: Positions, contrast: Array, spread: Array, rho: float, 
 def _shift(d: int) -> Array:
     """Root of the covariance of an intercept that is believed to be about 0, alike for all classes."""
     return np.asarray(BIAS * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
-
-
-def _chances(evidence: list[float], prior: tuple[float, ...]) -> Array:
-    score = np.array(evidence) + np.log(prior)
-    chance = np.exp(score - score.max())
-    return np.asarray(chance / chance.sum())
 
 
 def _constant(expert: Positions, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:
