@@ -8,10 +8,11 @@ from scipy.special import expit, logit
 from opinionpool import default
 from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.extremes import Extremes
+from opinionpool.filled import fill_as_expected
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import learn
 from opinionpool.panel import Panel
-from opinionpool.uncertainty import Uncertainty, fill_as_expected
+from opinionpool.uncertainty import Uncertainty
 
 NAN = float("nan")
 

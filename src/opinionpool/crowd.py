@@ -27,7 +27,7 @@ from opinionpool.forecasts import UNRESOLVED
 from opinionpool.hierarchy import Cells, Differences, Hierarchy
 from opinionpool.logodds import Array
 from opinionpool.mode import Mode, posterior_mode
-from opinionpool.regression import chances
+from opinionpool.regression import chances, harmonic_mean, intercept_root
 from opinionpool.voices import CONSTANT
 from opinionpool.wording import listed
 
@@ -92,7 +92,7 @@ def crowd_fit(
         row.ravel(), expert[used], contrasts[used], reference[kept], outcomes[kept], weight[kept], len(experts)
     )
     of_limits = chances([_Held.at(task, limit).evidence() for limit in LIMITS], LIMIT_CHANCES)
-    extremes = Extremes(float(1.0 / (of_limits @ (1.0 / np.array(LIMITS)))))
+    extremes = Extremes(harmonic_mean(LIMITS, of_limits))
     held = _Held.at(task, extremes.limit)
     best = int(np.argmax(held.scores()))
     share = SHARES[best]
@@ -155,7 +155,7 @@ class _Held:
         weights = event_weights(cells.event, features.contrast, features.spread, self.crowd.correlation, cells.events)
         columns = (cells.contrasts - features.bias).T
         pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1) @ np.linalg.inv(self.root)
-        shift = _shift(pooled.shape[1]).T * cells.by_event(weights)[:, None, None]
+        shift = intercept_root(BIAS, pooled.shape[1]).T * cells.by_event(weights)[:, None, None]
         design = np.concatenate([SLOPE * pooled[:, None, :], shift], axis=1)
         return posterior_mode(design, self.task.outcomes, self.task.reference + pooled, self.task.weight)
 
@@ -171,7 +171,7 @@ class _Held:
         """Parts and bias of all experts."""
         theta = self.mode(share).coefficients
         slope = 1.0 + SLOPE * float(theta[0])
-        common = _shift(self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
+        common = intercept_root(BIAS, self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
         features = self.crowd.features(self.crowd.apart, share)
         bias = features.bias @ np.linalg.inv(self.root) - common
         n = self.task.experts
@@ -203,11 +203,6 @@ def event_weights(event: Positions, contrast: Array, spread: Array, rho: float, 
     total = np.bincount(event, weights=signal, minlength=events)[event]
     shared = rho * total / (1.0 + (number - 1.0) * rho)
     return np.asarray(2.0 * np.where(number > 1, (signal - shared) / (1.0 - rho), signal) / spread)
-
-
-def _shift(d: int) -> Array:
-    """Root of the covariance of an intercept that is believed to be about 0, alike for all classes."""
-    return np.asarray(BIAS * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
 
 
 def _constant(expert: Positions, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:

@@ -33,7 +33,7 @@ from opinionpool.features import Parts
 from opinionpool.filled import fill_missing
 from opinionpool.forecasts import UNRESOLVED
 from opinionpool.logodds import Array, metric
-from opinionpool.regression import Coefficients, Regression, WeightBeliefs, chances
+from opinionpool.regression import Coefficients, Regression, WeightBeliefs, chances, harmonic_mean, intercept_root
 from opinionpool.shrunk import CORRELATION, HeldFeatures, held_dependence, held_features
 from opinionpool.uncertainty import Uncertainty
 from opinionpool.voices import Voices
@@ -110,8 +110,7 @@ class _Rows:
         return evidence_of(contrasts, self.outcomes, self.weight, names)
 
     def regression(self, spread: Array, rho: float, extremes: Extremes, slope: float) -> Regression:
-        believed = extremes.believed(self.contrasts)
-        full = fill_missing(believed if extremes.centre is None else believed - extremes.centre, spread, rho)
+        full = fill_missing(extremes.apart(self.contrasts), spread, rho)
         beliefs = WeightBeliefs(slope, SLOPE * slope, BIAS * slope)
         return Regression(full, self.reference - self.lean, self.outcomes, self.weight, beliefs)
 
@@ -175,7 +174,7 @@ def _assumed(n: int, d: int) -> DefaultFit:
     spread = np.full(n, np.sqrt(2.0 * ACCURACY) / CALIBRATION)
     parts = Parts(np.full(n, ACCURACY / CALIBRATION), spread, CommonCorrelation(n, CORRELATION if n > 1 else 0.0))
     return DefaultFit(
-        parts, np.zeros((n, d)), Extremes(_mean_limit(np.array(LIMIT_CHANCES))), None, _believed_doubt(n, d)
+        parts, np.zeros((n, d)), Extremes(harmonic_mean(LIMITS, LIMIT_CHANCES)), None, _believed_doubt(n, d)
     )
 
 
@@ -185,7 +184,8 @@ def _believed_doubt(n: int, d: int) -> Uncertainty | None:
         return None
     slope = believed_slope(n)
     covariance = np.zeros((d + n, d + n))
-    covariance[:d, :d] = (BIAS * slope) ** 2 * (np.eye(d) + 1.0) / 2.0
+    root = intercept_root(BIAS * slope, d)
+    covariance[:d, :d] = root @ root.T
     apart = float(np.square(SPREADS) @ np.array(SPREAD_CHANCES)) if n > 1 else 0.0
     covariance[d:, d:] = (SLOPE * slope / n) ** 2 + apart * (np.eye(n) - 1.0 / n)
     return Uncertainty(covariance)
@@ -205,7 +205,7 @@ def _learned(rows: _Rows) -> DefaultFit:
     events = float(rows.weight.sum())
     share = events / (events + BIAS_WORTH)
     plain = np.tile(-rows.lean, (n, 1))
-    typical = Extremes(_mean_limit(np.array(LIMIT_CHANCES)), plain).believed(rows.contrasts)
+    typical = Extremes(harmonic_mean(LIMITS, LIMIT_CHANCES), plain).believed(rows.contrasts)
     centre = plain + share * (held_features(rows.evidence(typical - plain)).bias)
     slope, undecided = _slope(few, centre)
     found: list[Coefficients] = []
@@ -213,7 +213,7 @@ def _learned(rows: _Rows) -> DefaultFit:
     for limit in LIMITS:
         found = _over_spreads(few.regression(np.ones(n), CORRELATION, Extremes(limit, centre), slope), found)
         scores.append(_averaged(found))
-    extremes = Extremes(_mean_limit(chances(scores, LIMIT_CHANCES)), centre)
+    extremes = Extremes(harmonic_mean(LIMITS, chances(scores, LIMIT_CHANCES)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts))
     held = held_features(evidence)
     values, doubt = _coefficients(rows, few, held, extremes, slope, found)
@@ -243,7 +243,7 @@ def _slope(rows: _Rows, centre: Array) -> tuple[float, Array]:
     chance = chances([each.evidence for each in found], CORRELATION_CHANCES)
     values = np.array([each.values for each in found])
     undecided = np.sqrt(chance)[:, None] * (values - chance @ values)
-    return float(1.0 / (chance @ (1.0 / np.array(slopes)))), undecided
+    return harmonic_mean(slopes, chance), undecided
 
 
 def _coefficients(
@@ -283,17 +283,13 @@ def _averaged(found: list[Coefficients]) -> float:
     return float(np.logaddexp.reduce(terms))
 
 
-def _mean_limit(chance: Array) -> float:
-    return float(1.0 / (chance @ (1.0 / np.array(LIMITS))))
-
-
 def _nothing_learned(resolved: bool, constant: bool, voices: int) -> Note:
     what = "no resolved event has a forecast" if resolved else "no event is resolved"
     if constant:
         what = "whoever forecast resolved events always says the same"
     if constant and not voices:
         return Note("nothing-learned", f"{what}, so nothing was learned, and the answers are the prior")
-    limit = 1.0 / (1.0 + np.exp(-_mean_limit(np.array(LIMIT_CHANCES))))
+    limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_CHANCES)))
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "
         f"equally accurate, correlated at {CORRELATION:g}, and extreme statements are believed as far as {limit:.1%} "

@@ -44,13 +44,18 @@ class Extremes:
         """Contrasts (..., N, K - 1) as far as they are believed; NaN stays."""
         if np.isinf(self.limit):
             return contrasts
-        apart = contrasts if self.centre is None else contrasts - self.centre
+        held = self.apart(contrasts)
+        return held if self.centre is None else np.asarray(held + self.centre)
+
+    def apart(self, contrasts: Array) -> Array:
+        """The same, measured from the centre."""
+        apart = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
+        if np.isinf(self.limit):
+            return apart
         if contrasts.shape[-1] == 1:
-            held = self.limit * np.tanh(apart / self.limit)
-        else:
-            half = self.limit / 2.0
-            held = logodds.uncentred(half * np.tanh(logodds.centred(apart) / half))
-        return np.asarray(held if self.centre is None else held + self.centre)
+            return np.asarray(self.limit * np.tanh(apart / self.limit))
+        half = self.limit / 2.0
+        return logodds.uncentred(half * np.tanh(logodds.centred(apart) / half))
 
     def subset(self, positions: Positions) -> Extremes:
         """The same for some of the experts."""

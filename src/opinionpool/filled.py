@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from opinionpool.dependence import CommonCorrelation
+from opinionpool.features import Parts
+from opinionpool.gaussian import heard
 from opinionpool.logodds import Array
+from opinionpool.patterns import each_pattern
 
 
 def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
@@ -32,3 +36,20 @@ def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
     number = present.sum(axis=1, keepdims=True)
     expected = rho * scaled.sum(axis=1, keepdims=True) / (1.0 + (number - 1.0) * rho)
     return np.asarray(np.where(present, contrasts, expected * spread[:, None]))
+
+
+def fill_as_expected(contrasts: Array, parts: Parts) -> Array:
+    """E[C | the contrasts present] under the covariance of any panel, (T, N, K - 1); see `fill_missing`."""
+    audible = heard(parts)
+    spread = np.where(audible, parts.spread, 1.0)
+    if isinstance(parts.dependence, CommonCorrelation) and audible.all():
+        return fill_missing(contrasts, spread, parts.dependence.rho)
+    r, full = parts.dependence.matrix(), np.zeros_like(contrasts)
+    for rows, columns in each_pattern(~np.isnan(contrasts[..., 0]) & audible):
+        if len(columns) == 0:
+            continue
+        scaled = contrasts[np.ix_(rows, columns)] / spread[columns][:, None]
+        onto = r[:, columns] @ np.linalg.pinv(r[np.ix_(columns, columns)], rcond=1e-10, hermitian=True)
+        full[rows] = np.einsum("ns,tsd->tnd", onto * spread[:, None], scaled)
+    full[:, ~audible] = 0.0
+    return full

@@ -107,8 +107,7 @@ class Regression:
         t, n, d = self.contrasts.shape
         held = self.beliefs
         level = self.contrasts.mean(axis=1)
-        # Independent log-probabilities, as log-ratios, favour no class.
-        root = np.asarray(held.intercept_spread * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
+        root = intercept_root(held.intercept_spread, d)
         columns = [held.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, d, d))]
         several = apart > 0 and n > 1
         if several:
@@ -131,6 +130,16 @@ class Regression:
             held.slope_spread,
             apart,
         )
+
+
+def intercept_root(spread: float, d: int) -> Array:
+    """Root of the covariance of an intercept about 0, (K - 1, K - 1): independent log-probabilities favour no class."""
+    return np.asarray(spread * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
+
+
+def harmonic_mean(values: npt.ArrayLike, chance: npt.ArrayLike) -> float:
+    """The mean that leans to the small ones among positive values of given probabilities."""
+    return float(1.0 / (np.asarray(chance) @ (1.0 / np.asarray(values, dtype=np.float64))))
 
 
 def chances(evidence: list[float], prior: tuple[float, ...]) -> Array:

@@ -9,14 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.dependence import CommonCorrelation
 from opinionpool.errors import ArgumentError
-from opinionpool.features import Parts
-from opinionpool.filled import fill_missing
-from opinionpool.gaussian import heard
+from opinionpool.filled import fill_as_expected
 from opinionpool.logodds import Array
 from opinionpool.panel import Panel
-from opinionpool.patterns import each_pattern
 from opinionpool.stated import base_rate_shift, blocks, read_stated
 
 
@@ -87,26 +83,7 @@ class Uncertainty:
 
 def _gradient(panel: Panel, contrasts: Array) -> Array:
     """How the pooled log-odds change with intercept and weights, (T, 1 + N); 0 where nobody answered."""
-    extremes = panel.settings.extremes
-    believed = extremes.believed(contrasts)
-    apart = believed if extremes.centre is None else believed - extremes.centre
+    apart = panel.settings.extremes.apart(contrasts)
     answered = np.asarray(~np.isnan(apart[..., 0]).all(axis=1))
     full = np.where(answered[:, None], fill_as_expected(apart, panel.parts)[..., 0], 0.0)
     return np.concatenate([answered[:, None].astype(np.float64), full], axis=1)
-
-
-def fill_as_expected(contrasts: Array, parts: Parts) -> Array:
-    """E[C | the contrasts present] under the covariance of any panel, (T, N, K - 1); see `filled.fill_missing`."""
-    audible = heard(parts)
-    spread = np.where(audible, parts.spread, 1.0)
-    if isinstance(parts.dependence, CommonCorrelation) and audible.all():
-        return fill_missing(contrasts, spread, parts.dependence.rho)
-    r, full = parts.dependence.matrix(), np.zeros_like(contrasts)
-    for rows, columns in each_pattern(~np.isnan(contrasts[..., 0]) & audible):
-        if len(columns) == 0:
-            continue
-        scaled = contrasts[np.ix_(rows, columns)] / spread[columns][:, None]
-        onto = r[:, columns] @ np.linalg.pinv(r[np.ix_(columns, columns)], rcond=1e-10, hermitian=True)
-        full[rows] = np.einsum("ns,tsd->tnd", onto * spread[:, None], scaled)
-    full[:, ~audible] = 0.0
-    return full
