@@ -9,8 +9,9 @@ from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
 from opinionpool.evidence import RowEvidence
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import event_priors, laplace_prior, learn, learn_from
+from opinionpool.learn import learn, learn_from
 from opinionpool.panel import Panel
+from opinionpool.priors import event_priors, laplace_prior
 
 A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
 B = [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]

@@ -14,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from opinionpool import pools
 from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import LearnedPanel, laplace_prior
+from opinionpool.learn import LearnedPanel
+from opinionpool.priors import laplace_prior
 from opinionpool.rules import POOLS, LearnedPool, fit_pool
 from opinionpool.weights import matched_weights
 

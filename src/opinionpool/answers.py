@@ -14,8 +14,9 @@ from opinionpool.discrimination import areas
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.gaussian import heard
-from opinionpool.learn import LearnedPanel, event_priors
+from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import POOL_FLOOR, Array, public_log_odds, public_probabilities
+from opinionpool.priors import event_priors
 from opinionpool.render import Column, decimal, percent, printable, whole
 from opinionpool.rules import POOLS, Learned
 from opinionpool.wording import counted

@@ -17,8 +17,9 @@ from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeE
 from opinionpool.forecasts import Forecasts
 from opinionpool.inputs import ExpertColumns, aligned, column_names, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode, read_labels
-from opinionpool.learn import LearnedPanel, event_priors
+from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import Array, public_probabilities, unmasked
+from opinionpool.priors import event_priors
 from opinionpool.rules import Learned, fit_pool
 from opinionpool.scores import log_score, mean_score
 

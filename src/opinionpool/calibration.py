@@ -18,9 +18,9 @@ from opinionpool.estimates import Means
 from opinionpool.evidence import evidence_of
 from opinionpool.inputs import aligned, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode
-from opinionpool.learn import laplace_prior
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.patterns import Mask
+from opinionpool.priors import laplace_prior
 from opinionpool.stated import spread_prior
 
 __all__ = ["LogOddsTransformer", "calibration_curve", "recalibrate"]

@@ -17,10 +17,11 @@ from opinionpool.bootstrap import Index, Intervals, Sums, simultaneous_intervals
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.folds import read_gap
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import event_priors, is_crowd
+from opinionpool.learn import is_crowd
 from opinionpool.logodds import FLOOR, Array, logit
 from opinionpool.outofsample import Trial, run_trial
 from opinionpool.plans import Plan, clusters_of
+from opinionpool.priors import event_priors
 from opinionpool.rules import POOLS
 from opinionpool.scores import at_floor, log_score
 

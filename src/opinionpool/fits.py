@@ -18,10 +18,10 @@ from opinionpool.beta import beta_fit
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
-from opinionpool.learn import event_priors, laplace_prior, outcome_counts
 from opinionpool.logistic import LogisticFit, logistic_fit
 from opinionpool.logodds import Array
 from opinionpool.patterns import Mask
+from opinionpool.priors import event_priors, laplace_prior, outcome_counts
 from opinionpool.said import Said, said_in
 from opinionpool.simplex import simplex_weights
 from opinionpool.stated import read_stated

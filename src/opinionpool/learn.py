@@ -18,12 +18,12 @@ from opinionpool.frequencies import frequencies
 from opinionpool.gaussian import Settings
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.panel import Panel
+from opinionpool.priors import event_priors, outcome_counts, shared_prior
 from opinionpool.shrunk import HeldFeatures
 from opinionpool.sparse import pool_cells
-from opinionpool.stated import spread_prior
 from opinionpool.uncertainty import Uncertainty
 
-__all__ = ["STRUCTURES", "LearnedPanel", "laplace_prior", "learn", "learn_from"]
+__all__ = ["STRUCTURES", "LearnedPanel", "learn", "learn_from"]
 
 # Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
 # from so many events on, or if a dense array would be so large.
@@ -137,16 +137,6 @@ class LearnedPanel:
         return logodds.public_probabilities(self.prior)
 
 
-def laplace_prior(events: Array) -> Array:
-    """Laplace's estimate (t_k + 1)/(t + K) of class probabilities from counts by outcome (5.4, as mended).
-
-    >>> import numpy as np
-    >>> laplace_prior(np.array([9.0, 1.0])).round(5)
-    array([0.83333, 0.16667])
-    """
-    return np.asarray((events + 1.0) / (events.sum() + len(events)))
-
-
 def learn(
     forecasts: Forecasts,
     *,
@@ -194,7 +184,7 @@ def learn(
     weight = frequencies(sample_weight, t)
     own = event_priors(forecasts, prior)
     if own is None:
-        shared = _shared_prior(forecasts, prior, weight)
+        shared = shared_prior(forecasts, prior, weight)
         reference = np.broadcast_to(shared, (t, k))
     else:
         shared, reference = None, own
@@ -306,34 +296,6 @@ def _learn_crowd(
     return LearnedPanel(panel, shared, "crowd", outcome_counts(forecasts, weight), counts, present, notes)
 
 
-def _shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Array) -> Array:
-    """One prior for all events, (K,): the one given, or Laplace's estimate."""
-    if prior is None:
-        return laplace_prior(outcome_counts(forecasts, weight))
-    return logodds.class_probabilities(prior, len(forecasts.classes))
-
-
-def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
-    """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all."""
-    t, k = len(forecasts.events), len(forecasts.classes)
-    if forecasts.prior is None or np.isnan(forecasts.prior).all():
-        if prior is None or np.ndim(prior) < (1 if k == 2 else 2):
-            return None
-        return spread_prior(prior, (t,), k)
-    own = forecasts.prior
-    blank = np.asarray(np.isnan(own.reshape(t, -1)).any(axis=1))
-    if blank.any():
-        if prior is None:
-            first = forecasts.events[int(np.flatnonzero(blank)[0])]
-            raise ProbabilityError(
-                f"{int(blank.sum())} of {t} events have no prior while others have one (the first is {first!r}); "
-                "give prior= (on the command line --prior) to fill the blanks"
-            )
-        fill = spread_prior(prior, (t,), k)
-        own = np.asarray(np.where(blank, fill[:, 1], own) if k == 2 else np.where(blank[:, None], fill, own))
-    return logodds.class_probabilities(own, k)
-
-
 def learn_from(
     evidence: Evidence,
     prior: Array | None,
@@ -363,10 +325,3 @@ def check_options(structure: str, beliefs: str | None) -> None:
         raise ArgumentError(f"structure must be one of {', '.join(STRUCTURES)}, and it is {structure!r}")
     if beliefs is not None and beliefs != "default":
         raise ArgumentError(f'beliefs must be "default" or None, and it is {beliefs!r}')
-
-
-def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
-    """Weight of the resolved events by outcome, (K,)."""
-    known = forecasts.resolved
-    counts = np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=len(forecasts.classes))
-    return np.asarray(counts, dtype=np.float64)

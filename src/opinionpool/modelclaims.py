@@ -14,10 +14,10 @@ from opinionpool import batched
 from opinionpool.claims import Claim, close
 from opinionpool.datasets import simulated_panel
 from opinionpool.expected import gaussian_scores
-from opinionpool.learn import laplace_prior
 from opinionpool.logodds import Array, expit, logit
 from opinionpool.panel import Panel
 from opinionpool.pools import average_pool, independent_pool
+from opinionpool.priors import laplace_prior
 from opinionpool.scores import log_score
 
 __all__ = ["model_claims"]

@@ -1,0 +1,59 @@
+"""The reference prior: what was given for all events or for each, else Laplace's estimate (model.md, section 2.8)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.errors import ProbabilityError
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import Array
+from opinionpool.stated import spread_prior
+
+__all__ = ["event_priors", "laplace_prior", "outcome_counts", "shared_prior"]
+
+
+def laplace_prior(events: Array) -> Array:
+    """Laplace's estimate (t_k + 1)/(t + K) of class probabilities from counts by outcome (5.4, as mended).
+
+    >>> import numpy as np
+    >>> laplace_prior(np.array([9.0, 1.0])).round(5)
+    array([0.83333, 0.16667])
+    """
+    return np.asarray((events + 1.0) / (events.sum() + len(events)))
+
+
+def shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Array) -> Array:
+    """One prior for all events, (K,): the one given, or Laplace's estimate."""
+    if prior is None:
+        return laplace_prior(outcome_counts(forecasts, weight))
+    return logodds.class_probabilities(prior, len(forecasts.classes))
+
+
+def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
+    """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all."""
+    t, k = len(forecasts.events), len(forecasts.classes)
+    if forecasts.prior is None or np.isnan(forecasts.prior).all():
+        if prior is None or np.ndim(prior) < (1 if k == 2 else 2):
+            return None
+        return spread_prior(prior, (t,), k)
+    own = forecasts.prior
+    blank = np.asarray(np.isnan(own.reshape(t, -1)).any(axis=1))
+    if blank.any():
+        if prior is None:
+            first = forecasts.events[int(np.flatnonzero(blank)[0])]
+            raise ProbabilityError(
+                f"{int(blank.sum())} of {t} events have no prior while others have one (the first is {first!r}); "
+                "give prior= (on the command line --prior) to fill the blanks"
+            )
+        fill = spread_prior(prior, (t,), k)
+        own = np.asarray(np.where(blank, fill[:, 1], own) if k == 2 else np.where(blank[:, None], fill, own))
+    return logodds.class_probabilities(own, k)
+
+
+def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
+    """Weight of the resolved events by outcome, (K,)."""
+    known = forecasts.resolved
+    counts = np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=len(forecasts.classes))
+    return np.asarray(counts, dtype=np.float64)
