@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
 from opinionpool import __version__
-from opinionpool.errors import ArgumentError, DuplicateError, OpinionPoolError, TableError
+from opinionpool.errors import OpinionPoolError
 from opinionpool.options import (
     Chances,
     Comparing,
@@ -30,14 +29,9 @@ from opinionpool.options import (
     reading,
     writing,
 )
-from opinionpool.render import printable, write_json, write_listing, write_topics
+from opinionpool.render import write_json, write_listing, write_topics
+from opinionpool.steps import conclude, contest, error_line, find, read
 from opinionpool.streams import destination, hush, open_closed_streams, progress, speak_utf8, tell
-
-if TYPE_CHECKING:
-    from opinionpool.compare import Comparison
-    from opinionpool.describe import Findings
-    from opinionpool.forecasts import Forecasts
-    from opinionpool.logodds import Array
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -246,81 +240,6 @@ def check(reading: Reading, writing: Writing) -> int:
         obstacles = [] if sys.stdout.isatty() else [error_line("something stands in the way, as said above")]
     conclude(kind, *size, *obstacles)
     return 1 if findings.obstacles else 0
-
-
-def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
-    """The forecasts in a file; what is wrong with the options is wrong usage."""
-    from opinionpool.tables import read_forecasts
-    from opinionpool.times import as_time
-
-    try:
-        as_of = None if reading.as_of is None else as_time(reading.as_of, "--as-of")
-        with progress(f"reading {reading.file}") as advance:
-            return read_forecasts(
-                reading.file,
-                outcomes=reading.outcomes,
-                positive=reading.positive,
-                columns={role: name or None for role, name in reading.column},
-                duplicates=duplicates or reading.duplicates,
-                as_of=as_of,
-                percent=reading.percent,
-                decimal=reading.decimal,
-                encoding=reading.encoding,
-                missing_values=reading.missing_value,
-                include=reading.include,
-                exclude=reading.exclude,
-                progress=advance,
-            )
-    except ArgumentError as error:
-        raise click.UsageError(str(error)) from None
-
-
-def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | None) -> Comparison:
-    """The comparison that the command line asked for."""
-    from opinionpool.compare import compare_pools
-
-    try:
-        with progress("comparing") as advance:
-            return compare_pools(
-                forecasts,
-                comparing.pools,
-                folds=comparing.folds,
-                repeats=comparing.repeats,
-                by=comparing.by,
-                gap=comparing.gap,
-                prior=prior,
-                seed=comparing.seed,
-                progress=advance,
-            )
-    except ArgumentError as error:
-        raise click.UsageError(str(error)) from None
-
-
-def find(reading: Reading) -> Findings:
-    """What is known about a file, duplicates or not."""
-    from opinionpool.describe import Findings, examine
-
-    try:
-        return examine(read(reading))
-    except DuplicateError as error:
-        if reading.file == "-":
-            return Findings(None, obstacles=(str(error),))
-        forecasts = read(reading, "last")
-        unruled = tuple(note for note in forecasts.notes if note.code != "duplicates")
-        return examine(replace(forecasts, notes=unruled), [str(error)])
-    except TableError as error:
-        return Findings(None, obstacles=(str(error),))
-
-
-def conclude(kind: str, *lines: str) -> None:
-    """End a command with its summary, apart from the table if both are on a terminal."""
-    apart = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
-    tell(*[""] * apart, *lines)
-
-
-def error_line(message: str) -> str:
-    """An error as it is told."""
-    return f"opinionpool: error: {printable(message)}"
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
