@@ -149,6 +149,20 @@ def test_redundant_experts_of_unequal_accuracy_have_no_limit():
         _ = Panel([1, 2], [[1, 1], [1, 1]]).weights
 
 
+@pytest.mark.parametrize("apart", [1e-6, 1e-9, 1e-11, 1e-13])
+@pytest.mark.parametrize("contrast", [(1.0, 1.0, 0.5), (1.0, 1.0 + 1e-7, 0.5), (2.0, 1.0, -1.0)])
+def test_nearly_dependent_experts_are_weighted_as_the_model_says(apart, contrast):
+    """Against 60 digits, to what the condition of the covariance leaves."""
+    sigma = np.array([[2.0, 2.0 - apart, 0.6], [2.0 - apart, 2.0, 0.6], [0.6, 0.6, 1.0]])
+    with mpmath.workdps(60):
+        right = np.array([float(w) for w in 2 * mpmath.lu_solve(mpmath.matrix(sigma), mpmath.matrix(contrast))])
+    weights = Panel(contrast, sigma).weights
+    assert np.linalg.norm(weights - right) < 1e-14 / apart * np.linalg.norm(right)
+    # Of those present, each is exact too.
+    present = Panel(contrast, sigma).weights_for(np.array([[True, True, False]]))[0]
+    assert present[:2].sum() == pytest.approx(sum(contrast[:2]) / (2.0 - apart / 2), rel=1e-14 / apart)
+
+
 @given(seeds, st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_external_bayesianity(seed, prior, other):
     """Updating the experts' reference before pooling or the answer after it agrees (12)."""

@@ -16,8 +16,10 @@ from opinionpool.errors import PanelError
 from opinionpool.logodds import Array
 from opinionpool.patterns import Mask, Positions, each_pattern
 
-# Below this share of its own variance an expert is taken to be determined by the others.
+# Below this share of its own variance an expert is taken to be determined by the others: sums over many events,
+# rounded, tell no less. A correlation that somebody states is good to the last digit of its entries.
 SINGULAR = 1e-10
+STATED = 4.0 * float(np.finfo(np.float64).eps)
 # How much of the contrasts may lie where the experts have no variance, relative to their size.
 CONSISTENT = 1e-6
 
@@ -111,9 +113,13 @@ class CommonCorrelation:
 
 @dataclass(frozen=True, eq=False)
 class MatrixCorrelation:
-    """A correlation for each pair of experts; `array` is symmetric with ones on its diagonal."""
+    """A correlation for each pair of experts; `array` is symmetric with ones on its diagonal.
+
+    Eigenvalues below `least` times N are taken for 0.
+    """
 
     array: Array
+    least: float = SINGULAR
 
     @property
     def size(self) -> int:
@@ -126,7 +132,7 @@ class MatrixCorrelation:
 
     def solve(self, v: Array) -> Array:
         """R⁻¹ v, by Cholesky, or by the pseudo-inverse where R is singular."""
-        return _solve(self.array, v)
+        return _solve(self.array, v, self.least)
 
     def times(self, v: Array) -> Array:
         """R v."""
@@ -137,12 +143,12 @@ class MatrixCorrelation:
         solved = np.zeros(present.shape)
         for rows, columns in each_pattern(present):
             if len(columns):
-                solved[np.ix_(rows, columns)] = _solve(self.array[np.ix_(columns, columns)], v[columns])
+                solved[np.ix_(rows, columns)] = _solve(self.array[np.ix_(columns, columns)], v[columns], self.least)
         return solved
 
     def subset(self, positions: Positions) -> MatrixCorrelation:
         """The correlation among some of the experts."""
-        return MatrixCorrelation(self.array[np.ix_(positions, positions)])
+        return MatrixCorrelation(self.array[np.ix_(positions, positions)], self.least)
 
     def correlate(self, z: Array) -> Array:
         """Independent standard normals (..., N) to correlated ones, by R^(1/2)."""
@@ -178,24 +184,27 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
     if smallest < -len(array) * 1e-9:
         raise PanelError(f"a {what} must be positive definite, and its smallest eigenvalue is {smallest:.3g}")
     array.flags.writeable = False
-    return MatrixCorrelation(array)
+    return MatrixCorrelation(array, STATED)
 
 
-def _solve(r: Array, v: Array) -> Array:
+def _solve(r: Array, v: Array, least: float) -> Array:
+    """R⁻¹ v to the digits that the condition of R leaves, or R⁺ v where R is singular."""
     try:
         root = np.linalg.cholesky(r)
     except np.linalg.LinAlgError:
-        return _pseudo_solve(r, v)
+        return _pseudo_solve(r, v, least)
     if np.diag(root).min() ** 2 < SINGULAR:
-        return _pseudo_solve(r, v)
+        return _pseudo_solve(r, v, least)
     return np.asarray(np.linalg.solve(r, v))
 
 
-def _pseudo_solve(r: Array, v: Array) -> Array:
+def _pseudo_solve(r: Array, v: Array, least: float) -> Array:
     """R⁺ v, refused where v has a part that R cannot reach."""
     values, vectors = np.linalg.eigh(r)
+    held = values > least * len(r)
+    if held.all():
+        return np.asarray(np.linalg.solve(r, v))
     parts = vectors.T @ v
-    held = values > SINGULAR * len(r)
     if np.linalg.norm(parts[~held]) > CONSISTENT * np.linalg.norm(v):
         raise PanelError(_NO_LIMIT)
     return np.asarray(vectors[:, held] @ (parts[held] / values[held]))

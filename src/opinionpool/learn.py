@@ -229,7 +229,7 @@ def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Arr
         ratios -= logodds.prior_log_ratios(own)
     order = np.lexsort((expert, event))
     if len(event) == t * n:
-        return evidence_of(ratios[order].reshape(t, n, -1), forecasts.outcomes, weight, forecasts.experts)
+        return evidence_of(ratios[order].reshape(t, n, len(forecasts.classes) - 1), forecasts.outcomes, weight, forecasts.experts)
     return RowEvidence(event[order], expert[order], ratios[order], forecasts.outcomes, weight, n)
 
 
