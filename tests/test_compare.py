@@ -366,3 +366,17 @@ class TestExperts:
         for other in (once_wrong, np.where(y == 1, 0.97, 0.03)):
             found = compare_pools(Forecasts.from_array(np.stack([other, human], axis=1), y), ["median"])
             assert "leakage" not in codes(found)
+
+
+def test_answers_out_of_sample_are_those_of_pools_fitted_to_the_other_folds():
+    rng = np.random.default_rng(2)
+    y = (rng.random(40) < 0.5).astype(int)
+    q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(40, 3)))))
+    forecasts = Forecasts.from_array(q, [*y[:-1].tolist(), None])
+    found = compare_pools(forecasts, ["gaussian"], repeats=1)
+    rows = np.arange(39)
+    expected = np.full(40, np.nan)
+    for split in random_splits(y[rows], 5, np.random.default_rng([0, 0])):
+        state = fit_pool("gaussian", forecasts.select_events(rows[split.train]))
+        expected[split.test] = state.pool(q[split.test])
+    np.testing.assert_allclose(found.answers["gaussian"], expected, rtol=1e-12)

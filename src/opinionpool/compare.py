@@ -131,6 +131,8 @@ class Comparison:
         Resolved events, and those that were scored.
     scores : dict of str to ndarray, shape (T,)
         Normalised log scores of each pool, NaN where not scored.
+    answers : dict of str to ndarray, shape (T,), or (T, K) when K > 2
+        Each pool's probabilities out of sample in the first round, NaN where not scored.
     by : str
         How events were set apart: "random", "time" or "group".
     folds, rounds : int
@@ -146,6 +148,7 @@ class Comparison:
     events: int
     scored: int
     scores: dict[str, Array]
+    answers: dict[str, Array]
     by: str
     folds: int
     rounds: int
@@ -234,6 +237,7 @@ def compare_pools(
     own = trial.outside.log_score[:, trial.pools.index(reference)]
     scores = np.full((len(forecasts.events), len(trial.pools)), np.nan)
     scores[plan.rows] = trial.outside.log_score
+    answers = {name: _placed(said, plan.rows, forecasts) for name, said in zip(trial.pools, trial.answers, strict=True)}
     return Comparison(
         pools=_pool_scores(trial, clusters, seed),
         experts=_expert_scores(sample, own, clusters, seed),
@@ -241,6 +245,7 @@ def compare_pools(
         events=int(forecasts.resolved.sum()),
         scored=int(scored.sum()),
         scores=dict(zip(trial.pools, scores.T, strict=True)),
+        answers=answers,
         by=by or "random",
         folds=len(plan.splits(0)),
         rounds=trial.rounds,
@@ -248,6 +253,13 @@ def compare_pools(
         units=units,
         notes=(*plan.notes, *notes, *_too_sure(sample), *crowded, *trial.notes),
     )
+
+
+def _placed(said: Array, rows: Index, forecasts: Forecasts) -> Array:
+    """Answers about some events among all, NaN elsewhere."""
+    placed = np.full((len(forecasts.events), *said.shape[1:]), np.nan)
+    placed[rows] = said
+    return placed
 
 
 def _names(pools: Sequence[str] | None) -> list[str]:

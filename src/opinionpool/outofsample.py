@@ -100,6 +100,8 @@ class Trial:
         Those of the P that could be fitted.
     inside, outside : Scores
         In-sample, by fits to all events; out of sample, each event's mean over the rounds.
+    answers : tuple of ndarray, shape (T,) or (T, K)
+        Each pool's probabilities out of sample in the first round, NaN where not scored.
     rounds : int
     notes : tuple of Note
     """
@@ -107,6 +109,7 @@ class Trial:
     pools: tuple[str, ...]
     inside: Scores
     outside: Scores
+    answers: tuple[Array, ...]
     rounds: int
     notes: tuple[Note, ...]
 
@@ -143,14 +146,16 @@ def run_trial(
     run = _Run(sample, prior, progress)
     inside = run.all_events(pools)
     means, most = _Mean(), repeats or MOST_ROUNDS
+    first: list[Array] = []
     for number in range(most):
         splits = rounds(number)
         answers = run.round(list(inside), splits, number / most, 1.0 / most)
+        first = first or answers
         means.add(Scores.of(answers, sample.outcomes))
         if repeats is None and means.settled():
             break
     inner = Scores.of(list(inside.values()), sample.outcomes)
-    return Trial(tuple(inside), inner, means.scores, len(means.by_round), run.all_notes())
+    return Trial(tuple(inside), inner, means.scores, tuple(first), len(means.by_round), run.all_notes())
 
 
 @dataclass(eq=False)

@@ -84,7 +84,7 @@ class TestVerdicts:
             PoolScore(name, 0.5, 0.1, 0.4, 0.1, 0.9, 0.6, Difference(sum(gain) / 2, *gain), Difference(-0.1, *behind))
             for name, gain, behind in pools
         ]
-        found = Comparison(tuple(rows), experts, "gaussian", 80, 80, {}, "random", 5, 3, "event", 80, ())
+        found = Comparison(tuple(rows), experts, "gaussian", 80, 80, {}, {}, "random", 5, 3, "event", 80, ())
         return " ".join(verdict_lines(found))
 
     def test_the_best_is_better(self):
