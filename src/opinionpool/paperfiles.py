@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opinionpool import datasets, plots
+from opinionpool.atomic import replacing
 from opinionpool.claims import Claim
 from opinionpool.datasets import CORRELATIONS, VARIANCES, DataSet, MissingDataError
 from opinionpool.experiments import DEFAULT, METHODS, Curves, run
@@ -95,7 +96,8 @@ def reproduce(
     lead = _lead(claims, seed, iterations, missing)
     place = folder / "index.html"
     title = "“A Generative Bayesian Model for Aggregating Experts’ Probabilities”, reproduced and checked"
-    place.write_text(page(title, lead, sections), encoding="utf-8")
+    with replacing(place) as file:
+        file.write(page(title, lead, sections).encode())
     tell(1.0)
     return Reproduction(place, sum(len(section.pictures) for section in sections), claims, missing)
 

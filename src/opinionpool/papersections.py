@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from opinionpool import datasets, plots
+from opinionpool.atomic import replacing
 from opinionpool.claims import Claim
 from opinionpool.datasets import VARIANCES
 from opinionpool.experiments import DEFAULT, METHODS, Curves
@@ -208,10 +210,12 @@ def closing_section(claims: Sequence[Claim]) -> Section:
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a table."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    with replacing(path) as file:
+        file.write(text.getvalue().encode())
 
 
 def default_section(curves: Sequence[Curves]) -> Section:

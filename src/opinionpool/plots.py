@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.atomic import replacing
 from opinionpool.errors import OpinionPoolError
 from opinionpool.logodds import Array
 
@@ -96,10 +97,12 @@ def save(drawing: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, the same bytes for the same drawing; their paths."""
     paths = [stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")]
     with _styled():
-        drawing.savefig(paths[0], metadata={"Date": None, "Creator": None})
+        with replacing(paths[0]) as file:
+            drawing.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
         # Where things go has been worked out, and is the same for both.
         drawing.set_layout_engine("none")
-        drawing.savefig(paths[1], dpi=220, metadata={"Software": None})
+        with replacing(paths[1]) as file:
+            drawing.savefig(file, format="png", dpi=220, metadata={"Software": None})
     return paths
 
 

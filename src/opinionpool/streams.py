@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
+from opinionpool.atomic import replacing
 from opinionpool.render import folded, printable
 
 if TYPE_CHECKING:
@@ -46,28 +47,23 @@ def hush(stream: TextIO) -> None:
 def destination(path: str | None) -> Iterator[TextIO]:
     """The stream to write results to; `path` None is standard output.
 
-    A file is written under another name and renamed at the end, so that nobody ever sees half of it and a failure
-    leaves what was there. Links are followed; devices and pipes are written to as they are.
+    Nobody ever sees half of a file, and a failure leaves what was there (`opinionpool.atomic.replacing`). Links are
+    followed; devices and pipes are written to as they are.
     """
     if path is None:
         with _standard_output() as stream:
             yield stream
         return
-    path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "w", encoding="utf-8", newline="") as stream:
             yield stream
         return
-    handle, draft = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
-    try:
-        with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+    with replacing(path) as raw:
+        stream = io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="")
+        try:
             yield stream
-        os.chmod(draft, _mode(path))
-        os.replace(draft, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(draft)
-        raise
+        finally:
+            stream.detach()
 
 
 @contextmanager
@@ -78,15 +74,6 @@ def _standard_output() -> Iterator[TextIO]:
         sys.stdout.flush()
     except BrokenPipeError:
         hush(sys.stdout)
-
-
-def _mode(path: str) -> int:
-    """The permissions that a file at `path` has, or would get."""
-    with suppress(OSError):
-        return os.stat(path).st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def tell(*lines: str) -> None:
