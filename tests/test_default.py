@@ -288,11 +288,23 @@ class TestPieces:
             assert w @ filled == pytest.approx(exact, abs=1e-9)
 
     @given(st.floats(-50, 50), st.floats(0.1, 30))
-    def test_extremes_of_two_classes_by_either_path(self, contrast, limit):
-        one = Extremes(limit).believed(np.array([contrast]))[0]
-        assert abs(one) <= limit
-        half = limit / 2 * np.tanh(np.array([-contrast, contrast]) / 2 / (limit / 2))
-        assert one == pytest.approx(half[1] - half[0], abs=1e-9)
+    def test_extremes_of_two_classes_are_a_mixture_with_knowing_nothing(self, contrast, limit):
+        share = 2 / (np.exp(limit) + 1)
+        mixed = (1 - share) * expit(np.array([-contrast, contrast])) + share / 2
+        believed = Extremes(limit).believed(np.array([contrast]))[0]
+        assert abs(believed) <= limit * (1 + 1e-12)
+        assert believed == pytest.approx(np.log(mixed[1] / mixed[0]), abs=1e-9)
+
+    @given(st.integers(2, 6), st.floats(0.1, 30), st.integers(0, 2**32))
+    def test_certainty_ends_at_the_limit_for_any_number_of_classes(self, k, limit, seed):
+        rng = np.random.default_rng(seed)
+        believed = Extremes(limit).believed(np.full(k - 1, -800.0))
+        assert believed == pytest.approx(np.full(k - 1, -limit), rel=1e-9)
+        said = rng.normal(size=k - 1) * 10
+        p = np.exp(np.append(0.0, said)) / np.exp(np.append(0.0, said)).sum()
+        share = k / (np.exp(limit) - 1 + k)
+        mixed = (1 - share) * p + share / k
+        assert Extremes(limit).believed(said) == pytest.approx(np.log(mixed[1:] / mixed[0]), abs=1e-9)
 
     def test_extremes_do_not_depend_on_the_reference_class(self):
         contrast = np.array([2.0, -7.0])

@@ -8,7 +8,7 @@ ones given the outcomes (model.md, section 2.7). Believed beforehand, of any pan
   and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
 * they are unbiased, give or take `BIAS` in log-odds;
 * weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
-* extreme statements are believed up to a contrast of about `LIMITS`: beyond it, C counts as c tanh(C/c).
+* extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.extremes`).
 
 Extremes and differences are averaged by how well each value predicts the outcomes (evidence). A prior that is Laplace's
 estimate is itself believed only in proportion T / (T + `PRIOR_WORTH`) of the T resolved events, and so are biases. With

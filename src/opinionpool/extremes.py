@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opinionpool import logodds
 from opinionpool.errors import PanelError
 from opinionpool.logodds import Array
 from opinionpool.patterns import Positions
@@ -14,15 +13,17 @@ from opinionpool.patterns import Positions
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """A contrast C counts as m + c tanh((C − m)/c): as it is near the centre m, and never beyond m ± c.
+    """A statement counts as if, with a small probability s, the expert knew nothing of the event.
 
-    It acts on what is said beyond the prior, so that pools stay externally Bayesian. For more than two classes it acts
-    on log-probabilities centred over the classes, with c/2, which is the same thing when there are two.
+    What is said beyond the prior, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a
+    statement that says nothing, m. Statements near the centre m hardly change, and the log-odds between a class that
+    is said to be certain and any other class end at c = log(1 + K (1 − s)/s). Acting on what is said beyond the prior, it
+    leaves pools externally Bayesian; it treats all classes alike.
 
     Attributes
     ----------
     limit : float, default inf
-        c in log-odds, above 0; infinite to believe everything.
+        c in log-odds, above 0; infinite to believe everything. s = K/(e^c − 1 + K).
     centre : ndarray or None, shape (N, K - 1)
         m, what each expert says of an event that it knows nothing about; 0 if None.
 
@@ -30,7 +31,7 @@ class Extremes:
     --------
     >>> import numpy as np
     >>> Extremes(5.0).believed(np.array([[0.1], [9.2]])).ravel().round(3)
-    array([0.1  , 4.754])
+    array([0.099, 4.985])
     """
 
     limit: float = np.inf
@@ -52,10 +53,16 @@ class Extremes:
         apart = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return apart
-        if contrasts.shape[-1] == 1:
-            return np.asarray(self.limit * np.tanh(apart / self.limit))
-        half = self.limit / 2.0
-        return logodds.uncentred(half * np.tanh(logodds.centred(apart) / half))
+        k = contrasts.shape[-1] + 1
+        # A limit past 700 is past all that can be said.
+        share = k / (np.expm1(min(self.limit, 700.0)) + k)
+        # Classes first: sums over a short last axis are slow.
+        ratios = np.moveaxis(apart, -1, 0)
+        top = np.maximum(ratios.max(axis=0), 0.0)
+        said, base = np.exp(ratios - top), np.exp(-top)
+        nothing = (share / k) * (said.sum(axis=0) + base)
+        believed = np.log(((1.0 - share) * said + nothing) / ((1.0 - share) * base + nothing))
+        return np.asarray(np.moveaxis(believed, 0, -1))
 
     def subset(self, positions: Positions) -> Extremes:
         """The same for some of the experts."""
