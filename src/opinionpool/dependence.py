@@ -132,7 +132,7 @@ class MatrixCorrelation:
 
     def solve(self, v: Array) -> Array:
         """R⁻¹ v, by Cholesky, or by the pseudo-inverse where R is singular."""
-        return _solve(self.array, v, self.least)
+        return solve_matrix(self.array, v, self.least)
 
     def times(self, v: Array) -> Array:
         """R v."""
@@ -143,7 +143,9 @@ class MatrixCorrelation:
         solved = np.zeros(present.shape)
         for rows, columns in each_pattern(present):
             if len(columns):
-                solved[np.ix_(rows, columns)] = _solve(self.array[np.ix_(columns, columns)], v[columns], self.least)
+                solved[np.ix_(rows, columns)] = solve_matrix(
+                    self.array[np.ix_(columns, columns)], v[columns], self.least
+                )
         return solved
 
     def subset(self, positions: Positions) -> MatrixCorrelation:
@@ -187,8 +189,8 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
     return MatrixCorrelation(array, STATED)
 
 
-def _solve(r: Array, v: Array, least: float) -> Array:
-    """R⁻¹ v to the digits that the condition of R leaves, or R⁺ v where R is singular."""
+def solve_matrix(r: Array, v: Array, least: float) -> Array:
+    """R⁻¹ v, for v (N,) or (N, P), to the digits that the condition of R leaves, or R⁺ v where R is singular."""
     try:
         root = np.linalg.cholesky(r)
     except np.linalg.LinAlgError:
@@ -207,4 +209,4 @@ def _pseudo_solve(r: Array, v: Array, least: float) -> Array:
     parts = vectors.T @ v
     if np.linalg.norm(parts[~held]) > CONSISTENT * np.linalg.norm(v):
         raise PanelError(_NO_LIMIT)
-    return np.asarray(vectors[:, held] @ (parts[held] / values[held]))
+    return np.asarray(vectors[:, held] @ (parts[held].T / values[held]).T)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.errors import ExpertError
 from opinionpool.wording import shown, suggestion
@@ -69,6 +70,22 @@ def position(expert: object, names: Sequence[str]) -> int:
     if expert not in names:
         raise unknown_expert(str(expert), names)
     return names.index(str(expert))
+
+
+def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:
+    """Positions of the experts of a sub-panel, who are given by names or positions.
+
+    Raises
+    ------
+    ExpertError
+        If one is unknown, repeated, or none is given.
+    """
+    if isinstance(experts, str) or not isinstance(experts, Iterable):
+        raise ExpertError(f"a sub-panel needs a sequence of experts, not {experts!r} alone")
+    positions = np.array([position(expert, names) for expert in experts], dtype=np.intp)
+    if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
+        raise ExpertError("a sub-panel needs at least one expert, and each of them once")
+    return positions
 
 
 def unknown_expert(name: str, names: Sequence[str]) -> ExpertError:

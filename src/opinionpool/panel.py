@@ -6,19 +6,19 @@ Kahn (UAI 2004), sections 2 to 4; model.md, sections 1 to 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.errors import ExpertError, PanelError
+from opinionpool.errors import PanelError
 from opinionpool.extremes import Extremes
 from opinionpool.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
 from opinionpool.gaussian import Settings, contributions, heard, pooled, signal, weights_for
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
-from opinionpool.names import expert_names, position
+from opinionpool.names import chosen_positions
 from opinionpool.patterns import Mask
+from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.simulation import draw
 from opinionpool.stated import base_rate_shift, read_stated
 
@@ -28,7 +28,7 @@ BELIEVED = Extremes()
 DEFAULT = Settings()
 
 
-class Panel:
+class Panel(PoolingPanel):
     """An immutable panel of N experts on events of K classes.
 
     Parameters
@@ -65,13 +65,10 @@ class Panel:
     0.8203
     """
 
-    __slots__ = ("_bias", "_classes", "_names", "_parts", "_settings")
+    __slots__ = ("_bias", "_parts")
 
     _parts: Parts
     _bias: Array
-    _names: tuple[str, ...]
-    _classes: tuple[object, ...]
-    _settings: Settings
 
     def __init__(
         self,
@@ -195,54 +192,18 @@ class Panel:
         settings: Settings,
     ) -> None:
         n = len(parts.contrast)
-        labels = (0, 1) if classes is None else tuple(classes)
-        if len(labels) < 2 or len(set(labels)) < len(labels):
-            raise PanelError(f"classes must be at least two different labels, not {labels}")
-        ratios = bias_ratios(bias, n, len(labels))
+        ratios = bias_ratios(bias, n, self._label(n, names, classes, settings))
         for array in (parts.contrast, parts.spread, ratios):
             array.flags.writeable = False
-        # In the order of the slots.
-        values = (ratios, labels, expert_names(names, n), parts, settings)
-        for slot, value in zip(self.__slots__, values, strict=True):
-            object.__setattr__(self, slot, value)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
+        self._hold(bias=ratios, parts=parts)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Panel.from_parts, (self._parts, self.bias, self._names, self._classes, self._settings)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __repr__(self) -> str:
-        try:
-            weights = self.weights.tolist()
-        except PanelError:
-            return f"<Panel of {len(self)} experts, whose weights have no limit>"
-        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(self._names[:6], weights, strict=False))
-        more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
-        return f"<Panel of {len(self)} experts, weights: {shown}{more}>"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """N expert names."""
-        return self._names
-
-    @property
-    def classes(self) -> tuple[object, ...]:
-        """K class labels."""
-        return self._classes
 
     @property
     def parts(self) -> Parts:
         """Contrast, spread and dependence, as pooling uses them; their scale may be arbitrary."""
         return self._parts
-
-    @property
-    def settings(self) -> Settings:
-        """The floors, and how far extreme statements are believed."""
-        return self._settings
 
     @property
     def heard(self) -> Mask:
@@ -253,16 +214,6 @@ class Panel:
     def bias(self) -> Array:
         """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
         return logodds.public_log_odds(self._bias).copy()
-
-    @property
-    def weights(self) -> Array:
-        """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (10)."""
-        return np.asarray(self.weights_for(np.ones((1, len(self)), dtype=bool))[0])
-
-    @property
-    def prior_weight(self) -> float:
-        """Weight 1 - sum(w) of the prior's log-odds (12)."""
-        return float(1.0 - self.weights.sum())
 
     @property
     def calibration(self) -> Array:
@@ -376,11 +327,7 @@ class Panel:
         ExpertError
             If one is unknown, repeated, or none is given.
         """
-        if isinstance(experts, str) or not isinstance(experts, Iterable):
-            raise ExpertError(f"a sub-panel needs a sequence of experts, not {experts!r} alone")
-        positions = np.array([position(expert, self._names) for expert in experts], dtype=np.intp)
-        if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
-            raise ExpertError("a sub-panel needs at least one expert, and each of them once")
+        positions = chosen_positions(experts, self._names)
         names = [self._names[i] for i in positions]
         kept = self._parts.subset(positions)
         settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))

@@ -32,19 +32,27 @@ def draw(
     ArgumentError, ProbabilityError
         If there is no such number of events, or no such prior.
     """
+    k, n = len(classes), len(parts.contrast)
+    rng = np.random.default_rng(seed)
+    p, happened = draw_outcomes(events, prior, k, rng)
+    noise = parts.dependence.correlate(rng.standard_normal((len(p), k, n))) * (parts.spread / np.sqrt(2.0))
+    ratios = logodds.prior_log_ratios(p)[:, None, :] + bias
+    ratios = ratios + parts.contrast[:, None] * logodds.signature(k)[happened][:, None, :]
+    ratios = ratios + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2)
+    said = logodds.softmax(ratios)
+    return (said[..., 1] if k == 2 else said), np.array(classes)[happened]
+
+
+def draw_outcomes(
+    events: int, prior: npt.ArrayLike, classes: int, rng: np.random.Generator
+) -> tuple[Array, npt.NDArray[np.intp]]:
+    """The prior of each event, (T, K), and its outcome, (T,)."""
     try:
         count = operator.index(events)
     except TypeError:
         count = -1
     if count < 0:
         raise ArgumentError(f"the number of events must be a whole number, at least 0, and it is {events!r}")
-    k, n = len(classes), len(parts.contrast)
-    p = spread_prior(prior, (count,), k)
-    rng = np.random.default_rng(seed)
+    p = spread_prior(prior, (count,), classes)
     happened = (rng.random(count)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-    noise = parts.dependence.correlate(rng.standard_normal((count, k, n))) * (parts.spread / np.sqrt(2.0))
-    ratios = logodds.prior_log_ratios(p)[:, None, :] + bias
-    ratios = ratios + parts.contrast[:, None] * logodds.signature(k)[happened][:, None, :]
-    ratios = ratios + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2)
-    said = logodds.softmax(ratios)
-    return (said[..., 1] if k == 2 else said), np.array(classes)[happened]
+    return p, happened
