@@ -17,8 +17,8 @@ class Extremes:
 
     What is said beyond the prior, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a
     statement that says nothing, m. Statements near the centre m hardly change, and the log-odds between a class that
-    is said to be certain and any other class end at c = log(1 + K (1 − s)/s). This acts on what is said beyond the prior,
-    so that pools stay externally Bayesian, and treats all classes alike.
+    is said to be certain and any other class end at c = log(1 + K (1 − s)/s). This acts on what is said beyond the
+    prior, so that pools stay externally Bayesian, and treats all classes alike.
 
     Attributes
     ----------
