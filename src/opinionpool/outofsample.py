@@ -158,6 +158,13 @@ def run_trial(
     return Trial(tuple(inside), inner, means.scores, tuple(first), len(means.by_round), run.all_notes())
 
 
+def answers_of(state: Learned, events: Forecasts) -> Array:
+    """What a pool says of some events, (T,) or (T, K)."""
+    if isinstance(state, LearnedPanel):
+        return state.pool_forecasts(events, events.prior)
+    return state.pool(events.X, events.prior)
+
+
 @dataclass(eq=False)
 class _Run:
     """Fits of pools to parts of a sample."""
@@ -174,7 +181,7 @@ class _Run:
         answers, failed = {}, []
         for name in pools:
             try:
-                answers[name] = self._answers(fit_pool(name, self.sample, prior=self.prior), self.sample)
+                answers[name] = answers_of(fit_pool(name, self.sample, prior=self.prior), self.sample)
             except OpinionPoolError as error:
                 failed.append(f"{name} is left out: {error}")
         if not answers:
@@ -192,16 +199,10 @@ class _Run:
             for place, name in enumerate(pools):
                 state = fit_pool(name, train, prior=self.prior)
                 self._remember(name, state)
-                answers[place][split.test] = self._answers(state, test)
+                answers[place][split.test] = answers_of(state, test)
                 if self.progress is not None:
                     self.progress(done + share * (number + (place + 1) / len(pools)) / len(splits))
         return answers
-
-    @staticmethod
-    def _answers(state: Learned, events: Forecasts) -> Array:
-        if isinstance(state, LearnedPanel):
-            return state.pool_forecasts(events, events.prior)
-        return state.pool(events.X, events.prior)
 
     def _remember(self, name: str, state: Learned) -> None:
         for note in state.notes:
