@@ -6,30 +6,32 @@ every expert who answered. Pools that are sums of log-odds or of probabilities a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.decomposition import panel_parts, rule_parts
+from opinionpool.dependence import CommonCorrelation
 from opinionpool.errors import ArgumentError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
-from opinionpool.gaussian import weights_for
 from opinionpool.learn import LearnedPanel
-from opinionpool.logodds import Array
+from opinionpool.logodds import Array, class_probabilities
 from opinionpool.panel import Panel
+from opinionpool.patterns import Positions
+from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.priors import event_priors
 from opinionpool.rules import Learned, LearnedPool
-from opinionpool.said import Said
-from opinionpool.stated import BLOCK, Stated, base_rate_shift, read_stated
-from opinionpool.wording import shown, suggestion
+from opinionpool.stated import BLOCK, base_rate_shift, read_stated
+from opinionpool.wording import counted, shown, suggestion
 
 __all__ = ["Explanation", "explain", "explain_event"]
 
 LEVEL = 0.9
-# Pools whose answer is the prior and a sum of contrasts, and those that are a sum of probabilities.
-_RATIOS = ("log", "independent", "geometric", "extremized", "recalibrated")
-_SHARES = ("average", "linear")
+# So many weights below 0 are put in words one by one.
+MOST_TOLD = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,19 +107,6 @@ class Explanation:
     notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """An answer taken apart: (N, K - 1) and (K - 1,) log-ratios, or (N, K) and (K,) probabilities, 0 for the silent."""
-
-    scale: str
-    bias: Array
-    contrast: Array
-    weights: Array | None
-    contributions: Array
-    start: Array
-    lean: Array
-
-
 def explain_event(
     forecasts: Forecasts,
     event: str | int,
@@ -175,7 +164,7 @@ def event_position(forecasts: Forecasts, event: str | int) -> int:
 
 
 def explain(
-    state: Learned | Panel,
+    state: Learned | PoolingPanel,
     q: npt.ArrayLike,
     prior: npt.ArrayLike | None = None,
     base_rate: npt.ArrayLike | None = None,
@@ -213,44 +202,31 @@ def explain(
     >>> why.contributions.round(3), float(why.total.round(3)), why.without.round(3)
     (array([0.792, 0.726]), 1.518, array([0.7, 0.8]))
     """
-    panel = state if isinstance(state, Panel) else getattr(state, "panel", None)
-    names = panel.names if panel is not None else state.experts  # type: ignore[union-attr]
-    classes = panel.classes if panel is not None else state.classes  # type: ignore[union-attr]
-    k, prior = len(classes), _prior(state, prior, len(classes))
-    stated = read_stated(q, prior, len(names), k)
+    panel = state if isinstance(state, PoolingPanel) else state.panel if isinstance(state, LearnedPanel) else None
+    of: PoolingPanel | LearnedPool = panel if panel is not None else cast("LearnedPool", state)
+    names = of.names if isinstance(of, PoolingPanel) else of.experts
+    prior = _prior(state, prior, len(of.classes))
+    stated = read_stated(q, prior, len(names), len(of.classes))
     if stated.lead:
         raise ArgumentError(f"one event is explained at a time, and forecasts of shape {np.shape(q)} are of several")
+    parts = panel_parts(of, stated) if isinstance(of, PoolingPanel) else rule_parts(of, stated)
     present = np.flatnonzero(~np.isnan(stated.q[0].reshape(len(names), -1)[:, 0]))
-    if panel is not None:
-        parts = _of_panel(panel, stated)
-    else:
-        assert isinstance(state, LearnedPool)
-        parts = _of_rule(state, stated)
-    added = parts.contributions.sum(axis=0)
-    total = parts.start + parts.lean + added
+    total = parts.start + parts.lean + parts.contributions.sum(axis=0)
     probability = np.asarray(state.pool(stated.q[0], prior, base_rate))
-    if parts.scale == "log-odds":
-        shift = base_rate_shift(base_rate, stated)[0]
-    else:
-        shift = total - total if base_rate is None else logodds.class_probabilities(probability, k) - total
-    show = {"log-odds": logodds.public_log_odds, "probability": logodds.public_probabilities}[parts.scale]
-    said = stated.q[0][present]
-    weights = None if parts.weights is None else parts.weights[present]
-    doubt = getattr(state, "doubt", None)
-    interval = None
-    if isinstance(state, LearnedPanel) and doubt is not None and k == 2:
-        low, high = state.interval(stated.q[0], prior, base_rate, level)
-        interval = float(low), float(high)
-    return Explanation(
+    show = logodds.public_probabilities if parts.scale == "probability" else logodds.public_log_odds
+    shift = base_rate_shift(base_rate, stated)[0]
+    if parts.scale == "probability":
+        shift = total - total if base_rate is None else class_probabilities(probability, stated.classes) - total
+    found = Explanation(
         event=event,
-        pool="gaussian" if panel is not None else state.rule,  # type: ignore[union-attr]
+        pool=of.rule if isinstance(of, LearnedPool) else "gaussian",
         scale=parts.scale,
-        classes=tuple(classes),
+        classes=tuple(of.classes),
         experts=tuple(names[i] for i in present),
-        stated=said,
+        stated=stated.q[0][present],
         bias=logodds.public_log_odds(parts.bias[present]),
         contrast=logodds.public_log_odds(parts.contrast[present]),
-        weights=weights,
+        weights=None if parts.weights is None else parts.weights[present],
         contributions=show(parts.contributions[present]),
         without=_without(state, stated.q[0], present, prior, base_rate),
         prior=logodds.public_probabilities(stated.prior[0]),
@@ -259,16 +235,71 @@ def explain(
         shift=show(shift),
         total=show(total + shift),
         probability=probability,
-        interval=interval,
         level=level,
     )
+    if isinstance(state, LearnedPanel) and state.doubt is not None and stated.classes == 2:
+        low, high = state.interval(stated.q[0], prior, base_rate, level)
+        found = replace(found, interval=(float(low), float(high)))
+    return replace(found, notes=(*_against(found, state, present), *_at_floor(found)))
 
 
-def _prior(state: Learned | Panel, prior: npt.ArrayLike | None, k: int) -> npt.ArrayLike:
+def _against(found: Explanation, state: Learned | PoolingPanel, present: Positions) -> list[Note]:
+    """Weights below 0, in words."""
+    if found.weights is None or not (found.weights < 0).any():
+        return []
+    below = np.flatnonzero(found.weights < 0)
+    alone = state.alone if isinstance(state, LearnedPanel) else None
+    panel = state.panel if isinstance(state, LearnedPanel) else state
+    contrast = alone.contrast if alone is not None else panel.parts.contrast if isinstance(panel, Panel) else None
+    notes = []
+    for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_TOLD].tolist():
+        name = f"{shown(found.experts[i])} (weight {found.weights[i]:.3f})"
+        if contrast is not None and contrast[present[i]] < 0:
+            text = f"{name} is turned round: what it calls likely happens less often"
+        else:
+            text = (
+                f"{name} corrects for shared error: most of what it says is known from {_nearest(found, panel, i)}, "
+                "and taking some of it off takes out errors that they share"
+            )
+        notes.append(Note("negative-weights", text))
+    if len(below) > MOST_TOLD:
+        text = f"{counted(len(below) - MOST_TOLD, 'more weight')} below 0, by less"
+        notes.append(Note("negative-weights", text, len(below) - MOST_TOLD))
+    return notes
+
+
+def _nearest(found: Explanation, panel: Learned | PoolingPanel, i: int) -> str:
+    """Who among those with larger weights says most of what one expert says, if that is known."""
+    assert found.weights is not None
+    if isinstance(panel, Panel) and not isinstance(panel.parts.dependence, CommonCorrelation):
+        here = [panel.names.index(name) for name in found.experts]
+        unit = np.zeros(len(panel))
+        unit[here[i]] = 1.0
+        near = np.where(found.weights > 0, panel.parts.dependence.times(unit)[here], -np.inf)
+        j = int(near.argmax())
+        if near[j] > 0:
+            return f"{shown(found.experts[j])} (correlation {near[j]:.2f})"
+    return "those with larger weights"
+
+
+def _at_floor(found: Explanation) -> list[Note]:
+    """That the answer is not the sum, because nothing is called impossible."""
+    if found.scale == "log-odds":
+        total = np.atleast_1d(found.total)
+        raw = logodds.softmax(total if len(total) == 1 else logodds.uncentred(total))
+    else:
+        raw = found.total if found.total.ndim else class_probabilities(found.total)
+    off = np.abs(logodds.public_probabilities(raw) - found.probability)
+    if (off <= 1e-12).all():
+        return []
+    return [Note("at-floor", "the answer is at its bound: no outcome is called impossible, whatever the sum")]
+
+
+def _prior(state: Learned | PoolingPanel, prior: npt.ArrayLike | None, k: int) -> npt.ArrayLike:
     """The prior to use, in the form that pools take."""
     if prior is not None:
         return prior
-    if isinstance(state, Panel):
+    if isinstance(state, PoolingPanel):
         return 0.5 if k == 2 else np.full(k, 1.0 / k)
     if state.prior is None:
         raise ProbabilityError("this pool was learned with a prior for each event, so an explanation needs one too")
@@ -276,9 +307,9 @@ def _prior(state: Learned | Panel, prior: npt.ArrayLike | None, k: int) -> npt.A
 
 
 def _without(
-    state: Learned | Panel,
+    state: Learned | PoolingPanel,
     q: Array,
-    present: npt.NDArray[np.intp],
+    present: Positions,
     prior: npt.ArrayLike,
     base_rate: npt.ArrayLike | None,
 ) -> Array:
@@ -291,71 +322,3 @@ def _without(
         rows[np.arange(len(left)), left] = np.nan
         answers.append(np.asarray(state.pool(rows, prior, base_rate)))
     return np.concatenate(answers) if answers else np.zeros((0, *q.shape[1:]))
-
-
-def _of_panel(panel: Panel, stated: Stated) -> _Parts:
-    """L* = L° + lean + Σ w_i C_i; where extremes have a centre, it is each one's bias, and what is left the lean."""
-    settings = panel.settings
-    ratios = logodds.log_ratios(stated.q, stated.prior[:, None, :], settings.floor)[0]
-    present = ~np.isnan(ratios[:, 0])
-    believed = np.where(present[:, None], settings.extremes.believed(ratios - stated.reference), 0.0)
-    inner = logodds.uncentred(panel.bias) if ratios.shape[1] > 1 else panel.bias[:, None]
-    bias = inner if settings.extremes.centre is None else settings.extremes.centre
-    weights = weights_for(panel.parts, present[None])[0]
-    contrast = np.where(present[:, None], believed - bias, 0.0)
-    return _Parts(
-        "log-odds",
-        bias,
-        contrast,
-        weights,
-        weights[:, None] * contrast,
-        stated.reference[0],
-        np.asarray(weights @ (bias - inner)),
-    )
-
-
-def _of_rule(state: LearnedPool, stated: Stated) -> _Parts:
-    """The same for pools that are sums of contrasts, or of probabilities."""
-    if state.rule not in _RATIOS + _SHARES:
-        raise ArgumentError(
-            f"the {state.rule} pool's answer is not a sum of what each expert adds; "
-            f"explain one of gaussian, {', '.join(_RATIOS + _SHARES)}"
-        )
-    said = Said(logodds.log_ratios(stated.q, stated.prior[:, None, :], state.floor), stated.reference)
-    n, d = said.contrasts.shape[1:]
-    none, start = np.zeros((n, d)), stated.reference[0]
-    if not said.present.any():
-        if state.rule in _SHARES:
-            return _Parts(
-                "probability", none, none, np.zeros(n), np.zeros((n, d + 1)), stated.prior[0], np.zeros(d + 1)
-            )
-        return _Parts("log-odds", none, none, np.zeros(n), none, start, np.zeros(d))
-    given = state.parameters
-    if state.rule in _SHARES:
-        shares = said.shares(given.get("weights"))[0]
-        return _Parts(
-            "probability",
-            none,
-            said.contrasts[0],
-            shares,
-            shares[:, None] * said.probabilities[0],
-            np.zeros(d + 1),
-            np.zeros(d + 1),
-        )
-    weights = _rule_weights(state, said)
-    a = np.asarray(given.get("intercept", 0.0), dtype=np.float64)
-    lean = np.broadcast_to(a, d) if d == 1 else logodds.uncentred(np.broadcast_to(a, d + 1))
-    return _Parts("log-odds", none, said.contrasts[0], weights, weights[:, None] * said.contrasts[0], start, lean)
-
-
-def _rule_weights(state: LearnedPool, said: Said) -> Array:
-    """What each contrast is multiplied by, (N,), 0 where missing."""
-    given, present = state.parameters, said.present[0]
-    scale = float(given.get("factor", 1.0)) * float(given.get("slope", 1.0))
-    if state.rule == "independent":
-        return np.asarray(present, dtype=np.float64)
-    if state.rule == "log":
-        n = len(present)
-        weights = given.get("weights")
-        return np.asarray(np.where(present, np.full(n, 1.0 / n) if weights is None else weights, 0.0))
-    return np.asarray(scale * said.shares(given.get("weights"))[0])
