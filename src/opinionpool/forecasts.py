@@ -17,6 +17,7 @@ import numpy.typing as npt
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.logodds import LEAST, Array, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, unknown_expert
+from opinionpool.optionsets import Options, check_options, encode_among, even_chances, option_slots, padded
 from opinionpool.wording import listed
 
 Index = npt.NDArray[np.intp]
@@ -35,7 +36,8 @@ class Forecasts:
     experts : tuple of str
         N expert names, in order of first appearance.
     classes : tuple
-        K labels. A binary forecast is the probability of ``classes[1]``.
+        K labels. A binary forecast is the probability of ``classes[1]``. Where events have options of their own, names
+        of the positions that these take.
     event_index, expert_index : ndarray of int, shape (M,)
         The event and the expert of each cell, ordered by event.
     probabilities : ndarray, shape (M,), or (M, K) when K > 2
@@ -50,6 +52,9 @@ class Forecasts:
         A label that events may share, for grouped evaluation.
     notes : tuple of Note
         What was coerced or dropped on the way here.
+    options : tuple of tuple or None
+        Labels of each event's own options, two to K of them; None where all events have the same classes. An event with
+        fewer than K leaves the last positions at 0.
 
     Examples
     --------
@@ -69,6 +74,7 @@ class Forecasts:
     times: npt.NDArray[np.datetime64] | None = None
     groups: npt.NDArray[np.str_] | None = None
     notes: tuple[Note, ...] = field(default=())
+    options: Options | None = None
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -86,6 +92,8 @@ class Forecasts:
         if cells and (np.diff(self.event_index) < 0).any():
             raise ShapeError("cells must be ordered by event")
         check_probabilities(self.probabilities)
+        if self.options is not None:
+            check_options(self.options, self.events)
         keys = self.event_index.astype(np.int64) * max(len(self.experts), 1) + self.expert_index
         unique, counts = np.unique(keys, return_counts=True)
         if len(unique) != cells:
@@ -98,8 +106,10 @@ class Forecasts:
     def __repr__(self) -> str:
         t, n = self.shape
         cells, resolved = len(self.event_index), int(self.resolved.sum())
-        classes = f"({listed(self.classes)})"
-        return f"Forecasts(events={t}, resolved={resolved}, experts={n}, classes={classes}, forecasts={cells})"
+        classes = f"classes=({listed(self.classes)})"
+        if self.options is not None:
+            classes = f"options={self.sizes.min(initial=len(self.classes))} to {len(self.classes)}"
+        return f"Forecasts(events={t}, resolved={resolved}, experts={n}, {classes}, forecasts={cells})"
 
     @classmethod
     def from_array(
@@ -111,6 +121,7 @@ class Forecasts:
         experts: Sequence[str] | None = None,
         classes: Sequence[object] = (0, 1),
         prior: npt.ArrayLike | None = None,
+        options: Sequence[Sequence[object]] | None = None,
     ) -> Forecasts:
         """Forecasts from a dense array.
 
@@ -119,13 +130,17 @@ class Forecasts:
         probabilities : array_like, shape (T, N), or (T, N, K) when K > 2
             NaN where a forecast is missing.
         outcomes : sequence, length T, optional
-            Members of `classes`; None or NaN where not resolved. All unresolved if not given.
+            Members of `classes`, or of the event's options; None or NaN where not resolved. All unresolved if not
+            given.
         events, experts : sequence of str, optional
             Names; ``event_1`` ... and ``expert_1`` ... if not given.
         classes : sequence, default (0, 1)
             The K labels.
         prior : array_like, shape (), (T,), or (K,), (T, K) when K > 2, optional
             The reference prior of each event.
+        options : sequence of sequences, length T, optional
+            Labels of each event's own options, where events do not share their classes. K is then the length of the
+            longest; positions that an event does not use hold 0 or NaN.
 
         Raises
         ------
@@ -133,26 +148,31 @@ class Forecasts:
             If there is no expert, or the arguments do not fit together or are out of range.
         """
         array = check_probabilities(probabilities)
-        classes = tuple(classes)
+        sets = None if options is None else tuple(map(tuple, options))
+        classes = tuple(classes) if sets is None else option_slots(sets)
         wanted = 2 if len(classes) == 2 else 3
         if array.ndim != wanted or (wanted == 3 and array.shape[2] != len(classes)):
             raise ShapeError(f"forecasts of {len(classes)} classes need {wanted} axes, not shape {array.shape}")
+        t, n = array.shape[:2]
+        names = tuple(events) if events is not None else numbered(t, "event")
+        if sets is not None:
+            check_options(sets, names)
         if wanted == 3:
-            array, _ = normalised(array)
+            array, _ = normalised(array if sets is None else padded(array, _lengths(sets), names))
         absent = np.isnan(array if wanted == 2 else array[..., 0])
         rows, columns = np.nonzero(~absent)
-        t, n = array.shape[:2]
         if prior is not None:
             prior = _spread(prior, (t,) if wanted == 2 else (t, len(classes)))
         return cls(
-            events=tuple(events) if events is not None else numbered(t, "event"),
+            events=names,
             experts=tuple(experts) if experts is not None else numbered(n),
             classes=classes,
             event_index=rows,
             expert_index=columns,
             probabilities=array[rows, columns],
-            outcomes=encode_outcomes(outcomes, classes, t),
+            outcomes=encode_outcomes(outcomes, classes, t) if sets is None else encode_among(outcomes, sets, names),
             prior=prior,
+            options=sets,
         )
 
     @property
@@ -164,6 +184,27 @@ class Forecasts:
     def resolved(self) -> npt.NDArray[np.bool_]:
         """Whether each event's outcome is known, (T,)."""
         return np.asarray(self.outcomes != UNRESOLVED)
+
+    @property
+    def sizes(self) -> Index:
+        """How many options or classes each event has, (T,)."""
+        if self.options is None:
+            return np.full(len(self.events), len(self.classes))
+        return _lengths(self.options)
+
+    @property
+    def even(self) -> Array | None:
+        """Even chances of each event's own options, (T, K), 0 for the positions it leaves free; None for classes."""
+        return None if self.options is None else even_chances(self.sizes, len(self.classes))
+
+    @property
+    def happened(self) -> list[object]:
+        """The label of each event's outcome, None where not resolved."""
+        codes = self.outcomes.tolist()
+        if self.options is None:
+            labels = [*self.classes, None]
+            return [labels[code] for code in codes]
+        return [own[code] if code >= 0 else None for own, code in zip(self.options, codes, strict=True)]
 
     @property
     def counts(self) -> npt.NDArray[np.intp]:
@@ -201,6 +242,7 @@ class Forecasts:
             prior=None if self.prior is None else self.prior[positions],
             times=None if self.times is None else self.times[positions],
             groups=None if self.groups is None else self.groups[positions],
+            options=None if self.options is None else tuple(self.options[i] for i in positions),
         )
 
     def select_experts(self, names: Sequence[str]) -> Forecasts:
@@ -225,6 +267,10 @@ class Forecasts:
             expert_index=new[self.expert_index[kept]],
             probabilities=self.probabilities[kept],
         )
+
+
+def _lengths(options: Options) -> Index:
+    return np.fromiter(map(len, options), np.intp, len(options))
 
 
 def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:

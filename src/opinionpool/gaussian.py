@@ -60,7 +60,8 @@ def _contributions(parts: Parts, bias: Array, stated: Stated, rows: slice, setti
     """w_i C_i of a block of events, 0 where missing, (T, N, K - 1)."""
     prior, reference = stated.prior[rows][:, None, :], stated.reference[rows][:, None, :]
     said = logodds.log_ratios(stated.q[rows], prior, settings.floor) - reference
-    contrasts = settings.extremes.believed(said) - bias
+    absent = logodds.no_options(prior)
+    contrasts = settings.extremes.believed(said, absent) - bias
     present = ~np.isnan(contrasts[..., 0])
     if present.all():
         # One pattern needs one solution.

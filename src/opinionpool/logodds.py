@@ -22,6 +22,8 @@ POOL_FLOOR = 1e-8
 SUM_TOLERANCE = 1e-4
 # The least prior or floor: a hundredth of it is still an ordinary float, and so is one over that.
 LEAST = 1e-300
+# What stands for 0 where a class is no option.
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def expit(x: npt.ArrayLike) -> Array:
@@ -139,7 +141,8 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
     Parameters
     ----------
     p : array_like
-        K = 2: probabilities of the second class, any shape. K > 2: shape (..., K).
+        K = 2: probabilities of the second class, any shape. K > 2: shape (..., K). In rows of one event each, 0 says
+        that a class, other than the first, is no option of the event.
     classes : int
         K.
     what : str
@@ -157,6 +160,8 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
     except (TypeError, ValueError) as error:
         raise ProbabilityError(f"the {what} must be a number between 0 and 1: {error}") from None
     outside = ~((p >= LEAST) & (p < 1))
+    if classes > 2 and p.ndim > 1 and p.shape[-1] == classes:
+        outside[..., 1:] &= p[..., 1:] != 0
     if outside.any():
         value = float(p[outside].flat[0])
         rule = f"be at least {LEAST:g}" if 0 < value < LEAST else "lie strictly between 0 and 1"
@@ -173,8 +178,42 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
 
 
 def prior_log_ratios(p: Array) -> Array:
-    """(..., K) class probabilities, none of them 0, to (..., K - 1) log-ratios."""
-    return np.asarray(np.log(p[..., 1:] / p[..., :1]))
+    """(..., K) class probabilities, the first above 0, to (..., K - 1) log-ratios; finite also where one is 0."""
+    return np.asarray(np.log(np.maximum(p[..., 1:] / p[..., :1], TINY)))
+
+
+def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
+    """Which classes but the first have a prior (..., K) of 0, as no options of the event, (..., K - 1); None if none.
+
+    >>> no_options(np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]))
+    array([[False,  True],
+           [False, False]])
+    """
+    absent = prior[..., 1:] == 0
+    return absent if absent.any() else None
+
+
+def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
+    """Contrasts as log-ratios (..., K - 1) that are 0, once centred, for classes that are no options of the event.
+
+    Centred contrasts of the options then are centred over all classes too, so that inner products are as without the
+    others.
+
+    Parameters
+    ----------
+    ratios : ndarray, shape (..., K - 1)
+    absent : ndarray of bool
+        Which are no options; broadcast to the shape of `ratios`.
+
+    Examples
+    --------
+    >>> levelled(np.array([[0.3, 99.0], [0.3, 0.6]]), np.array([[False, True], [False, False]]))
+    array([[0.3 , 0.15],
+           [0.3 , 0.6 ]])
+    """
+    options = 1 + (~absent).sum(axis=-1)
+    level = np.where(absent, 0.0, ratios).sum(axis=-1) / options
+    return np.where(absent, level[..., None], ratios)
 
 
 def class_floors(floor: float, prior: Array, divisor: float) -> Array:
@@ -227,7 +266,8 @@ def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
     q : ndarray
         K = 2: probabilities of the second class, shape (...). K > 2: shape (..., K). NaN where missing.
     prior : ndarray, shape (..., K)
-        Class probabilities that broadcast against the forecasts.
+        Class probabilities that broadcast against the forecasts; 0 for classes that are no options of an event, of
+        which a forecast then says what it says on average beyond the prior.
     floor : float
         The largest floor.
 
@@ -248,7 +288,12 @@ def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
         ratios = logit(q)
         return np.asarray(np.clip(ratios, low, high, out=ratios if ratios.ndim else None))[..., None]
     q = q / q.sum(axis=-1, keepdims=True)
-    return prior_log_ratios(raise_to_floors(q, floors))
+    ratios = prior_log_ratios(raise_to_floors(q, floors))
+    absent = no_options(prior)
+    if absent is None:
+        return ratios
+    reference = prior_log_ratios(prior)
+    return reference + levelled(ratios - reference, absent)
 
 
 def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR) -> Array:
@@ -264,7 +309,10 @@ def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR)
     if prior.shape[-1] == 2:
         p = np.concatenate([expit(-ratios), expit(ratios)], axis=-1)
         return np.asarray(np.clip(p, floors, 1.0 - floors[..., ::-1]))
-    return raise_to_floors(softmax(ratios), floors)
+    p = softmax(ratios)
+    if no_options(prior) is not None:
+        p = np.where(prior > 0, p, 0.0)
+    return raise_to_floors(p, floors)
 
 
 def softmax(ratios: Array) -> Array:

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.errors import ProbabilityError
+from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import Array
+from opinionpool.optionsets import even_chances
 from opinionpool.stated import spread_prior
 
 __all__ = ["event_priors", "laplace_prior", "outcome_counts", "shared_prior"]
@@ -32,8 +33,13 @@ def shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Arra
 
 
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
-    """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all."""
+    """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all.
+
+    Where events have options of their own, even chances of these unless something else is given for an event.
+    """
     t, k = len(forecasts.events), len(forecasts.classes)
+    if forecasts.even is not None:
+        return _option_priors(forecasts, forecasts.even, prior)
     if forecasts.prior is None or np.isnan(forecasts.prior).all():
         if prior is None or np.ndim(prior) < (1 if k == 2 else 2):
             return None
@@ -50,6 +56,26 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
         fill = spread_prior(prior, (t,), k)
         own = np.asarray(np.where(blank, fill[:, 1], own) if k == 2 else np.where(blank[:, None], fill, own))
     return logodds.class_probabilities(own, k)
+
+
+def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | None) -> Array:
+    """Priors of options, 0 where an event has none; what is given or in the forecasts wins over even chances."""
+    t, k = even.shape
+    if prior is not None:
+        if np.ndim(prior) < (1 if k == 2 else 2):
+            raise ArgumentError(
+                "each event has options of its own, so no prior can be shared by all; without one, the options of an "
+                "event are taken as equally likely beforehand"
+            )
+        even = spread_prior(prior, (t,), k)
+    own = even
+    if forecasts.prior is not None:
+        given = np.stack([1.0 - forecasts.prior, forecasts.prior], axis=1) if k == 2 else forecasts.prior
+        own = np.where(np.isnan(given).any(axis=1, keepdims=True), even, given)
+    own = logodds.class_probabilities(own[:, 1] if k == 2 else own, k)
+    if ((own > 0) != (even_chances(forecasts.sizes, k) > 0)).any():
+        raise ProbabilityError("a prior must be above 0 for each of the event's options, and 0 for the other positions")
+    return own
 
 
 def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:

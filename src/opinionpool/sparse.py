@@ -77,7 +77,9 @@ def _pool_common(
     event, expert = forecasts.event_index[heard], experts[heard]
     bias = panel.bias[:, None] if k == 2 else logodds.uncentred(panel.bias)
     said = logodds.log_ratios(forecasts.probabilities[heard], p[event], floor) - stated.reference[event]
-    contrasts = extremes.subset(expert).believed(said) - bias[expert]
+    absent = logodds.no_options(p)
+    believed = extremes.subset(expert).believed(said, None if absent is None else absent[event])
+    contrasts = believed - bias[expert]
     parts = panel.parts
     weights = event_weights(event, parts.contrast[expert], parts.spread[expert], rho, t)
     added = np.stack([np.bincount(event, weights=weights * column, minlength=t) for column in contrasts.T], axis=-1)

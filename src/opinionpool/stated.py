@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.errors import ShapeError
+from opinionpool.errors import ProbabilityError, ShapeError
 from opinionpool.logodds import Array
 
 # Forecasts in a block: about 0.5 MB, so that temporaries stay in cache.
@@ -67,7 +67,20 @@ def read_stated(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int
     if classes > 2:
         q, _ = logodds.normalised(q)
     p = spread_prior(prior, lead, classes)
+    if classes > 2 and logodds.no_options(p) is not None:
+        _check_options(q, p)
     return Stated(q, p, logodds.prior_log_ratios(p), lead)
+
+
+def _check_options(q: Array, p: Array) -> None:
+    """Raise where a class with prior 0, which is no option of the event, is given something."""
+    strange = (q > 0) & (p == 0)[:, None, :]
+    if strange.any():
+        event, expert, label = (int(i) for i in np.argwhere(strange)[0])
+        raise ProbabilityError(
+            f"class {label} has prior 0 in event {event}, so it is no option there, and forecast {expert} gives it "
+            f"{q[event, expert, label]:.15g}"
+        )
 
 
 def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str = "prior") -> Array:
