@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.bootstrap import FEWEST_CLUSTERS
+from opinionpool.clusters import by_date, by_group
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.folds import Index, Split, check_splits, group_splits, random_splits, time_splits
 from opinionpool.forecasts import Forecasts
@@ -41,8 +42,8 @@ class Plan:
         outcomes = forecasts.outcomes[rows]
         if by is None:
             folds = _fewer(folds, len(rows), "events", notes)
-            groups = _groups(forecasts)
-            if groups is not None and len(np.unique(groups[rows])) < len(rows):
+            grouped = by_group(forecasts)
+            if grouped is not None and len(np.unique(grouped.member[rows])) < len(rows):
                 text = (
                     "the events come in groups, and random folds learn from the scored events' own groups; --by-group "
                     '(in Python by="group") does not'
@@ -58,10 +59,10 @@ class Plan:
             def deal(number: int) -> list[Split]:
                 return random_splits(outcomes, folds, _generator(seed, number))
         elif by == "group":
-            groups = _groups(forecasts)
-            if groups is None:
+            grouped = by_group(forecasts)
+            if grouped is None:
                 raise ArgumentError("there are no groups to set apart: no column says which events belong together")
-            groups = groups[rows]
+            groups = grouped.member[rows]
             folds = _fewer(folds, len(np.unique(groups)), "groups", notes)
 
             def deal(number: int) -> list[Split]:
@@ -144,35 +145,20 @@ def _days(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
     return times[~np.isnat(times)].astype("datetime64[D]")
 
 
-def _groups(forecasts: Forecasts) -> Index | None:
-    """A number for each event's group; events without a label are groups of their own."""
-    if forecasts.groups is None:
-        return None
-    labels, member = np.unique(forecasts.groups, return_inverse=True)
-    alone = forecasts.groups == ""
-    return np.asarray(np.where(alone, len(labels) + np.arange(len(alone)), member))
-
-
 def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
     """What is drawn together in the bootstrap, (T,): groups, dates, or single events; and its name."""
     t = len(sample.events)
-    candidates: list[tuple[str, Index]] = []
-    groups = _groups(sample)
-    if groups is not None:
-        candidates.append(("group", groups))
-    if sample.times is not None:
-        day = np.unique(sample.times.astype("datetime64[D]"), return_inverse=True)[1]
-        candidates.append(("date", np.where(np.isnat(sample.times), t + np.arange(t), day)))
+    candidates = [found for found in (by_group(sample), by_date(sample)) if found is not None]
     if by == "time":
         candidates.reverse()
-    for unit, clusters in candidates:
-        size = len(np.unique(clusters[scored]))
+    for found in candidates:
+        size = len(np.unique(found.member[scored]))
         if size == scored.sum():
             continue
         if size >= FEWEST_CLUSTERS:
-            return clusters, unit, []
+            return found.member, found.unit, []
         text = (
-            f"the scored events share {size} {unit}{'' if size == 1 else 's'}, too few to say how far results would "
+            f"the scored events share {counted(size, found.unit)}, too few to say how far results would "
             "differ elsewhere; the intervals take the events as independent, and may be too narrow"
         )
         return np.arange(t), "event", [Note("few-clusters", text, size)]
