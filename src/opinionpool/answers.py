@@ -93,7 +93,7 @@ def plain(label: object) -> object:
     return label if isinstance(label, str | bool | int) else str(label)
 
 
-def _happened(forecasts: Forecasts) -> list[object]:
+def happened(forecasts: Forecasts) -> list[object]:
     """Each event's outcome, None where not resolved."""
     labels = [*map(plain, forecasts.classes), None]
     return [labels[code] for code in forecasts.outcomes.tolist()]
@@ -122,7 +122,7 @@ def event_columns(pooled: Pooled) -> list[Column]:
         Column("probability", pooled.probabilities.tolist(), title, percent),
         *between,
         Column("experts", forecasts.crowd.tolist(), "experts", whole, spare=1),
-        Column("outcome", _happened(forecasts), "outcome"),
+        Column("outcome", happened(forecasts), "outcome"),
         Column("in_sample", pooled.in_sample.tolist(), None),
         Column("remark", _remarks(pooled), "", machine=False),
     ]
@@ -147,7 +147,7 @@ def _class_columns(pooled: Pooled) -> list[Column]:
         Column("probability", pooled.probabilities.ravel().tolist(), "probability", percent),
         Column("experts", _repeated(crowd, k), None, whole),
         Column("experts", _where(crowd, first), "experts", whole, machine=False, spare=1),
-        Column("outcome", _repeated(_happened(forecasts), k), None),
+        Column("outcome", _repeated(happened(forecasts), k), None),
         Column("in_sample", _repeated(pooled.in_sample.tolist(), k), None),
         Column("remark", remarks, "", machine=False),
     ]
@@ -180,7 +180,7 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
         forecasts.events,
         pooled.probabilities.tolist(),
         forecasts.crowd.tolist(),
-        _happened(forecasts),
+        happened(forecasts),
         pooled.in_sample.tolist(),
         *pooled.ends(),
         strict=True,

@@ -15,6 +15,7 @@ from typing import NoReturn
 import click
 
 from opinionpool import __version__
+from opinionpool.commands_explain import explain
 from opinionpool.errors import OpinionPoolError
 from opinionpool.options import (
     Chances,
@@ -132,6 +133,9 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
         summary.pool_line(forecasts, pooling.pool, state, prior is not None, None),
         *summary.note_lines(forecasts, notes),
     )
+
+
+app.add_command(explain)
 
 
 @app.command()

@@ -120,12 +120,13 @@ def panel_value(panel: Panel, prior: float = 0.5) -> PanelValue:
 def effective_number(panel: Panel) -> float:
     """How many independent experts of the panel's average accuracy would be as good: joint over mean accuracy.
 
-    For exchangeable experts N/(1 + (N - 1)ρ) (24). Needs no absolute accuracy. 0 where nobody knows anything.
+    For exchangeable experts N/(1 + (N - 1)ρ) (24). Those who say nothing are not counted. Needs no absolute accuracy. 0
+    where nobody knows anything.
 
     >>> round(effective_number(Panel.exchangeable(10, correlation=0.5)), 3)
     1.818
     """
-    alone = 2.0 * signal(panel.parts) ** 2
+    alone = 2.0 * signal(panel.parts)[panel.heard] ** 2
     joint = float(panel.weights @ panel.parts.contrast)
     return joint / float(alone.mean()) if alone.any() else 0.0
 

@@ -1,0 +1,74 @@
+"""The command ``opinionpool explain``."""
+
+from __future__ import annotations
+
+import click
+
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.options import Chances, Pooling, Reading, Writing, chances, pooling, read_chances, reading, writing
+from opinionpool.render import write_json, write_listing
+from opinionpool.steps import conclude, read
+from opinionpool.streams import destination
+
+
+@click.command()
+@reading
+@click.argument("event")
+@pooling
+@click.option(
+    "--base-rate",
+    metavar="P",
+    callback=read_chances,
+    multiple=True,
+    help="How frequent the event is where the answer is used, if that differs from the prior.",
+)
+@writing
+def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: Chances) -> None:
+    """Say why the pool answers what it answers on one EVENT: who said what, and what it counted for.
+
+    \b
+    bias      what is taken off what the expert says as its bias, in log-odds
+    contrast  what is left beyond the prior, as far as extremes are believed
+    weight    among those who answered this event; share, in the average and linear pools
+    adds      weight times contrast; from prior to base rate these add up to the pooled log-odds
+    without   what the answer would be had this expert not answered
+
+    "all experts" is what the pool adds on its own account: what it holds to be common to all, and how far it does not
+    believe a prior that was estimated from few events. The median, trimmed and beta-linear pools are no such sums. With
+    more than two classes, log-odds are log-probabilities less their mean over the classes.
+    """  # noqa: D301 - click reads the character
+    writing.check(reading.inputs)
+    forecasts = read(reading)
+    prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
+    from opinionpool import answers, explained, summary
+    from opinionpool.explanation import event_position, explain_event
+    from opinionpool.rules import POOLS, fit_pool
+
+    try:
+        t = event_position(forecasts, event)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    state = fit_pool(pooling.pool, forecasts, prior=prior)
+    why = explain_event(forecasts, t, state, prior=prior, base_rate=rate)
+    in_sample = bool(forecasts.resolved[t]) and POOLS[pooling.pool].learns and bool(why.experts)
+    notes = [*state.notes, *why.notes, *summary.base_rate_notes(state, prior is not None, rate)]
+    if in_sample:
+        text = "this answer is in-sample: the pool has learned from what happened there"
+        notes.append(Note("in-sample", text))
+    kind = writing.chosen()
+    with destination(writing.output) as out:
+        if kind == "json":
+            facts = summary.pool_facts(forecasts, pooling.pool, state, rate, (*forecasts.notes, *notes))
+            facts |= explained.explanation_facts(why) | {
+                "outcome": answers.happened(forecasts)[t],
+                "in_sample": in_sample,
+            }
+            write_json("experts", explained.explanation_records(why), facts, out)
+        else:
+            write_listing(explained.explanation_columns(why), kind, out)
+    conclude(
+        kind,
+        *explained.explanation_lines(why),
+        summary.pool_line(forecasts, pooling.pool, state, prior is not None, rate),
+        *summary.note_lines(forecasts, notes),
+    )
