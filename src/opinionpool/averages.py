@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 from opinionpool import estimates
 from opinionpool.dependence import MatrixCorrelation
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimates import Means
 from opinionpool.evidence import Evidence
 from opinionpool.features import Parts
 from opinionpool.logodds import Array
@@ -36,13 +36,13 @@ def sample_parts(
     silent, notes = _silent(evidence, means, experts, classes)
     if silent.all():
         raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
-    means = Means(means.bias, np.where(silent, 0.0, means.contrast), np.where(silent, 0.0, means.square), means.count)
+    means = replace(means, contrast=np.where(silent, 0.0, means.contrast), square=np.where(silent, 0.0, means.square))
     if kind == "full" and not evidence.complete:
         # Loaded where forecasts are missing: nobody else should wait for it.
         from opinionpool.em import maximum_likelihood
 
         likeliest = maximum_likelihood(evidence, means, reference, experts)
-        means = Means(likeliest.bias, likeliest.contrast, means.square, means.count)
+        means = replace(means, bias=likeliest.bias, contrast=likeliest.contrast)
         parts = _parts_of(likeliest)
         notes += likeliest.notes
     elif kind == "full":
@@ -68,6 +68,9 @@ def _parts_of(likeliest: Likeliest) -> Parts:
 def _check_events(evidence: Evidence, classes: tuple[object, ...]) -> None:
     """At least two outcomes, and more events than means."""
     answered, k = evidence.answered, evidence.classes
+    if not evidence.told.biased:
+        _check_choices(evidence)
+        return
     seen = np.flatnonzero(answered > 0)
     if len(seen) < 2:
         if len(seen) == 0:
@@ -88,6 +91,15 @@ def _check_events(evidence: Evidence, classes: tuple[object, ...]) -> None:
         )
 
 
+def _check_choices(evidence: Evidence) -> None:
+    """One event more than there are means, where events have options of their own."""
+    if evidence.answered.sum() < 2:
+        raise LearningError(
+            "need at least 2 resolved events with forecasts, or one with 3 options, and there are "
+            f"{evidence.answered.sum():g}; use structure='auto' with beliefs='default'"
+        )
+
+
 def _silent(
     evidence: Evidence, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[npt.NDArray[np.bool_], list[Note]]:
@@ -104,7 +116,13 @@ def _silent(
     silent = absent | constant
     for i in np.flatnonzero(~silent):
         count = means.count[:, i]
-        if (count > 0).sum() < 2 or means.terms[i] < 1:
+        if not means.told.biased:
+            if means.terms[i] < 1:
+                raise LearningError(
+                    f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone: need at "
+                    "least 2; use structure='auto' with beliefs='default' or leave the expert out"
+                )
+        elif (count > 0).sum() < 2 or means.terms[i] < 1:
             told = ", ".join(f"{n:g} with outcome {label!r}" for n, label in zip(count, classes, strict=True))
             raise LearningError(
                 f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone ({told}): need at "

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from opinionpool.evidence import Evidence, MomentEvidence, RowEvidence
 from opinionpool.forecasts import UNRESOLVED
-from opinionpool.logodds import Array, metric, signature
+from opinionpool.logodds import Array, metric
 
 Positions = npt.NDArray[np.intp]
 
@@ -126,6 +126,8 @@ class Sample:
         Weight of the events with a forecast by outcome.
     shape : ndarray, shape (K, K - 1)
         Whitened signature of each outcome.
+    biased : bool
+        Whether there is a bias; where not, it stays 0.
     groups : tuple of Group
     batches : tuple of Batch
     """
@@ -133,6 +135,7 @@ class Sample:
     experts: int
     events: Array
     shape: Array
+    biased: bool
     groups: tuple[Group, ...]
     batches: tuple[Batch, ...]
 
@@ -140,10 +143,10 @@ class Sample:
     def of(cls, evidence: Evidence, kept: Positions) -> Sample:
         """The resolved events as some of the experts answered them."""
         root = np.asarray(np.linalg.cholesky(metric(evidence.classes)), dtype=np.float64)
-        shape = signature(evidence.classes) @ root
+        shape, biased = evidence.told.signature @ root, evidence.told.biased
         if isinstance(evidence, MomentEvidence):
             held = tuple(_groups_of_moments(evidence, kept, root))
-            return cls(len(kept), np.sum([group.weight for group in held], axis=0), shape, held, ())
+            return cls(len(kept), np.sum([group.weight for group in held], axis=0), shape, biased, held, ())
         assert isinstance(evidence, RowEvidence)
         rows = list(_batches_of_rows(evidence, kept, root))
         events = np.sum([_by_outcome(rows.outcomes, rows.weight, len(shape)) for rows in rows], axis=0)
@@ -153,14 +156,14 @@ class Sample:
             repeated, rest = _split(batch, len(shape))
             groups += repeated
             batches += rest
-        return cls(len(kept), events, shape, tuple(groups), tuple(batches))
+        return cls(len(kept), events, shape, biased, tuple(groups), tuple(batches))
 
     @property
     def design(self) -> Array:
         """XᵀX of the regressors, (K, K): an intercept for each whitened class, and the signature."""
         d = self.shape.shape[1]
         design = np.eye(d + 1) * self.events.sum()
-        design[d, :d] = design[:d, d] = self.events @ self.shape
+        design[d, :d] = design[:d, d] = self.biased * (self.events @ self.shape)
         design[d, d] = self.events @ (self.shape**2).sum(axis=1)
         return np.asarray(design)
 
@@ -188,6 +191,8 @@ class Sample:
         for batch in self.batches:
             add = _add_small if len(batch.columns) <= SMALL else _add_large
             value += add(batch, model, self.shape, lower, score)
+        if not self.biased:
+            score[:, :-1] = 0.0
         below = lower.reshape(n, n)
         # Each pair came once, above or below the diagonal.
         curvature += below + below.T - np.diag(np.diag(below))

@@ -8,9 +8,9 @@ import numpy as np
 
 from opinionpool.dependence import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.errors import LearningError
-from opinionpool.evidence import Evidence
+from opinionpool.evidence import Evidence, Told
 from opinionpool.features import Parts
-from opinionpool.logodds import Array, metric, signature
+from opinionpool.logodds import Array, metric
 
 # Two experts whose correlation is this close to 1 or -1 say the same thing.
 CLONE = 1e-9
@@ -30,22 +30,25 @@ class Means:
         Residual sum of squares.
     count : ndarray, shape (K, N)
         Weight of the forecasts by outcome.
+    told : Told
+        What is expected by outcome.
     """
 
     bias: Array
     contrast: Array
     square: Array
     count: Array
+    told: Told
 
     @property
     def terms(self) -> Array:
         """Residual degrees of freedom, (K - 1) T - K, (N,)."""
-        k = len(self.count)
-        return np.asarray((k - 1) * self.count.sum(axis=0) - k)
+        rows = self.told.signature.shape[1] * self.count.sum(axis=0)
+        return np.asarray(rows - self.told.coefficients)
 
     def expected(self, reference: Array) -> Array:
         """Log-ratios expected given each outcome, (K, N, K - 1)."""
-        shape = signature(len(self.count))
+        shape = self.told.signature
         return np.asarray(reference + self.bias + self.contrast[:, None] * shape[:, None, :])
 
 
@@ -53,10 +56,11 @@ def fit_means(
     count: Array,
     mean: Array,
     square: Array,
+    told: Told | None = None,
     *,
     bias: Array | float = 0.0,
     contrast: Array | float = 0.0,
-    worth: tuple[float, float] = (0.0, 0.0),
+    worth: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Means:
     """Least squares for bias and contrast, held to centres that count as `worth` events.
 
@@ -67,9 +71,11 @@ def fit_means(
         Mean of the log-ratios less the reference, by outcome.
     square : ndarray, shape (N,)
         Sum of squares about those means.
+    told : Told, optional
+        What is expected by outcome; K classes if not given. Where there is no bias, it is its centre.
     bias, contrast : ndarray or float
         Centres, broadcast to (N, K - 1) and (N,).
-    worth : (float, float)
+    worth : pair of float or ndarray, shape (N,)
         What the centres of bias and of contrast count, in events; 0 is least squares alone.
 
     Returns
@@ -77,15 +83,14 @@ def fit_means(
     Means
         Where neither the data nor a worth determine a contrast, it is its centre.
     """
-    k = len(count)
-    inner, shape = metric(k), signature(k)
+    told = told or Told.by_outcome(len(count))
+    inner, shape, length = metric(mean.shape[2] + 1), told.signature, told.length
     off = mean - bias
-    length = np.einsum("cd,de,ce->c", shape, inner, shape)
     total = count.sum(axis=0) + worth[0]
-    safe = np.where(total > 0, total, 1.0)
+    safe = np.where(total > 0, total, 1.0) if told.biased else np.full(len(total), np.inf)
     shape_sum = np.einsum("cn,cd->nd", count, shape)
     mean_sum = np.einsum("cn,cnd->nd", count, off)
-    held = worth[1] * length[0]
+    held = worth[1] * told.mean_length(count.sum(axis=1))
     bottom = length @ count - np.einsum("nd,de,ne->n", shape_sum, inner, shape_sum) / safe + held
     top = np.einsum("cn,cd,de,cne->n", count, shape, inner, off)
     top = top - np.einsum("nd,de,ne->n", shape_sum, inner, mean_sum) / safe + held * contrast
@@ -94,13 +99,13 @@ def fit_means(
     b = (mean_sum - mu[:, None] * shape_sum) / safe[:, None] + bias
     misfit = mean - b - mu[:, None] * shape[:, None, :]
     between = np.einsum("cn,cnd,de,cne->n", count, misfit, inner, misfit)
-    return Means(b, mu, square + between, count)
+    return Means(b, mu, square + between, count, told)
 
 
 def sample_means(evidence: Evidence, reference: Array) -> Means:
     """Least squares for each expert from its own forecasts."""
     marginals = evidence.marginals
-    return fit_means(marginals.count[:-1], marginals.mean[:-1] - reference, marginals.square[0])
+    return fit_means(marginals.count[:-1], marginals.mean[:-1] - reference, marginals.square[0], evidence.told)
 
 
 def still(evidence: Evidence, means: Means) -> Array:
@@ -109,6 +114,7 @@ def still(evidence: Evidence, means: Means) -> Array:
     count = np.where(means.count > 0, means.count, 0.0)
     heard = count.sum(axis=0)
     centre = np.einsum("cn,cnd->nd", count, marginals.mean[:-1]) / np.where(heard > 0, heard, 1.0)[:, None]
+    centre *= evidence.told.biased  # what is the same whatever the options is none of them
     off = marginals.mean[:-1] - centre
     moved = marginals.square[0] + np.einsum("cn,cnd,cnd->n", count, off, off)
     return np.asarray((heard > 1) & (moved <= _rounding(centre, heard)))
@@ -187,17 +193,15 @@ def full_parts(evidence: Evidence, means: Means, reference: Array) -> tuple[Part
     voices = len(distinct(r))
     terms = int(means.terms[0])
     if voices > terms:
+        needed = -(-(voices + means.told.coefficients) // (evidence.classes - 1))
+        counted = "" if means.told.biased else " of two options (one with K counts as K - 1)"
         raise LearningError(
-            f"rank {min(terms, voices)} < {voices} experts; {means.count[:, 0].sum():g} events: a full covariance "
-            f"needs at least {_events_needed(voices, evidence.classes)} resolved events; use structure='common', "
-            "'independent' or 'auto', or leave experts out"
+            f"rank {min(terms, voices)} < {voices} experts; {means.told.events(means.count[:, 0]):g} events: a full "
+            f"covariance needs at least {needed} resolved events{counted}; use structure='common', 'independent' or "
+            "'auto', or leave experts out"
         )
     dependence: Dependence = MatrixCorrelation(r)
     return Parts(means.contrast, spreads(means), dependence), r
-
-
-def _events_needed(voices: int, classes: int) -> int:
-    return -(-(voices + classes) // (classes - 1))
 
 
 def distinct(r: Array) -> list[list[int]]:
@@ -234,7 +238,7 @@ def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means,
     level = marginals.mean[:-1].mean(axis=1, keepdims=True)
     products = evidence.scatter()
     rows = products.sum() / n**2
-    means = fit_means(count, level - reference, np.array([rows]))
+    means = fit_means(count, level - reference, np.array([rows]), evidence.told)
     v1 = n * float(means.square[0] / means.terms[0])
     if n == 1:
         return means, v1, 0.0
@@ -248,7 +252,7 @@ def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means,
 def _exchangeable_cells(evidence: Evidence, reference: Array) -> tuple[Means, float, float]:
     """With missing forecasts: every cell counts the same, and pairs on shared events give the correlation."""
     count, mean, square = pooled_cells(evidence)
-    means = fit_means(count, mean - reference, square)
+    means = fit_means(count, mean - reference, square, evidence.told)
     n = evidence.marginals.count.shape[1]
     cells = float(count.sum())
     spread = np.full(n, np.sqrt(means.square[0] / cells) if means.square[0] > 0 else np.inf)

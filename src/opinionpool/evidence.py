@@ -14,19 +14,66 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.forecasts import UNRESOLVED
-from opinionpool.logodds import Array, metric
+from opinionpool.logodds import Array, metric, signature
 from opinionpool.moments import RESOLVED, Marginals, Moments
 
 # Cross-products of so many experts are never large.
 FEW_EXPERTS = 500
 
 
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What a contrast mean of 1 looks like in each of G groups of events that are alike in this.
+
+    Attributes
+    ----------
+    signature : ndarray, shape (G, K - 1)
+        Log-ratios. Where events share their classes, groups are the outcomes.
+    biased : bool
+        Whether experts may lean to one class, whatever happens.
+    """
+
+    signature: Array
+    biased: bool = True
+
+    @classmethod
+    def by_outcome(cls, classes: int) -> Told:
+        """For events that share K classes."""
+        return cls(signature(classes))
+
+    @property
+    def coefficients(self) -> int:
+        """How many numbers an expert's mean has: bias, if any, and contrast."""
+        return int(self.signature.shape[1]) + 1 if self.biased else 1
+
+    @property
+    def length(self) -> Array:
+        """Squared lengths of the signatures, (G,)."""
+        inner = metric(self.signature.shape[1] + 1)
+        return np.asarray(np.einsum("cd,de,ce->c", self.signature, inner, self.signature))
+
+    def events(self, weight: Array) -> float:
+        """How many events there are by the weights of the groups, (G,): each is in one group with a signature."""
+        return float(weight.sum() if self.biased else weight[self.length > 0].sum())
+
+    def mean_length(self, weight: Array) -> float:
+        """Of the signatures that an event has."""
+        return float(self.length[0] if self.biased else self.length @ weight / max(self.events(weight), 1e-300))
+
+
 class Evidence(Protocol):
-    """Resolved events, as far as the estimates of model.md, section 2.5, need them."""
+    """Resolved events, as far as the estimates of model.md, section 2.5, need them.
+
+    What is said here of outcomes holds for the groups of `told`.
+    """
 
     @property
     def classes(self) -> int:
         """K."""
+
+    @property
+    def told(self) -> Told:
+        """What is expected by outcome."""
 
     @property
     def events(self) -> Array:
@@ -69,6 +116,11 @@ class MomentEvidence:
     def classes(self) -> int:
         """K."""
         return self.moments.classes
+
+    @property
+    def told(self) -> Told:
+        """What is expected by outcome."""
+        return Told.by_outcome(self.classes)
 
     @property
     def events(self) -> Array:
@@ -131,6 +183,8 @@ class RowEvidence:
         Frequencies.
     experts : int
         N.
+    groups : Told or None
+        What `outcomes` number, if not K classes.
     """
 
     event_index: npt.NDArray[np.intp]
@@ -139,6 +193,7 @@ class RowEvidence:
     outcomes: npt.NDArray[np.intp]
     weight: Array
     experts: int
+    groups: Told | None = None
 
     @classmethod
     def of_dense(cls, ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array) -> RowEvidence:
@@ -150,6 +205,11 @@ class RowEvidence:
     def classes(self) -> int:
         """K."""
         return int(self.ratios.shape[1]) + 1
+
+    @cached_property
+    def told(self) -> Told:
+        """What is expected by outcome."""
+        return self.groups or Told.by_outcome(self.classes)
 
     @cached_property
     def events(self) -> Array:
@@ -166,7 +226,7 @@ class RowEvidence:
         return self._by_outcome((self.outcomes != UNRESOLVED) & (self._crowd > 0))
 
     def _by_outcome(self, known: npt.NDArray[np.bool_]) -> Array:
-        counts = np.bincount(self.outcomes[known], weights=self.weight[known], minlength=self.classes)
+        counts = np.bincount(self.outcomes[known], weights=self.weight[known], minlength=len(self.told.signature))
         return np.asarray(counts, dtype=np.float64)
 
     @property
@@ -177,8 +237,8 @@ class RowEvidence:
 
     @cached_property
     def _cell(self) -> npt.NDArray[np.intp]:
-        """Outcome and expert of each forecast as one number, outcome K for unresolved."""
-        group = np.where(self.outcomes == UNRESOLVED, self.classes, self.outcomes)
+        """Outcome and expert of each forecast as one number, the last outcome for unresolved."""
+        group = np.where(self.outcomes == UNRESOLVED, len(self.told.signature), self.outcomes)
         return np.asarray(group[self.event_index] * self.experts + self.expert_index)
 
     @cached_property
@@ -198,7 +258,7 @@ class RowEvidence:
 
     def _sum(self, values: Array) -> Array:
         """Sum over the forecasts of each expert by outcome, (K + 1, N)."""
-        shape = (self.classes + 1, self.experts)
+        shape = (len(self.told.signature) + 1, self.experts)
         return np.asarray(np.bincount(self._cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape), float)
 
     def scatter(self) -> Array:

@@ -63,9 +63,9 @@ class Information:
             count = np.broadcast_to(part.weight.sum(axis=0)[:, None, None], part.inverse.shape)
             together += _placed(part, count, n)
         scale = np.sqrt(sample.events.sum() / np.maximum(together, 1.0)).reshape(n, n)
-        outer = np.zeros((k, k, k))
+        outer = np.zeros((k, d + 1, d + 1))
         outer[:, :d, :d] = np.eye(d)
-        outer[:, :d, d] = outer[:, d, :d] = sample.shape
+        outer[:, :d, d] = outer[:, d, :d] = sample.biased * sample.shape
         outer[:, d, d] = (sample.shape**2).sum(axis=1)
         design = np.einsum("cnm,cij->nimj", by_outcome.reshape(k, n, n), outer, optimize=True)
         return cls(model.sigma, sample.terms, held, scale, design)
