@@ -7,6 +7,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 
 from opinionpool import default
+from opinionpool.beliefs import Beliefs
+from opinionpool.believed import Believed
 from opinionpool.extremes import Extremes
 from opinionpool.filled import fill_missing
 from opinionpool.forecasts import Forecasts
@@ -16,6 +18,8 @@ from opinionpool.mode import posterior_mode
 from opinionpool.panel import Panel
 
 NAN = float("nan")
+ABC = ("a", "b", "c")
+ANY_PANEL = Believed.of(Beliefs(), ABC)
 seeds = st.integers(0, 10**6)
 
 
@@ -219,7 +223,7 @@ class TestLearns:
         for seed in range(5):
             x, y = Panel([1.0, -0.5, 0.2], np.diag([2.0, 1.0, 3.0]), bias=[0.5, 2.0, -1.0]).simulate(60, seed=seed)
             contrasts, reference = logit(np.clip(x, 1e-4, 1 - 1e-4))[..., None], np.zeros((60, 1))
-            found = default.default_fit(contrasts, reference, y, np.ones(60), ("a", "b", "c"), estimated=False)
+            found = default.default_fit(contrasts, reference, y, np.ones(60), ABC, ANY_PANEL, estimated=False)
             panel = Panel.from_parts(found.parts, found.bias[:, 0], settings=Settings(1e-4, 1e-12, found.extremes))
             u = found.extremes.believed(contrasts) - found.extremes.centre
             direct = (u[..., 0] - found.bias[:, 0] + found.extremes.centre[:, 0]) @ panel.weights
@@ -232,9 +236,8 @@ class TestOneClassOrTwo:
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=7)
         contrasts = (logit(x) - 0.2)[..., None]
         reference = np.full((30, 1), 0.2)
-        names = ("a", "b", "c")
-        one = default.default_fit(contrasts, reference, y, np.ones(30), names, estimated=True)
-        two = default.default_fit(-contrasts, -reference, 1 - y, np.ones(30), names, estimated=True)
+        one = default.default_fit(contrasts, reference, y, np.ones(30), ABC, ANY_PANEL, estimated=True)
+        two = default.default_fit(-contrasts, -reference, 1 - y, np.ones(30), ABC, ANY_PANEL, estimated=True)
         assert one.parts.contrast == pytest.approx(two.parts.contrast, rel=1e-5)
         assert one.bias == pytest.approx(-two.bias, abs=1e-5)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.special import expit, logit
 
-from opinionpool import default
+from opinionpool import believed
 from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.extremes import Extremes
 from opinionpool.filled import fill_as_expected
@@ -19,13 +19,13 @@ NAN = float("nan")
 
 def covered(rng, events, n, rho):
     """The share of 100 new events whose true probability is inside the 90% interval, truth drawn from the beliefs."""
-    slope = default.believed_slope(n)
-    apart = rng.choice(default.SPREADS, p=default.SPREAD_CHANCES) * rng.normal(size=n)
-    weights = slope * (1 + default.SLOPE * rng.normal()) / n + apart - apart.mean()
-    limit = rng.choice(default.LIMITS, p=default.LIMIT_CHANCES)
+    slope = believed.believed_slope(n)
+    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_CHANCES) * rng.normal(size=n)
+    weights = slope * (1 + believed.SLOPE * rng.normal()) / n + apart - apart.mean()
+    limit = rng.choice(believed.LIMITS, p=believed.LIMIT_CHANCES)
     noise = np.sqrt(rho) * rng.normal(size=(events + 100, 1)) + np.sqrt(1 - rho) * rng.normal(size=(events + 100, n))
     contrasts = 1.5 * noise
-    intercept = default.BIAS * slope * rng.normal()
+    intercept = believed.BIAS * slope * rng.normal()
     truth = expit(intercept + Extremes(limit).believed(contrasts[..., None])[..., 0] @ weights)
     y = (rng.random(events + 100) < truth).astype(int)
     learned = learn(Forecasts.from_array(expit(contrasts[:events]), y[:events]), prior=0.5)

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 # The public names, by the module that defines them. A name stands here and in the imports below, which are
 # for type checkers and editors only.
 _NAMES = {
+    "beliefs": ("Belief", "Beliefs", "ExpertBeliefs"),
     "calibration": ("LogOddsTransformer", "calibration_curve", "recalibrate"),
     "compare": ("Comparison", "compare_pools"),
     "errors": (
@@ -63,6 +64,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - every name is text
 
 if TYPE_CHECKING:
+    from opinionpool.beliefs import Belief as Belief, Beliefs as Beliefs, ExpertBeliefs as ExpertBeliefs
     from opinionpool.calibration import (
         LogOddsTransformer as LogOddsTransformer,
         calibration_curve as calibration_curve,

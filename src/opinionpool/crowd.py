@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.default import LIMIT_CHANCES, LIMITS, SLOPE
+from opinionpool.believed import LIMIT_CHANCES, LIMITS, SLOPE
 from opinionpool.dependence import CommonCorrelation
 from opinionpool.errors import Note
 from opinionpool.estep import Positions

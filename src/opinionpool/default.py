@@ -1,16 +1,9 @@
-"""The default pool: what is believed of any panel, moved by resolved events as far as they bear.
+"""The default pool: what is believed of a panel, moved by resolved events as far as they bear.
 
-The answer is a log pool around equal weights, L* = L° + Σ w_i (C_i − b_i), whose coefficients are the most probable
-ones given the outcomes (model.md, section 2.7). Believed beforehand, of any panel:
-
-* experts are about calibrated and strongly dependent, w = `CALIBRATION` / (1 + (N − 1) `CORRELATION`) each, which puts
-  the answer near the average of their log-odds; they may also depend less on each other (`CORRELATIONS`, by evidence),
-  and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
-* they are unbiased, give or take `BIAS` in log-odds;
-* weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
-* extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.extremes`).
-
-Extremes and differences are averaged by how well each value predicts the outcomes (evidence). A prior that is Laplace's
+The answer is a log pool, L* = L° + Σ w_i (C_i − b_i), whose coefficients are the most probable ones given the outcomes
+(model.md, section 2.7) and what is believed beforehand: of any panel, and as a decision maker says
+(`opinionpool.believed`, `opinionpool.openweights`). Extremes, differences between experts and, unless it was said, how
+dependent they are, are averaged by how well each value predicts the outcomes (evidence). A prior that is Laplace's
 estimate is itself believed only in proportion T / (T + `PRIOR_WORTH`) of the T resolved events, and so are biases. With
 one outcome, or none, this still has one answer. It is then written as a Gaussian panel with the same weights: spreads
 and correlations are those of the data held to the panel (`opinionpool.shrunk`), contrasts follow from the weights (10).
@@ -25,7 +18,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.dependence import CommonCorrelation
+from opinionpool.believed import (
+    ACCURACY,
+    CALIBRATION,
+    CORRELATION,
+    CORRELATION_CHANCES,
+    CORRELATIONS,
+    LIMIT_CHANCES,
+    LIMITS,
+    SPREAD_CHANCES,
+    SPREADS,
+    Believed,
+)
 from opinionpool.errors import Note
 from opinionpool.evidence import Evidence, evidence_of
 from opinionpool.extremes import Extremes
@@ -33,19 +37,13 @@ from opinionpool.features import Parts
 from opinionpool.filled import fill_missing
 from opinionpool.forecasts import UNRESOLVED
 from opinionpool.logodds import Array, metric
-from opinionpool.regression import Coefficients, Regression, WeightBeliefs, chances, harmonic_mean, intercept_root
-from opinionpool.shrunk import CORRELATION, HeldFeatures, held_dependence, held_features
+from opinionpool.openweights import weight_beliefs
+from opinionpool.regression import Coefficients, Regression, chances, harmonic_mean
+from opinionpool.shrunk import HeldFeatures, believed_features, held_dependence, held_features
 from opinionpool.uncertainty import Uncertainty
 from opinionpool.voices import Voices
 
-CALIBRATION = 0.95
-SLOPE, BIAS = 0.35, 0.3
-CORRELATIONS, CORRELATION_CHANCES = (CORRELATION, 0.2, 0.05, 0.0), (0.85, 0.1, 0.03, 0.02)
-SPREADS, SPREAD_CHANCES = (0.0, 0.05, 0.15, 0.4, 1.0), (0.6, 0.2, 0.12, 0.06, 0.02)
-LIMITS, LIMIT_CHANCES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
 PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
-# Without any outcome, an expert alone is taken to have this accuracy: an area under the curve of 0.84.
-ACCURACY = 1.0
 # Values are chosen on this many events; more would hardly change the choice.
 CHOOSING = 4096
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
@@ -68,9 +66,11 @@ class DefaultFit:
     bias : ndarray, shape (N, K - 1)
     extremes : Extremes
     alone : HeldFeatures or None
-        What the data say of each expert by itself, extremes believed; None if nothing was learned.
+        What the data say of each expert by itself, extremes believed; if nothing was learned, what was said of it.
     doubt : Uncertainty or None
         What is still open; None for more than `MOST_DOUBTED` experts.
+    learned : bool
+        Whether outcomes had a part in it.
     notes : tuple of Note
     """
 
@@ -79,6 +79,7 @@ class DefaultFit:
     extremes: Extremes
     alone: HeldFeatures | None
     doubt: Uncertainty | None
+    learned: bool
     notes: tuple[Note, ...] = ()
 
 
@@ -109,15 +110,10 @@ class _Rows:
         names = tuple(str(i) for i in range(contrasts.shape[1]))
         return evidence_of(contrasts, self.outcomes, self.weight, names)
 
-    def regression(self, spread: Array, rho: float, extremes: Extremes, slope: float) -> Regression:
-        full = fill_missing(extremes.apart(self.contrasts), spread, rho)
-        beliefs = WeightBeliefs(slope, SLOPE * slope, BIAS * slope)
-        return Regression(full, self.reference - self.lean, self.outcomes, self.weight, beliefs)
-
-
-def believed_slope(n: int, correlation: float = CORRELATION) -> float:
-    """Sum of the weights of n experts before any outcome is known."""
-    return CALIBRATION * n / (1.0 + (n - 1) * correlation)
+    def regression(self, spread: Array, fill: float, extremes: Extremes, believed: Believed, rho: float) -> Regression:
+        """Where forecasts are missing, experts are taken to be correlated by `fill`; `rho` is what is believed."""
+        full = fill_missing(extremes.apart(self.contrasts), spread, fill)
+        return Regression(full, self.reference - self.lean, self.outcomes, self.weight, weight_beliefs(believed, rho))
 
 
 def default_fit(
@@ -126,6 +122,7 @@ def default_fit(
     outcomes: npt.NDArray[np.intp],
     weight: Array,
     experts: tuple[str, ...],
+    believed: Believed,
     *,
     estimated: bool,
 ) -> DefaultFit:
@@ -143,22 +140,26 @@ def default_fit(
         Frequencies.
     experts : tuple of str
         N names.
+    believed : Believed
+        Beforehand, of these experts.
     estimated : bool
         Whether the reference is Laplace's estimate from these outcomes.
     """
-    voices = Voices.among(contrasts, experts)
+    voices = Voices.among(contrasts, experts, believed.named)
     heard = contrasts[:, voices.first]
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(heard[..., 0]).all(axis=1)
-    if not used.any() or len(voices.first) == 0:
-        found = _assumed(max(len(voices.first), 1), contrasts.shape[2])
+    silent = len(voices.first) == 0
+    believed = believed if silent else believed.among(voices.source, len(voices.first))
+    if believed.assessed or not used.any() or silent:
+        found = _assumed(believed, contrasts.shape[2])
         known = outcomes != UNRESOLVED
-        constant = bool((~np.isnan(contrasts[known & (weight > 0), :, 0])).any())
-        found = replace(found, notes=(_nothing_learned(bool(known.any()), constant, len(voices.first)),))
+        constant = bool((~np.isnan(contrasts[known & (weight > 0), :, 0])).any()) and not used.any()
+        found = replace(found, notes=(_nothing_learned(bool(known.any()), constant, believed, silent),))
     else:
         lean = np.zeros(contrasts.shape[2])
         if estimated:
             lean = reference[0] * PRIOR_WORTH / (weight[outcomes != UNRESOLVED].sum() + PRIOR_WORTH)
-        found = _learned(_Rows(heard[used], reference[used], outcomes[used], weight[used], lean))
+        found = _learned(_Rows(heard[used], reference[used], outcomes[used], weight[used], lean), believed)
     centre = found.extremes.centre
     return DefaultFit(
         voices.parts(found.parts),
@@ -166,28 +167,38 @@ def default_fit(
         found.extremes if centre is None else replace(found.extremes, centre=voices.rows(centre)),
         None if found.alone is None else found.alone.spread_over(voices.rows),
         _doubt_of_all(found.doubt, voices, contrasts),
+        found.learned,
         voices.notes + found.notes,
     )
 
 
-def _assumed(n: int, d: int) -> DefaultFit:
-    spread = np.full(n, np.sqrt(2.0 * ACCURACY) / CALIBRATION)
-    parts = Parts(np.full(n, ACCURACY / CALIBRATION), spread, CommonCorrelation(n, CORRELATION if n > 1 else 0.0))
+def _assumed(believed: Believed, d: int) -> DefaultFit:
+    """What is believed, for d = K - 1."""
+    limit = harmonic_mean(LIMITS, LIMIT_CHANCES) if believed.limit is None else believed.limit
+    if believed.assessed and believed.limit is None:
+        limit = np.inf
+    alone = believed_features(believed, d) if believed.stated else None
     return DefaultFit(
-        parts, np.zeros((n, d)), Extremes(harmonic_mean(LIMITS, LIMIT_CHANCES)), None, _believed_doubt(n, d)
+        believed.parts(believed.rho),
+        believed.biases(d),
+        Extremes(limit),
+        alone,
+        _believed_doubt(believed, d),
+        learned=False,
     )
 
 
-def _believed_doubt(n: int, d: int) -> Uncertainty | None:
+def _believed_doubt(believed: Believed, d: int) -> Uncertainty | None:
     """What is open before any outcome is known."""
+    n = len(believed)
     if n > MOST_DOUBTED:
         return None
-    slope = believed_slope(n)
     covariance = np.zeros((d + n, d + n))
-    root = intercept_root(BIAS * slope, d)
-    covariance[:d, :d] = root @ root.T
-    apart = float(np.square(SPREADS) @ np.array(SPREAD_CHANCES)) if n > 1 else 0.0
-    covariance[d:, d:] = (SLOPE * slope / n) ** 2 + apart * (np.eye(n) - 1.0 / n)
+    if not believed.assessed:
+        beliefs = weight_beliefs(believed, believed.rho)
+        for apart, chance in zip(SPREADS, SPREAD_CHANCES, strict=True):
+            root = beliefs.root(apart, d)
+            covariance += chance * root @ root.T
     return Uncertainty(covariance)
 
 
@@ -199,63 +210,72 @@ def _doubt_of_all(doubt: Uncertainty | None, voices: Voices, contrasts: Array) -
     return doubt.spread_over(voices.source) if len(voices.first) else Uncertainty(np.zeros((d + n, d + n)))
 
 
-def _learned(rows: _Rows) -> DefaultFit:
+def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     few, n = rows.thinned(), rows.contrasts.shape[1]
     # Biases too are believed in so far as there are events behind them.
     events = float(rows.weight.sum())
-    share = events / (events + BIAS_WORTH)
-    plain = np.tile(-rows.lean, (n, 1))
-    typical = Extremes(harmonic_mean(LIMITS, LIMIT_CHANCES), plain).believed(rows.contrasts)
-    centre = plain + share * (held_features(rows.evidence(typical - plain)).bias)
-    slope, undecided = _slope(few, centre)
+    share = events / (events + BIAS_WORTH + believed.bias.worth)[:, None]
+    plain, bias = np.tile(-rows.lean, (n, 1)), believed.biases(rows.contrasts.shape[2])
+    limits, limit_chances = (LIMITS, LIMIT_CHANCES) if believed.limit is None else ((believed.limit,), (1.0,))
+    typical = Extremes(harmonic_mean(limits, limit_chances), plain + bias).believed(rows.contrasts)
+    centre = plain + bias + share * (held_features(rows.evidence(typical - plain), believed).bias - bias)
+    spread = believed.parts(believed.rho).spread
+    rho, undecided = _correlation(few, spread, Extremes(limits[len(limits) // 2], centre), believed)
     found: list[Coefficients] = []
     scores = []
-    for limit in LIMITS:
-        found = _over_spreads(few.regression(np.ones(n), CORRELATION, Extremes(limit, centre), slope), found)
+    for limit in limits:
+        regression = few.regression(spread, believed.rho, Extremes(limit, centre), believed, rho)
+        found = _over_spreads(regression, found)
         scores.append(_averaged(found))
-    extremes = Extremes(harmonic_mean(LIMITS, chances(scores, LIMIT_CHANCES)), centre)
+    extremes = Extremes(harmonic_mean(limits, chances(scores, limit_chances)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts))
-    held = held_features(evidence)
-    values, doubt = _coefficients(rows, few, held, extremes, slope, found)
+    held = held_features(evidence, believed)
+    values, doubt = _coefficients(rows, few, held, extremes, believed, rho, found)
     if doubt is not None:
         doubt = Uncertainty(doubt.covariance + undecided.T @ undecided)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
-    dependence = held_dependence(evidence, held)
+    dependence = held_dependence(evidence, held, believed)
     contrast = held.spread * dependence.times(held.spread * weights) / 2.0
     # L* = L° − lean + intercept + Σ w_i u_i: what does not depend on the forecasts becomes bias, along the weights.
     size = float(weights @ weights)
     along = weights / size if size > LEAST_WEIGHT**2 else np.zeros(n)
     bias = centre + along[:, None] * (rows.lean - intercept)
     notes = (_contrary(),) if weights.sum() < 0 and events >= CONTRARY else ()
-    alone = held_features(rows.evidence(rows.contrasts))
-    return DefaultFit(Parts(contrast, held.spread, dependence), bias, extremes, alone, doubt, notes)
+    alone = held_features(rows.evidence(rows.contrasts), believed)
+    return DefaultFit(Parts(contrast, held.spread, dependence), bias, extremes, alone, doubt, True, notes)
 
 
-def _slope(rows: _Rows, centre: Array) -> tuple[float, Array]:
-    """What the weights add up to, about, by how dependent the experts turn out to be.
+def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Believed) -> tuple[float, Array]:
+    """About how dependent the experts turn out to be, unless that was said.
 
     And how far intercept and weights depend on it: rows (R, K - 1 + N) whose outer product is their covariance.
     """
-    n = rows.contrasts.shape[1]
-    slopes = [believed_slope(n, rho) for rho in CORRELATIONS]
-    limit = Extremes(LIMITS[len(LIMITS) // 2], centre)
-    found = [rows.regression(np.ones(n), CORRELATION, limit, slope).fit(0.0) for slope in slopes]
+    if believed.correlation is not None:
+        return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1]))
+    found = [rows.regression(spread, CORRELATION, extremes, believed, rho).fit(0.0) for rho in CORRELATIONS]
     chance = chances([each.evidence for each in found], CORRELATION_CHANCES)
     values = np.array([each.values for each in found])
     undecided = np.sqrt(chance)[:, None] * (values - chance @ values)
-    return harmonic_mean(slopes, chance), undecided
+    # The mean of 1 / Σ w, which leans to small weights, is that of the correlations.
+    return float(chance @ np.array(CORRELATIONS)), undecided
 
 
 def _coefficients(
-    rows: _Rows, few: _Rows, held: HeldFeatures, extremes: Extremes, slope: float, starts: list[Coefficients]
+    rows: _Rows,
+    few: _Rows,
+    held: HeldFeatures,
+    extremes: Extremes,
+    believed: Believed,
+    rho: float,
+    starts: list[Coefficients],
 ) -> tuple[Array, Uncertainty | None]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
-    regression = few.regression(held.spread, held.correlation, extremes, slope)
+    regression = few.regression(held.spread, held.correlation, extremes, believed, rho)
     found = _over_spreads(regression, starts)
     chance = chances([each.evidence for each in found], SPREAD_CHANCES[: len(found)])
     kept = np.flatnonzero(chance > NEGLIGIBLE)
     if few is not rows:
-        regression = rows.regression(held.spread, held.correlation, extremes, slope)
+        regression = rows.regression(held.spread, held.correlation, extremes, believed, rho)
         found = [regression.fit(SPREADS[i], each) if i in kept else each for i, each in enumerate(found)]
     share = chance[kept] / chance[kept].sum()
     values = np.array([found[i].values for i in kept])
@@ -283,12 +303,22 @@ def _averaged(found: list[Coefficients]) -> float:
     return float(np.logaddexp.reduce(terms))
 
 
-def _nothing_learned(resolved: bool, constant: bool, voices: int) -> Note:
+def _nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: bool) -> Note:
+    """Why outcomes had no part in the answer, and what it rests on."""
     what = "no resolved event has a forecast" if resolved else "no event is resolved"
     if constant:
         what = "whoever forecast resolved events always says the same"
-    if constant and not voices:
+    if constant and silent:
         return Note("nothing-learned", f"{what}, so nothing was learned, and the answers are the prior")
+    if believed.assessed:
+        text = "all was assessed, so nothing is learned and the weights follow from what was said, without an interval"
+        return Note("assessed", text)
+    if believed.stated:
+        text = (
+            f"{what}, so the weights follow from what is believed; what was not said is assumed: no bias, calibration "
+            f"{CALIBRATION:g}, accuracy {ACCURACY:g} (an AUC of 0.84), correlation {CORRELATION:g}"
+        )
+        return Note("nothing-learned", text)
     limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_CHANCES)))
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.averages import sample_parts
+from opinionpool.beliefs import Beliefs
+from opinionpool.believed import Believed, strangers
 from opinionpool.default import default_fit
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError, ShapeError
 from opinionpool.evidence import Evidence, RowEvidence, evidence_of
@@ -21,6 +23,7 @@ from opinionpool.panel import Panel
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
 from opinionpool.shrunk import HeldFeatures
 from opinionpool.sparse import pool_cells
+from opinionpool.together import independent_weight
 from opinionpool.uncertainty import Uncertainty
 
 __all__ = ["STRUCTURES", "LearnedPanel", "learn", "learn_from"]
@@ -143,7 +146,7 @@ def learn(
     prior: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     structure: str = "auto",
-    beliefs: str | None = "default",
+    beliefs: Beliefs | str | None = "default",
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> LearnedPanel:
@@ -162,8 +165,9 @@ def learn(
         learned as a crowd (see `is_crowd` and `opinionpool.crowd`), and a note says so. With `beliefs` None it is
         "full". Where forecasts are missing, "full" is maximum likelihood (see `opinionpool.em`), and the other
         structures are estimated from each expert's own forecasts and from pairs on the same event.
-    beliefs : "default" or None
-        None: the data alone (5.4).
+    beliefs : Beliefs, "default" or None
+        What is believed beforehand; "default" is ``Beliefs()``, what is assumed of any panel, and None the data alone
+        (5.4). Beliefs that say anything need the structure "auto", and no crowd.
     floor, pool_floor : float
         Floors (model.md, section 4).
 
@@ -171,6 +175,8 @@ def learn(
     ------
     LearningError
         If the data do not determine the panel.
+    ArgumentError
+        If the beliefs do not fit the experts.
 
     Examples
     --------
@@ -189,10 +195,18 @@ def learn(
     else:
         shared, reference = None, own
     if structure == "auto" and beliefs is not None:
+        reduced, notes = independent_weight(forecasts, reference, weight, floor)
         if is_crowd(forecasts, weight):
-            return _learn_crowd(forecasts, reference, weight, shared, Settings(floor, pool_floor))
-        estimated = own is None and prior is None
-        return _learn_default(forecasts, reference, weight, shared, estimated, Settings(floor, pool_floor))
+            _check_crowd(beliefs)
+            found = _learn_crowd(forecasts, reference, reduced, shared, Settings(floor, pool_floor))
+        else:
+            estimated = own is None and prior is None
+            held = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
+            options = Settings(floor, pool_floor)
+            found = _learn_default(forecasts, reference, reduced, shared, held, options, estimated=estimated)
+        # Counts are of events as they came.
+        counts = _counts(forecasts, weight)
+        return replace(found, events=outcome_counts(forecasts, weight), counts=counts, notes=found.notes + notes)
     evidence = _evidence(forecasts, reference, weight, shared, floor)
     return learn_from(
         evidence, shared, forecasts.experts, forecasts.classes, structure=structure, floor=floor, pool_floor=pool_floor
@@ -229,7 +243,9 @@ def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Arr
         ratios -= logodds.prior_log_ratios(own)
     order = np.lexsort((expert, event))
     if len(event) == t * n:
-        return evidence_of(ratios[order].reshape(t, n, len(forecasts.classes) - 1), forecasts.outcomes, weight, forecasts.experts)
+        return evidence_of(
+            ratios[order].reshape(t, n, len(forecasts.classes) - 1), forecasts.outcomes, weight, forecasts.experts
+        )
     return RowEvidence(event[order], expert[order], ratios[order], forecasts.outcomes, weight, n)
 
 
@@ -238,8 +254,10 @@ def _learn_default(
     reference: Array,
     weight: Array,
     shared: Array | None,
-    estimated: bool,
+    beliefs: Beliefs,
     settings: Settings,
+    *,
+    estimated: bool,
 ) -> LearnedPanel:
     """The default pool, for any number of resolved events."""
     events, present = outcome_counts(forecasts, weight), np.asarray(forecasts.counts > 0)
@@ -250,13 +268,17 @@ def _learn_default(
     prior = shared if shared is not None else reference[:, None, :]
     expected = logodds.prior_log_ratios(reference)
     contrasts = logodds.log_ratios(forecasts.X, prior, settings.floor) - expected[:, None, :]
-    found = default_fit(contrasts, expected, forecasts.outcomes, weight, forecasts.experts, estimated=estimated)
+    believed = Believed.of(beliefs, forecasts.experts)
+    found = default_fit(
+        contrasts, expected, forecasts.outcomes, weight, forecasts.experts, believed, estimated=estimated
+    )
     counts = _counts(forecasts, weight)
     bias = logodds.public_log_odds(found.bias)
     settings = settings._replace(extremes=found.extremes)
     panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
-    kind = "default" if counts.any() else "assumed"
-    return LearnedPanel(panel, shared, kind, events, counts, present, found.notes, found.alone, found.doubt)
+    kind = "default" if counts.any() and not believed.assessed else "assumed"
+    notes = found.notes + strangers(beliefs, forecasts.experts)
+    return LearnedPanel(panel, shared, kind, events, counts, present, notes, found.alone, found.doubt)
 
 
 def _counts(forecasts: Forecasts, weight: Array) -> Array:
@@ -319,9 +341,22 @@ def learn_from(
     return LearnedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))
 
 
-def check_options(structure: str, beliefs: str | None) -> None:
-    """Refuse a structure or beliefs that do not exist."""
+def check_options(structure: str, beliefs: Beliefs | str | None) -> None:
+    """Refuse a structure or beliefs that do not exist, or not together."""
     if structure not in STRUCTURES:
         raise ArgumentError(f"structure must be one of {', '.join(STRUCTURES)}, and it is {structure!r}")
-    if beliefs is not None and beliefs != "default":
-        raise ArgumentError(f'beliefs must be "default" or None, and it is {beliefs!r}')
+    if isinstance(beliefs, Beliefs):
+        if structure != "auto" and not beliefs.any_panel:
+            raise ArgumentError(f"beliefs meet data with structure='auto', and it is {structure!r}")
+    elif beliefs is not None and beliefs != "default":
+        raise ArgumentError(
+            f'beliefs must be Beliefs, "default" or None, and it is {beliefs!r}; op.Beliefs(correlation=0.6) makes some'
+        )
+
+
+def _check_crowd(beliefs: Beliefs | str) -> None:
+    if isinstance(beliefs, Beliefs) and not beliefs.any_panel:
+        raise ArgumentError(
+            f"beliefs are about panels, and more than {CROWD} experts with few forecasts each are learned as a crowd, "
+            "which takes none; leave the beliefs out, or choose experts"
+        )

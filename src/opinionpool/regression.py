@@ -1,11 +1,12 @@
-"""A log pool around equal weights as a regression on outcomes, its coefficients normal beforehand.
+"""A log pool as a regression on outcomes, its intercept and weights normal beforehand.
 
-L* = L° + Σ w_i u_i + a, where u_i are the experts' contrasts as far as they are believed, and the weights are
-w_i = slope/N + d_i with Σ d_i = 0.
+L* = L° + a + Σ w_i u_i, where u_i are the experts' contrasts as far as they are believed, and w is its believed mean,
+plus what moves all weights alike, plus what moves them apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,22 +16,44 @@ from opinionpool.logodds import Array
 from opinionpool.mode import Mode, posterior_mode
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeightBeliefs:
-    """Means and standard deviations of the coefficients.
+    """Means and spreads of the coefficients.
 
     Attributes
     ----------
-    slope : float
-        Mean of the sum of the weights.
+    mean : ndarray, shape (N,)
+        Of the weights.
     slope_spread : float
+        Standard deviation of the sum of the weights as they move alike.
     intercept_spread : float
         In log-odds, a class-symmetric spread when K > 2.
+    apart : callable
+        From how much weights would differ if nothing were said of anybody to how they do: a number where all do so
+        alike, about their mean; else a root of their covariance, (N, N).
     """
 
-    slope: float
+    mean: Array
     slope_spread: float
     intercept_spread: float
+    apart: Callable[[float], float | Array]
+
+    def root(self, apart: float, d: int) -> Array:
+        """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
+        n, own = len(self.mean), self.apart(apart)
+        columns = np.zeros((d + n, 1 + d))
+        columns[:d, 1:] = intercept_root(self.intercept_spread, d)
+        columns[d:, 0] = self.slope_spread / n
+        if not moves(own, n):
+            return columns
+        free = np.zeros((d + n, n))
+        free[d:] = own if isinstance(own, np.ndarray) else own * (np.eye(n) - 1.0 / n)
+        return np.concatenate([columns, free], axis=1)
+
+
+def moves(own: float | Array, n: int) -> bool:
+    """Whether n weights differ."""
+    return isinstance(own, np.ndarray) or (own > 0 and n > 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,45 +62,27 @@ class Coefficients:
 
     Attributes
     ----------
-    slope : float
-        Sum of the weights.
-    intercept : ndarray, shape (K - 1,)
-    apart : ndarray, shape (N,)
-        Differences of the weights from equal ones.
+    values : ndarray, shape (K - 1 + N,)
+        Intercept and weights.
     evidence : float
         Log probability of the outcomes under the beliefs.
     mode : Mode
         The standardised coefficients.
-    root : ndarray, shape (K - 1, K - 1)
-        What makes the intercept of its coefficients.
-    slope_spread, apart_spread : float
-        What slope and differences are multiples of.
+    beliefs : WeightBeliefs
+    apart : float
+        How much weights were taken to differ.
     """
 
-    slope: float
-    intercept: Array
-    apart: Array
+    values: Array
     evidence: float
     mode: Mode
-    root: Array
-    slope_spread: float
-    apart_spread: float
-
-    @property
-    def values(self) -> Array:
-        """Intercept and weights, (K - 1 + N,)."""
-        n = len(self.apart)
-        return np.concatenate([self.intercept, self.slope / n + self.apart])
+    beliefs: WeightBeliefs
+    apart: float
 
     def covariance(self) -> Array:
         """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""
-        n, d, p = len(self.apart), len(self.root), len(self.mode.coefficients)
-        standard = np.zeros((d + n, p))
-        standard[:d, 1 : 1 + d] = self.root
-        standard[d:, 0] = self.slope_spread / n
-        if p > 1 + d:
-            standard[d:, 1 + d :] = self.apart_spread * (np.eye(n) - 1.0 / n)
-        return np.asarray(standard @ self.mode.covariance @ standard.T)
+        root = self.beliefs.root(self.apart, len(self.values) - len(self.beliefs.mean))
+        return np.asarray(root @ self.mode.covariance @ root.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,31 +110,29 @@ class Regression:
     def fit(self, apart: float, start: Coefficients | None = None) -> Coefficients:
         """The most probable coefficients if weights differ from each other by about `apart`."""
         t, n, d = self.contrasts.shape
-        held = self.beliefs
-        level = self.contrasts.mean(axis=1)
+        held, own = self.beliefs, self.beliefs.apart(apart)
+        level, several = self.contrasts.mean(axis=1), moves(own, n)
         root = intercept_root(held.intercept_spread, d)
         columns = [held.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, d, d))]
-        several = apart > 0 and n > 1
-        if several:
-            columns.append(apart * (self.contrasts - level[:, None, :]))
+        if isinstance(own, np.ndarray):
+            columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
+        elif several:
+            columns.append(own * (self.contrasts - level[:, None, :]))
         first = None
         if start is not None and len(start.mode.coefficients) == 1 + d + (n if several else 0):
             first = start.mode.coefficients
+        expected = np.einsum("tnd,n->td", self.contrasts, held.mean)
         mode = posterior_mode(
-            np.concatenate(columns, axis=1), self.outcomes, self.offset + held.slope * level, self.weight, first
+            np.concatenate(columns, axis=1), self.outcomes, self.offset + expected, self.weight, first
         )
         theta = mode.coefficients
-        found = apart * theta[1 + d :] if several else np.zeros(n)
-        return Coefficients(
-            held.slope + held.slope_spread * float(theta[0]),
-            root @ theta[1 : 1 + d],
-            found - found.mean(),
-            mode.evidence,
-            mode,
-            root,
-            held.slope_spread,
-            apart,
-        )
+        weights = held.mean + held.slope_spread * float(theta[0]) / n
+        if isinstance(own, np.ndarray):
+            weights = weights + own @ theta[1 + d :]
+        elif several:
+            found = own * theta[1 + d :]
+            weights = weights + (found - found.mean())
+        return Coefficients(np.concatenate([root @ theta[1 : 1 + d], weights]), mode.evidence, mode, held, apart)
 
 
 def intercept_root(spread: float, d: int) -> Array:
@@ -138,8 +141,9 @@ def intercept_root(spread: float, d: int) -> Array:
 
 
 def harmonic_mean(values: npt.ArrayLike, chance: npt.ArrayLike) -> float:
-    """The mean that leans to the small ones among positive values of given probabilities."""
-    return float(1.0 / (np.asarray(chance) @ (1.0 / np.asarray(values, dtype=np.float64))))
+    """The mean that leans to the small ones among positive values of given probabilities; infinite if all are."""
+    inverse = float(np.asarray(chance) @ (1.0 / np.asarray(values, dtype=np.float64)))
+    return 1.0 / inverse if inverse > 0 else np.inf
 
 
 def chances(evidence: list[float], prior: tuple[float, ...]) -> Array:

@@ -241,7 +241,7 @@ _LEARNED = {"weights": Option(None, f"{_WEIGHTS}; learned from the resolved even
 _EQUAL = {"weights": Option(None, f"{_WEIGHTS}; equal if not given")}
 _GAUSSIAN = {
     "structure": Option("auto", "full, common, exchangeable, independent or auto"),
-    "beliefs": Option("default", 'what is believed beforehand: "default", or None for the data alone'),
+    "beliefs": Option("default", 'what is believed beforehand: Beliefs, "default", or None for the data alone'),
 }
 _TRIM = {"trim": Option(pools.TRIM, "fraction of the forecasts cut off at each end, up to 0.5")}
 _FACTOR = {"factor": Option(pools.FACTOR, "multiplies the mean log-odds beyond the prior's")}

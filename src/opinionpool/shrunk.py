@@ -1,7 +1,8 @@
 """Features of experts by themselves, each held to the panel and the panel to what is believed of any.
 
 The panel's values leave the believed ones as resolved events arrive, which count against `PANEL_WORTH` events;
-each expert's leave the panel's against `EXPERT_WORTH` of its own forecasts.
+each expert's leave the panel's against `EXPERT_WORTH` of its own forecasts. What was said of an expert is worth more by
+as much as was said, and moves the centre: experts differ from the panel as they are believed to.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool import estimates
+from opinionpool.believed import Believed
 from opinionpool.dependence import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.evidence import Evidence
 from opinionpool.logodds import Array
 
-CONTRAST, VARIANCE, CORRELATION = 1.0, 2.0, 0.6
+# What calibration is taken to be where nothing was said.
+CALIBRATION = 1.0
 PANEL_WORTH, EXPERT_WORTH = 10.0, 40.0
 # A correlation learned from few pairs is not believed beyond these.
 LOWEST, HIGHEST = 0.0, 0.99
@@ -58,53 +61,108 @@ class HeldFeatures:
         return HeldFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
 
-def held_features(evidence: Evidence) -> HeldFeatures:
+def held_features(evidence: Evidence, believed: Believed) -> HeldFeatures:
     """Features from resolved contrasts."""
-    marginals, n = evidence.marginals, evidence.marginals.count.shape[1]
-    each, variance = _held_means(evidence)
-    own = (evidence.classes - 1) * marginals.count[:-1].sum(axis=0)
-    spread = np.sqrt((EXPERT_WORTH * variance + each.square) / (EXPERT_WORTH + own))
-    return HeldFeatures(each.bias, each.contrast, spread, _common(evidence, each, spread, n))
+    marginals, centre = evidence.marginals, _Centre.of(believed, evidence.classes)
+    each, variance = _held_means(evidence, centre)
+    own, worth = (evidence.classes - 1) * marginals.count[:-1].sum(axis=0), EXPERT_WORTH + centre.worth
+    spread = np.sqrt((worth * variance + each.square) / (worth + own))
+    contrast = _pulled(each.contrast, spread, believed, centre.worth, own)
+    return HeldFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
 
 
-def held_dependence(evidence: Evidence, features: HeldFeatures) -> Dependence:
+def held_dependence(evidence: Evidence, features: HeldFeatures, believed: Believed) -> Dependence:
     """Between the common correlation and one for each pair, as far as complete evidence goes."""
     n = len(features.spread)
     common = CommonCorrelation(n, features.correlation)
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
-    each, _ = _held_means(evidence)
+    each, _ = _held_means(evidence, _Centre.of(believed, evidence.classes))
     found = estimates.correlations(estimates.residual_products(evidence, each, np.zeros(evidence.classes - 1)))
     events = float(evidence.answered.sum())
-    share = events / (events + PAIR_WORTH + n)
+    share = events / (events + PAIR_WORTH + n + believed.correlation_worth)
     return MatrixCorrelation(share * found + (1.0 - share) * common.matrix())
 
 
-def _held_means(evidence: Evidence) -> tuple[estimates.Means, float]:
-    """Means of each expert, held to the panel's, and the panel's variance."""
+def believed_features(believed: Believed, d: int) -> HeldFeatures:
+    """What is believed of each expert, for d = K - 1."""
+    parts = believed.parts(believed.rho)
+    return HeldFeatures(believed.biases(d), parts.contrast, parts.spread, believed.rho)
+
+
+@dataclass(frozen=True, eq=False)
+class _Centre:
+    """Where features of experts are believed to be, and how many events that is worth beside what is worth anyway.
+
+    Attributes
+    ----------
+    bias : ndarray, shape (N, K - 1)
+    contrast, variance : ndarray, shape (N,)
+    bias_worth, worth : ndarray, shape (N,)
+        Of the bias; of contrast and variance, of which only both together make calibration and accuracy.
+    """
+
+    bias: Array
+    contrast: Array
+    variance: Array
+    bias_worth: Array
+    worth: Array
+
+    @classmethod
+    def of(cls, believed: Believed, classes: int) -> _Centre:
+        said, accuracy = believed.calibration, believed.accuracy
+        kappa = np.where(said.worth > 0, said.value, CALIBRATION)
+        return cls(
+            believed.biases(classes - 1),
+            accuracy.value / kappa,
+            2.0 * accuracy.value / kappa**2,
+            believed.bias.worth,
+            np.minimum(said.worth, accuracy.worth),
+        )
+
+
+def _held_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, Array]:
+    """Means and variance of each expert, the means held to the panel's, and the panel to what is believed."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
     # The forecasts on one event count as one: they are dependent.
     share = np.where(count > 0, events[:, None] / np.where(count > 0, count, 1.0), 0.0)
     of_one = square * (events.sum() / count.sum())
-    panel = estimates.fit_means(count * share, mean, of_one, contrast=CONTRAST, worth=(PANEL_WORTH, PANEL_WORTH))
+    bias, contrast, variance = centre.bias.mean(axis=0), float(centre.contrast.mean()), float(centre.variance.mean())
+    # What is said of all is said of the panel; what is said of some is not.
+    worth = PANEL_WORTH + float(centre.worth.min())
+    of_means = (PANEL_WORTH + float(centre.bias_worth.min()), worth)
+    panel = estimates.fit_means(count * share, mean, of_one, bias=bias, contrast=contrast, worth=of_means)
     freedom = (evidence.classes - 1) * events.sum()
-    variance = float((PANEL_WORTH * VARIANCE + panel.square[0]) / (PANEL_WORTH + freedom))
+    common = float((worth * variance + panel.square[0]) / (worth + freedom))
     each = estimates.fit_means(
         marginals.count[:-1],
         marginals.mean[:-1],
         marginals.square[0],
-        bias=panel.bias,
-        contrast=panel.contrast,
-        worth=(EXPERT_WORTH, EXPERT_WORTH),
+        bias=panel.bias + (centre.bias - bias),
+        contrast=panel.contrast * (centre.contrast / contrast),
+        worth=(EXPERT_WORTH + centre.bias_worth, EXPERT_WORTH + centre.worth),
     )
-    return each, variance
+    return each, common * (centre.variance / variance)
 
 
-def _common(evidence: Evidence, each: estimates.Means, spread: Array, n: int) -> float:
-    if n == 1:
+def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
+    """Contrasts once the rest of what is said of calibration, or of accuracy, is counted, at the same spread."""
+    found = contrast
+    for told, size in (
+        (believed.calibration, believed.calibration.value * spread**2 / 2.0),
+        (believed.accuracy, spread * np.sqrt(believed.accuracy.value / 2.0)),
+    ):
+        rest = told.worth - counted
+        found = found + np.where(rest > 0, rest / (EXPERT_WORTH + counted + own + rest), 0.0) * (size - contrast)
+    return np.asarray(found)
+
+
+def _common(evidence: Evidence, each: estimates.Means, spread: Array, believed: Believed) -> float:
+    if len(spread) == 1:
         return 0.0
     total, pairs = evidence.shared(each.expected(np.zeros(evidence.classes - 1)), spread)
-    worth = float(evidence.answered.sum()) if pairs else 0.0
+    events = float(evidence.answered.sum()) if pairs else 0.0
     found = total / ((evidence.classes - 1) * pairs) if pairs else 0.0
-    return float(np.clip((PANEL_WORTH * CORRELATION + worth * found) / (PANEL_WORTH + worth), LOWEST, HIGHEST))
+    worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho
+    return float(np.clip((worth * rho + events * found) / (worth + events), min(LOWEST, rho), HIGHEST))

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.clusters import Clusters, by_date, by_group
 from opinionpool.believed import LIMIT_CHANCES, LIMITS, believed_slope
+from opinionpool.clusters import Clusters, by_date, by_group
 from opinionpool.errors import Note
 from opinionpool.extremes import Extremes
 from opinionpool.forecasts import Forecasts

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.believed import CORRELATION
 from opinionpool.dependence import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.errors import Note
 from opinionpool.features import Parts
 from opinionpool.logodds import Array
-from opinionpool.shrunk import CORRELATION
 from opinionpool.wording import listed
 
 # So many forecasts, all the same, say nothing.
@@ -40,15 +40,15 @@ class Voices:
     notes: tuple[Note, ...]
 
     @classmethod
-    def among(cls, contrasts: Array, experts: tuple[str, ...]) -> Voices:
-        """Find them in (T, N, K - 1) contrasts, NaN where missing."""
+    def among(cls, contrasts: Array, experts: tuple[str, ...], named: npt.NDArray[np.bool_]) -> Voices:
+        """Find them in (T, N, K - 1) contrasts, NaN where missing; those named have one before they speak."""
         source = np.full(len(experts), SILENT)
         first: list[int] = []
         found: dict[bytes, int] = {}
         for i in range(len(experts)):
             column = np.ascontiguousarray(contrasts[:, i])
             said = column[~np.isnan(column[:, 0])]
-            if len(said) == 0:
+            if len(said) == 0 and not named[i]:
                 source[i] = NEW
                 continue
             different = len(np.unique(said, axis=0))
