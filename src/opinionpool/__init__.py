@@ -45,6 +45,7 @@ _NAMES = {
         "TrimmedPool",
     ),
     "forecasts": ("Forecasts",),
+    "online": ("Stream",),
     "panel": ("Panel",),
     "reliability": ("auc", "decompose", "reliability_table", "wilson_interval"),
     "scores": (
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
         TrimmedPool as TrimmedPool,
     )
     from opinionpool.forecasts import Forecasts as Forecasts
+    from opinionpool.online import Stream as Stream
     from opinionpool.panel import Panel as Panel
     from opinionpool.reliability import (
         auc as auc,

@@ -133,6 +133,9 @@ class Moments:
     events: Array
     patterns: Mapping[tuple[int, ...], PatternMoments]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unpickled, (self.experts, self.classes, self.events, dict(self.patterns))
+
     @classmethod
     def empty(cls, experts: Iterable[object] = (), classes: int = 2) -> Moments:
         """Moments of no events."""
@@ -242,6 +245,12 @@ class Moments:
     def _check_classes(self, other: Moments) -> None:
         if self.classes != other.classes:
             raise ArgumentError(f"moments of {self.classes} and of {other.classes} classes do not go together")
+
+
+def _unpickled(
+    experts: tuple[str, ...], classes: int, events: Array, patterns: dict[tuple[int, ...], PatternMoments]
+) -> Moments:
+    return Moments(experts, classes, events, MappingProxyType(patterns))
 
 
 @dataclass(eq=False)
