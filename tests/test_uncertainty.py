@@ -96,6 +96,3 @@ def test_what_has_no_interval_says_so():
     learned = learn(Forecasts.from_array(x, y))
     with pytest.raises(ArgumentError, match=r"strictly between 0 and 1, and it is 1\.5"):
         learned.interval(x, level=1.5)
-    three = learn(Forecasts.from_array(np.full((4, 2, 3), 1 / 3), list("abca"), classes="abc"))
-    with pytest.raises(ArgumentError, match="there are 3"):
-        three.interval(np.full((1, 2, 3), 1 / 3))

@@ -13,7 +13,8 @@ from opinionpool.errors import ArgumentError
 from opinionpool.filled import fill_as_expected
 from opinionpool.logodds import Array
 from opinionpool.panel import Panel
-from opinionpool.stated import base_rate_shift, blocks, read_stated
+from opinionpool.poolingpanel import PoolingPanel
+from opinionpool.stated import Stated, blocks, read_stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,46 +45,59 @@ class Uncertainty:
 
     def interval(
         self,
-        panel: Panel,
+        panel: PoolingPanel,
         probabilities: npt.ArrayLike,
         prior: npt.ArrayLike = 0.5,
         base_rate: npt.ArrayLike | None = None,
         level: float = 0.9,
     ) -> tuple[Array, Array]:
-        """Interval for the pooled probability of binary events, as `Panel.pool`.
+        """Interval for each pooled probability, as `Panel.pool`; of each class by itself when K > 2.
 
         Returns
         -------
-        low, high : ndarray, shape (...)
-            Symmetric around the answer in log-odds, inside the floors.
+        low, high : ndarray, shape (...), or (..., K) when K > 2
+            Symmetric around the answer in log-odds of the class against the others, inside the floors.
 
         Raises
         ------
         ArgumentError
-            For more than two classes, or a level outside (0, 1).
+            For a level outside (0, 1).
         """
-        if len(panel.classes) > 2:
-            raise ArgumentError(f"intervals are for two classes, and there are {len(panel.classes)}")
         if not 0 < level < 1:
             raise ArgumentError(f"a level must lie strictly between 0 and 1, and it is {level!r}")
-        stated = read_stated(probabilities, prior, len(panel), 2)
-        middle = logodds.logit(np.asarray(panel.pool(stated.q, stated.prior[:, 1])).reshape(-1))
+        k = len(panel.classes)
+        stated = read_stated(probabilities, prior, len(panel), k)
+        answers = np.asarray(panel.pool(probabilities, prior, base_rate)).reshape((-1,) if k == 2 else (-1, k))
+        p = np.stack([1.0 - answers, answers], axis=-1) if k == 2 else answers
         width = NormalDist().inv_cdf((1.0 + level) / 2.0)
-        shift = base_rate_shift(base_rate, stated)
-        ends = np.empty((2, len(middle), 2))
+        ends = np.empty((2, *p.shape))
         for rows in blocks(stated):
-            said = logodds.log_ratios(stated.q[rows], stated.prior[rows][:, None, :], panel.settings.floor)
-            gradient = _gradient(panel, said - stated.reference[rows][:, None, :])
-            error = np.sqrt(np.maximum(np.einsum("ti,ij,tj->t", gradient, self.covariance, gradient), 0.0))
+            others = p[rows] @ (1.0 - np.eye(k))
+            with np.errstate(divide="ignore"):
+                odds = np.log(p[rows]) - np.log(others)
+            error = _class_errors(p[rows], others, self._covariance(panel, stated, rows))
+            floors = logodds.class_floors(panel.settings.pool_floor, stated.prior[rows], 1.0)
+            most = 1.0 - floors @ (1.0 - np.eye(k))
             for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-                moved = middle[rows, None] + sign * width * error[:, None] + shift[rows]
-                end[rows] = logodds.pooled_probabilities(moved, stated.prior[rows], panel.settings.pool_floor)
+                end[rows] = np.clip(logodds.expit(odds + sign * width * error), floors, most)
         return stated.shape_answers(ends[0]), stated.shape_answers(ends[1])
 
+    def _covariance(self, panel: PoolingPanel, stated: Stated, rows: slice) -> Array:
+        """Covariance of the pooled log-ratios of some events, (T, K - 1, K - 1); 0 where nobody answered."""
+        assert isinstance(panel, Panel)
+        prior, d = stated.prior[rows][:, None, :], stated.classes - 1
+        said = logodds.log_ratios(stated.q[rows], prior, panel.settings.floor) - stated.reference[rows][:, None, :]
+        apart = panel.settings.extremes.apart(said, logodds.no_options(prior))
+        answered = np.asarray(~np.isnan(apart[..., 0]).all(axis=1))
+        full = fill_as_expected(apart, panel.parts)
+        intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
+        gradient = np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
+        return np.asarray(np.einsum("tia,ij,tjb->tab", gradient, self.covariance, gradient, optimize=True))
 
-def _gradient(panel: Panel, contrasts: Array) -> Array:
-    """How the pooled log-odds change with intercept and weights, (T, 1 + N); 0 where nobody answered."""
-    apart = panel.settings.extremes.apart(contrasts)
-    answered = np.asarray(~np.isnan(apart[..., 0]).all(axis=1))
-    full = np.where(answered[:, None], fill_as_expected(apart, panel.parts)[..., 0], 0.0)
-    return np.concatenate([answered[:, None].astype(np.float64), full], axis=1)
+
+def _class_errors(p: Array, others: Array, covariance: Array) -> Array:
+    """Standard errors of each class's log-odds against the others, (T, K), from those of the log-ratios."""
+    # Entry c, j: how the log-odds of class c against the others go with the log-probability of class j.
+    slope = np.where(np.eye(p.shape[1], dtype=bool), 1.0, -p[:, None, :] / others[:, :, None])[:, :, 1:]
+    variance = np.einsum("tca,tab,tcb->tc", slope, covariance, slope, optimize=True)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))

@@ -1,0 +1,179 @@
+"""Whether weights differ between classes: the choice between the class-symmetric and the full model, by the data.
+
+Both are judged by events that were left out, each set with its date or group, if there is one. What the full model
+would have learned without them takes one step of Newton's method from the symmetric one (as in Rad and Maleki, JRSS B
+82, 2020), the symmetric one has seen them; that favours the symmetric one a little. The full model is taken where its
+mean log score is better by more than twice its standard error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.classevidence import ClassEvidence
+from opinionpool.classweights import ClassWeights, Spreads
+from opinionpool.clusters import by_date, by_group
+from opinionpool.errors import Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.fullpanel import FullPanel
+from opinionpool.logodds import Array, centred, uncentred
+from opinionpool.panel import Panel
+from opinionpool.patterns import Positions
+from opinionpool.thinning import spread_evenly
+
+# How far weights may differ between classes; of these, the one that predicts best.
+SPREADS = (Spreads(0.1, 0.0), Spreads(0.3, 0.1), Spreads(0.3, 0.3), Spreads(1.0, 0.3), Spreads(1.0, 1.0))
+# Sets of events to leave out: so many, and not fewer than that, as an error is told from them.
+SETS, FEWEST = 20, 10
+# How many of its standard errors a gain must be.
+CLEAR = 2.0
+# Numbers in the largest array; more events are thinned.
+LARGE = 1 << 24
+# Coefficients that are learned, at most.
+MOST = 1000
+
+
+class Gain(NamedTuple):
+    """What some spreads of the weights are worth."""
+
+    spreads: Spreads
+    mean: float
+    error: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether this is more than chance."""
+        return self.mean > CLEAR * self.error
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFit:
+    """Which model of the classes was taken.
+
+    Attributes
+    ----------
+    panel : FullPanel or None
+        None for the symmetric one.
+    weights : ClassWeights
+    covariance : ndarray, shape (P, P)
+        Of the coefficients, given the outcomes; of none for the symmetric model.
+    notes : tuple of Note
+    """
+
+    panel: FullPanel | None
+    weights: ClassWeights
+    covariance: Array
+    notes: tuple[Note, ...]
+
+
+def choose_class_model(
+    panel: Panel, forecasts: Forecasts, believed: Array, reference: Array, weight: Array, class_model: str
+) -> ClassFit:
+    """The full model if the data ask for it, or if `class_model` does.
+
+    Parameters
+    ----------
+    panel : Panel
+        The default pool.
+    forecasts : Forecasts
+    believed : ndarray, shape (T, N, K - 1)
+        Contrasts as far as they are believed, NaN where missing.
+    reference : ndarray, shape (T, K - 1)
+        L°.
+    weight : ndarray, shape (T,)
+        How many independent events each is worth.
+    class_model : {"auto", "symmetric", "full"}
+    """
+    weights = ClassWeights(panel)
+    symmetric = ClassFit(None, weights, np.zeros((0, 0)), ())
+    if class_model == "symmetric":
+        return symmetric
+    n, d = len(weights.audible), weights.free
+    told = ~np.isnan(believed[:, weights.audible, 0]).all(axis=1)
+    used = forecasts.resolved & (weight > 0) & told
+    worth, needed = float(weight[used].sum()), n * d**2
+    if class_model == "auto" and (worth < needed or len(weights.roots(SPREADS[0])) > MOST):
+        return replace(symmetric, notes=(_skipped(worth, needed),))
+    if not used.any():
+        return replace(symmetric, panel=weights.full_panel(np.zeros(len(weights.roots(SPREADS[0])))))
+    evidence = _evidence(weights, forecasts, believed, reference, weight, used)
+    gains = _gains(weights, evidence)
+    best = max(gains, key=lambda gain: gain.mean, default=Gain(SPREADS[0], 0.0, np.inf))
+    if class_model == "auto" and not best.clear:
+        return replace(symmetric, notes=(_no_gain(best),) if gains else (_few_sets(),))
+    coefficients, covariance = evidence.fit(weights.roots(best.spreads))
+    notes = (_gained(best),) if class_model == "auto" else ()
+    return ClassFit(weights.full_panel(coefficients), weights, covariance, notes)
+
+
+def _gains(weights: ClassWeights, evidence: ClassEvidence) -> list[Gain]:
+    """What each spread is worth; nothing where events are too few, or belong together too much, to tell."""
+    if evidence.member.max() + 1 < FEWEST:
+        return []
+    found = evidence.gains([weights.roots(spreads) for spreads in SPREADS])
+    return [Gain(spreads, *gain) for spreads, gain in zip(SPREADS, found, strict=True)]
+
+
+def _evidence(
+    weights: ClassWeights,
+    forecasts: Forecasts,
+    believed: Array,
+    reference: Array,
+    weight: Array,
+    used: npt.NDArray[np.bool_],
+) -> ClassEvidence:
+    rows = np.flatnonzero(used)
+    size = np.nansum(np.square(centred(believed[rows] - uncentred(weights.panel.bias))), axis=(1, 2))
+    member = _sets(forecasts, rows, size, weight[rows])
+    most = max(1, LARGE // (len(weights.roots(SPREADS[0])) * weights.free))
+    worth = weight[rows]
+    if len(rows) > most:
+        kept, worth = spread_evenly(size, worth, most)
+        rows, member = rows[kept], np.unique(member[kept], return_inverse=True)[1]
+    contrasts = believed[rows]
+    offset = reference[rows] + weights.pooled(contrasts)
+    return ClassEvidence(weights.design(contrasts), offset, forecasts.outcomes[rows], worth, member)
+
+
+def _sets(forecasts: Forecasts, rows: Positions, size: Array, weight: Array) -> Positions:
+    """Up to `SETS` sets of events that are left out together: neighbours in time, groups, or else dealt by size."""
+    clusters = by_group(forecasts) or by_date(forecasts)
+    if clusters is None:
+        # Events that say the same stay together, so that it plays no part how often a row is repeated.
+        return np.asarray(np.unique(size, return_inverse=True)[1] % SETS)
+    _, member = np.unique(clusters.member[rows], return_inverse=True)
+    reached = np.cumsum(np.bincount(member, weights=weight))
+    block = np.minimum((reached / reached[-1] * SETS - 1e-9).astype(np.intp), SETS - 1)
+    return np.asarray(np.unique(block[member], return_inverse=True)[1])
+
+
+def _skipped(worth: float, needed: int) -> Note:
+    text = (
+        f"experts have one weight for all classes: {worth:.3g} independent events are too few to learn weights that "
+        f"differ between classes, which are {needed}"
+    )
+    return Note("class-model", text)
+
+
+def _few_sets() -> Note:
+    return Note("class-model", "experts have one weight for all classes: too few dates or groups to judge others by")
+
+
+def _no_gain(best: Gain) -> Note:
+    text = (
+        "experts have one weight for all classes: weights that differ between classes are not clearly better on "
+        f"events left out (log score {best.mean:+.3f} each, standard error {best.error:.3f})"
+    )
+    return Note("class-model", text)
+
+
+def _gained(best: Gain) -> Note:
+    text = (
+        "weights differ between classes, which is clearly better on events left out (log score "
+        f"{best.mean:+.3f} each, standard error {best.error:.3f})"
+    )
+    return Note("class-model", text)
