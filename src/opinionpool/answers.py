@@ -13,9 +13,9 @@ import numpy.typing as npt
 from opinionpool.discrimination import areas
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.gaussian import heard
 from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import POOL_FLOOR, Array, public_log_odds, public_probabilities
+from opinionpool.paneltables import weight_interval
 from opinionpool.priors import event_priors
 from opinionpool.render import Column, decimal, percent, printable, whole
 from opinionpool.rules import POOLS, Learned
@@ -83,8 +83,7 @@ def _told(forecasts: Forecasts, state: Learned) -> npt.NDArray[np.bool_]:
     """Events on which somebody answered who does not always say the same, (T,)."""
     if not isinstance(state, LearnedPanel):
         return np.asarray(forecasts.crowd > 0)
-    audible = heard(state.panel.parts)
-    counted = audible[forecasts.expert_index]
+    counted = state.panel.heard[forecasts.expert_index]
     return np.asarray(np.bincount(forecasts.event_index, weights=counted, minlength=len(forecasts.events)) > 0)
 
 
@@ -233,8 +232,8 @@ def expert_notes(state: Learned) -> list[Note]:
             "known from more accurate ones, and subtracting it takes out errors that they share"
         )
         notes.append(Note("negative-weights", text, count))
-    if isinstance(state, LearnedPanel) and (state.panel.contrast < 0).any():
-        count = int((state.panel.contrast < 0).sum())
+    if isinstance(state, LearnedPanel) and (state.panel.calibration < 0).any():
+        count = int((state.panel.calibration < 0).sum())
         text = f"{counted(count, 'expert')} with a calibration below 0: what they call likely happens less often"
         notes.append(Note("contrary", text, count))
     return notes
@@ -249,6 +248,10 @@ def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
         columns += _feature_columns(state, forecasts)
     if weights is not None:
         columns.append(Column("weight", _finite(weights), "weight", decimal))
+        low, high = map(_finite, weight_interval(state))
+        if any(end is not None for end in low):
+            columns.append(Column("weight_low", low, "90% from", decimal, spare=3))
+            columns.append(Column("weight_high", high, "to", decimal, spare=3))
     columns += [
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=1),
         Column("resolved", resolved.astype(np.intp).tolist(), "resolved", whole),
@@ -261,7 +264,7 @@ def _feature_columns(state: LearnedPanel, forecasts: Forecasts) -> list[Column]:
     """What the data say of each expert by itself; nothing where they say nothing."""
     classes = [*map(str, forecasts.classes)]
     features = state.panel if state.alone is None else state.alone
-    told = state.structure != "assumed"
+    told = state.structure != "assumed" or state.alone is not None
     bias = state.panel.bias if state.alone is None else public_log_odds(state.alone.bias)
     calibration, accuracy = [_finite(x) if told else [None] * len(x) for x in (features.calibration, features.accuracy)]
     if bias.ndim == 1:

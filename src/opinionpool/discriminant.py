@@ -120,3 +120,11 @@ class Discriminant:
         values, vectors = np.linalg.eigh(self.covariance.reshape(n * d, n * d))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.asarray((normal @ root.T).reshape(len(normal), n, d))
+
+    def scores(self, contrasts: Array) -> Array:
+        """What each class gains from contrasts (T, N, K - 1), NaN where missing; (T, K)."""
+        gains = np.zeros((len(contrasts), len(self.means)))
+        for rows, columns, rule in self.rules(~np.isnan(contrasts[..., 0])):
+            own = contrasts[np.ix_(rows, columns)]
+            gains[rows] = np.einsum("tnd,ndk->tk", own, rule.direction, optimize=True) - rule.constant.sum(axis=0)
+        return gains

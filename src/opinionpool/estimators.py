@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from opinionpool import beta, fits
-from opinionpool.basepool import BasePool
+from opinionpool.basepool import BasePool, Given
+from opinionpool.beliefs import Beliefs
 from opinionpool.errors import ArgumentError
 from opinionpool.learn import LearnedPanel
-from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.panel import Panel
+from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
+from opinionpool.paneltables import weight_interval
+from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.pools import FACTOR, TRIM
 from opinionpool.weights import Weights
 
@@ -41,8 +45,10 @@ class GaussianPool(BasePool):
     structure : {"auto", "full", "common", "exchangeable", "independent"}
         What correlations are learned: one for each pair, one for all, all experts alike, or none. "auto" is the
         default rule, for any number of events; with `beliefs` None it is "full".
-    beliefs : "default" or None
-        None: the data alone, an error where they do not determine the weights.
+    beliefs : Beliefs, "default" or None
+        What is believed of the experts, by their names (columns without names are ``expert_1`` ...). "default" is
+        ``op.Beliefs()``, what is assumed of any panel. None: the data alone, an error where they do not determine the
+        weights.
     class_model : {"auto", "symmetric"}
         K > 2: one contrast per expert, whatever the class.
     floor, pool_floor : float
@@ -50,8 +56,9 @@ class GaussianPool(BasePool):
 
     Attributes
     ----------
-    panel_ : Panel
+    panel_ : Panel, or FullPanel where classes differ
     weights_ : ndarray, shape (N,)
+    weight_intervals_ : ndarray, shape (N, 2)
     prior_ : ndarray, shape (K,), or None
     classes_ : ndarray, shape (K,)
     n_events_ : float
@@ -75,7 +82,7 @@ class GaussianPool(BasePool):
     def __init__(
         self,
         structure: str = "auto",
-        beliefs: str | None = "default",
+        beliefs: Beliefs | str | None = "default",
         class_model: str = "auto",
         *,
         floor: float = FLOOR,
@@ -94,8 +101,52 @@ class GaussianPool(BasePool):
             raise ArgumentError(f'class_model must be "auto" or "symmetric", and it is {class_model!r}')
         return options
 
+    def predict_interval(
+        self,
+        X: Given,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        level: float = 0.9,
+    ) -> Array:
+        """Between what the pooled probability lies, as far as beliefs and outcomes leave the weights open.
+
+        Parameters
+        ----------
+        X, prior, base_rate
+            As for `predict_proba`.
+        level : float, default 0.9
+
+        Returns
+        -------
+        ndarray, shape (T, 2), or (T, K, 2) when K > 2
+            Of the probability of ``classes_[1]``, or of each class; lower and upper end.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        LearningError
+            If it is not known, as with `beliefs` None, and for crowds.
+        ArgumentError
+            For a level outside (0, 1).
+
+        Examples
+        --------
+        >>> pool = GaussianPool().fit([0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1], prior=0.5)
+        >>> pool.predict_proba([0.7])[:, 1].round(2), pool.predict_interval([0.7]).round(2)
+        (array([0.72]), array([[0.58, 0.83]]))
+        """
+        check_is_fitted(self)
+        return np.stack(self.state_.interval(*self._asked(X, prior, base_rate), level), axis=-1)
+
     @property
-    def panel_(self) -> Panel:
+    def weight_intervals_(self) -> Array:
+        """Between what each weight lies with a chance of 90%, (N, 2); NaN where that is not known."""
+        check_is_fitted(self)
+        return np.stack(weight_interval(self.state_), axis=-1)
+
+    @property
+    def panel_(self) -> PoolingPanel:
         """The panel of experts that was learned."""
         check_is_fitted(self)
         return self.state_.panel

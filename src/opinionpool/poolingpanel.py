@@ -105,6 +105,11 @@ class PoolingPanel(ABC):
     def accuracy(self) -> Array:
         """Accuracy mu* of each expert alone, (N,) (15)."""
 
+    @property
+    @abstractmethod
+    def joint_accuracy(self) -> float:
+        """Accuracy mu* of the panel together (15)."""
+
     @abstractmethod
     def weights_for(self, present: Mask) -> Array:
         """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3)."""

@@ -10,8 +10,11 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.errors import LearningError
 from opinionpool.forecasts import Forecasts
+from opinionpool.fullpanel import FullPanel
 from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import Array, metric, signature
+from opinionpool.panel import Panel
+from opinionpool.redundancy import clusters
 from opinionpool.shrunk import PAIR_WORTH
 
 __all__ = ["SharedErrors", "shared_errors"]
@@ -86,7 +89,7 @@ def shared_errors(
     worth = PAIR_WORTH + len(kept)
     held = (shared * found + worth * common) / (shared + worth)
     np.fill_diagonal(held, 1.0)
-    order = _clustered(held)
+    order = clusters(held).order.tolist()
     experts = tuple(forecasts.experts[kept[i]] for i in order)
     return SharedErrors(experts, held[np.ix_(order, order)], common, len(moving) - len(kept))
 
@@ -101,15 +104,21 @@ def _residuals(forecasts: Forecasts, learned: LearnedPanel, prior: npt.ArrayLike
     p = np.broadcast_to(np.asarray(prior, dtype=np.float64), (len(forecasts.events), k))[known][:, None, :]
     contrasts = logodds.log_ratios(sample.X, p, learned.panel.settings.floor) - logodds.prior_log_ratios(p)
     # The mean of every expert and outcome is the least that a residual can be measured from.
-    shape = signature(k)
-    signal = np.einsum("n,td->tnd", _contrast(learned), shape[outcomes])
-    apart = contrasts - signal
+    apart = contrasts - _signal(learned, k)[outcomes]
     count = np.maximum((~np.isnan(apart[..., 0])).sum(axis=0), 1)[:, None]
     return np.asarray(apart - np.nansum(apart, axis=0) / count)
 
 
-def _contrast(learned: LearnedPanel) -> Array:
-    return learned.panel.parts.contrast if learned.alone is None else learned.alone.contrast
+def _signal(learned: LearnedPanel, k: int) -> Array:
+    """What each outcome adds to contrasts, (K, N, K - 1), up to what is the same for all outcomes."""
+    if learned.alone is not None:
+        contrast = learned.alone.contrast
+    elif isinstance(learned.panel, Panel):
+        contrast = learned.panel.parts.contrast
+    else:
+        assert isinstance(learned.panel, FullPanel)
+        return learned.panel.parts.means
+    return np.asarray(contrast[:, None] * signature(k)[:, None, :])
 
 
 def _pairs(residuals: Array, classes: int) -> tuple[Array, Array]:
@@ -124,14 +133,3 @@ def _pairs(residuals: Array, classes: int) -> tuple[Array, Array]:
     scale = np.sqrt(square * square.T)
     found = np.where(scale > 0, products / np.where(scale > 0, scale, 1.0), 0.0)
     return np.clip(found, -1.0, 1.0), seen.T @ seen
-
-
-def _clustered(correlation: Array) -> list[int]:
-    """Average-linkage clusters, their leaves ordered so that neighbours are alike."""
-    if len(correlation) < 3:
-        return list(range(len(correlation)))
-    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
-
-    distance = (1.0 - correlation)[np.triu_indices(len(correlation), 1)]
-    tree = linkage(distance, "average")
-    return [int(i) for i in leaves_list(optimal_leaf_ordering(tree, distance))]

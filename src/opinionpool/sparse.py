@@ -14,6 +14,7 @@ from opinionpool.errors import ExpertError
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import Array
 from opinionpool.panel import Panel
+from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.stated import Stated, base_rate_shift, spread_prior
 
 # Numbers in a dense block of events x the experts who answered them.
@@ -21,13 +22,13 @@ BLOCK = 1 << 21
 
 
 def pool_cells(
-    panel: Panel, forecasts: Forecasts, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
+    panel: PoolingPanel, forecasts: Forecasts, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
 ) -> Array:
     """Pooled probability of every event, as `Panel.pool` gives it for the dense array of forecasts.
 
     Parameters
     ----------
-    panel : Panel
+    panel : PoolingPanel
     forecasts : Forecasts
         By experts of the panel, in any order; their own priors are not looked at.
     prior, base_rate : float or array_like, shape (T,), or (K,), (T, K) when K > 2
@@ -54,8 +55,8 @@ def pool_cells(
     if unknown:
         raise ExpertError(f"no expert is called {unknown[0]!r} in this panel of {len(panel)}")
     experts = np.array([position[name] for name in forecasts.experts], dtype=np.intp)[forecasts.expert_index]
-    dependence = panel.parts.dependence
-    if isinstance(dependence, CommonCorrelation) and dependence.rho < 1.0:
+    dependence = panel.parts.dependence if isinstance(panel, Panel) else None
+    if isinstance(panel, Panel) and isinstance(dependence, CommonCorrelation) and dependence.rho < 1.0:
         return _pool_common(panel, forecasts, experts, dependence.rho, prior, base_rate)
     return _pool_blocks(panel, forecasts, experts, prior, base_rate)
 
@@ -88,7 +89,7 @@ def _pool_common(
 
 
 def _pool_blocks(
-    panel: Panel,
+    panel: PoolingPanel,
     forecasts: Forecasts,
     experts: npt.NDArray[np.intp],
     prior: npt.ArrayLike,

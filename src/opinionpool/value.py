@@ -18,6 +18,7 @@ from opinionpool.gaussian import signal
 from opinionpool.logodds import POOL_FLOOR, Array, class_probabilities, expit, prior_log_ratios
 from opinionpool.normal import normal_cdf
 from opinionpool.panel import Panel
+from opinionpool.poolingpanel import PoolingPanel
 
 __all__ = [
     "Decision",
@@ -117,7 +118,7 @@ def panel_value(panel: Panel, prior: float = 0.5) -> PanelValue:
     )
 
 
-def effective_number(panel: Panel) -> float:
+def effective_number(panel: PoolingPanel) -> float:
     """How many independent experts of the panel's average accuracy would be as good: joint over mean accuracy.
 
     For exchangeable experts N/(1 + (N - 1)ρ) (24). Those who say nothing are not counted. Needs no absolute accuracy. 0
@@ -126,8 +127,11 @@ def effective_number(panel: Panel) -> float:
     >>> round(effective_number(Panel.exchangeable(10, correlation=0.5)), 3)
     1.818
     """
-    alone = 2.0 * signal(panel.parts)[panel.heard] ** 2
-    joint = float(panel.weights @ panel.parts.contrast)
+    if isinstance(panel, Panel):
+        alone = 2.0 * signal(panel.parts)[panel.heard] ** 2
+        joint = float(panel.weights @ panel.parts.contrast)
+    else:
+        alone, joint = panel.accuracy[panel.heard], panel.joint_accuracy
     return joint / float(alone.mean()) if alone.any() else 0.0
 
 
