@@ -28,6 +28,7 @@ _NAMES = {
         "OutcomeError",
         "PanelError",
         "ProbabilityError",
+        "SavedPoolError",
         "ShapeError",
         "TableError",
     ),
@@ -47,6 +48,7 @@ _NAMES = {
     "forecasts": ("Forecasts",),
     "online": ("Stream",),
     "panel": ("Panel",),
+    "panelfile": ("read_beliefs",),
     "reliability": ("auc", "decompose", "reliability_table", "wilson_interval"),
     "scores": (
         "brier_score",
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
         OutcomeError as OutcomeError,
         PanelError as PanelError,
         ProbabilityError as ProbabilityError,
+        SavedPoolError as SavedPoolError,
         ShapeError as ShapeError,
         TableError as TableError,
     )
@@ -105,6 +108,7 @@ if TYPE_CHECKING:
     from opinionpool.forecasts import Forecasts as Forecasts
     from opinionpool.online import Stream as Stream
     from opinionpool.panel import Panel as Panel
+    from opinionpool.panelfile import read_beliefs as read_beliefs
     from opinionpool.reliability import (
         auc as auc,
         decompose as decompose,

@@ -13,12 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ShapeError
+from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.inputs import ExpertColumns, aligned, column_names, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode, read_labels
 from opinionpool.learn import LearnedPanel
-from opinionpool.logodds import Array, public_probabilities, unmasked
+from opinionpool.logodds import Array, check_probabilities, public_probabilities, unmasked
 from opinionpool.priors import event_priors
 from opinionpool.rules import Learned, fit_pool
 from opinionpool.scores import log_score, mean_score
@@ -29,6 +29,8 @@ __all__ = ["BasePool", "labels_of"]
 Given: TypeAlias = Any
 
 _FLOORS = ("floor", "pool_floor")
+# More events than this are answered in parts.
+EVENTS = 1 << 17
 
 
 def labels_of(y: Given, events: int, who: str) -> tuple[Labels, npt.NDArray[np.bool_]]:
@@ -106,6 +108,10 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         OpinionPoolError
             If the arguments break a rule, or the data do not determine what was asked for.
         """
+        if sample_weight is None and type(X) is np.ndarray and type(y) is np.ndarray and self._fit_dense(X, y, prior):
+            classes = np.array([0, 1], dtype=y.dtype)
+            layout = ExpertColumns.of_columns(None, X.shape[1], classes, deep=False)
+            return self._keep(layout, classes, float(self.state_.events.sum()), None, 0)
         read = self._read(X, y)
         if self.binary_only and len(read.classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(read.classes)} classes.")
@@ -120,18 +126,26 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pool_floor=self.pool_floor,
             **self._options(),
         )
-        self.classes_ = read.classes
-        self.n_events_ = float(weight[forecasts.resolved].sum())
-        self.n_features_in_ = read.layout.count
-        if read.names is not None:
-            self.feature_names_in_ = np.array(read.names, dtype=object)
+        return self._keep(read.layout, read.classes, float(weight[forecasts.resolved].sum()), read.names, read.rounded)
+
+    def _keep(
+        self, layout: ExpertColumns, classes: Labels, events: float, names: tuple[str, ...] | None, rounded: int
+    ) -> Self:
+        """Keep what is known of the input, and say the serious notes."""
+        self.classes_, self.n_events_, self.n_features_in_ = classes, events, layout.count
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._layout, self._rounded = read.layout, read.rounded
+        self._layout, self._rounded = layout, rounded
         for note in self.state_.notes:
             if note.serious:
-                warnings.warn(note.text, OpinionPoolWarning, stacklevel=2)
+                warnings.warn(note.text, OpinionPoolWarning, stacklevel=3)
         return self
+
+    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> bool:  # noqa: ARG002
+        """Fit to arrays as they are, if rule and arrays allow it; then outcomes are 0 and 1."""
+        return False
 
     def _read(self, X: Given, y: Given) -> _Read:
         """X and y of a fit as forecasts."""
@@ -184,12 +198,36 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 p = self.state_.pool(self._layout.dense(X), prior, base_rate)
         else:
-            keys = row_keys(X)
-            names, (columns, _) = column_names(X), _flattened(self._columns(X, fitted=True), k)
-            q, _ = self._layout.forecasts(self._layout.arrange(columns, names, type(self).__name__))
-            prior, base_rate = aligned(prior, keys, "prior"), aligned(base_rate, keys, "base_rate")
+            q, prior, base_rate = self._asked(X, prior, base_rate)
+            if k == 2 and len(q) > EVENTS and _alone(prior) and _alone(base_rate):
+                return self._pool_in_parts(q, prior, base_rate)
             p = np.asarray(self.state_.pool(q, prior, base_rate))
         return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
+
+    def _pool_in_parts(self, q: Array, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None) -> Array:
+        """Probabilities of two classes, (T, 2), with nothing as long beside them."""
+        both = np.empty((len(q), 2))
+        try:
+            for start in range(0, len(q), EVENTS):
+                rows = slice(start, start + EVENTS)
+                both[rows, 1] = self.state_.pool(q[rows], prior, base_rate)
+        except ProbabilityError:
+            check_probabilities(q)
+            raise
+        np.subtract(1.0, both[:, 1], out=both[:, 0])
+        return both
+
+    def _asked(
+        self, X: Given, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None
+    ) -> tuple[Array, npt.ArrayLike | None, npt.ArrayLike | None]:
+        """Forecasts of the experts of the fit, (T, N) or (T, N, K), with priors and base rates in the same order."""
+        if isinstance(X, Forecasts):
+            self._layout.check(X)
+            return self._layout.dense(X), self._own_priors(X, prior), base_rate
+        keys = row_keys(X)
+        names, (columns, _) = column_names(X), _flattened(self._columns(X, fitted=True), len(self.classes_))
+        q, _ = self._layout.forecasts(self._layout.arrange(columns, names, type(self).__name__))
+        return q, aligned(prior, keys, "prior"), aligned(base_rate, keys, "base_rate")
 
     def predict(self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None) -> Labels:
         """The most probable class of each event, (T,), in the type of y."""
@@ -265,6 +303,9 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _columns(self, X: Given, fitted: bool = False) -> Array:
         """X as float64, (T, C) or (T, N, K); a vector as one column if there is one expert."""
+        if fitted and type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and X.size > EVENTS:
+            # What `check_array` would look for, whoever pools finds too.
+            return X
         array = check_array(
             unmasked(X),
             dtype=np.float64,
@@ -304,6 +345,10 @@ def _flattened(q: Array, classes: int) -> tuple[Array, bool]:
             f"{q.shape}; where y lacks a class, op.Forecasts names it"
         )
     return q.reshape(len(q), -1), True
+
+
+def _alone(value: npt.ArrayLike | None) -> bool:
+    return value is None or np.ndim(value) == 0
 
 
 def _without(y: Given) -> None:

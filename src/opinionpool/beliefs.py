@@ -45,7 +45,7 @@ class Belief:
 
     def __post_init__(self) -> None:
         for name in ("value", "worth"):
-            object.__setattr__(self, name, _number(getattr(self, name), f"the {name} of a belief"))
+            object.__setattr__(self, name, _number(getattr(self, name), f"a {name}"))
         if not self.worth > 0:
             raise ArgumentError(
                 f"a worth must be above 0 events, and it is {self.worth:g}; leave out a belief that is worth nothing, "
@@ -289,7 +289,7 @@ def _of_experts(given: object) -> dict[str, ExpertBeliefs]:
 def _of_expert(name: str, given: object) -> ExpertBeliefs:
     if isinstance(given, ExpertBeliefs) and not isinstance(given, Beliefs):
         return given
-    what = f"experts.{name if len(name) <= 60 else name[:57] + '...'}"
+    what = f"experts.{name if name.isprintable() and 0 < len(name) <= 60 else shown(name)}"
     if not isinstance(given, Mapping):
         raise ArgumentError(
             f"{what}: must be beliefs by their names, as in relative_accuracy = 2.0, and it is {_described(given)}"
@@ -320,13 +320,13 @@ def _converted(name: str, belief: Belief) -> Belief:
 def _number(value: object, what: str) -> float:
     """A number that is one: not NaN, not a truth value, not text."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ArgumentError(f"{what} must be a number, and it is {_described(value)}")
+        raise ArgumentError(f"{what} must be a number, and it is {_described(value)}; write 0.6, without quotes")
     try:
         number = float(value)
     except OverflowError:
         raise ArgumentError(f"{what} must be a number of usual size, and it has hundreds of digits") from None
     if math.isnan(number):
-        raise ArgumentError(f"{what} must be a number, and it is nan")
+        raise ArgumentError(f"{what} must be a number, and it is nan; leave out what is not known")
     return number
 
 

@@ -64,13 +64,13 @@ def app(context: click.Context) -> None:
 @writing
 def pool(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chances) -> None:
     """Learn from the resolved events and print a probability for every event."""
-    writing.check(reading.inputs)
-    forecasts = read(reading)
+    writing.check([*reading.inputs, *pooling.inputs])
+    told, forecasts = pooling.told(), read(reading)
     prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
     from opinionpool import answers, summary
     from opinionpool.rules import fit_pool
 
-    state = fit_pool(pooling.pool, forecasts, prior=prior)
+    state = fit_pool(pooling.pool, forecasts, prior=prior, **told.options)
     pooled = answers.pool_events(forecasts, pooling.pool, state, prior, rate)
     notes = (
         *forecasts.notes,
@@ -82,7 +82,7 @@ def pool(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chance
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.pool_facts(forecasts, pooling.pool, state, rate, notes)
+            facts = summary.pool_facts(forecasts, pooling.pool, state, rate, notes) | summary.belief_facts(told.beliefs)
             write_json("events", answers.event_records(pooled), facts, out)
         else:
             write_listing(answers.event_columns(pooled), kind, out)
@@ -90,6 +90,7 @@ def pool(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chance
         kind,
         summary.size_line(forecasts),
         summary.pool_line(forecasts, pooling.pool, state, prior is not None, rate),
+        *summary.belief_lines(told.file, told.beliefs),
         *summary.note_lines(forecasts, notes),
     )
 
@@ -107,23 +108,24 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     accuracy     how much the expert knows, once bias and calibration are mended
     AUC          the same as an area under the ROC curve: 0.5 = nothing, 1 = everything
     weight       its part in the pooled log-odds when every expert is present
+    90% from, to between what the weight lies, by what beliefs and outcomes leave open; each by itself
 
-    Narrow terminals leave out the accuracy, then the number of all forecasts.
+    Narrow terminals leave out the interval, then the accuracy, then the number of all forecasts.
     """  # noqa: D301 - click reads the character
-    writing.check(reading.inputs)
-    forecasts = read(reading)
+    writing.check([*reading.inputs, *pooling.inputs])
+    told, forecasts = pooling.told(), read(reading)
     prior = chances("--prior", pooling.prior, forecasts)
     from opinionpool import answers, summary
     from opinionpool.rules import fit_pool
 
-    state = fit_pool(pooling.pool, forecasts, prior=prior)
+    state = fit_pool(pooling.pool, forecasts, prior=prior, **told.options)
     columns = answers.expert_columns(forecasts, state)
-    told = answers.one_outcome_notes(forecasts, pooling.pool)
-    notes = (*forecasts.notes, *state.notes, *told, *answers.expert_notes(state))
+    alike = answers.one_outcome_notes(forecasts, pooling.pool)
+    notes = (*forecasts.notes, *state.notes, *alike, *answers.expert_notes(state))
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.pool_facts(forecasts, pooling.pool, state, None, notes)
+            facts = summary.pool_facts(forecasts, pooling.pool, state, None, notes) | summary.belief_facts(told.beliefs)
             write_json("experts", answers.records(columns), facts, out)
         else:
             write_listing(columns, kind, out)
@@ -131,6 +133,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
         kind,
         summary.size_line(forecasts),
         summary.pool_line(forecasts, pooling.pool, state, prior is not None, None),
+        *summary.belief_lines(told.file, told.beliefs),
         *summary.note_lines(forecasts, notes),
     )
 
@@ -158,24 +161,25 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     best pool holds for every pair of pools at once, because which one is best is known in hindsight only. CSV holds
     the pools, JSON the experts too.
     """  # noqa: D301 - click reads the character
-    writing.check(reading.inputs)
-    forecasts = read(reading)
+    writing.check([*reading.inputs, *comparing.inputs])
+    told, forecasts = comparing.told(), read(reading)
     prior = chances("--prior", comparing.prior, forecasts)
     from opinionpool import compared, summary
 
-    found = contest(forecasts, comparing, prior)
+    found = contest(forecasts, comparing, prior, told)
     notes = (*forecasts.notes, *found.notes)
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.facts(forecasts) | compared.comparison_facts(found)
+            facts = summary.facts(forecasts) | summary.belief_facts(told.beliefs) | compared.comparison_facts(found)
             write_json("pools", compared.comparison_records(found), facts | {"notes": summary.note_records(notes)}, out)
         elif kind == "csv":
             write_listing(compared.pool_columns(found), kind, out)
         else:
             compared.write_comparison(found, out)
     verdict = [] if kind == "table" else compared.verdict_lines(found)
-    conclude(kind, summary.size_line(forecasts), *verdict, *summary.note_lines(forecasts, notes))
+    held = summary.belief_lines(told.file, told.beliefs)
+    conclude(kind, summary.size_line(forecasts), *held, *verdict, *summary.note_lines(forecasts, notes))
 
 
 @app.command()

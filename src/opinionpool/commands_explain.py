@@ -37,8 +37,8 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
     believe a prior that was estimated from few events. The median, trimmed and beta-linear pools are no such sums. With
     more than two classes, log-odds are log-probabilities less their mean over the classes.
     """  # noqa: D301 - click reads the character
-    writing.check(reading.inputs)
-    forecasts = read(reading)
+    writing.check([*reading.inputs, *pooling.inputs])
+    told, forecasts = pooling.told(), read(reading)
     prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
     from opinionpool import answers, explained, summary
     from opinionpool.explanation import event_position, explain_event
@@ -48,7 +48,7 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
         t = event_position(forecasts, event)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    state = fit_pool(pooling.pool, forecasts, prior=prior)
+    state = fit_pool(pooling.pool, forecasts, prior=prior, **told.options)
     why = explain_event(forecasts, t, state, prior=prior, base_rate=rate)
     in_sample = bool(forecasts.resolved[t]) and POOLS[pooling.pool].learns and bool(why.experts)
     notes = [*state.notes, *why.notes, *summary.base_rate_notes(state, prior is not None, rate)]
@@ -59,10 +59,14 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
     with destination(writing.output) as out:
         if kind == "json":
             facts = summary.pool_facts(forecasts, pooling.pool, state, rate, (*forecasts.notes, *notes))
-            facts |= explained.explanation_facts(why) | {
-                "outcome": answers.happened(forecasts)[t],
-                "in_sample": in_sample,
-            }
+            facts |= (
+                summary.belief_facts(told.beliefs)
+                | explained.explanation_facts(why)
+                | {
+                    "outcome": answers.happened(forecasts)[t],
+                    "in_sample": in_sample,
+                }
+            )
             write_json("experts", explained.explanation_records(why), facts, out)
         else:
             write_listing(explained.explanation_columns(why), kind, out)
@@ -70,5 +74,6 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
         kind,
         *explained.explanation_lines(why),
         summary.pool_line(forecasts, pooling.pool, state, prior is not None, rate),
+        *summary.belief_lines(told.file, told.beliefs),
         *summary.note_lines(forecasts, notes),
     )

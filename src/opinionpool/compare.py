@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.beliefs import Beliefs
+from opinionpool.believed import Believed
 from opinionpool.bootstrap import Index, Intervals, Sums, simultaneous_intervals
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.folds import read_gap
@@ -176,6 +178,7 @@ def compare_pools(
     by: str | None = None,
     gap: Any = 0,  # noqa: ANN401 - a number, a text or a span of time
     prior: npt.ArrayLike | None = None,
+    beliefs: Beliefs | None = None,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
@@ -196,6 +199,8 @@ def compare_pools(
     gap : number of days, str or timedelta, default 0
         With ``by="time"``: the time from an event to those that it may help to forecast.
     prior : as for `opinionpool.rules.fit_pool`
+    beliefs : Beliefs, optional
+        What the Gaussian pool is to believe; what is assumed of any panel if not given.
     seed : int, default 0
     progress : callable, optional
         Called with the share that is done.
@@ -223,11 +228,15 @@ def compare_pools(
     plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
     sample = forecasts.select_events(plan.rows)
     names, crowded = _without_weights(names, sample) if pools is None else (names, [])
+    options = {}
+    if beliefs is not None:
+        Believed.of(beliefs, forecasts.experts)
+        options = {DEFAULT: {"beliefs": beliefs}}
     from threadpoolctl import threadpool_limits
 
     # Many small fits: threads that share one would mostly wait for each other.
     with threadpool_limits(1):
-        trial = run_trial(sample, names, plan.splits, 1 if by == "time" else repeats, prior, progress)
+        trial = run_trial(sample, names, plan.splits, 1 if by == "time" else repeats, prior, progress, options)
     if AVERAGE not in trial.pools:
         raise LearningError("; ".join(note.text for note in trial.notes))
     scored = ~np.isnan(trial.outside.log_score[:, 0])

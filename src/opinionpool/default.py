@@ -314,11 +314,15 @@ def _nothing_learned(resolved: bool, constant: bool, believed: Believed, silent:
         text = "all was assessed, so nothing is learned and the weights follow from what was said, without an interval"
         return Note("assessed", text)
     if believed.stated:
-        text = (
-            f"{what}, so the weights follow from what is believed; what was not said is assumed: no bias, calibration "
-            f"{CALIBRATION:g}, accuracy {ACCURACY:g} (an AUC of 0.84), correlation {CORRELATION:g}"
-        )
-        return Note("nothing-learned", text)
+        open_ = {
+            "no bias": (believed.bias.worth == 0).any(),
+            f"calibration {CALIBRATION:g}": (believed.calibration.worth == 0).any(),
+            f"accuracy {ACCURACY:g}, which is an AUC of 0.84": (believed.accuracy.worth == 0).any(),
+            f"correlation {CORRELATION:g}": believed.correlation is None and len(believed) > 1,
+        }
+        assumed = "; ".join(text for text, unsaid in open_.items() if unsaid)
+        text = f"{what}, so the weights follow from what is believed"
+        return Note("nothing-learned", text + f" and, where nothing was said, assumed: {assumed}" * bool(assumed))
     limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_CHANCES)))
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "

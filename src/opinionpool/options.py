@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 if TYPE_CHECKING:
+    from opinionpool.beliefs import Beliefs
     from opinionpool.forecasts import Forecasts
     from opinionpool.logodds import Array
 
@@ -106,10 +107,44 @@ class Writing:
 
 @dataclass(frozen=True)
 class Pooling:
-    """Which pool, with which prior, as the command line said."""
+    """Which pool, with which prior and beliefs, as the command line said."""
 
     pool: str
     prior: Chances
+    panel: str | None
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [] if self.panel is None else [self.panel]
+
+    def told(self) -> Told:
+        """What is believed; only the Gaussian pool takes it."""
+        if self.panel is not None and self.pool != "gaussian":
+            raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
+        return Told.of(self.panel)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is believed, and the file that says it."""
+
+    file: str | None = None
+    beliefs: Beliefs | None = None
+
+    @classmethod
+    def of(cls, panel: str | None) -> Told:
+        """What the file of --panel says, if there is one."""
+        if panel is None:
+            return cls()
+        from opinionpool.panelfile import read_beliefs
+
+        return cls(panel, read_beliefs(panel))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a pool is fitted with."""
+        return {} if self.beliefs is None else {"beliefs": self.beliefs}
 
 
 @dataclass(frozen=True)
@@ -124,6 +159,18 @@ class Comparing:
     repeats: int | None
     seed: int
     prior: Chances
+    panel: str | None
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [] if self.panel is None else [self.panel]
+
+    def told(self) -> Told:
+        """What the Gaussian pool is to believe."""
+        if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
+            raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
+        return Told.of(self.panel)
 
     @property
     def by(self) -> str | None:
@@ -221,6 +268,7 @@ def pooling(command: Command) -> Command:
             help=f"One of {', '.join(POOLS)}. Default: gaussian.",
         ),
         _prior,
+        _panel,
     ]
     return _stack(options, _gather(Pooling, "pooling")(command))
 
@@ -254,6 +302,7 @@ def comparing(command: Command) -> Command:
         ),
         click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Of all chance. Default: 0."),
         _prior,
+        _panel,
     ]
     return _stack(options, _gather(Comparing, "comparing")(command))
 
@@ -267,6 +316,17 @@ def _prior(command: Command) -> Command:
         multiple=True,
         help="How likely an event is before any expert is heard, such as 0.01 or 1%; the experts are taken to "
         "share it. Default: Laplace's estimate from the resolved events. More than two classes: CLASS=P for each.",
+    )(command)
+
+
+def _panel(command: Command) -> Command:
+    """Give a command the option --panel."""
+    return click.option(
+        "--panel",
+        metavar="PANEL.toml",
+        type=click.Path(exists=True, dir_okay=False),
+        help="What is believed of the experts, such as calibration = 0.9, or below [experts.NAME] auc = 0.8, for the "
+        "gaussian pool. Default: what is assumed of any panel.",
     )(command)
 
 

@@ -6,8 +6,10 @@ the rounds; rounds differ in how the events were dealt into folds, so their mean
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,6 +123,7 @@ def run_trial(
     repeats: int | None,
     prior: npt.ArrayLike | None,
     progress: Callable[[float], None] | None = None,
+    options: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Trial:
     """Score pools in-sample and out of sample.
 
@@ -137,13 +140,15 @@ def run_trial(
     prior : float or array_like, shape (K,), optional
     progress : callable, optional
         Called with the share that is done.
+    options : mapping, optional
+        What pools are fitted with, by their names.
 
     Raises
     ------
     LearningError
         If no pool can be fitted.
     """
-    run = _Run(sample, prior, progress)
+    run = _Run(sample, prior, progress, options)
     inside = run.all_events(pools)
     means, most = _Mean(), repeats or MOST_ROUNDS
     first: list[Array] = []
@@ -172,6 +177,7 @@ class _Run:
     sample: Forecasts
     prior: npt.ArrayLike | None
     progress: Callable[[float], None] | None
+    options: Mapping[str, Mapping[str, Any]]
     notes: list[Note] = field(default_factory=list)
     told: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     fits: int = 0
@@ -181,7 +187,7 @@ class _Run:
         answers, failed = {}, []
         for name in pools:
             try:
-                answers[name] = answers_of(fit_pool(name, self.sample, prior=self.prior), self.sample)
+                answers[name] = answers_of(self._fit(name, self.sample), self.sample)
             except OpinionPoolError as error:
                 failed.append(f"{name} is left out: {error}")
         if not answers:
@@ -197,12 +203,15 @@ class _Run:
             train, test = self.sample.select_events(split.train), self.sample.select_events(split.test)
             self.fits += 1
             for place, name in enumerate(pools):
-                state = fit_pool(name, train, prior=self.prior)
+                state = self._fit(name, train)
                 self._remember(name, state)
                 answers[place][split.test] = answers_of(state, test)
                 if self.progress is not None:
                     self.progress(done + share * (number + (place + 1) / len(pools)) / len(splits))
         return answers
+
+    def _fit(self, name: str, events: Forecasts) -> Learned:
+        return fit_pool(name, events, prior=self.prior, **self.options.get(name, {}))
 
     def _remember(self, name: str, state: Learned) -> None:
         for note in state.notes:

@@ -14,7 +14,7 @@ from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import Array
 from opinionpool.rules import Learned
 
-__all__ = ["WeightTable", "recalibrated", "weight_table"]
+__all__ = ["WeightTable", "recalibrated", "weight_interval", "weight_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +53,25 @@ def weight_table(state: Learned, level: float = 0.9) -> WeightTable | None:
     if state.weights is None:
         return None
     weight = np.asarray(state.weights, dtype=np.float64)
-    error = np.full(len(weight), np.nan)
-    if isinstance(state, LearnedPanel) and state.doubt is not None:
-        error = np.where(state.present & state.panel.heard, state.doubt.weight_errors(len(weight)), np.nan)
-    half = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
+    low, high = weight_interval(state, level)
     order = np.argsort(-weight, kind="stable")
     return WeightTable(
         experts=tuple(state.experts[i] for i in order.tolist()),
         weight=weight[order],
-        low=(weight - half)[order],
-        high=(weight + half)[order],
+        low=low[order],
+        high=high[order],
         level=level,
     )
+
+
+def weight_interval(state: Learned, level: float = 0.9) -> tuple[Array, Array]:
+    """Between what the weights of N experts lie, each by itself, (N,) twice; NaN where that is not known."""
+    weight = np.full(len(state.experts), np.nan) if state.weights is None else np.asarray(state.weights, np.float64)
+    error = np.full(len(weight), np.nan)
+    if isinstance(state, LearnedPanel) and state.doubt is not None:
+        error = np.where(state.present & state.panel.heard, state.doubt.weight_errors(len(weight)), np.nan)
+    half = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
+    return weight - half, weight + half
 
 
 def recalibrated(learned: LearnedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:

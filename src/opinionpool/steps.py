@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opinionpool.errors import ArgumentError, DuplicateError, TableError
-from opinionpool.options import Comparing, Reading
+from opinionpool.options import Comparing, Reading, Told
 from opinionpool.render import printable
 from opinionpool.streams import progress, tell
 
@@ -47,7 +47,7 @@ def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
         raise click.UsageError(str(error)) from None
 
 
-def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | None) -> Comparison:
+def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, told: Told) -> Comparison:
     """The comparison that the command line asked for."""
     from opinionpool.compare import compare_pools
 
@@ -61,6 +61,7 @@ def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | N
                 by=comparing.by,
                 gap=comparing.gap,
                 prior=prior,
+                beliefs=told.beliefs,
                 seed=comparing.seed,
                 progress=advance,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opinionpool.answers import about, plain
 from opinionpool.errors import Note
@@ -13,6 +13,7 @@ from opinionpool.render import percent, printable, whole
 from opinionpool.wording import counted
 
 if TYPE_CHECKING:
+    from opinionpool.beliefs import Beliefs
     from opinionpool.logodds import Array
     from opinionpool.rules import Learned
 
@@ -102,6 +103,25 @@ def pool_line(forecasts: Forecasts, pool: str, state: Learned, given: bool, base
         prior = f"prior {show(value)} ({source})"
     rate = "" if base_rate is None else f"; base rate {show(base_rate)}"
     return f"{pool} pool; {prior}{rate}"
+
+
+def belief_lines(file: str | None, beliefs: Beliefs | None) -> list[str]:
+    """What was said in a file of beliefs, if there is one."""
+    return [] if beliefs is None else [f"beliefs in {printable(str(file))}: {printable(str(beliefs) or 'none')}"]
+
+
+def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
+    """The same for JSON, which has no number for a worth of inf."""
+    if beliefs is None:
+        return {}
+
+    def plain_values(values: dict[str, Any]) -> dict[str, Any]:
+        return {
+            key: plain_values(value) if isinstance(value, dict) else "inf" if math.isinf(value) else value
+            for key, value in values.items()
+        }
+
+    return {"beliefs": plain_values(beliefs.to_dict())}
 
 
 def assumed_prior(state: Learned, given: bool) -> bool:
