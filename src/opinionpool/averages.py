@@ -101,7 +101,7 @@ def _check_choices(evidence: Evidence) -> None:
 
 
 def _silent(
-    evidence: Evidence, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
+    evidence: Evidence, means: estimates.Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[npt.NDArray[np.bool_], list[Note]]:
     """Experts with nothing to say, and what to tell about them."""
     notes = []
@@ -114,20 +114,21 @@ def _silent(
         text = f"{listed(_chosen(experts, constant), 3)} always said the same and got weight 0"
         notes.append(Note("constant", text, int(constant.sum()), serious=True))
     silent = absent | constant
-    for i in np.flatnonzero(~silent):
-        count = means.count[:, i]
-        if not means.told.biased:
-            if means.terms[i] < 1:
-                raise LearningError(
-                    f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone: need at "
-                    "least 2; use structure='auto' with beliefs='default' or leave the expert out"
-                )
-        elif (count > 0).sum() < 2 or means.terms[i] < 1:
-            told = ", ".join(f"{n:g} with outcome {label!r}" for n, label in zip(count, classes, strict=True))
-            raise LearningError(
-                f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone ({told}): need at "
-                "least 3 and both outcomes; use structure='auto' with beliefs='default' or leave the expert out"
+    few = means.terms < 1
+    if means.told.biased:
+        few = few | ((means.count > 0).sum(axis=0) < 2)
+    if (few & ~silent).any():
+        i = int((few & ~silent).argmax())
+        need, told = "2", ""
+        if means.told.biased:
+            each = ", ".join(
+                f"{n:g} with outcome {label!r}" for n, label in zip(means.count[:, i], classes, strict=True)
             )
+            need, told = "3 and both outcomes", f" ({each})"
+        raise LearningError(
+            f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone{told}: need at least "
+            f"{need}; use structure='auto' with beliefs='default' or leave the expert out"
+        )
     flat = estimates.without_spread(evidence, means) & ~silent
     if flat.any():
         raise LearningError(

@@ -133,7 +133,9 @@ def _rounding(level: Array, count: Array) -> Array:
 def residual_products(evidence: Evidence, means: Means, reference: Array) -> Array:
     """S, the residual cross-products of complete evidence, (N, N)."""
     misfit = evidence.marginals.mean[:-1] - means.expected(reference)
-    between = np.einsum("c,cnd,de,cme->nm", means.count[:, 0], misfit, metric(evidence.classes), misfit, optimize=True)
+    n = misfit.shape[1]
+    weighed = means.count[:, :1, None] * (misfit @ metric(evidence.classes))
+    between = np.swapaxes(weighed, 0, 1).reshape(n, -1) @ np.swapaxes(misfit, 0, 1).reshape(n, -1).T
     return np.asarray(evidence.scatter() + between)
 
 
@@ -206,6 +208,8 @@ def full_parts(evidence: Evidence, means: Means, reference: Array) -> tuple[Part
 
 def distinct(r: Array) -> list[list[int]]:
     """Groups of experts who are clones or complements of each other, in order of their first member."""
+    if np.count_nonzero(np.abs(r) > 1.0 - CLONE) == len(r):
+        return [[i] for i in range(len(r))]
     groups: list[list[int]] = []
     for i in range(len(r)):
         home = next((group for group in groups if abs(r[group[0], i]) > 1.0 - CLONE), None)

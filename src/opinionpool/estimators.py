@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from opinionpool import beta, fits
 from opinionpool.basepool import BasePool, Given
 from opinionpool.beliefs import Beliefs
+from opinionpool.densefit import learn_dense
 from opinionpool.errors import ArgumentError
 from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
@@ -144,6 +145,12 @@ class GaussianPool(BasePool):
         """Between what each weight lies with a chance of 90%, (N, 2); NaN where that is not known."""
         check_is_fitted(self)
         return np.stack(weight_interval(self.state_), axis=-1)
+
+    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> bool:
+        state = learn_dense(X, y, prior=prior, floor=self.floor, pool_floor=self.pool_floor, **self._options())
+        if state is not None:
+            self.state_ = state
+        return state is not None
 
     @property
     def panel_(self) -> PoolingPanel:

@@ -19,6 +19,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.names import chosen_positions
 from opinionpool.patterns import Mask
 from opinionpool.poolingpanel import PoolingPanel
+from opinionpool.quickpool import Plan, binary_forecasts, one_number, pool_alike
 from opinionpool.simulation import draw
 from opinionpool.stated import base_rate_shift, read_stated
 
@@ -65,10 +66,11 @@ class Panel(PoolingPanel):
     0.8203
     """
 
-    __slots__ = ("_bias", "_parts")
+    __slots__ = ("_bias", "_parts", "_plan")
 
     _parts: Parts
     _bias: Array
+    _plan: Plan | None
 
     def __init__(
         self,
@@ -195,7 +197,7 @@ class Panel(PoolingPanel):
         ratios = bias_ratios(bias, n, self._label(n, names, classes, settings))
         for array in (parts.contrast, parts.spread, ratios):
             array.flags.writeable = False
-        self._hold(bias=ratios, parts=parts)
+        self._hold(bias=ratios, parts=parts, plan=None)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Panel.from_parts, (self._parts, self.bias, self._names, self._classes, self._settings)
@@ -297,9 +299,27 @@ class Panel(PoolingPanel):
         ProbabilityError, ShapeError
             If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
         """
+        answers = self._pool_alike(probabilities, one_number(prior), base_rate)
+        if answers is not None:
+            return answers
         stated = read_stated(probabilities, prior, len(self), len(self._classes))
         shift = base_rate_shift(base_rate, stated)
         return stated.shape_answers(pooled(self._parts, self._bias, stated, shift, self._settings))
+
+    def _pool_alike(
+        self, probabilities: npt.ArrayLike, prior: float | None, base_rate: npt.ArrayLike | None
+    ) -> Array | None:
+        """Binary events that share prior and base rate; None for others, which take longer."""
+        rate = one_number(base_rate)
+        if len(self._classes) > 2 or prior is None or (rate is None and base_rate is not None):
+            return None
+        q = binary_forecasts(probabilities, len(self._names))
+        if q is None:
+            return None
+        if self._plan is None:
+            self._hold(plan=Plan.of(self._parts, self._bias, self._settings))
+        assert self._plan is not None
+        return pool_alike(self._plan, q, prior, rate)
 
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
         """What each expert adds to the pooled log-odds, w_i C_i, 0 where missing.
