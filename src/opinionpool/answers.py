@@ -70,7 +70,8 @@ def pool_events(
     else:
         probabilities = state.pool(forecasts.X, own, base_rate)
     interval = None
-    if isinstance(state, LearnedPanel) and state.doubt is not None and len(forecasts.classes) == 2:
+    binary = len(forecasts.classes) == 2 and forecasts.options is None
+    if isinstance(state, LearnedPanel) and state.doubt is not None and binary:
         interval = state.interval(forecasts.X, own, base_rate)
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
@@ -94,21 +95,20 @@ def plain(label: object) -> object:
 
 def happened(forecasts: Forecasts) -> list[object]:
     """Each event's outcome, None where not resolved."""
-    labels = [*map(plain, forecasts.classes), None]
-    return [labels[code] for code in forecasts.outcomes.tolist()]
+    return [None if label is None else plain(label) for label in forecasts.happened]
 
 
 def about(forecasts: Forecasts) -> str | None:
     """The class that binary probabilities are about, None if that goes without saying."""
-    if len(forecasts.classes) > 2 or forecasts.classes[1] in (1, True, "1"):
+    if len(forecasts.classes) > 2 or forecasts.options is not None or forecasts.classes[1] in (1, True, "1"):
         return None
     return printable(str(forecasts.classes[1]))
 
 
 def event_columns(pooled: Pooled) -> list[Column]:
-    """The answers by column: a row per event, or per event and class when K > 2."""
+    """The answers by column: a row per event, or per event and class where they are more than two or its own."""
     forecasts = pooled.forecasts
-    if len(forecasts.classes) > 2:
+    if len(forecasts.classes) > 2 or forecasts.options is not None:
         return _class_columns(pooled)
     event = about(forecasts)
     title = "probability" if event is None else f"P({event})"
@@ -130,26 +130,34 @@ def event_columns(pooled: Pooled) -> list[Column]:
 def _class_columns(pooled: Pooled) -> list[Column]:
     """A row per event and class. A table names the event once, and what happened by a remark beside it."""
     forecasts = pooled.forecasts
-    k = len(forecasts.classes)
-    crowd, events = forecasts.crowd.tolist(), forecasts.events
-    first = [True] + [False] * (k - 1)
+    crowd, events, sizes = forecasts.crowd.tolist(), forecasts.events, forecasts.sizes.tolist()
     remarks = []
-    for remark, outcome in zip(_remarks(pooled), forecasts.outcomes.tolist(), strict=True):
+    for remark, outcome, k in zip(_remarks(pooled), forecasts.outcomes.tolist(), sizes, strict=True):
         told = [[remark] if remark and i == 0 else [] for i in range(k)]
         if outcome >= 0:
             told[outcome].insert(0, "happened")
         remarks += [", ".join(words) for words in told]
+    labels, title = [*map(plain, forecasts.classes)] * len(events), "class"
+    if forecasts.options is not None:
+        labels, title = [plain(label) for own in forecasts.options for label in own], "option"
     return [
-        Column("event", _repeated(events, k), None),
-        Column("event", _where(events, first), "event", machine=False),
-        Column("class", [plain(label) for label in forecasts.classes] * len(events), "class"),
-        Column("probability", pooled.probabilities.ravel().tolist(), "probability", percent),
-        Column("experts", _repeated(crowd, k), None, whole),
-        Column("experts", _where(crowd, first), "experts", whole, machine=False, spare=1),
-        Column("outcome", _repeated(happened(forecasts), k), None),
-        Column("in_sample", _repeated(pooled.in_sample.tolist(), k), None),
+        Column("event", _repeated(events, sizes), None),
+        Column("event", _once(events, sizes), "event", machine=False),
+        Column("class", labels, title),
+        Column("probability", [p for own in _own(pooled) for p in own], "probability", percent),
+        Column("experts", _repeated(crowd, sizes), None, whole),
+        Column("experts", _once(crowd, sizes), "experts", whole, machine=False, spare=1),
+        Column("outcome", _repeated(happened(forecasts), sizes), None),
+        Column("in_sample", _repeated(pooled.in_sample.tolist(), sizes), None),
         Column("remark", remarks, "", machine=False),
     ]
+
+
+def _own(pooled: Pooled) -> list[list[float]]:
+    """The probabilities of each event's classes or options."""
+    p = pooled.probabilities
+    table = np.stack([1.0 - p, p], axis=1) if p.ndim == 1 else p
+    return [row[:k] for row, k in zip(table.tolist(), pooled.forecasts.sizes.tolist(), strict=True)]
 
 
 def _remarks(pooled: Pooled) -> list[str | None]:
@@ -162,30 +170,32 @@ def _remarks(pooled: Pooled) -> list[str | None]:
     ]
 
 
-def _repeated(values: Sequence[Any], times: int) -> list[Any]:
-    return [value for value in values for _ in range(times)]
+def _repeated(values: Sequence[Any], times: Sequence[int]) -> list[Any]:
+    return [value for value, k in zip(values, times, strict=True) for _ in range(k)]
 
 
-def _where(values: Sequence[Any], shown: Sequence[bool]) -> list[Any]:
-    """Each value once for every flag, None where the flag is False."""
-    return [value if show else None for value in values for show in shown]
+def _once(values: Sequence[Any], times: Sequence[int]) -> list[Any]:
+    """Each value so many times, but None after the first."""
+    return [value if i == 0 else None for value, k in zip(values, times, strict=True) for i in range(k)]
 
 
 def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
     """The answers as records for JSON."""
     forecasts = pooled.forecasts
-    labels = [str(label) for label in forecasts.classes]
+    several = len(forecasts.classes) > 2 or forecasts.options is not None
+    sets = [forecasts.classes] * len(forecasts.events) if forecasts.options is None else forecasts.options
     rows = zip(
         forecasts.events,
-        pooled.probabilities.tolist(),
+        sets,
+        _own(pooled) if several else pooled.probabilities.tolist(),
         forecasts.crowd.tolist(),
         happened(forecasts),
         pooled.in_sample.tolist(),
         *pooled.ends(),
         strict=True,
     )
-    for event, p, crowd, outcome, in_sample, low, high in rows:
-        said = {"probability": p} if len(labels) == 2 else {"probabilities": dict(zip(labels, p, strict=True))}
+    for event, labels, p, crowd, outcome, in_sample, low, high in rows:
+        said = {"probabilities": dict(zip(map(str, labels), p, strict=True))} if several else {"probability": p}
         between = {} if pooled.interval is None else {"low": low, "high": high}
         yield {"event": event, **said, **between, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
 
@@ -205,7 +215,8 @@ def answer_notes(pooled: Pooled) -> list[Note]:
     if blank:
         notes.append(Note("no-forecast", f"{counted(blank, 'event')} without a forecast got the prior", blank))
     p = pooled.probabilities.reshape(t, -1)
-    bound = int(((p <= POOL_FLOOR) | (p >= 1.0 - POOL_FLOOR)).any(axis=1).sum())
+    used = np.arange(p.shape[1]) < pooled.forecasts.sizes[:, None]
+    bound = int((((p <= POOL_FLOOR) | (p >= 1.0 - POOL_FLOOR)) & used).any(axis=1).sum())
     if bound:
         text = f"{counted(bound, 'answer')} at the bound: nothing gets less than {percent(POOL_FLOOR)}"
         notes.append(Note("at-floor", text, bound))
@@ -215,7 +226,7 @@ def answer_notes(pooled: Pooled) -> list[Note]:
 def one_outcome_notes(forecasts: Forecasts, pool: str) -> list[Note]:
     """That a pool which learns has seen one kind of outcome only."""
     seen = np.unique(forecasts.outcomes[forecasts.resolved])
-    if len(seen) != 1 or not POOLS[pool].learns:
+    if len(seen) != 1 or not POOLS[pool].learns or forecasts.options is not None:
         return []
     outcome = plain(forecasts.classes[seen[0]])
     text = f"every resolved event has outcome {outcome!r}, which says little about whom to believe"
@@ -267,7 +278,9 @@ def _feature_columns(state: LearnedPanel, forecasts: Forecasts) -> list[Column]:
     told = state.structure != "assumed" or state.alone is not None
     bias = state.panel.bias if state.alone is None else public_log_odds(state.alone.bias)
     calibration, accuracy = [_finite(x) if told else [None] * len(x) for x in (features.calibration, features.accuracy)]
-    if bias.ndim == 1:
+    if forecasts.options is not None:
+        biases = []  # nobody can lean to options that differ from event to event
+    elif bias.ndim == 1:
         biases = [Column("bias", _finite(bias) if told else [None] * len(bias), "bias", signed)]
     else:
         biases = [Column(f"bias:{label}", _finite(bias[:, i]), None, signed) for i, label in enumerate(classes)]
@@ -276,7 +289,7 @@ def _feature_columns(state: LearnedPanel, forecasts: Forecasts) -> list[Column]:
         Column("calibration", calibration, "calibration", decimal),
         Column("accuracy", accuracy, "accuracy", decimal, spare=2),
     ]
-    if len(classes) == 2:
+    if len(classes) == 2 and forecasts.options is None:
         columns.append(Column("auc", _finite(areas(forecasts)), "AUC", decimal))
     return columns
 

@@ -20,7 +20,7 @@ from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.folds import read_gap
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import is_crowd
-from opinionpool.logodds import FLOOR, Array, logit
+from opinionpool.logodds import FLOOR, Array, logit, public_probabilities
 from opinionpool.outofsample import Trial, run_trial
 from opinionpool.plans import Plan, clusters_of
 from opinionpool.priors import event_priors
@@ -337,9 +337,10 @@ def _spread(intervals: Intervals) -> list[Difference]:
 def _expert_scores(sample: Forecasts, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
     """Each expert who answered a scored event, beside a pool whose scores are `own`."""
     scores, lost = np.full(sample.shape, np.nan), np.zeros(len(sample.experts), dtype=np.intp)
+    even = None if sample.even is None else public_probabilities(sample.even)
     scored = ~np.isnan(own)
     for i in range(len(sample.experts)):
-        scores[:, i] = log_score(sample.X[:, i], sample.outcomes, floor=FLOOR)
+        scores[:, i] = log_score(sample.X[:, i], sample.outcomes, even, floor=FLOOR)
         lost[i] = int((at_floor(sample.X[:, i], sample.outcomes, FLOOR) & scored).sum())
     scores[~scored] = np.nan
     beside = np.where(np.isnan(scores), np.nan, own[:, None])

@@ -30,7 +30,7 @@ from opinionpool.believed import (
     SPREADS,
     Believed,
 )
-from opinionpool.errors import Note
+from opinionpool.errors import ArgumentError, Note
 from opinionpool.evidence import Evidence, evidence_of
 from opinionpool.extremes import Extremes
 from opinionpool.features import Parts
@@ -38,6 +38,7 @@ from opinionpool.filled import fill_missing
 from opinionpool.forecasts import UNRESOLVED
 from opinionpool.logodds import Array, metric
 from opinionpool.openweights import weight_beliefs
+from opinionpool.optionrows import option_rows
 from opinionpool.regression import Coefficients, Regression, chances, harmonic_mean
 from opinionpool.shrunk import HeldFeatures, believed_features, held_dependence, held_features
 from opinionpool.uncertainty import Uncertainty
@@ -92,6 +93,14 @@ class _Rows:
     outcomes: npt.NDArray[np.intp]
     weight: Array
     lean: Array
+    sizes: npt.NDArray[np.intp] | None = None
+
+    @property
+    def absent(self) -> npt.NDArray[np.bool_] | None:
+        """Classes that are no options of their event, (T, 1, K - 1); None if events share their classes."""
+        if self.sizes is None:
+            return None
+        return np.asarray(np.arange(1, self.contrasts.shape[2] + 1) >= self.sizes[:, None])[:, None, :]
 
     def thinned(self) -> _Rows:
         """Evenly spread events from the least to the most telling, whatever order and frequencies they came in."""
@@ -104,16 +113,27 @@ class _Rows:
         picked = np.bincount(order[np.searchsorted(behind, places)], minlength=len(order))
         kept = np.flatnonzero(picked)
         weight = picked[kept].astype(np.float64)
-        return _Rows(self.contrasts[kept], self.reference[kept], self.outcomes[kept], weight, self.lean)
+        sizes = None if self.sizes is None else self.sizes[kept]
+        return _Rows(self.contrasts[kept], self.reference[kept], self.outcomes[kept], weight, self.lean, sizes)
 
     def evidence(self, contrasts: Array) -> Evidence:
+        if self.sizes is not None:
+            event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
+            said = contrasts[event, expert]
+            return option_rows(event, expert, said, self.outcomes, self.weight, self.sizes, contrasts.shape[1])
         names = tuple(str(i) for i in range(contrasts.shape[1]))
         return evidence_of(contrasts, self.outcomes, self.weight, names)
 
     def regression(self, spread: Array, fill: float, extremes: Extremes, believed: Believed, rho: float) -> Regression:
         """Where forecasts are missing, experts are taken to be correlated by `fill`; `rho` is what is believed."""
-        full = fill_missing(extremes.apart(self.contrasts), spread, fill)
-        return Regression(full, self.reference - self.lean, self.outcomes, self.weight, weight_beliefs(believed, rho))
+        full, beliefs = (
+            fill_missing(extremes.apart(self.contrasts, self.absent), spread, fill),
+            weight_beliefs(believed, rho),
+        )
+        if self.sizes is not None:
+            # Nobody can lean to one of the options where each event has its own.
+            beliefs = replace(beliefs, intercept_spread=0.0)
+        return Regression(full, self.reference - self.lean, self.outcomes, self.weight, beliefs)
 
 
 def default_fit(
@@ -125,6 +145,7 @@ def default_fit(
     believed: Believed,
     *,
     estimated: bool,
+    sizes: npt.NDArray[np.intp] | None = None,
 ) -> DefaultFit:
     """Learn from contrasts, whatever there is of them.
 
@@ -144,7 +165,16 @@ def default_fit(
         Beforehand, of these experts.
     estimated : bool
         Whether the reference is Laplace's estimate from these outcomes.
+    sizes : ndarray of int, shape (T,), optional
+        How many options each event has, where these are its own; nobody then has a bias.
+
+    Raises
+    ------
+    ArgumentError
+        If a bias is believed that these classes, or options, cannot have.
     """
+    if sizes is not None and believed.bias.value.any():
+        raise ArgumentError("bias: each event has options of its own, and nobody can lean to one of them; leave it out")
     voices = Voices.among(contrasts, experts, believed.named)
     heard = contrasts[:, voices.first]
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(heard[..., 0]).all(axis=1)
@@ -159,7 +189,8 @@ def default_fit(
         lean = np.zeros(contrasts.shape[2])
         if estimated:
             lean = reference[0] * PRIOR_WORTH / (weight[outcomes != UNRESOLVED].sum() + PRIOR_WORTH)
-        found = _learned(_Rows(heard[used], reference[used], outcomes[used], weight[used], lean), believed)
+        own = None if sizes is None else sizes[used]
+        found = _learned(_Rows(heard[used], reference[used], outcomes[used], weight[used], lean, own), believed)
     centre = found.extremes.centre
     return DefaultFit(
         voices.parts(found.parts),
@@ -218,7 +249,9 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     plain, bias = np.tile(-rows.lean, (n, 1)), believed.biases(rows.contrasts.shape[2])
     limits, limit_chances = (LIMITS, LIMIT_CHANCES) if believed.limit is None else ((believed.limit,), (1.0,))
     typical = Extremes(harmonic_mean(limits, limit_chances), plain + bias).believed(rows.contrasts)
-    centre = plain + bias + share * (held_features(rows.evidence(typical - plain), believed).bias - bias)
+    centre = plain + bias
+    if rows.sizes is None:
+        centre = centre + share * (held_features(rows.evidence(typical - plain), believed).bias - bias)
     spread = believed.parts(believed.rho).spread
     rho, undecided = _correlation(few, spread, Extremes(limits[len(limits) // 2], centre), believed)
     found: list[Coefficients] = []
@@ -228,7 +261,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
         found = _over_spreads(regression, found)
         scores.append(_averaged(found))
     extremes = Extremes(harmonic_mean(limits, chances(scores, limit_chances)), centre)
-    evidence = rows.evidence(extremes.believed(rows.contrasts))
+    evidence = rows.evidence(extremes.believed(rows.contrasts, rows.absent))
     held = held_features(evidence, believed)
     values, doubt = _coefficients(rows, few, held, extremes, believed, rho, found)
     if doubt is not None:

@@ -13,7 +13,7 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.render import Column, percent, printable, whole
 from opinionpool.rules import fit_pool
-from opinionpool.summary import facts, missing, note_records, outcome_counts, remarkable
+from opinionpool.summary import facts, missing, note_records, option_counts, outcome_counts, remarkable
 from opinionpool.times import span
 from opinionpool.wording import counted
 
@@ -98,6 +98,9 @@ def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
 
 
 def _outcomes(forecasts: Forecasts) -> str:
+    if forecasts.options is not None:
+        told = ", ".join(f"{counted(count, 'event')} with {size}" for size, count in option_counts(forecasts))
+        return f"options that are the event's own: {told}"
     counts = outcome_counts(forecasts)
     told = ", ".join(
         f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)

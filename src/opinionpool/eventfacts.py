@@ -11,6 +11,7 @@ import numpy.typing as npt
 from opinionpool.classes import Matcher
 from opinionpool.columns import Index, Table, cell_error
 from opinionpool.errors import LayoutError, Note
+from opinionpool.eventoptions import EventOptions, fold_options
 from opinionpool.events import event_values, one_per_key
 from opinionpool.joining import Joined
 from opinionpool.layouts import Layout
@@ -63,9 +64,14 @@ def time_notes(said: Statements, facts: Facts) -> list[Note]:
 
 
 def read_facts(
-    layout: Layout, melted: Melted, joined: Joined | None, classes: tuple[object, ...], reading: Reading
+    layout: Layout,
+    melted: Melted,
+    joined: Joined | None,
+    classes: tuple[object, ...],
+    reading: Reading,
+    options: EventOptions | None = None,
 ) -> Facts:
-    """Priors, times and groups of all events.
+    """Priors, times and groups of all events, which share the classes or have options of their own.
 
     Raises
     ------
@@ -77,7 +83,7 @@ def read_facts(
     return Facts(
         closes=_times("closes", layout, melted, joined, reading),
         resolved_at=_times("resolved_at", layout, melted, joined, reading),
-        prior=_prior(layout, melted, classes, reading),
+        prior=_prior(layout, melted, classes, reading, options),
         groups=_groups(layout, melted),
     )
 
@@ -107,11 +113,13 @@ def _groups(layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
     return event_values(said.table, layout.roles["group"], labels, "", melted.row_events, said.events)
 
 
-def _prior(layout: Layout, melted: Melted, classes: tuple[object, ...], reading: Reading) -> Array | None:
+def _prior(
+    layout: Layout, melted: Melted, classes: tuple[object, ...], reading: Reading, options: EventOptions | None
+) -> Array | None:
     said, column = melted.said, layout.roles.get("prior")
     if column is not None and layout.long and said.classes:
         part = (column, _inside(said.table, column, reading), melted.row_labels)
-        return _by_class(melted, [part], classes, reading)
+        return _by_class(melted, [part], classes, reading, options)
     if layout.priors:
         matcher = Matcher(melted.stated)
         labels = {matcher.find(label): column for label, column in layout.priors.items()}
@@ -141,7 +149,11 @@ def _inside(table: Table, column: int, reading: Reading) -> Array:
 
 
 def _by_class(
-    melted: Melted, parts: Sequence[tuple[int, Array, Index]], classes: tuple[object, ...], reading: Reading
+    melted: Melted,
+    parts: Sequence[tuple[int, Array, Index]],
+    classes: tuple[object, ...],
+    reading: Reading,
+    options: EventOptions | None = None,
 ) -> Array:
     """Priors of K classes, each from its column, or from rows that say which class they are about."""
     said, size, rows = melted.said, len(melted.stated), melted.said.table.rows
@@ -168,10 +180,13 @@ def _by_class(
         column=column,
         time=None,
     )
-    folded, probabilities, _ = fold_classes(stated, class_order(melted.stated, classes), reading.half_units)
-    prior = np.full((len(said.events), size), np.nan)
+    if options is None:
+        folded, probabilities, _ = fold_classes(stated, class_order(melted.stated, classes), reading.half_units)
+    else:
+        folded, probabilities, _ = fold_options(stated, options, reading.half_units)
+    prior = np.full((len(said.events), probabilities.shape[1]), np.nan)
     prior[folded.event] = probabilities
-    return prior if size > 2 else prior[:, 1]
+    return prior if probabilities.shape[1] > 2 else prior[:, 1]
 
 
 def class_order(stated: Sequence[str], classes: tuple[object, ...]) -> list[int]:

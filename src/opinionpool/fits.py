@@ -101,6 +101,11 @@ class Sample:
         return len(self.forecasts.classes)
 
     @property
+    def leaning(self) -> bool:
+        """Whether an intercept makes sense: classes mean the same in all events."""
+        return self.forecasts.options is None
+
+    @property
     def experts(self) -> tuple[str, ...]:
         """N names."""
         return self.forecasts.experts
@@ -137,7 +142,7 @@ class Sample:
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
             return True
         seen = np.unique(self.outcomes)
-        if len(seen) == 1:
+        if len(seen) == 1 and self.leaning:
             label = self.forecasts.classes[seen[0]]
             text = f"every resolved event has outcome {label!r}, which says little about whom to believe"
             self.notes.append(Note("one-outcome", text))
@@ -183,18 +188,19 @@ def fit_log(sample: Sample, weights: Weights | None) -> Parameters:
     if sample.nothing("the experts' log-odds are averaged"):
         return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
     contrasts = sample.collect(lambda said, _: said.contrasts, n, free)
-    fit = logistic_fit(contrasts, sample.outcomes, sample.offset, sample_weight=sample.weight)
+    fit = logistic_fit(contrasts, sample.outcomes, sample.offset, sample_weight=sample.weight, intercept=sample.leaning)
     _check_logistic(sample, fit)
     if fit.separated:
         text = (
             "outcomes perfectly separated; maximum-likelihood weights are infinite, and these are the most probable "
-            f"ones instead under normal beliefs: each weight {1 / n:.3g} ± {n**-0.5:.3g}, the intercept 0 ± 1"
+            f"ones instead under normal beliefs: each weight {1 / n:.3g} ± {n**-0.5:.3g}"
         )
+        text += ", the intercept 0 ± 1" if sample.leaning else ""
         sample.notes.append(Note("separated", text, serious=True))
         sample.unheard("kept the believed weight")
     else:
         sample.unheard("got weight 0")
-    return {"weights": fit.weights, "intercept": _intercept(fit)}
+    return {"weights": fit.weights, "intercept": _intercept(fit) if sample.leaning else 0.0}
 
 
 def fit_recalibrated(sample: Sample, penalty: float) -> Parameters:
@@ -206,7 +212,7 @@ def fit_recalibrated(sample: Sample, penalty: float) -> Parameters:
     means = sample.collect(lambda said, _: said.mean_contrast[:, None, :], 1, sample.classes - 1)
     fit = logistic_fit(
         means, sample.outcomes, sample.offset,
-        sample_weight=sample.weight, penalty=penalty, center=1.0, intercept_penalty=penalty,
+        sample_weight=sample.weight, penalty=penalty, center=1.0, intercept_penalty=penalty, intercept=sample.leaning,
     )  # fmt: skip
     _check_logistic(sample, fit)
     if fit.separated:
@@ -215,14 +221,15 @@ def fit_recalibrated(sample: Sample, penalty: float) -> Parameters:
             "penalty 1 instead"
         )
         sample.notes.append(Note("separated", text, serious=True))
-    return {"intercept": _intercept(fit), "slope": float(fit.weights[0])}
+    return {"intercept": _intercept(fit) if sample.leaning else 0.0, "slope": float(fit.weights[0])}
 
 
 def fit_beta_linear(sample: Sample, weights: Weights | None, penalty: float) -> Parameters:
     """Weights and transform by penalised maximum likelihood; equal weights where the events are too few."""
     n = len(sample.experts)
-    if sample.classes != 2:
-        raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts have {sample.classes}")
+    if sample.classes != 2 or not sample.leaning:
+        have = f"have {sample.classes}" if sample.leaning else "are of events with options of their own"
+        raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts {have}")
     shares = None if weights is None else check_shares(_given_weights(sample, weights))
     if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
         return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}

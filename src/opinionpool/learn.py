@@ -20,6 +20,7 @@ from opinionpool.frequencies import frequencies
 from opinionpool.gaussian import Settings
 from opinionpool.learned import LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
+from opinionpool.optionrows import option_rows
 from opinionpool.panel import Panel
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
 from opinionpool.together import independent_weight
@@ -101,9 +102,14 @@ def learn(
         counts = _counts(forecasts, weight)
         return replace(found, events=outcome_counts(forecasts, weight), counts=counts, notes=found.notes + notes)
     evidence = _evidence(forecasts, reference, weight, shared, floor)
-    return learn_from(
+    found = learn_from(
         evidence, shared, forecasts.experts, forecasts.classes, structure=structure, floor=floor, pool_floor=pool_floor
     )
+    if forecasts.options is None:
+        return found
+    # There, an event is several rows.
+    events, counts = outcome_counts(forecasts, weight), _counts(forecasts, weight)
+    return replace(found, events=events, counts=counts, present=np.asarray(forecasts.counts > 0))
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
@@ -134,6 +140,8 @@ def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Arr
     ratios = logodds.log_ratios(forecasts.probabilities, own, floor)
     if shared is None:
         ratios -= logodds.prior_log_ratios(own)
+    if forecasts.options is not None:
+        return option_rows(event, expert, ratios, forecasts.outcomes, weight, forecasts.sizes, n)
     order = np.lexsort((expert, event))
     if len(event) == t * n:
         return evidence_of(
@@ -162,8 +170,9 @@ def _learn_default(
     expected = logodds.prior_log_ratios(reference)
     contrasts = logodds.log_ratios(forecasts.X, prior, settings.floor) - expected[:, None, :]
     believed = Believed.of(beliefs, forecasts.experts)
+    sizes = None if forecasts.options is None else forecasts.sizes
     found = default_fit(
-        contrasts, expected, forecasts.outcomes, weight, forecasts.experts, believed, estimated=estimated
+        contrasts, expected, forecasts.outcomes, weight, forecasts.experts, believed, estimated=estimated, sizes=sizes
     )
     counts = _counts(forecasts, weight)
     bias = logodds.public_log_odds(found.bias)
@@ -223,12 +232,13 @@ def learn_from(
 ) -> LearnedPanel:
     """Learn a panel from evidence by sample averages; `prior` (K,) is subtracted now, None if it was before."""
     check_options(structure, None)
-    if len(classes) != evidence.classes:
+    if evidence.told.biased and len(classes) != evidence.classes:
         raise ShapeError(f"evidence of {evidence.classes} classes does not fit the labels {tuple(classes)}")
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
     kind = "full" if structure == "auto" else structure
     parts, bias, notes = sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
-    panel = Panel.from_parts(parts, logodds.public_log_odds(bias), experts, classes, Settings(floor, pool_floor))
+    biases = logodds.public_log_odds(bias) if evidence.told.biased else 0.0
+    panel = Panel.from_parts(parts, biases, experts, classes, Settings(floor, pool_floor))
     counts = evidence.marginals.count[:-1].sum(axis=0)
     present = evidence.marginals.count.sum(axis=0) > 0
     return LearnedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))

@@ -1,10 +1,10 @@
 """Resolved events with options of their own as rows of a regression that are alike in all events (model.md, section 3).
 
-In the class-symmetric model a contrast over the K options of an event is mu_i ([k = Y] − 1/K) and isotropic noise. Turned
-into coordinates of which the first points from the other options to the outcome, it is mu_i √(2 (1 − 1/K)) plus noise
-in the first and noise alone in the other K − 2, all of covariance Sigma between experts and independent of each
-other. So an event counts as K − 1 rows, options and their order have gone, and events of any number of options go
-together. Where K = 2, the one row is s times the log-odds.
+In the class-symmetric model a contrast over the K options of an event is mu_i ([k = Y] − 1/K) and isotropic noise. In
+coordinates of which the first points from the other options to the outcome, it is mu_i √(2 (1 − 1/K)) plus noise in the
+first and noise alone in the other K − 2, all of covariance Sigma between experts and independent of each other. So an
+event counts as K − 1 rows, options and their order have gone, and events of any number of options go together. Where
+K = 2, the one row is s times the log-odds.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ class Reading:
     outcomes: str | None
     positive: str | None
     column: tuple[tuple[str, str], ...]
+    options: str | None
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     duplicates: str | None
@@ -184,6 +185,11 @@ def chances(option: str, given: Chances, forecasts: Forecasts) -> float | Array 
     """A prior or base rate as pools take it: one number for binary events, else one per class, which add up to 1."""
     if not given:
         return None
+    if forecasts.options is not None:
+        raise click.UsageError(
+            f"{option}: each event has options of its own, so no number can be for all events; a column prior can give "
+            "one for each option of an event"
+        )
     labels = [str(label) for label in forecasts.classes]
     named = {label: p for label, p in given if label is not None}
     unknown = [label for label in named if label not in labels]
@@ -219,6 +225,12 @@ def reading(command: Command) -> Command:
             multiple=True,
             help="The column that holds the event, expert, probability, class, outcome, time, closes, resolved_at, "
             "prior or group, where its name does not say so. Nothing after = means: no column. Repeatable.",
+        ),
+        click.option(
+            "--options",
+            type=click.Choice(["event", "shared"]),
+            help="Whether each event has options of its own, or all share their classes. Default: its own where "
+            "different sets have no class in common; where they do, this is asked.",
         ),
         click.option("--include", metavar="EXPERT", multiple=True, help="Hear this expert only. Repeatable."),
         click.option("--exclude", metavar="EXPERT", multiple=True, help="Do not hear this expert. Repeatable."),

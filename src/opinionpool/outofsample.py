@@ -18,7 +18,8 @@ from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.folds import Split
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import LearnedPanel
-from opinionpool.logodds import Array
+from opinionpool.logodds import Array, public_probabilities
+from opinionpool.priors import own_priors
 from opinionpool.reliability import auc
 from opinionpool.rules import Learned, fit_pool
 from opinionpool.scores import brier_score, brier_sum, log_loss, log_score
@@ -47,15 +48,19 @@ class Scores:
     auc: Array
 
     @classmethod
-    def of(cls, answers: Sequence[Array], outcomes: npt.NDArray[np.intp]) -> Scores:
+    def of(cls, answers: Sequence[Array], sample: Forecasts) -> Scores:
         """The scores of each pool's answers, (T,) or (T, K) with NaN where there is none."""
-        brier = brier_score if answers[0].ndim == 1 else brier_sum
-        return cls(
-            np.stack([log_score(p, outcomes) for p in answers], axis=1),
-            np.stack([log_loss(p, outcomes) for p in answers], axis=1),
-            np.stack([brier(p, outcomes) for p in answers], axis=1),
-            np.array([_area(p, outcomes) for p in answers]),
-        )
+        brier, outcomes = brier_score if answers[0].ndim == 1 else brier_sum, sample.outcomes
+        even = None if sample.even is None else public_probabilities(sample.even)
+        score = np.stack([log_score(p, outcomes, even) for p in answers], axis=1)
+        if even is None:
+            loss = np.stack([log_loss(p, outcomes) for p in answers], axis=1)
+            area = np.array([_area(p, outcomes) for p in answers])
+        else:
+            # The floor holds for the options alone, and no option is the same in all events.
+            loss = (1.0 - score) * np.log(sample.sizes)[:, None]
+            area = np.full(len(answers), np.nan)
+        return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
 
 
 def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:
@@ -156,18 +161,19 @@ def run_trial(
         splits = rounds(number)
         answers = run.round(list(inside), splits, number / most, 1.0 / most)
         first = first or answers
-        means.add(Scores.of(answers, sample.outcomes))
+        means.add(Scores.of(answers, sample))
         if repeats is None and means.settled():
             break
-    inner = Scores.of(list(inside.values()), sample.outcomes)
+    inner = Scores.of(list(inside.values()), sample)
     return Trial(tuple(inside), inner, means.scores, tuple(first), len(means.by_round), run.all_notes())
 
 
 def answers_of(state: Learned, events: Forecasts) -> Array:
     """What a pool says of some events, (T,) or (T, K)."""
+    prior = events.prior if events.options is None else own_priors(events, None)
     if isinstance(state, LearnedPanel):
-        return state.pool_forecasts(events, events.prior)
-    return state.pool(events.X, events.prior)
+        return state.pool_forecasts(events, prior)
+    return state.pool(events.X, prior)
 
 
 @dataclass(eq=False)

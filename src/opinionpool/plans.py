@@ -39,7 +39,8 @@ class Plan:
         if by == "time":
             return cls._forward(forecasts, usable, folds, gap, notes)
         rows = np.flatnonzero(usable)
-        outcomes = forecasts.outcomes[rows]
+        # Options of their own do not make events alike.
+        outcomes = forecasts.outcomes[rows] if forecasts.options is None else np.zeros(len(rows), dtype=np.intp)
         if by is None:
             folds = _fewer(folds, len(rows), "events", notes)
             grouped = by_group(forecasts)
@@ -109,7 +110,7 @@ class Plan:
 
 def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[Note]:
     seen, counts = np.unique(forecasts.outcomes[usable], return_counts=True)
-    if len(seen) == 0:
+    if len(seen) == 0 or forecasts.options is not None:
         return []
     others = int(counts.sum() - counts.max())
     if 0 < others < FEWEST_CLUSTERS:

@@ -12,7 +12,7 @@ from opinionpool.logodds import Array
 from opinionpool.optionsets import even_chances
 from opinionpool.stated import spread_prior
 
-__all__ = ["event_priors", "laplace_prior", "outcome_counts", "shared_prior"]
+__all__ = ["event_priors", "laplace_prior", "outcome_counts", "own_priors", "shared_prior"]
 
 
 def laplace_prior(events: Array) -> Array:
@@ -56,6 +56,12 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
         fill = spread_prior(prior, (t,), k)
         own = np.asarray(np.where(blank, fill[:, 1], own) if k == 2 else np.where(blank[:, None], fill, own))
     return logodds.class_probabilities(own, k)
+
+
+def own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
+    """The same as pools take them, (T,), or (T, K) when K > 2."""
+    each = event_priors(forecasts, prior)
+    return None if each is None else logodds.public_probabilities(each)
 
 
 def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | None) -> Array:

@@ -27,7 +27,7 @@ class WeightBeliefs:
     slope_spread : float
         Standard deviation of the sum of the weights as they move alike.
     intercept_spread : float
-        In log-odds, a class-symmetric spread when K > 2.
+        In log-odds, a class-symmetric spread when K > 2; 0 where there is no intercept.
     apart : callable
         From how much weights would differ if nothing were said of anybody to how they do: a number where all do so
         alike, about their mean; else a root of their covariance, (N, N).
@@ -40,15 +40,19 @@ class WeightBeliefs:
 
     def root(self, apart: float, d: int) -> Array:
         """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
-        n, own = len(self.mean), self.apart(apart)
-        columns = np.zeros((d + n, 1 + d))
-        columns[:d, 1:] = intercept_root(self.intercept_spread, d)
+        n, own, intercept = len(self.mean), self.apart(apart), self.intercept_root(d)
+        columns = np.zeros((d + n, 1 + intercept.shape[1]))
+        columns[:d, 1:] = intercept
         columns[d:, 0] = self.slope_spread / n
         if not moves(own, n):
             return columns
         free = np.zeros((d + n, n))
         free[d:] = own if isinstance(own, np.ndarray) else own * (np.eye(n) - 1.0 / n)
         return np.concatenate([columns, free], axis=1)
+
+    def intercept_root(self, d: int) -> Array:
+        """Root of the covariance of the intercept, (K - 1, K - 1), or (K - 1, 0) where there is none."""
+        return intercept_root(self.intercept_spread, d)[:, : d if self.intercept_spread > 0 else 0]
 
 
 def moves(own: float | Array, n: int) -> bool:
@@ -112,14 +116,15 @@ class Regression:
         t, n, d = self.contrasts.shape
         held, own = self.beliefs, self.beliefs.apart(apart)
         level, several = self.contrasts.mean(axis=1), moves(own, n)
-        root = intercept_root(held.intercept_spread, d)
-        columns = [held.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, d, d))]
+        root = held.intercept_root(d)
+        free = root.shape[1]
+        columns = [held.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, free, d))]
         if isinstance(own, np.ndarray):
             columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
         elif several:
             columns.append(own * (self.contrasts - level[:, None, :]))
         first = None
-        if start is not None and len(start.mode.coefficients) == 1 + d + (n if several else 0):
+        if start is not None and len(start.mode.coefficients) == 1 + free + (n if several else 0):
             first = start.mode.coefficients
         expected = np.einsum("tnd,n->td", self.contrasts, held.mean)
         mode = posterior_mode(
@@ -128,11 +133,11 @@ class Regression:
         theta = mode.coefficients
         weights = held.mean + held.slope_spread * float(theta[0]) / n
         if isinstance(own, np.ndarray):
-            weights = weights + own @ theta[1 + d :]
+            weights = weights + own @ theta[1 + free :]
         elif several:
-            found = own * theta[1 + d :]
+            found = own * theta[1 + free :]
             weights = weights + (found - found.mean())
-        return Coefficients(np.concatenate([root @ theta[1 : 1 + d], weights]), mode.evidence, mode, held, apart)
+        return Coefficients(np.concatenate([root @ theta[1 : 1 + free], weights]), mode.evidence, mode, held, apart)
 
 
 def intercept_root(spread: float, d: int) -> Array:

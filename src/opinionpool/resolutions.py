@@ -13,6 +13,7 @@ from opinionpool.columns import Index, Table, Words, cell_error, place
 from opinionpool.errors import CellError, Note
 from opinionpool.events import one_per_key, take
 from opinionpool.forecasts import UNRESOLVED
+from opinionpool.optionsets import Options, option_slots
 from opinionpool.wording import counted, listed, quoted, shown, suggestion
 
 UNSETTLED = frozenset(
@@ -87,6 +88,54 @@ def settle(
     return _encode(observed, said, events, classes)
 
 
+def settle_among(
+    observed: Sequence[Observed], events: Sequence[str], options: Options, missing: frozenset[str] = MISSING
+) -> Settled:
+    """Outcomes of events that have options of their own; arguments as for `settle`.
+
+    Raises
+    ------
+    CellError
+        If an outcome is none of its event's options, or an event has two.
+    """
+    matchers: dict[int, Matcher] = {}
+    values, unsettled, respelled = [np.empty(0, dtype=np.intp)], set(), 0
+    for column in observed:
+        rows = np.flatnonzero((column.words.codes >= 0) & (column.row_events >= 0))
+        found = np.full(len(column.words.codes), UNRESOLVED)
+        size = max(len(column.words.values), 1)
+        pairs, inverse = np.unique(column.row_events[rows] * size + column.words.codes[rows], return_inverse=True)
+        slots = np.full(len(pairs), UNRESOLVED)
+        for i, (event, code) in enumerate(zip(*(part.tolist() for part in np.divmod(pairs, size)), strict=True)):
+            word, labels = column.words.values[code], options[event]
+            slot = matchers.setdefault(event, Matcher(labels)).find(word)
+            if slot is not None:
+                slots[i] = slot
+                respelled += word != labels[slot]
+            elif word.lower() in UNSETTLED | missing or not labels:
+                unsettled.add(word)
+            else:
+                row = int(rows[np.flatnonzero(inverse == i)[0]])
+                raise cell_error(column.table, row, column.column, _none_of(events[event], word, labels))
+        found[rows] = slots[inverse]
+        values.append(found)
+    flat = np.concatenate(values)
+    row_events = np.concatenate([np.empty(0, dtype=np.intp), *(column.row_events for column in observed)])
+    first, clash = one_per_key(flat, flat != UNRESOLVED, row_events, len(events))
+    if clash is not None:
+        raise _two_outcomes(observed, clash, events)
+    outcomes = take(flat, first, UNRESOLVED)
+    notes = _notes((), outcomes, sorted(unsettled), respelled, "options of their events")
+    return Settled(option_slots(options), outcomes, tuple(notes))
+
+
+def _none_of(event: str, word: str, labels: Sequence[object]) -> str:
+    return (
+        f"outcome {shown(word)} is none of the options of event {shown(event)}: {listed(labels)}; if the event is not "
+        f"resolved, leave it empty or say --missing-value {quoted(word)}"
+    )
+
+
 def distinct_outcomes(observed: Sequence[Observed], missing: frozenset[str] = MISSING) -> list[str]:
     """What happened, in lower case, without the words for "not resolved"."""
     words = {key(word) for column in observed for word in column.words.values}
@@ -150,7 +199,9 @@ def _encode(
     return Settled(classes, outcomes, tuple(_notes(classes, outcomes, words, respelled)))
 
 
-def _notes(classes: tuple[object, ...], outcomes: Index, words: list[str], respelled: int) -> list[Note]:
+def _notes(
+    classes: tuple[object, ...], outcomes: Index, words: list[str], respelled: int, names: str = ""
+) -> list[Note]:
     notes = []
     if len(classes) == 2:
         notes.append(Note("positive", f"probabilities are those of outcome {classes[1]}, not of {classes[0]}"))
@@ -160,7 +211,9 @@ def _notes(classes: tuple[object, ...], outcomes: Index, words: list[str], respe
         text = f"{count:,} of {counted(len(outcomes), 'event')} not resolved{marked}"
         notes.append(Note("unresolved", text, count))
     if respelled:
-        text = f"{counted(respelled, 'outcome')} with other capitals, or blanks around, read as {listed(classes)}"
+        text = (
+            f"{counted(respelled, 'outcome')} with other capitals, or blanks around, read as {names or listed(classes)}"
+        )
         notes.append(Note("outcome-spelling", text, respelled))
     return notes
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.errors import ShapeError
+from opinionpool.errors import OutcomeError, ShapeError
 from opinionpool.frequencies import frequencies
 from opinionpool.logodds import (
     POOL_FLOOR,
+    TINY,
     Array,
     check_probabilities,
     class_floors,
@@ -71,8 +72,8 @@ def log_score(
     p, y : array_like
         Forecasts, (T,) or (T, K), and class numbers, (T,); NaN where there is none.
     scoring_prior : array_like, optional
-        One, or one per event: binary, a probability of class 1 or (T,) of them; K > 2, shape (K,) or (T, K).
-        Uniform if not given.
+        One, or one per event: binary, a probability of class 1 or (T,) of them; K > 2, shape (K,) or (T, K), where
+        0 says that a class is no option of the event. Uniform if not given.
     floor : float
         A forecast is kept at least min(floor, prior of the class) for every class.
 
@@ -99,9 +100,13 @@ def log_score(
     if prior.ndim > 2 or (prior.ndim == 2 and len(prior) != len(forecasts)):
         raise ShapeError(f"{len(forecasts)} events need one scoring prior or as many, not shape {prior.shape[:-1]}")
     score = _floored(*checked(forecasts, outcomes), class_floors(floor, prior, 1.0))
-    score /= of_outcome(prior, outcomes)
+    believed = of_outcome(prior, outcomes)
+    if (believed == 0).any():
+        where = int(np.flatnonzero(believed == 0)[0])
+        raise OutcomeError(f"what happened has a scoring prior of 0, so it was no option: outcome {where}")
+    score /= believed
     np.log(score, out=score)
-    score /= -(prior * np.log(prior)).sum(axis=-1)
+    score /= -(prior * np.log(np.maximum(prior, TINY))).sum(axis=-1)
     return score
 
 

@@ -79,7 +79,7 @@ def held_dependence(evidence: Evidence, features: HeldFeatures, believed: Believ
         return common
     each, _ = _held_means(evidence, _Centre.of(believed, evidence.classes))
     found = estimates.correlations(estimates.residual_products(evidence, each, np.zeros(evidence.classes - 1)))
-    events = float(evidence.answered.sum())
+    events = evidence.told.events(evidence.answered)
     share = events / (events + PAIR_WORTH + n + believed.correlation_worth)
     return MatrixCorrelation(share * found + (1.0 - share) * common.matrix())
 
@@ -132,13 +132,16 @@ def _held_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, A
     # What is said of all is said of the panel; what is said of some is not.
     worth = PANEL_WORTH + float(centre.worth.min())
     of_means = (PANEL_WORTH + float(centre.bias_worth.min()), worth)
-    panel = estimates.fit_means(count * share, mean, of_one, bias=bias, contrast=contrast, worth=of_means)
+    panel = estimates.fit_means(
+        count * share, mean, of_one, evidence.told, bias=bias, contrast=contrast, worth=of_means
+    )
     freedom = (evidence.classes - 1) * events.sum()
     common = float((worth * variance + panel.square[0]) / (worth + freedom))
     each = estimates.fit_means(
         marginals.count[:-1],
         marginals.mean[:-1],
         marginals.square[0],
+        evidence.told,
         bias=panel.bias + (centre.bias - bias),
         contrast=panel.contrast * (centre.contrast / contrast),
         worth=(EXPERT_WORTH + centre.bias_worth, EXPERT_WORTH + centre.worth),
@@ -162,7 +165,7 @@ def _common(evidence: Evidence, each: estimates.Means, spread: Array, believed: 
     if len(spread) == 1:
         return 0.0
     total, pairs = evidence.shared(each.expected(np.zeros(evidence.classes - 1)), spread)
-    events = float(evidence.answered.sum()) if pairs else 0.0
+    events = evidence.told.events(evidence.answered) if pairs else 0.0
     found = total / ((evidence.classes - 1) * pairs) if pairs else 0.0
     worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho
     return float(np.clip((worth * rho + events * found) / (worth + events), min(LOWEST, rho), HIGHEST))

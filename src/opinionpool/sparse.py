@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.crowd import event_weights
 from opinionpool.dependence import CommonCorrelation
-from opinionpool.errors import ExpertError
+from opinionpool.errors import ArgumentError, ExpertError
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import Array
 from opinionpool.panel import Panel
@@ -40,8 +41,8 @@ def pool_cells(
 
     Raises
     ------
-    ExpertError
-        If an expert is not in the panel.
+    ExpertError, ArgumentError
+        If an expert is not in the panel, or events have options of their own and the panel has biases.
 
     Examples
     --------
@@ -55,10 +56,25 @@ def pool_cells(
     if unknown:
         raise ExpertError(f"no expert is called {unknown[0]!r} in this panel of {len(panel)}")
     experts = np.array([position[name] for name in forecasts.experts], dtype=np.intp)[forecasts.expert_index]
+    if forecasts.options is not None:
+        panel = _for_options(panel, forecasts.classes)
     dependence = panel.parts.dependence if isinstance(panel, Panel) else None
     if isinstance(panel, Panel) and isinstance(dependence, CommonCorrelation) and dependence.rho < 1.0:
         return _pool_common(panel, forecasts, experts, dependence.rho, prior, base_rate)
     return _pool_blocks(panel, forecasts, experts, prior, base_rate)
+
+
+def _for_options(panel: PoolingPanel, slots: tuple[object, ...]) -> Panel:
+    """The same weights for events with other numbers of options."""
+    if not isinstance(panel, Panel) or panel.bias.any():
+        raise ArgumentError(
+            f"this panel knows how experts lean to the classes {panel.classes}, and these events have options of their "
+            "own"
+        )
+    if len(slots) == len(panel.classes):
+        return panel
+    settings = panel.settings._replace(extremes=replace(panel.settings.extremes, centre=None))
+    return Panel.from_parts(panel.parts, 0.0, panel.names, slots, settings)
 
 
 def _pool_common(

@@ -16,7 +16,7 @@ from opinionpool.times import Times
 from opinionpool.wording import counted, shown
 
 # Sums over classes that are this close to 1 are left as they are.
-_EXACT = 1e-9
+EXACT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,15 +226,20 @@ def fold_classes(
         slack = half_units(said.select(cells)).reshape(-1, size).sum(axis=1)
         beyond = (np.abs(total[off] - 1) > slack + 1e-9) | (total[off] <= 0)
         if beyond.any():
-            raise _sum(said, int(off[beyond.argmax()]) * size, float(total[off[beyond.argmax()]]))
-    uneven = np.abs(total - 1) > _EXACT
-    notes = []
+            raise off_sum(said, int(off[beyond.argmax()]) * size, float(total[off[beyond.argmax()]]))
+    uneven = np.abs(total - 1) > EXACT
     if uneven.any():
-        count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
-        text = f"{count} of {len(total)} forecasts did not add up to 1 by rounding ({worst:.2g} at most): normalised"
-        notes.append(Note("normalised", text, count))
         table = np.where(uneven[:, None], table / total[:, None], table)
-    return said.select(starts), np.ascontiguousarray(table[:, list(order)]), notes
+    return said.select(starts), np.ascontiguousarray(table[:, list(order)]), normalised_note(total, uneven)
+
+
+def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
+    """What to say of forecasts whose sums were off by rounding, if there are any."""
+    if not uneven.any():
+        return []
+    count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
+    text = f"{count} of {len(total)} forecasts did not add up to 1 by rounding ({worst:.2g} at most): normalised"
+    return [Note("normalised", text, count)]
 
 
 def _lacking(said: Statements, start: int) -> CellError:
@@ -246,7 +251,8 @@ def _lacking(said: Statements, start: int) -> CellError:
     )
 
 
-def _sum(said: Statements, start: int, total: float) -> CellError:
+def off_sum(said: Statements, start: int, total: float) -> CellError:
+    """The error for a forecast whose probabilities do not add up to 1."""
     return CellError(
         f"the probabilities by {said.who(start)} add up to {total:.6g} over the classes, and not to 1 "
         f"({place(said.table, int(said.row[start]))})"

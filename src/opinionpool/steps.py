@@ -33,6 +33,7 @@ def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
                 outcomes=reading.outcomes,
                 positive=reading.positive,
                 columns={role: name or None for role, name in reading.column},
+                options=reading.options,
                 duplicates=duplicates or reading.duplicates,
                 as_of=as_of,
                 percent=reading.percent,

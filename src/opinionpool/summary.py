@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +26,32 @@ def facts(forecasts: Forecasts) -> dict[str, object]:
     """What was read, for JSON."""
     t, n = forecasts.shape
     cells = len(forecasts.event_index)
-    positive = {"positive": plain(forecasts.classes[1])} if len(forecasts.classes) == 2 else {}
     return {
         "events": t,
         "resolved": int(forecasts.resolved.sum()),
-        "outcomes": dict(zip(map(str, forecasts.classes), outcome_counts(forecasts), strict=True)),
-        "classes": [plain(label) for label in forecasts.classes],
-        **positive,
+        **_class_facts(forecasts),
         "experts": n,
         "forecasts": cells,
         "missing": 1.0 - cells / (t * n) if t * n else None,
     }
+
+
+def _class_facts(forecasts: Forecasts) -> dict[str, object]:
+    """The classes and how often each happened; or how many events have how many options of their own."""
+    if forecasts.options is not None:
+        return {"options": {str(size): count for size, count in option_counts(forecasts)}}
+    positive = {"positive": plain(forecasts.classes[1])} if len(forecasts.classes) == 2 else {}
+    return {
+        "outcomes": dict(zip(map(str, forecasts.classes), outcome_counts(forecasts), strict=True)),
+        "classes": [plain(label) for label in forecasts.classes],
+        **positive,
+    }
+
+
+def option_counts(forecasts: Forecasts) -> list[tuple[int, int]]:
+    """Numbers of options, and how many events have so many."""
+    counts = Counter(forecasts.sizes.tolist())
+    return sorted(counts.items())
 
 
 def pool_facts(
@@ -94,7 +110,8 @@ def pool_line(forecasts: Forecasts, pool: str, state: Learned, given: bool, base
         return ", ".join(f"{label} {percent(float(x))}" for label, x in zip(labels, p, strict=True))
 
     if state.prior is None:
-        prior = "prior: each event's own"
+        own = forecasts.options is not None and forecasts.prior is None
+        prior = "prior: even chances of each event's options" if own else "prior: each event's own"
     else:
         value = float(state.prior[1]) if len(labels) == 2 else state.prior
         source = "as given" if given else "Laplace's estimate from the resolved events"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from os import PathLike
 
 import numpy as np
@@ -13,12 +14,13 @@ from opinionpool.classes import Asked
 from opinionpool.columns import Index, Table
 from opinionpool.errors import ArgumentError, DuplicateError, LayoutError, Note
 from opinionpool.eventfacts import class_order, read_facts, time_notes
+from opinionpool.eventoptions import EventOptions, find_options, fold_options
 from opinionpool.forecasts import UNRESOLVED, Forecasts
 from opinionpool.joining import Joined, join_outcomes
 from opinionpool.layouts import Layout, check_columns, layout_notes, recognise, split_classes
 from opinionpool.logodds import Array
 from opinionpool.melting import Contents, Reading, melt_long, melt_wide, row_events
-from opinionpool.resolutions import Observed, distinct_outcomes, settle
+from opinionpool.resolutions import Observed, distinct_outcomes, settle, settle_among
 from opinionpool.statements import Statements, drop_late, fold_classes, one_each
 from opinionpool.times import Times, as_time
 from opinionpool.wording import counted, listed, quoted
@@ -34,6 +36,7 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     positive: object = None,
     classes: Sequence[object] | None = None,
     columns: Mapping[str, str | None] | None = None,
+    options: str | None = None,
     duplicates: str | None = None,
     as_of: object = None,
     percent: bool = False,
@@ -66,6 +69,9 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     columns : mapping, optional
         From a role (event, expert, probability, class, outcome, time, closes, resolved_at, prior, group) to the name
         of the column that plays it; None if none does.
+    options : {"event", "shared"}, optional
+        Whether each event has options of its own, in a long table with classes, or all events share their classes. If
+        not given, they are its own where sets that differ have no class in common; where they do, an error asks.
     duplicates : {"last", "mean"}, optional
         Which of several forecasts by one expert on one event counts; several are an error if not given. The last is
         that with the latest time, or the last row if there are no times.
@@ -130,7 +136,7 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     with ExitStack() as stack:
         table = stack.enter_context(_open(source, encoding, progress))
         other = None if outcomes is None else stack.enter_context(_open(outcomes, encoding, None))
-        return _read(table, other, reading, asked, check_columns(columns), duplicates, cutoff)
+        return _read(table, other, reading, asked, check_columns(columns), options, duplicates, cutoff)
 
 
 def _texts(values: Sequence[object] | None) -> tuple[str, ...]:
@@ -158,6 +164,7 @@ def _read(
     reading: Reading,
     asked: Asked,
     columns: dict[str, str | None],
+    rule: str | None,
     duplicates: str | None,
     cutoff: np.datetime64 | None,
 ) -> Forecasts:
@@ -170,8 +177,12 @@ def _read(
     missing = reading.rules.missing_words
     layout = split_classes(layout, distinct_outcomes(observed, missing))
     melted = melt_long(table, layout, reading) if layout.long else melt_wide(table, layout, contents, reading)
-    settled = settle(observed, events.values, melted.stated, asked, missing)
-    facts = read_facts(layout, melted, joined, settled.classes, reading)
+    options = find_options(melted, layout.long, rule, asked)
+    if options is None:
+        settled = settle(observed, events.values, melted.stated, asked, missing)
+    else:
+        settled = settle_among(observed, events.values, options.of_events, missing)
+    facts = read_facts(layout, melted, joined, settled.classes, reading, options)
     said, late = drop_late(melted.said, cutoff, facts.closes, facts.resolved_at)
     if cutoff is not None and said.time is None:
         raise LayoutError(f"{table.name} has no column with times, so --as-of cannot be obeyed")
@@ -181,35 +192,56 @@ def _read(
         said, repeated = one_each(said, duplicates, time_column)
     except DuplicateError as error:
         raise DuplicateError(f"{error}{_long_hint(table, layout, contents)}") from None
-    said, probabilities, folded = _ordered(said, class_order(melted.stated, settled.classes), reading)
+    if options is None:
+        said, probabilities, folded = _ordered(said, class_order(melted.stated, settled.classes), reading)
+    else:
+        said, probabilities, folded = fold_options(said, options, reading.half_units)
+        probabilities = probabilities if len(settled.classes) > 2 else np.ascontiguousarray(probabilities[:, 1])
     outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
-    return Forecasts(
-        events=tuple(events.values),
-        experts=tuple(said.experts),
-        classes=settled.classes,
-        event_index=said.event,
-        expert_index=said.expert,
-        probabilities=probabilities,
-        outcomes=outcomes,
-        prior=facts.prior,
-        times=facts.latest(said),
-        groups=facts.groups,
-        notes=(
-            *table.notes,
-            *layout_notes(layout, table.names),
-            *times,
-            *reading.log.notes(),
-            *reading.notes,
-            *(joined.notes if joined else ()),
-            *settled.notes,
-            *late,
-            *hidden,
-            *repeated,
-            *folded,
-            *extreme_notes(said),
-            *([] if layout.long else vote_notes(said, bool(observed))),
+    return _with_options(
+        options,
+        Forecasts(
+            events=tuple(events.values),
+            experts=tuple(said.experts),
+            classes=settled.classes,
+            event_index=said.event,
+            expert_index=said.expert,
+            probabilities=probabilities,
+            outcomes=outcomes,
+            prior=facts.prior,
+            times=facts.latest(said),
+            groups=facts.groups,
+            notes=(
+                *table.notes,
+                *layout_notes(layout, table.names),
+                *times,
+                *reading.log.notes(),
+                *reading.notes,
+                *(joined.notes if joined else ()),
+                *settled.notes,
+                *late,
+                *hidden,
+                *repeated,
+                *folded,
+                *extreme_notes(said),
+                *([] if layout.long else vote_notes(said, bool(observed))),
+            ),
         ),
     )
+
+
+def _with_options(options: EventOptions | None, forecasts: Forecasts) -> Forecasts:
+    """Forecasts on events with options of their own, without events of which no options are known."""
+    if options is None:
+        return forecasts
+    known = options.sizes >= 2
+    notes = [options.note]
+    if not known.all():
+        text = f"{counted(int((~known).sum()), 'event')} without forecasts and options left out"
+        notes.append(Note("no-options", text, int((~known).sum())))
+        forecasts = forecasts.select_events(known)
+    labels = tuple(labels for labels in options.of_events if len(labels) >= 2)
+    return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes))
 
 
 def _long_hint(table: Table, layout: Layout, contents: Contents) -> str:

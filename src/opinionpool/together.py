@@ -75,19 +75,24 @@ def independent_weight(
 
 
 def _surprises(forecasts: Forecasts, reference: Array, used: npt.NDArray[np.bool_], floor: float) -> tuple[Array, ...]:
-    """What each event says about the intercept and the slope of the believed pool: gradients, (T, K) and (T, 1)."""
+    """What each event says about the intercept and the slope of the believed pool: gradients, (T, K) and (T, 1).
+
+    Where events have options of their own, there is no intercept.
+    """
     cells = used[forecasts.event_index]
     event = forecasts.event_index[cells]
     expected = logodds.prior_log_ratios(reference)
     contrasts = logodds.log_ratios(forecasts.probabilities[cells], reference[event], floor) - expected[event]
-    believed = Extremes(harmonic_mean(LIMITS, LIMIT_CHANCES)).believed(contrasts)
+    absent = logodds.no_options(reference[event])
+    believed = Extremes(harmonic_mean(LIMITS, LIMIT_CHANCES)).believed(contrasts, absent)
     number = np.bincount(event, minlength=len(used))[used]
     total = np.stack([np.bincount(event, weights=column, minlength=len(used))[used] for column in believed.T], axis=-1)
     level = logodds.centred(total / number[:, None])
     slope = np.array([believed_slope(n) for n in range(1, number.max() + 1)])[number - 1]
     answer = logodds.softmax(expected[used] + slope[:, None] * logodds.uncentred(level))
     happened = np.eye(len(forecasts.classes))[forecasts.outcomes[used]] - answer
-    return happened, (happened * level).sum(axis=1, keepdims=True)
+    of_slope = (happened * level).sum(axis=1, keepdims=True)
+    return (happened, of_slope) if forecasts.options is None else (of_slope,)
 
 
 def _shared(surprises: tuple[Array, ...], member: npt.NDArray[np.intp], weight: Array, *, in_order: bool) -> _Shared:
