@@ -115,24 +115,26 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     writing.check([*reading.inputs, *pooling.inputs])
     told, forecasts = pooling.told(), read(reading)
     prior = chances("--prior", pooling.prior, forecasts)
-    from opinionpool import answers, summary
+    from opinionpool import answers, summary, worth
     from opinionpool.rules import fit_pool
 
     state = fit_pool(pooling.pool, forecasts, prior=prior, **told.options)
     columns = answers.expert_columns(forecasts, state)
     alike = answers.one_outcome_notes(forecasts, pooling.pool)
     notes = (*forecasts.notes, *state.notes, *alike, *answers.expert_notes(state))
+    whole = worth.together(state)
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
             facts = summary.pool_facts(forecasts, pooling.pool, state, None, notes) | summary.belief_facts(told.beliefs)
-            write_json("experts", answers.records(columns), facts, out)
+            write_json("experts", answers.records(columns), facts | worth.together_facts(whole), out)
         else:
             write_listing(columns, kind, out)
     conclude(
         kind,
         summary.size_line(forecasts),
         summary.pool_line(forecasts, pooling.pool, state, prior is not None, None),
+        *worth.together_lines(whole),
         *summary.belief_lines(told.file, told.beliefs),
         *summary.note_lines(forecasts, notes),
     )

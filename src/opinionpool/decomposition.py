@@ -50,7 +50,8 @@ def panel_parts(panel: PoolingPanel, stated: Stated) -> Decomposition:
     floor, _, extremes = panel.settings
     ratios = logodds.log_ratios(stated.q, stated.prior[:, None, :], floor)[0]
     present = ~np.isnan(ratios[:, :1])
-    believed = np.where(present, extremes.believed(ratios - stated.reference), 0.0)
+    believed = extremes.believed(ratios - stated.reference, logodds.no_options(stated.prior))
+    believed = np.where(present, believed, 0.0)
     inner = logodds.uncentred(panel.bias) if ratios.shape[1] > 1 else panel.bias[:, None]
     if not isinstance(panel, Panel):
         added = logodds.uncentred(panel.contributions(stated.q[0], logodds.public_probabilities(stated.prior[0])))

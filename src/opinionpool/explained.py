@@ -142,8 +142,9 @@ def explanation_lines(why: Explanation) -> list[str]:
         told += f" ({why.level:.0%} from {low} to {high}, as far as the weights are open)"
     lines = [told]
     if why.experts:
-        without = why.without.reshape(len(why.experts), -1)
-        answer = np.atleast_1d(why.probability)
+        options = np.atleast_1d(why.probability) > 0
+        without = why.without.reshape(len(why.experts), -1)[:, options]
+        answer = np.atleast_1d(why.probability)[options]
         moved = np.abs(_ratios(without) - _ratios(answer)).max(axis=1)
         i = int(moved.argmax())
         who = printable(why.experts[i])

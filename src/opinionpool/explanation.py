@@ -287,6 +287,7 @@ def _at_floor(found: Explanation) -> list[Note]:
     if found.scale == "log-odds":
         total = np.atleast_1d(found.total)
         raw = logodds.softmax(total if len(total) == 1 else logodds.uncentred(total))
+        raw = np.where(np.atleast_1d(found.prior) > 0, raw, 0.0)
     else:
         raw = found.total if found.total.ndim else class_probabilities(found.total)
     off = np.abs(logodds.public_probabilities(raw) - found.probability)

@@ -72,7 +72,8 @@ class Residuals:
         given = p[here, outcome]
         confidence = np.log(given) - np.log1p(-given)
         extremes = BELIEVED if state is None else Extremes(state.panel.settings.extremes.limit)
-        contrasts = extremes.believed(ratios - logodds.prior_log_ratios(reference))
+        absent = logodds.no_options(reference)
+        contrasts = extremes.believed(ratios - logodds.prior_log_ratios(reference), absent)
         values = contrasts @ np.linalg.cholesky(logodds.metric(k))
         cell = expert * k + outcome
         count = np.bincount(cell, minlength=n * k)

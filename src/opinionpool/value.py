@@ -14,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError
+from opinionpool.features import Parts
 from opinionpool.gaussian import signal
+from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import POOL_FLOOR, Array, class_probabilities, expit, prior_log_ratios
 from opinionpool.normal import normal_cdf
 from opinionpool.panel import Panel
 from opinionpool.poolingpanel import PoolingPanel
+from opinionpool.priors import laplace_prior
 
 __all__ = [
     "Decision",
@@ -29,6 +32,7 @@ __all__ = [
     "expected_brier",
     "expected_score",
     "hit_rate",
+    "learned_value",
     "panel_value",
 ]
 
@@ -74,8 +78,15 @@ class PanelValue:
     effective: float
 
 
-def panel_value(panel: Panel, prior: float = 0.5) -> PanelValue:
+def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float | None = None) -> PanelValue:
     """How well each expert alone and all together do, if the panel's parameters are true.
+
+    Parameters
+    ----------
+    panel : Panel or FullPanel
+    prior : float, default 0.5
+    joint_accuracy : float, optional
+        mu* of all together, where they are weighted otherwise than the panel's parameters say.
 
     Raises
     ------
@@ -90,7 +101,8 @@ def panel_value(panel: Panel, prior: float = 0.5) -> PanelValue:
     >>> value.auc.round(3)[0], round(value.joint_auc, 3), round(value.joint_score, 3), round(value.effective, 2)
     (np.float64(0.841), 0.897, 0.416, 1.6)
     """
-    alone, joint = panel.accuracy, panel.joint_accuracy
+    alone = panel.accuracy
+    joint = panel.joint_accuracy if joint_accuracy is None else joint_accuracy
     every = np.append(alone, joint)
     auc = expected_auc(every)
     score = brier = hits = None
@@ -116,6 +128,55 @@ def panel_value(panel: Panel, prior: float = 0.5) -> PanelValue:
         joint_hit_rate=last(hits),
         effective=effective_number(panel),
     )
+
+
+def learned_value(state: LearnedPanel, prior: float | None = None) -> PanelValue:
+    """The same for what a fit learned.
+
+    Experts are taken as the data show each alone, held to the panel; together they are worth what the learned weights
+    make of that, 2m²/v for a pooled contrast of mean ±m and variance v, which promises less than the weights that would
+    be best for the same data. In simulated panels the area under the curve is that on new events to about 0.01, and the
+    expected score up to 0.05 too high after 20 to 50 events; `opinionpool compare` has no such bias.
+
+    Parameters
+    ----------
+    state : LearnedPanel
+    prior : float, optional
+        Unless given, that of the fit; Laplace's estimate where each event had its own.
+
+    Raises
+    ------
+    AccuracyUnknownError, ProbabilityError
+        As for `panel_value`.
+    """
+    if prior is None:
+        chances = state.prior if state.prior is not None else laplace_prior(state.events)
+        prior = float(chances[1])
+    if state.alone is None or not isinstance(state.panel, Panel):
+        return panel_value(state.panel, prior)
+    panel = known_panel(state)
+    weights = state.panel.weights * panel.parts.spread
+    mean = max(float(weights @ signal(panel.parts)), 0.0)
+    variance = float(weights @ panel.parts.dependence.times(weights))
+    return panel_value(panel, prior, 2.0 * mean**2 / variance if variance > 0 else 0.0)
+
+
+def known_panel(state: LearnedPanel) -> Panel:
+    """What the data show of each expert alone and of how dependent they are; its weights are not the pool's.
+
+    Raises
+    ------
+    ArgumentError
+        If experts have a weight for each class.
+    """
+    panel = state.panel
+    if not isinstance(panel, Panel):
+        raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")
+    if state.alone is None:
+        return panel
+    spread = np.where(panel.heard, state.alone.spread, 0.0)
+    parts = Parts(np.where(panel.heard, state.alone.contrast, 0.0), spread, panel.parts.dependence)
+    return Panel.from_parts(parts, names=panel.names, classes=panel.classes)
 
 
 def effective_number(panel: PoolingPanel) -> float:
