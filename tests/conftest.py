@@ -1,7 +1,11 @@
 """What all tests share."""
 
+import importlib
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -26,3 +30,18 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("there is no folder 'shared' beside the project")
     return folder
+
+
+@pytest.fixture(scope="session")
+def study(root) -> Callable[[str], ModuleType]:
+    """A module of ``benchmarks``, by its name."""
+    folder = str(root / "benchmarks")
+
+    def load(name: str) -> ModuleType:
+        sys.path.insert(0, folder)
+        try:
+            return importlib.import_module(name)
+        finally:
+            sys.path.remove(folder)
+
+    return load

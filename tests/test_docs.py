@@ -1,6 +1,5 @@
 """The figures in the pages of `docs` are those that the code they name computes, and their links lead somewhere."""
 
-import importlib.util
 import re
 
 import pytest
@@ -16,12 +15,9 @@ def rows_of(text):
     return found
 
 
-def test_figures_on_missing_forecasts(root):
-    spec = importlib.util.spec_from_file_location("missing", root / "benchmarks" / "missing.py")
-    study = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(study)
+def test_figures_on_missing_forecasts(root, study):
     written = rows_of((root / "docs" / "missing.md").read_text(encoding="utf-8"))
-    computed = study.figures()
+    computed = study("missing").figures()
     assert list(written) == list(computed)
     for reason, values in written.items():
         assert values[:4] == pytest.approx(computed[reason][:4], abs=0.0051)

@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.special import expit, logit
 
-from opinionpool import believed
 from opinionpool.errors import ArgumentError, LearningError
-from opinionpool.extremes import Extremes
 from opinionpool.filled import fill_as_expected
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import learn
@@ -17,26 +15,9 @@ from opinionpool.uncertainty import Uncertainty
 NAN = float("nan")
 
 
-def covered(rng, events, n, rho):
-    """The share of 100 new events whose true probability is inside the 90% interval, truth drawn from the beliefs."""
-    slope = believed.believed_slope(n)
-    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_CHANCES) * rng.normal(size=n)
-    weights = slope * (1 + believed.SLOPE * rng.normal()) / n + apart - apart.mean()
-    limit = rng.choice(believed.LIMITS, p=believed.LIMIT_CHANCES)
-    noise = np.sqrt(rho) * rng.normal(size=(events + 100, 1)) + np.sqrt(1 - rho) * rng.normal(size=(events + 100, n))
-    contrasts = 1.5 * noise
-    intercept = believed.BIAS * slope * rng.normal()
-    truth = expit(intercept + Extremes(limit).believed(contrasts[..., None])[..., 0] @ weights)
-    y = (rng.random(events + 100) < truth).astype(int)
-    learned = learn(Forecasts.from_array(expit(contrasts[:events]), y[:events]), prior=0.5)
-    low, high = learned.interval(expit(contrasts[events:]))
-    return np.mean((truth[events:] >= low) & (truth[events:] <= high))
-
-
 @pytest.mark.parametrize(("events", "n", "rho"), [(10, 3, 0.5), (30, 10, 0.0), (100, 3, 0.5)])
-def test_coverage(events, n, rho):
-    rng = np.random.default_rng(1)
-    assert np.mean([covered(rng, events, n, rho) for _ in range(60)]) == pytest.approx(0.9, abs=0.05)
+def test_coverage(study, events, n, rho):
+    assert study("coverage").cell(events, n, rho, 60)[0] == pytest.approx(0.9, abs=0.05)
 
 
 def test_more_events_narrow_the_interval_around_the_answer():

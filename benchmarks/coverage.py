@@ -1,0 +1,59 @@
+"""How often the default pool's 90% intervals hold the truth, on panels drawn from its beliefs.
+
+    python benchmarks/coverage.py [REPEATS]
+
+How dependent experts are, weights, intercept and how far extremes count are drawn from what is believed of any panel;
+outcomes follow from them. The forecasts' own correlation is ρ, which has no part in the truth. A cell is the mean share
+of 100 new events whose true probability lies inside their interval, with its standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from opinionpool import believed
+from opinionpool.extremes import Extremes
+from opinionpool.forecasts import Forecasts
+from opinionpool.learn import learn
+from opinionpool.logodds import expit
+
+EVENTS, EXPERTS, CORRELATIONS = (10, 30, 100), (3, 10), (0.0, 0.5)
+REPEATS, NEW = 200, 100
+
+
+def covered(rng: np.random.Generator, events: int, n: int, rho: float) -> float:
+    """The share of new events whose true probability is inside the interval, for one panel."""
+    slope = believed.believed_slope(n, rng.choice(believed.CORRELATIONS, p=believed.CORRELATION_CHANCES))
+    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_CHANCES) * rng.normal(size=n)
+    weights = slope * (1 + believed.SLOPE * rng.normal()) / n + apart - apart.mean()
+    limit = rng.choice(believed.LIMITS, p=believed.LIMIT_CHANCES)
+    total = events + NEW
+    contrasts = 1.5 * (np.sqrt(rho) * rng.normal(size=(total, 1)) + np.sqrt(1 - rho) * rng.normal(size=(total, n)))
+    intercept = believed.BIAS * slope * rng.normal()
+    truth = expit(intercept + Extremes(limit).believed(contrasts[..., None])[..., 0] @ weights)
+    y = (rng.random(total) < truth).astype(int)
+    learned = learn(Forecasts.from_array(expit(contrasts[:events]), y[:events]), prior=0.5)
+    low, high = learned.interval(expit(contrasts[events:]))
+    return float(np.mean((truth[events:] >= low) & (truth[events:] <= high)))
+
+
+def cell(events: int, n: int, rho: float, repeats: int = REPEATS) -> tuple[float, float]:
+    """Mean coverage of panels of one kind, and its standard error."""
+    rng = np.random.default_rng([events, n, round(10 * rho)])
+    shares = [covered(rng, events, n, rho) for _ in range(repeats)]
+    return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(repeats))
+
+
+def main(repeats: int) -> None:
+    """Print the table."""
+    print("| events | " + " | ".join(f"{n} experts, ρ = {rho:g}" for n in EXPERTS for rho in CORRELATIONS) + " |")
+    print("| --- " * (1 + len(EXPERTS) * len(CORRELATIONS)) + "|")
+    for events in EVENTS:
+        cells = [cell(events, n, rho, repeats) for n in EXPERTS for rho in CORRELATIONS]
+        print(f"| {events} | " + " | ".join(f"{mean:.3f} ± {error:.3f}" for mean, error in cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS)
