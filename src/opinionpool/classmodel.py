@@ -8,18 +8,19 @@ mean log score is better by more than twice its standard error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.classdoubt import ClassDoubt
 from opinionpool.classevidence import ClassEvidence
 from opinionpool.classweights import ClassWeights, Spreads
 from opinionpool.clusters import by_date, by_group
-from opinionpool.errors import Note
+from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.fullpanel import FullPanel
+from opinionpool.learned import LearnedPanel
 from opinionpool.logodds import Array, centred, uncentred
 from opinionpool.panel import Panel
 from opinionpool.patterns import Positions
@@ -50,64 +51,64 @@ class Gain(NamedTuple):
         return self.mean > CLEAR * self.error
 
 
-@dataclass(frozen=True, eq=False)
-class ClassFit:
-    """Which model of the classes was taken.
-
-    Attributes
-    ----------
-    panel : FullPanel or None
-        None for the symmetric one.
-    weights : ClassWeights
-    covariance : ndarray, shape (P, P)
-        Of the coefficients, given the outcomes; of none for the symmetric model.
-    notes : tuple of Note
-    """
-
-    panel: FullPanel | None
-    weights: ClassWeights
-    covariance: Array
-    notes: tuple[Note, ...]
-
-
-def choose_class_model(
-    panel: Panel, forecasts: Forecasts, believed: Array, reference: Array, weight: Array, class_model: str
-) -> ClassFit:
-    """The full model if the data ask for it, or if `class_model` does.
+def with_class_model(
+    learned: LearnedPanel,
+    panel: Panel,
+    forecasts: Forecasts,
+    contrasts: Array,
+    reference: Array,
+    weight: Array,
+    class_model: str,
+) -> LearnedPanel:
+    """What was learned, with weights that differ between classes if the data, or `class_model`, ask for it.
 
     Parameters
     ----------
-    panel : Panel
+    learned : LearnedPanel
         The default pool.
+    panel : Panel
+        Its panel.
     forecasts : Forecasts
-    believed : ndarray, shape (T, N, K - 1)
-        Contrasts as far as they are believed, NaN where missing.
+    contrasts : ndarray, shape (T, N, K - 1)
+        L − L°, NaN where missing.
     reference : ndarray, shape (T, K - 1)
         L°.
     weight : ndarray, shape (T,)
         How many independent events each is worth.
-    class_model : {"auto", "symmetric", "full"}
+    class_model : {"auto", "full"}
     """
-    weights = ClassWeights(panel)
-    symmetric = ClassFit(None, weights, np.zeros((0, 0)), ())
-    if class_model == "symmetric":
-        return symmetric
-    n, d = len(weights.audible), weights.free
-    told = ~np.isnan(believed[:, weights.audible, 0]).all(axis=1)
-    used = forecasts.resolved & (weight > 0) & told
-    worth, needed = float(weight[used].sum()), n * d**2
-    if class_model == "auto" and (worth < needed or len(weights.roots(SPREADS[0])) > MOST):
-        return replace(symmetric, notes=(_skipped(worth, needed),))
-    if not used.any():
-        return replace(symmetric, panel=weights.full_panel(np.zeros(len(weights.roots(SPREADS[0])))))
+    weights, believed = ClassWeights(panel), panel.settings.extremes.believed(contrasts)
+    coefficients = len(weights.roots(SPREADS[0]))
+    if not len(weights.audible):
+        return learned
+    used = forecasts.resolved & (weight > 0) & ~np.isnan(believed[:, weights.audible, 0]).all(axis=1)
+    worth, needed = float(weight[used].sum()), len(weights.audible) * weights.free**2
+    nothing = learned.structure == "assumed" or not used.any()
+    if class_model == "auto" and (nothing or worth < needed or coefficients > MOST):
+        return learned if nothing else _with(learned, _skipped(worth, needed))
+    if coefficients > 2 * MOST:
+        raise LearningError(
+            f"weights that differ between classes would be {needed:,} numbers, and this learns them for up to about "
+            f"{2 * MOST:,}; use class_model='symmetric', or choose experts"
+        )
+    if nothing:
+        return _differing(learned, weights, np.zeros(coefficients), np.zeros((coefficients, coefficients)))
     evidence = _evidence(weights, forecasts, believed, reference, weight, used)
     gains = _gains(weights, evidence)
     best = max(gains, key=lambda gain: gain.mean, default=Gain(SPREADS[0], 0.0, np.inf))
     if class_model == "auto" and not best.clear:
-        return replace(symmetric, notes=(_no_gain(best),) if gains else (_few_sets(),))
-    coefficients, covariance = evidence.fit(weights.roots(best.spreads))
-    notes = (_gained(best),) if class_model == "auto" else ()
-    return ClassFit(weights.full_panel(coefficients), weights, covariance, notes)
+        return _with(learned, _no_gain(best) if gains else _few_sets())
+    chosen = _differing(learned, weights, *evidence.fit(weights.roots(best.spreads)))
+    return _with(chosen, _gained(best)) if class_model == "auto" else chosen
+
+
+def _differing(learned: LearnedPanel, weights: ClassWeights, found: Array, covariance: Array) -> LearnedPanel:
+    doubt = None if learned.doubt is None else ClassDoubt(learned.doubt.covariance, weights, covariance)
+    return replace(learned, panel=weights.full_panel(found), doubt=doubt)
+
+
+def _with(learned: LearnedPanel, note: Note) -> LearnedPanel:
+    return replace(learned, notes=(*learned.notes, note))
 
 
 def _gains(weights: ClassWeights, evidence: ClassEvidence) -> list[Gain]:

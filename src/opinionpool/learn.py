@@ -17,6 +17,7 @@ from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.evidence import Evidence, RowEvidence, evidence_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
+from opinionpool.fullpanel import FullPanel
 from opinionpool.gaussian import Settings
 from opinionpool.learned import LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
@@ -25,13 +26,14 @@ from opinionpool.panel import Panel
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
 from opinionpool.together import independent_weight
 
-__all__ = ["STRUCTURES", "LearnedPanel", "learn", "learn_from"]
+__all__ = ["CLASS_MODELS", "STRUCTURES", "LearnedPanel", "learn", "learn_from"]
 
 # Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
 # from so many events on, or if a dense array would be so large.
 CROWD, SPARSE, SEVERAL, LARGE = 500, 0.25, 40, 1 << 26
 
 STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
+CLASS_MODELS = ("auto", "symmetric", "full")
 
 
 def learn(
@@ -41,6 +43,7 @@ def learn(
     sample_weight: npt.ArrayLike | None = None,
     structure: str = "auto",
     beliefs: Beliefs | str | None = "default",
+    class_model: str = "auto",
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> LearnedPanel:
@@ -62,6 +65,11 @@ def learn(
     beliefs : Beliefs, "default" or None
         What is believed beforehand; "default" is ``Beliefs()``, what is assumed of any panel, and None the data alone
         (5.4). Beliefs that say anything need the structure "auto", and no crowd.
+    class_model : {"auto", "symmetric", "full"}
+        K > 2: one weight per expert for all classes, or weights that differ between them (model.md, section 3). "auto"
+        is "full" where the default pool predicts clearly better with it (see `opinionpool.classmodel`), and a note says
+        so; with `beliefs` None or another structure it is "symmetric". With `beliefs` None, "full" is linear
+        discriminant analysis (see `opinionpool.fullfit`). For two classes both are the same.
     floor, pool_floor : float
         Floors (model.md, section 4).
 
@@ -80,6 +88,7 @@ def learn(
     (array([1.44221]), 0.77241)
     """
     check_options(structure, beliefs)
+    class_model = checked_class_model(class_model, structure, forecasts)
     t, k = len(forecasts.events), len(forecasts.classes)
     weight = frequencies(sample_weight, t)
     own = event_priors(forecasts, prior)
@@ -91,16 +100,20 @@ def learn(
     if structure == "auto" and beliefs is not None:
         reduced, notes = independent_weight(forecasts, reference, weight, floor)
         if is_crowd(forecasts, weight):
-            _check_crowd(beliefs)
+            _check_crowd(beliefs, class_model)
             found = _learn_crowd(forecasts, reference, reduced, shared, Settings(floor, pool_floor))
         else:
             estimated = own is None and prior is None
             held = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
             options = Settings(floor, pool_floor)
-            found = _learn_default(forecasts, reference, reduced, shared, held, options, estimated=estimated)
+            found = _learn_default(
+                forecasts, reference, reduced, shared, held, options, estimated=estimated, class_model=class_model
+            )
         # Counts are of events as they came.
         counts = _counts(forecasts, weight)
         return replace(found, events=outcome_counts(forecasts, weight), counts=counts, notes=found.notes + notes)
+    if class_model == "full":
+        return _learn_full(forecasts, reference, weight, shared, Settings(floor, pool_floor))
     evidence = _evidence(forecasts, reference, weight, shared, floor)
     found = learn_from(
         evidence, shared, forecasts.experts, forecasts.classes, structure=structure, floor=floor, pool_floor=pool_floor
@@ -159,6 +172,7 @@ def _learn_default(
     settings: Settings,
     *,
     estimated: bool,
+    class_model: str,
 ) -> LearnedPanel:
     """The default pool, for any number of resolved events."""
     events, present = outcome_counts(forecasts, weight), np.asarray(forecasts.counts > 0)
@@ -180,7 +194,29 @@ def _learn_default(
     panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
     kind = "default" if counts.any() and not believed.assessed else "assumed"
     notes = found.notes + strangers(beliefs, forecasts.experts)
-    return LearnedPanel(panel, shared, kind, events, counts, present, notes, found.alone, found.doubt)
+    learned = LearnedPanel(panel, shared, kind, events, counts, present, notes, found.alone, found.doubt)
+    if class_model == "symmetric":
+        return learned
+    # Loaded where there are more than two classes.
+    from opinionpool.classmodel import with_class_model
+
+    return with_class_model(learned, panel, forecasts, contrasts, expected, weight, class_model)
+
+
+def _learn_full(
+    forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, settings: Settings
+) -> LearnedPanel:
+    """The full model from the data alone."""
+    from opinionpool.fullfit import full_fit
+
+    events, counts = outcome_counts(forecasts, weight), _counts(forecasts, weight)
+    present = np.asarray(forecasts.counts > 0)
+    kept = forecasts.resolved
+    sample, reference = forecasts.select_events(kept), reference[kept][:, None, :]
+    contrasts = logodds.log_ratios(sample.X, reference, settings.floor) - logodds.prior_log_ratios(reference)
+    found = full_fit(contrasts, sample.outcomes, weight[kept], forecasts.experts, forecasts.classes)
+    panel = FullPanel.from_parts(found.parts, found.bias, forecasts.experts, forecasts.classes, settings)
+    return LearnedPanel(panel, shared, "full", events, counts, present, tuple(found.notes))
 
 
 def _counts(forecasts: Forecasts, weight: Array) -> Array:
@@ -257,7 +293,39 @@ def check_options(structure: str, beliefs: Beliefs | str | None) -> None:
         )
 
 
-def _check_crowd(beliefs: Beliefs | str) -> None:
+def checked_class_model(class_model: str, structure: str, forecasts: Forecasts) -> str:
+    """The class model that is to be learned, where there is a choice; "symmetric" is that of two classes.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such model, or not for this structure or these forecasts.
+    """
+    if class_model not in CLASS_MODELS:
+        raise ArgumentError(f"class_model must be one of {', '.join(CLASS_MODELS)}, and it is {class_model!r}")
+    if len(forecasts.classes) == 2:
+        return "symmetric"
+    if forecasts.even is not None:
+        if class_model == "full":
+            raise ArgumentError(
+                "events have options of their own, which have no order, so no weight can be that of one of them; use "
+                "class_model='symmetric'"
+            )
+        return "symmetric"
+    if class_model == "full" and structure not in {"auto", "full"}:
+        raise ArgumentError(
+            f"class_model='full' learns a covariance of all that is said, and the structure is {structure!r}; use "
+            "structure='auto'"
+        )
+    return class_model
+
+
+def _check_crowd(beliefs: Beliefs | str, class_model: str) -> None:
+    if class_model == "full":
+        raise ArgumentError(
+            f"more than {CROWD} experts with few forecasts each are learned as a crowd, whose weights are the same for "
+            "all classes; use class_model='auto', or choose experts"
+        )
     if isinstance(beliefs, Beliefs) and not beliefs.any_panel:
         raise ArgumentError(
             f"beliefs are about panels, and more than {CROWD} experts with few forecasts each are learned as a crowd, "

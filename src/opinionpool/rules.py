@@ -242,6 +242,7 @@ _EQUAL = {"weights": Option(None, f"{_WEIGHTS}; equal if not given")}
 _GAUSSIAN = {
     "structure": Option("auto", "full, common, exchangeable, independent or auto"),
     "beliefs": Option("default", 'what is believed beforehand: Beliefs, "default", or None for the data alone'),
+    "class_model": Option("auto", "symmetric, full or auto, for more than two classes"),
 }
 _TRIM = {"trim": Option(pools.TRIM, "fraction of the forecasts cut off at each end, up to 0.5")}
 _FACTOR = {"factor": Option(pools.FACTOR, "multiplies the mean log-odds beyond the prior's")}
