@@ -59,14 +59,8 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
     with destination(writing.output) as out:
         if kind == "json":
             facts = summary.pool_facts(forecasts, pooling.pool, state, rate, (*forecasts.notes, *notes))
-            facts |= (
-                summary.belief_facts(told.beliefs)
-                | explained.explanation_facts(why)
-                | {
-                    "outcome": answers.happened(forecasts)[t],
-                    "in_sample": in_sample,
-                }
-            )
+            facts |= summary.belief_facts(told.beliefs) | explained.explanation_facts(why)
+            facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": in_sample}
             write_json("experts", explained.explanation_records(why), facts, out)
         else:
             write_listing(explained.explanation_columns(why), kind, out)

@@ -9,8 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.answers import one_outcome_notes
+from opinionpool.diagnostics import check_model
 from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import Check
 from opinionpool.forecasts import Forecasts
+from opinionpool.learn import LearnedPanel
+from opinionpool.modelchecks import check_lines, check_records
 from opinionpool.render import Column, percent, printable, whole
 from opinionpool.rules import fit_pool
 from opinionpool.summary import facts, missing, note_records, option_counts, outcome_counts, remarkable
@@ -30,21 +34,27 @@ class Findings:
         What was coerced or dropped in reading, and what learning from it would say.
     obstacles : tuple of str
         Errors that keep it from being pooled.
+    checks : tuple of Check
+        Whether forecasts are as the model takes them to be.
     """
 
     forecasts: Forecasts | None
     notes: tuple[Note, ...] = ()
     obstacles: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 def examine(forecasts: Forecasts, obstacles: Sequence[str] = ()) -> Findings:
     """Try to learn the default pool from forecasts, and collect what that says."""
     notes, found = forecasts.notes, list(obstacles)
+    checks: list[Check] = []
     try:
-        notes += fit_pool("gaussian", forecasts).notes
+        state = fit_pool("gaussian", forecasts)
+        notes += state.notes
+        checks = check_model(forecasts, state if isinstance(state, LearnedPanel) else None)
     except OpinionPoolError as error:
         found.append(str(error))
-    return Findings(forecasts, notes + _shortcomings(forecasts), tuple(found))
+    return Findings(forecasts, notes + _shortcomings(forecasts), tuple(found), tuple(checks))
 
 
 def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
@@ -87,8 +97,15 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
         ("time", told.get("times", "")),
     ]
     rows += [("note", note.text) for note in findings.notes if remarkable(forecasts, note)]
+    rows += [("model", line) for line in check_lines(_unsaid(findings))]
     rows += _in_the_way(findings)
     return [(topic, printable(text)) for topic, text in rows if text]
+
+
+def _unsaid(findings: Findings) -> list[Check]:
+    """Checks but for clones that learning has named already."""
+    told = any(note.code == "clones" for note in findings.notes)
+    return [check for check in findings.checks if not (told and check.code == "clones" and check.statistic == 1.0)]
 
 
 def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
@@ -150,4 +167,10 @@ def finding_facts(findings: Findings) -> dict[str, object]:
     if forecasts is None:
         return last
     first_time, last_time = (None, None) if forecasts.times is None else span(forecasts.times)
-    return {**facts(forecasts), "first_time": first_time, "last_time": last_time, **last}
+    return {
+        **facts(forecasts),
+        "first_time": first_time,
+        "last_time": last_time,
+        "checks": check_records(findings.checks),
+        **last,
+    }

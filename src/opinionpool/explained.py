@@ -139,7 +139,7 @@ def explanation_lines(why: Explanation) -> list[str]:
         )
     if why.interval is not None:
         low, high = map(percent, why.interval)
-        told += f" ({why.level:.0%} from {low} to {high}, as far as the weights are open)"
+        told += f" ({why.level:.0%} from {low} to {high}, for what is open about the weights)"
     lines = [told]
     if why.experts:
         options = np.atleast_1d(why.probability) > 0
