@@ -49,6 +49,12 @@ class Words:
         """How many rows hold each word."""
         return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
 
+    def among(self, values: Sequence[str]) -> Words:
+        """The same cells, coded as positions among more words."""
+        position = {word: i for i, word in enumerate(values)}
+        found = np.array([*(position[word] for word in self.values), BLANK], dtype=np.intp)
+        return Words(found[self.codes], list(values), self.trimmed)
+
     def expand(self, values: npt.NDArray[Any], blank: object) -> npt.NDArray[Any]:
         """One value per word to one per row, `blank` where the cell is."""
         return np.append(values, np.array([blank], dtype=values.dtype))[self.codes]
@@ -87,6 +93,10 @@ class Table(Protocol):
     @property
     def rows(self) -> int:
         """Number of rows below the header."""
+
+    @property
+    def first(self) -> int:
+        """Rows that stand before these, if these are a part."""
 
     def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
         """Columns as plain numbers; None for a column with a cell that is neither that nor among `missing`."""

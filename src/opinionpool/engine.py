@@ -7,14 +7,15 @@ no extensions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.columns import Numbers, Words, encode
 from opinionpool.diagnosis import csv_fault, json_fault, lines_of
@@ -32,18 +33,41 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
+# What the engine may hold of a table that is on disk.
+MEMORY = "400MB"
 _NUMERIC = ("VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file inside the engine; see `opinionpool.columns.Table`."""
+    """A file inside the engine, or some rows of it that follow each other; see `opinionpool.columns.Table`.
+
+    Attributes
+    ----------
+    source : FileSource
+    connection : duckdb.DuckDBPyConnection
+    names, types : tuple of str
+    rows : int
+    first : int
+        Rows before these.
+    part : bool
+        Whether there are others.
+    moved : bool
+        Whether rows are in another order than in the file, their places in it kept beside them.
+    known : mapping
+        All the words of some columns, of which a part has some.
+    seen : dict
+    """
 
     source: FileSource
     connection: duckdb.DuckDBPyConnection
     names: tuple[str, ...]
     types: tuple[str, ...]
     rows: int
+    first: int = 0
+    part: bool = False
+    moved: bool = False
+    known: Mapping[int, Sequence[str]] = field(default_factory=dict)
     seen: dict[int, Words] = field(default_factory=dict)
 
     @property
@@ -65,7 +89,7 @@ class FileTable:
         for start in range(0, len(able), 32):
             some = able[start : start + 32]
             query = ", ".join(f"{_number(i, words if self.is_text(i) else None)} AS c{i}" for i in some)
-            fetched = self.connection.execute(f"SELECT {query} FROM t").fetchnumpy()
+            fetched = self.select(query)
             for i in some:
                 found[i] = _told_apart(np.ma.filled(fetched[f"c{i}"], np.nan))
         return [found.get(i) for i in columns]
@@ -77,11 +101,27 @@ class FileTable:
         return self.seen[column]
 
     def _fetch(self, column: int) -> Words:
-        text = f"c{column}"
+        words = encode(self.select(f"{self.text(column)} AS c")["c"].tolist())
+        return words if column not in self.known else words.among(self.known[column])
+
+    def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
+        """Columns that are computed from those of these rows."""
+        some = f" WHERE rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
+        found: dict[str, npt.NDArray[Any]] = self.connection.execute(f"SELECT {what} FROM t{some}").fetchnumpy()
+        return found
+
+    def text(self, column: int) -> str:
+        """What to select for a column as text."""
+        cell = f"c{column}"
         if self.types[column] in {"DOUBLE", "FLOAT"}:
-            text = f"CASE WHEN isnan({text}) THEN NULL ELSE regexp_replace({text}::VARCHAR, '\\.0$', '') END"
-        cells = self.connection.execute(f"SELECT CAST({text} AS VARCHAR) AS c FROM t").fetchnumpy()["c"]
-        return encode(cells.tolist())
+            cell = f"CASE WHEN isnan({cell}) THEN NULL ELSE regexp_replace({cell}::VARCHAR, '\\.0$', '') END"
+        return f"CAST({cell} AS VARCHAR)"
+
+    def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]]) -> FileTable:
+        """Some rows of the whole, to be used in a thread of its own."""
+        return replace(
+            self, connection=self.connection.cursor(), rows=rows, first=first, part=True, known=known, seen={}
+        )
 
     def is_text(self, column: int) -> bool:
         """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
@@ -89,6 +129,12 @@ class FileTable:
 
     def locate(self, rows: Sequence[int]) -> tuple[str, list[int]]:
         """The lines of a text file, the rows of another."""
+        rows = [self.first + int(row) for row in rows]
+        if self.moved:
+            places = ", ".join(map(str, rows))
+            query = f"SELECT rowid, place FROM t WHERE rowid IN ({places})"
+            place = dict(self.connection.execute(query).fetchall())
+            rows = [place[row] for row in rows]
         if self.source.format in {"csv", "json"}:
             return "line", lines_of(self.source, rows)
         return "row", [row + 1 for row in rows]
@@ -113,7 +159,9 @@ def _told_apart(values: Array) -> Numbers | None:
 
 
 @contextmanager
-def open_file(source: object, encoding: str | None, progress: Progress | None) -> Iterator[FileTable]:
+def open_file(
+    source: object, encoding: str | None, progress: Progress | None, on_disk: bool = False
+) -> Iterator[FileTable]:
     """A file as a table, for the time of a with statement.
 
     Parameters
@@ -122,6 +170,8 @@ def open_file(source: object, encoding: str | None, progress: Progress | None) -
     encoding : str or None
     progress : callable or None
         Called now and then with the share of the file that is read.
+    on_disk : bool
+        Whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
 
     Raises
     ------
@@ -130,7 +180,7 @@ def open_file(source: object, encoding: str | None, progress: Progress | None) -
     """
     workspace = Workspace()
     try:
-        table = _read(prepare(source, encoding, workspace), workspace, progress)
+        table = _read(prepare(source, encoding, workspace), workspace, progress, on_disk)
         try:
             if table.rows == 0:
                 raise TableError(f"{table.name} has column names and no rows below them")
@@ -141,8 +191,10 @@ def open_file(source: object, encoding: str | None, progress: Progress | None) -
         workspace.close()
 
 
-def _read(source: FileSource, workspace: Workspace, progress: Progress | None, again: bool = False) -> FileTable:
-    connection = _connect(source.path)
+def _read(
+    source: FileSource, workspace: Workspace, progress: Progress | None, on_disk: bool, again: bool = False
+) -> FileTable:
+    connection = _connect(source.path, workspace if on_disk else None, again)
     try:
         with _watch(connection, progress):
             return _LOADERS[source.format](source, connection)
@@ -151,7 +203,7 @@ def _read(source: FileSource, workspace: Workspace, progress: Progress | None, a
         fault = {"csv": csv_fault, "json": json_fault}.get(source.format, lambda _: None)(source)
         if fault is None and source.format == "csv" and not again:
             # Well formed after all: its lines do not all end in the same way.
-            return _read(with_line_feeds(source, workspace), workspace, progress, again=True)
+            return _read(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
         kind = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}[source.format]
         reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
         raise fault or TableError(f"{source.name} cannot be read as {kind}: {reason}") from None
@@ -165,9 +217,12 @@ def _engine() -> ModuleType:
         return import_module("duckdb")
 
 
-def _connect(path: str) -> duckdb.DuckDBPyConnection:
-    """An engine that can open one file."""
-    connection: duckdb.DuckDBPyConnection = _engine().connect(":memory:", config=_CONFIG)
+def _connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
+    """An engine that can open one file, and one of its own on disk."""
+    database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
+    connection: duckdb.DuckDBPyConnection = _engine().connect(database, config=_CONFIG)
+    if disk is not None:
+        connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {_literal(disk.path('spill'))}")
     connection.execute(f"SET allowed_paths = [{_literal(path)}]")
     connection.execute("SET enable_external_access = false")
     return connection
@@ -183,7 +238,7 @@ def _engine_errors() -> tuple[type[Exception], ...]:
 
 
 def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
-    created = connection.execute(f"CREATE TEMP TABLE t AS {query}", [path]).fetchone()
+    created = connection.execute(f"CREATE TABLE t AS {query}", [path]).fetchone()
     return int(created[0]) if created else 0
 
 
@@ -227,7 +282,7 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> Fil
         raise TableError(f"{source.name}: every object in it is empty")
     pointers = [_literal("/" + name.replace("~", "~0").replace("/", "~1")) for name in names]
     columns = ", ".join(f"json ->> {pointer} AS c{i}" for i, pointer in enumerate(pointers))
-    connection.execute(f"CREATE TEMP TABLE columns AS SELECT {columns} FROM t; DROP TABLE t")
+    connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM t; DROP TABLE t")
     connection.execute("ALTER TABLE columns RENAME TO t")
     return FileTable(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
 

@@ -24,6 +24,7 @@ class FrameTable:
 
     name = "the table"
     notes: tuple[Note, ...] = ()
+    first = 0
 
     def __init__(self, columns: Iterable[tuple[object, Any]]) -> None:
         pairs = list(columns)

@@ -87,7 +87,7 @@ def row_events(table: Table, layout: Layout) -> Words:
     """The event of each row; rows are numbered if no column says it."""
     if "event" in layout.roles:
         return table.words(layout.roles["event"])
-    return encode([str(i + 1) for i in range(table.rows)])
+    return encode([str(table.first + i + 1) for i in range(table.rows)])
 
 
 class Contents:

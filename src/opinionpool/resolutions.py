@@ -51,6 +51,7 @@ def settle(
     stated: Sequence[str],
     asked: Asked,
     missing: frozenset[str] = MISSING,
+    classes: tuple[object, ...] | None = None,
 ) -> Settled:
     """Classes and outcomes of all events.
 
@@ -65,6 +66,8 @@ def settle(
     asked : Asked
     missing : frozenset of str
         Words for "no value", in lower case.
+    classes : tuple, optional
+        The classes, if they are known.
 
     Raises
     ------
@@ -73,19 +76,34 @@ def settle(
     CellError
         If a cell is not one of the classes, or an event has two outcomes.
     """
+    said = _outcomes_among(observed, stated, missing)
+    if classes is None:
+        classes = find_classes(observed, stated, asked, missing)
+    return _encode(observed, said, events, classes)
+
+
+def find_classes(
+    observed: Sequence[Observed], stated: Sequence[str], asked: Asked, missing: frozenset[str] = MISSING
+) -> tuple[object, ...]:
+    """The classes alone; arguments and errors as for `settle`."""
+    if len(stated) > 1:
+        return order_classes(stated, asked)
+    said = _outcomes_among(observed, stated, missing)
+    _check_binary(said)
+    return two_classes(_spellings(said), asked.about(stated[0]) if stated else asked)
+
+
+def _outcomes_among(
+    observed: Sequence[Observed], stated: Sequence[str], missing: frozenset[str]
+) -> list[_Said]:
+    """What happened, without the words for "not resolved"."""
     known = Matcher(stated)
-    said = [
+    return [
         (column, code, word)
         for column in observed
         for code, word in enumerate(column.words.values)
         if known.find(word) is not None or word.lower() not in UNSETTLED | missing
     ]
-    if len(stated) > 1:
-        classes = order_classes(stated, asked)
-    else:
-        _check_binary(said)
-        classes = two_classes(_spellings(said), asked.about(stated[0]) if stated else asked)
-    return _encode(observed, said, events, classes)
 
 
 def settle_among(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 
 import numpy as np
@@ -128,15 +128,71 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     >>> f.classes, f.outcomes.tolist()
     (('no', 'yes'), [1, -1])
     """
-    if duplicates not in {None, "last", "mean"}:
-        raise ArgumentError(f"duplicates can be 'last' or 'mean', and not {duplicates!r}")
-    asked = Asked(None if positive is None else str(positive), _texts(classes))
-    reading = Reading(NumberRules(percent, decimal, _texts(missing_values)), _texts(include), _texts(exclude))
-    cutoff = None if as_of is None else as_time(as_of, "as_of")
+    request = Request.of(
+        positive=positive,
+        classes=classes,
+        columns=columns,
+        options=options,
+        duplicates=duplicates,
+        as_of=as_of,
+        percent=percent,
+        decimal=decimal,
+        missing_values=missing_values,
+        include=include,
+        exclude=exclude,
+    )
     with ExitStack() as stack:
         table = stack.enter_context(_open(source, encoding, progress))
         other = None if outcomes is None else stack.enter_context(_open(outcomes, encoding, None))
-        return _read(table, other, reading, asked, check_columns(columns), options, duplicates, cutoff)
+        return read_table(table, other, request)
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a table is to be read: the arguments of `read_forecasts`, checked."""
+
+    asked: Asked
+    rules: NumberRules
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    columns: dict[str, str | None]
+    options: str | None
+    duplicates: str | None
+    cutoff: np.datetime64 | None
+
+    @classmethod
+    def of(  # noqa: PLR0913 - as for `read_forecasts`
+        cls,
+        *,
+        positive: object = None,
+        classes: Sequence[object] | None = None,
+        columns: Mapping[str, str | None] | None = None,
+        options: str | None = None,
+        duplicates: str | None = None,
+        as_of: object = None,
+        percent: bool = False,
+        decimal: str | None = None,
+        missing_values: Sequence[object] = (),
+        include: Sequence[object] = (),
+        exclude: Sequence[object] = (),
+    ) -> Request:
+        """From what a user said; raises `ArgumentError`."""
+        if duplicates not in {None, "last", "mean"}:
+            raise ArgumentError(f"duplicates can be 'last' or 'mean', and not {duplicates!r}")
+        return cls(
+            Asked(None if positive is None else str(positive), _texts(classes)),
+            NumberRules(percent, decimal, _texts(missing_values)),
+            _texts(include),
+            _texts(exclude),
+            check_columns(columns),
+            options,
+            duplicates,
+            None if as_of is None else as_time(as_of, "as_of"),
+        )
+
+    def reading(self) -> Reading:
+        """How cells are read, nothing done so far."""
+        return Reading(self.rules, self.include, self.exclude)
 
 
 def _texts(values: Sequence[object] | None) -> tuple[str, ...]:
@@ -158,28 +214,41 @@ def _open(source: object, encoding: str | None, progress: Callable[[float], None
         yield read_frame(source)
 
 
-def _read(
+@dataclass(frozen=True)
+class Whole:
+    """What was decided for a whole table of which a part is read."""
+
+    layout: Layout
+    classes: tuple[object, ...]
+
+
+def read_table(
     table: Table,
     other: Table | None,
-    reading: Reading,
-    asked: Asked,
-    columns: dict[str, str | None],
-    rule: str | None,
-    duplicates: str | None,
-    cutoff: np.datetime64 | None,
+    request: Request,
+    reading: Reading | None = None,
+    whole: Whole | None = None,
 ) -> Forecasts:
-    """From open tables to forecasts."""
+    """From open tables to forecasts; for a part of a table, as was decided for the whole."""
+    reading = request.reading() if reading is None else reading
+    asked, cutoff = request.asked, request.cutoff
     contents = Contents(table, reading)
-    layout = recognise(table.name, table.names, contents.kind, _own(columns, table, other))
+    layout = (
+        recognise(table.name, table.names, contents.kind, _own(request.columns, table, other))
+        if whole is None
+        else whole.layout
+    )
     events = row_events(table, layout)
-    joined = None if other is None else join_outcomes(other, columns, events.values, table.name)
+    joined = None if other is None else join_outcomes(other, request.columns, events.values, table.name)
     observed = _observed(table, layout, events.codes, joined)
     missing = reading.rules.missing_words
-    layout = split_classes(layout, distinct_outcomes(observed, missing))
+    if whole is None:
+        layout = split_classes(layout, distinct_outcomes(observed, missing))
     melted = melt_long(table, layout, reading) if layout.long else melt_wide(table, layout, contents, reading)
-    options = find_options(melted, layout.long, rule, asked)
+    options = find_options(melted, layout.long, request.options, asked)
     if options is None:
-        settled = settle(observed, events.values, melted.stated, asked, missing)
+        classes = None if whole is None else whole.classes
+        settled = settle(observed, events.values, melted.stated, asked, missing, classes)
     else:
         settled = settle_among(observed, events.values, options.of_events, missing)
     facts = read_facts(layout, melted, joined, settled.classes, reading, options)
@@ -189,7 +258,7 @@ def _read(
     times = time_notes(said, facts)
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     try:
-        said, repeated = one_each(said, duplicates, time_column)
+        said, repeated = one_each(said, request.duplicates, time_column)
     except DuplicateError as error:
         raise DuplicateError(f"{error}{_long_hint(table, layout, contents)}") from None
     if options is None:
