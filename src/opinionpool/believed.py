@@ -161,11 +161,6 @@ class Believed:
         return len(self.bias.value)
 
     @property
-    def named(self) -> npt.NDArray[np.bool_]:
-        """Experts of whom something was said by name, (N,)."""
-        return np.asarray(self.calibration.named | self.accuracy.named | self.bias.named)
-
-    @property
     def alike(self) -> bool:
         """Whether all have the same weight and no worth of their own."""
         return not (self.calibration.named.any() or self.accuracy.named.any())

@@ -14,13 +14,12 @@ result is flat around them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.believed import (
-    ACCURACY,
-    CALIBRATION,
     CORRELATION,
     CORRELATION_CHANCES,
     CORRELATIONS,
@@ -42,6 +41,7 @@ from opinionpool.optionrows import option_rows
 from opinionpool.regression import Coefficients, Regression, chances, harmonic_mean
 from opinionpool.shrunk import HeldFeatures, believed_features, held_dependence, held_features
 from opinionpool.uncertainty import Uncertainty
+from opinionpool.unlearned import believed_doubt, believed_limit, nothing_learned
 from opinionpool.voices import Voices
 
 PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
@@ -175,7 +175,7 @@ def default_fit(
     """
     if sizes is not None and believed.bias.value.any():
         raise ArgumentError("bias: each event has options of its own, and nobody can lean to one of them; leave it out")
-    voices = Voices.among(contrasts, experts, believed.named)
+    voices, of_all = Voices.among(contrasts, experts), believed
     heard = contrasts[:, voices.first]
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(heard[..., 0]).all(axis=1)
     silent = len(voices.first) == 0
@@ -184,7 +184,7 @@ def default_fit(
         found = _assumed(believed, contrasts.shape[2])
         known = outcomes != UNRESOLVED
         constant = bool((~np.isnan(contrasts[known & (weight > 0), :, 0])).any()) and not used.any()
-        found = replace(found, notes=(_nothing_learned(bool(known.any()), constant, believed, silent),))
+        found = replace(found, notes=(nothing_learned(bool(known.any()), constant, believed, silent),))
     else:
         lean = np.zeros(contrasts.shape[2])
         if estimated:
@@ -193,44 +193,46 @@ def default_fit(
         found = _learned(_Rows(heard[used], reference[used], outcomes[used], weight[used], lean, own), believed)
     centre = found.extremes.centre
     return DefaultFit(
-        voices.parts(found.parts),
-        voices.rows(found.bias),
+        _as_believed(voices.parts(found.parts), voices, of_all),
+        voices.rows(found.bias) + _newcomers(voices, of_all, contrasts.shape[2]),
         found.extremes if centre is None else replace(found.extremes, centre=voices.rows(centre)),
-        None if found.alone is None else found.alone.spread_over(voices.rows),
+        None if found.alone is None else _as_believed(found.alone.spread_over(voices.rows), voices, of_all),
         _doubt_of_all(found.doubt, voices, contrasts),
         found.learned,
         voices.notes + found.notes,
     )
 
 
+Features = TypeVar("Features", Parts, HeldFeatures)
+
+
+def _as_believed(features: Features, voices: Voices, believed: Believed) -> Features:
+    """The same, in which experts who have not said anything yet differ from the others as they are believed to."""
+    centre = believed.parts(believed.rho)
+    return replace(
+        features,
+        contrast=voices.as_believed(features.contrast, centre.contrast),
+        spread=voices.as_believed(features.spread, centre.spread),
+    )
+
+
+def _newcomers(voices: Voices, believed: Believed, d: int) -> Array:
+    """How far their biases are believed to be from those of the others, (N, K - 1); 0 for others."""
+    bias = believed.biases(d)
+    return np.where(voices.new[:, None], bias - bias[voices.first].sum(axis=0) / max(len(voices.first), 1), 0.0)
+
+
 def _assumed(believed: Believed, d: int) -> DefaultFit:
     """What is believed, for d = K - 1."""
-    limit = harmonic_mean(LIMITS, LIMIT_CHANCES) if believed.limit is None else believed.limit
-    if believed.assessed and believed.limit is None:
-        limit = np.inf
     alone = believed_features(believed, d) if believed.stated else None
     return DefaultFit(
         believed.parts(believed.rho),
         believed.biases(d),
-        Extremes(limit),
+        Extremes(believed_limit(believed)),
         alone,
-        _believed_doubt(believed, d),
+        None if len(believed) > MOST_DOUBTED else believed_doubt(believed, d),
         learned=False,
     )
-
-
-def _believed_doubt(believed: Believed, d: int) -> Uncertainty | None:
-    """What is open before any outcome is known."""
-    n = len(believed)
-    if n > MOST_DOUBTED:
-        return None
-    covariance = np.zeros((d + n, d + n))
-    if not believed.assessed:
-        beliefs = weight_beliefs(believed, believed.rho)
-        for apart, chance in zip(SPREADS, SPREAD_CHANCES, strict=True):
-            root = beliefs.root(apart, d)
-            covariance += chance * root @ root.T
-    return Uncertainty(covariance)
 
 
 def _doubt_of_all(doubt: Uncertainty | None, voices: Voices, contrasts: Array) -> Uncertainty | None:
@@ -334,35 +336,6 @@ def _averaged(found: list[Coefficients]) -> float:
     """Log evidence, averaged over how far weights differ."""
     terms = [each.evidence + np.log(c) for each, c in zip(found, SPREAD_CHANCES, strict=False)]
     return float(np.logaddexp.reduce(terms))
-
-
-def _nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: bool) -> Note:
-    """Why outcomes had no part in the answer, and what it rests on."""
-    what = "no resolved event has a forecast" if resolved else "no event is resolved"
-    if constant:
-        what = "whoever forecast resolved events always says the same"
-    if constant and silent:
-        return Note("nothing-learned", f"{what}, so nothing was learned, and the answers are the prior")
-    if believed.assessed:
-        text = "all was assessed, so nothing is learned and the weights follow from what was said, without an interval"
-        return Note("assessed", text)
-    if believed.stated:
-        open_ = {
-            "no bias": (believed.bias.worth == 0).any(),
-            f"calibration {CALIBRATION:g}": (believed.calibration.worth == 0).any(),
-            f"accuracy {ACCURACY:g}, which is an AUC of 0.84": (believed.accuracy.worth == 0).any(),
-            f"correlation {CORRELATION:g}": believed.correlation is None and len(believed) > 1,
-        }
-        assumed = "; ".join(text for text, unsaid in open_.items() if unsaid)
-        text = f"{what}, so the weights follow from what is believed"
-        return Note("nothing-learned", text + f" and, where nothing was said, assumed: {assumed}" * bool(assumed))
-    limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_CHANCES)))
-    text = (
-        f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "
-        f"equally accurate, correlated at {CORRELATION:g}, and extreme statements are believed as far as {limit:.1%} "
-        "where the prior is 50%"
-    )
-    return Note("nothing-learned", text)
 
 
 def _contrary() -> Note:

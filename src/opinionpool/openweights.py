@@ -12,7 +12,9 @@ estimates from moments were what is believed; their errors, per event, have the 
     log κ: A + 2R²,    log m: 4A + 2R²,    log κ with log m: 2A + 2R²,    ρ: 2((1 − ρ)(1 + (N−1)ρ))²/(N(N−1)),
     ρ with either: −2ρ(1 − ρ)(1 + (N−1)ρ)/N,    where A_ij = R_ij σ_i σ_j/(μ_i μ_j), and R² is taken element by element.
 
-For equal experts all of it splits into what moves all weights together and what moves them apart.
+For equal experts all of it splits into what moves all weights together and what moves them apart. What is said of one
+expert by name is worth something about that expert alone: it narrows the expert's own deviations, from what is believed
+of it and, in accuracy, from the others, and leaves the others to be learned.
 """
 
 from __future__ import annotations
@@ -121,9 +123,15 @@ class _Open:
         prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = SLOPE**2 + differing, LEVEL**2 + differing, assumed
         per_event[:-1, :-1] = np.block([list(row) for row in _of_features(noise, 2.0 * r**2)])
         per_event[-1, -1] = alone
-        worths = np.concatenate([held.calibration.worth, held.accuracy.worth, [held.correlation_worth]])
-        change = np.concatenate([np.diag(self.mean), *self._jacobians()], axis=1)
-        covariance = change @ _conditioned(prior, worths, per_event) @ change.T
+        # What is said of everybody is what the least is said of anybody.
+        said = np.concatenate([held.calibration.worth, held.accuracy.worth, [held.correlation_worth]])
+        common = np.repeat([held.calibration.worth.min(), held.accuracy.worth.min(), said[-1]], [n, n, 1])
+        left = _conditioned(prior, common, per_event)
+        left[n:-1] -= left[n:-1].mean(axis=0)
+        left[:, n:-1] -= left[:, n:-1].mean(axis=1, keepdims=True)
+        own = 1.0 / np.sqrt(1.0 + np.diag(left) * (said - common) / np.diag(per_event))
+        change = np.concatenate([np.diag(self.mean), *self._jacobians()], axis=1) * own
+        covariance = change @ left @ change.T
         value, vector = np.linalg.eigh((covariance + covariance.T) / 2.0)
         return np.asarray(vector * np.sqrt(np.where(value > ROUNDING * value[-1], value, 0.0)))
 
@@ -151,7 +159,7 @@ def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
     """What is open about quantities once those of some worth were seen where they are believed to be."""
     said = np.flatnonzero(worth > 0)
     if len(said) == 0:
-        return covariance
+        return covariance.copy()
     root = np.sqrt(worth[said])
     seen = covariance[np.ix_(said, said)] + per_event[np.ix_(said, said)] / np.outer(root, root)
     gain = covariance[:, said] @ np.linalg.pinv(seen, rcond=ROUNDING, hermitian=True)

@@ -40,15 +40,15 @@ class Voices:
     notes: tuple[Note, ...]
 
     @classmethod
-    def among(cls, contrasts: Array, experts: tuple[str, ...], named: npt.NDArray[np.bool_]) -> Voices:
-        """Find them in (T, N, K - 1) contrasts, NaN where missing; those named have one before they speak."""
+    def among(cls, contrasts: Array, experts: tuple[str, ...]) -> Voices:
+        """Find them in (T, N, K - 1) contrasts, NaN where missing."""
         source = np.full(len(experts), SILENT)
         first: list[int] = []
         found: dict[bytes, int] = {}
         for i in range(len(experts)):
             column = np.ascontiguousarray(contrasts[:, i])
             said = column[~np.isnan(column[:, 0])]
-            if len(said) == 0 and not named[i]:
+            if len(said) == 0:
                 source[i] = NEW
                 continue
             different = len(np.unique(said, axis=0))
@@ -60,6 +60,11 @@ class Voices:
                 first.append(i)
         return cls(source, np.array(first, dtype=np.intp), _notes(source, experts))
 
+    @property
+    def new(self) -> npt.NDArray[np.bool_]:
+        """Experts without any forecast, (N,)."""
+        return np.asarray(self.source == NEW)
+
     def parts(self, parts: Parts) -> Parts:
         """Parts of all experts from those of the voices; clones are perfectly dependent, so they share."""
         n = len(self.source)
@@ -70,8 +75,14 @@ class Voices:
         spread = np.where(self.source == SILENT, np.nan, self.rows(parts.spread))
         return Parts(self.rows(parts.contrast), spread, self._dependence(parts.dependence))
 
+    def as_believed(self, values: Array, believed: Array) -> Array:
+        """Values (N,) in which new experts differ from the voices' mean as positive ones are believed to."""
+        if len(self.first) == 0:
+            return values
+        return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
+
     def _dependence(self, among: Dependence) -> Dependence:
-        n, known, new = len(self.source), self.source >= 0, self.source == NEW
+        n, known, new = len(self.source), self.source >= 0, self.new
         if isinstance(among, CommonCorrelation) and known.sum() == len(self.first):
             # Of one expert there is no correlation to take over.
             return CommonCorrelation(n, among.rho if among.size > 1 else CORRELATION)
@@ -95,7 +106,7 @@ class Voices:
         full = np.zeros((len(self.source), *values.shape[1:]))
         if len(self.first):
             full[self.source >= 0] = values[self.source[self.source >= 0]]
-            full[self.source == NEW] = values.mean(axis=0)
+            full[self.new] = values.mean(axis=0)
         return full
 
 
