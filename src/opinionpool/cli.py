@@ -16,6 +16,7 @@ import click
 
 from opinionpool import __version__
 from opinionpool.commands_explain import explain
+from opinionpool.commands_report import report
 from opinionpool.errors import OpinionPoolError
 from opinionpool.options import (
     Chances,
@@ -141,6 +142,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
 
 
 app.add_command(explain)
+app.add_command(report)
 
 
 @app.command()
@@ -264,8 +266,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit status."""
+    # What was typed is known to commands that write it down.
+    typed = sys.argv[1:] if arguments is None else arguments
     try:
-        return app.main(arguments, prog_name="opinionpool", standalone_mode=False) or 0
+        return app.main(arguments, prog_name="opinionpool", standalone_mode=False, obj=typed) or 0
     except click.UsageError as error:
         context = error.ctx.command_path if error.ctx else "opinionpool"
         tell(error_line(error.format_message()), f"Try '{context} --help'.")

@@ -63,7 +63,7 @@ def reliability_curve(
     Parameters
     ----------
     p : array_like, shape (T,), or (T, K) when K > 2
-        Forecasts, NaN where there is none.
+        Forecasts, NaN where there is none, and in positions of a row that are no option of the event.
     y : array_like of int, shape (T,)
         Class numbers, -1 where not resolved.
     level : float
@@ -88,11 +88,12 @@ def reliability_curve(
     if not 0 < level < 1:
         raise ArgumentError(f"the level must lie strictly between 0 and 1, and it is {level!r}")
     stated, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
-    known = (outcomes >= 0) & ~np.isnan(stated.reshape(len(stated), -1)).any(axis=1)
+    known = (outcomes >= 0) & ~np.isnan(stated.reshape(len(stated), -1)).all(axis=1)
     if not known.any():
         raise LearningError("a reliability curve needs a forecast of a resolved event, and there is none")
     stated, outcomes = stated[known], outcomes[known]
-    flat = stated.ravel()
+    said = ~np.isnan(stated).ravel()
+    flat = stated.ravel()[said]
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = changes(ordered)
@@ -102,7 +103,7 @@ def reliability_curve(
     grid = _points(low)
 
     def curve(happened: Array) -> Array:
-        summed = np.add.reduceat(happened.ravel()[order], starts)
+        summed = np.add.reduceat(happened.ravel()[said][order], starts)
         return _evaluated(isotonic(replace(ties, outcomes=summed)), grid)
 
     rng = np.random.default_rng(seed)
@@ -143,5 +144,5 @@ def _drawn(p: Array, rng: np.random.Generator) -> Array:
     chance = rng.random(len(p))
     if p.ndim == 1:
         return np.asarray(chance < p, dtype=np.float64)
-    behind = p.cumsum(axis=1)
+    behind = np.nan_to_num(p).cumsum(axis=1)
     return _happened(p, (chance[:, None] * behind[:, -1:] >= behind[:, :-1]).sum(axis=1))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.beliefs import Beliefs
 from opinionpool.bootstrap import Sums, simultaneous_intervals
 from opinionpool.compare import AVERAGE, LEVEL
-from opinionpool.errors import LearningError, OpinionPoolError
+from opinionpool.errors import ArgumentError, LearningError, OpinionPoolError
 from opinionpool.folds import Split
 from opinionpool.forecasts import UNRESOLVED, Forecasts
 from opinionpool.logodds import Array
@@ -65,6 +67,7 @@ def learning_curve(
     folds: int = 5,
     rounds: int = 1,
     prior: npt.ArrayLike | None = None,
+    beliefs: Beliefs | None = None,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> LearningCurve:
@@ -77,13 +80,15 @@ def learning_curve(
     ----------
     forecasts : Forecasts
     pool : str, default "gaussian"
-    by, folds, prior, seed, progress
+    by, folds, prior, beliefs, seed, progress
         As for `opinionpool.compare.compare_pools`.
     rounds : int, default 1
         How often events are dealt; once forward in time.
 
     Raises
     ------
+    ArgumentError
+        For the simple average.
     LearningError
         If there are too few resolved events for a curve, or the pool cannot be fitted.
 
@@ -96,6 +101,8 @@ def learning_curve(
     >>> found.sizes.tolist(), bool(found.score[-1] > found.average[-1])
     ([0, 5, 10, 20, 48], True)
     """
+    if pool == AVERAGE:
+        raise ArgumentError("the simple average does not learn, so it has no learning curve")
     each = event_priors(forecasts, prior)
     if each is not None:
         forecasts, prior = replace(forecasts, prior=each[:, 1] if each.shape[1] == 2 else each), None
@@ -110,6 +117,7 @@ def learning_curve(
             f"a learning curve needs at least {round(SIZES[FEWEST - 2] * 1.5)} resolved events, and there are "
             f"{len(plan.rows)}"
         )
+    fitted: dict[str, dict[str, Any]] = {pool: {} if beliefs is None else {"beliefs": beliefs}, AVERAGE: {}}
     totals = np.zeros((len(sizes), 2, len(plan.rows)))
     done, work = 0, sum(len(tasks) for tasks in dealt) * int(sizes.sum())
     from threadpoolctl import threadpool_limits
@@ -119,8 +127,8 @@ def learning_curve(
             scores = np.full_like(totals, np.nan)
             for task in tasks:
                 for place, size in enumerate(sizes.tolist()):
-                    for column, name in enumerate((pool, AVERAGE)):
-                        scores[place, column, task.test] = _scored(sample, task, size, name, prior)
+                    for column, (name, own) in enumerate(fitted.items()):
+                        scores[place, column, task.test] = _scored(sample, task, size, name, prior, own)
                     done += size
                     if progress is not None:
                         progress(done / work)
@@ -138,14 +146,16 @@ def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[in
     return [Split(rng.permutation(split.train), split.test) for split in splits]
 
 
-def _scored(sample: Forecasts, task: Split, size: int, name: str, prior: npt.ArrayLike | None) -> Array:
+def _scored(
+    sample: Forecasts, task: Split, size: int, name: str, prior: npt.ArrayLike | None, options: dict[str, Any]
+) -> Array:
     """Scores on the events of a task after learning from the first `size` of the others."""
     train = sample.select_events(np.sort(task.train[: max(size, 1)]))
     if size == 0:
         train = replace(train, outcomes=np.full_like(train.outcomes, UNRESOLVED))
     test = sample.select_events(task.test)
     try:
-        state = fit_pool(name, train, prior=prior)
+        state = fit_pool(name, train, prior=prior, **options)
     except OpinionPoolError:
         if size == len(task.train):
             raise
