@@ -19,8 +19,8 @@ from opinionpool.inputs import ExpertColumns, aligned, column_names, event_weigh
 from opinionpool.labels import Labels, classes_of, encode, read_labels
 from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import Array, check_probabilities, public_probabilities, unmasked
-from opinionpool.priors import event_priors
-from opinionpool.rules import Learned, fit_pool
+from opinionpool.priors import event_priors, own_priors
+from opinionpool.rules import Learned, answering, fit_pool
 from opinionpool.scores import log_score, mean_score
 
 __all__ = ["BasePool", "labels_of"]
@@ -172,7 +172,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(
         self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """Pooled probabilities of the classes, (T, K).
+        """Pooled probabilities of the classes, (T, K); of an event's own options, 0 in the positions it leaves free.
 
         Parameters
         ----------
@@ -191,12 +191,13 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         k = len(self.classes_)
         if isinstance(X, Forecasts):
             self._layout.check(X)
-            prior = self._own_priors(X, prior)
-            if isinstance(self.state_, LearnedPanel):
+            prior, k = self._own_priors(X, prior), len(X.classes)
+            state = self.state_ if X.options is None else answering(self.state_, X.classes)
+            if isinstance(state, LearnedPanel):
                 # Cell by cell, as an array of events x experts may not fit into memory.
-                p = self.state_.pool_forecasts(X, prior, base_rate)
+                p = state.pool_forecasts(X, prior, base_rate)
             else:
-                p = self.state_.pool(self._layout.dense(X), prior, base_rate)
+                p = state.pool(self._layout.dense(X), prior, base_rate)
         else:
             q, prior, base_rate = self._asked(X, prior, base_rate)
             if k == 2 and len(q) > EVENTS and _alone(prior) and _alone(base_rate):
@@ -224,6 +225,11 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Forecasts):
             self._layout.check(X)
             return self._layout.dense(X), self._own_priors(X, prior), base_rate
+        if self._layout.own:
+            raise ArgumentError(
+                "this pool was fitted to events with options of their own, and an array does not say which options its "
+                "events have; pass op.Forecasts, as from op.Forecasts.from_array(..., options=...)"
+            )
         keys = row_keys(X)
         names, (columns, _) = column_names(X), _flattened(self._columns(X, fitted=True), len(self.classes_))
         q, _ = self._layout.forecasts(self._layout.arrange(columns, names, type(self).__name__))
@@ -232,6 +238,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None) -> Labels:
         """The most probable class of each event, (T,), in the type of y."""
         best = self.predict_proba(X, prior, base_rate).argmax(axis=1)
+        if isinstance(X, Forecasts) and X.options is not None:
+            return np.array([own[i] for own, i in zip(X.options, best.tolist(), strict=True)], dtype=object)
         return np.asarray(self.classes_[best])
 
     def score(
@@ -250,7 +258,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y, sample_weight, prior, base_rate
             As elsewhere.
         scoring_prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
-            Uniform if not given.
+            Uniform if not given, over the event's own options if it has such.
 
         Returns
         -------
@@ -261,6 +269,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Forecasts):
             _without(y)
             codes = X.outcomes
+            if scoring_prior is None and X.even is not None:
+                scoring_prior = public_probabilities(X.even)
         else:
             keys = row_keys(X)
             codes = encode(*labels_of(aligned(y, keys, "y"), len(p), type(self).__name__), self.classes_)
@@ -327,6 +337,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _own_priors(self, forecasts: Forecasts, prior: npt.ArrayLike | None) -> npt.ArrayLike | None:
         """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""
+        if forecasts.options is not None:
+            return own_priors(forecasts, prior)
         if forecasts.prior is None:
             return prior
         if prior is None and self.prior_ is not None:

@@ -67,6 +67,7 @@ def crowd_fit(
     outcomes: npt.NDArray[np.intp],
     weight: Array,
     experts: tuple[str, ...],
+    absent: npt.NDArray[np.bool_] | None = None,
 ) -> CrowdFit:
     """Learn from the M forecasts of N experts on T events, at least one of which is resolved and has one.
 
@@ -84,12 +85,22 @@ def crowd_fit(
         Frequencies.
     experts : tuple of str
         N names.
+    absent : ndarray of bool, shape (T, K - 1), optional
+        Classes that are no options of an event, see `opinionpool.logodds.no_options`, where events have options of
+        their own; nobody then has a bias.
     """
     constant = _constant(expert, contrasts, len(experts))
     used = (outcomes[event] != UNRESOLVED) & (weight[event] > 0) & ~constant[expert]
     kept, row = np.unique(event[used], return_inverse=True)
     task = _Task(
-        row.ravel(), expert[used], contrasts[used], reference[kept], outcomes[kept], weight[kept], len(experts)
+        row.ravel(),
+        expert[used],
+        contrasts[used],
+        reference[kept],
+        outcomes[kept],
+        weight[kept],
+        len(experts),
+        None if absent is None else absent[kept],
     )
     of_limits = chances([_Held.at(task, limit).evidence() for limit in LIMITS], LIMIT_CHANCES)
     extremes = Extremes(harmonic_mean(LIMITS, of_limits))
@@ -117,18 +128,25 @@ class _Task:
     outcomes: npt.NDArray[np.intp]
     weight: Array
     experts: int
+    absent: npt.NDArray[np.bool_] | None = None
 
     def cells(self, limit: float, root: Array) -> Cells:
         """Forecasts as far as they are believed, whitened."""
-        told = logodds.signature(self.contrasts.shape[1] + 1) @ root
+        k, absent = self.contrasts.shape[1] + 1, self.absent
+        told, free = logodds.signature(k)[self.outcomes], np.full(len(self.outcomes), k - 1.0)
+        if absent is not None:
+            told, free = logodds.levelled(told, absent), free - absent.sum(axis=1)
+        believed = Extremes(limit).believed(self.contrasts, None if absent is None else absent[self.event])
         return Cells(
             self.event,
             self.expert,
-            Extremes(limit).believed(self.contrasts) @ root,
-            told[self.outcomes[self.event]],
+            believed @ root,
+            (told @ root)[self.event],
             self.weight[self.event],
+            free,
             len(self.outcomes),
             self.experts,
+            biased=absent is None,
         )
 
 
@@ -155,8 +173,10 @@ class _Held:
         weights = event_weights(cells.event, features.contrast, features.spread, self.crowd.correlation, cells.events)
         columns = (cells.contrasts - features.bias).T
         pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1) @ np.linalg.inv(self.root)
-        shift = intercept_root(BIAS, pooled.shape[1]).T * cells.by_event(weights)[:, None, None]
-        design = np.concatenate([SLOPE * pooled[:, None, :], shift], axis=1)
+        design = SLOPE * pooled[:, None, :]
+        if cells.biased:
+            shift = intercept_root(BIAS, pooled.shape[1]).T * cells.by_event(weights)[:, None, None]
+            design = np.concatenate([design, shift], axis=1)
         return posterior_mode(design, self.task.outcomes, self.task.reference + pooled, self.task.weight)
 
     def scores(self) -> Array:
@@ -171,9 +191,10 @@ class _Held:
         """Parts and bias of all experts."""
         theta = self.mode(share).coefficients
         slope = 1.0 + SLOPE * float(theta[0])
-        common = intercept_root(BIAS, self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
         features = self.crowd.features(self.crowd.apart, share)
-        bias = features.bias @ np.linalg.inv(self.root) - common
+        bias = features.bias @ np.linalg.inv(self.root)
+        if self.cells.biased:
+            bias -= intercept_root(BIAS, self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
         n = self.task.experts
         dependence = CommonCorrelation(n, self.crowd.correlation if n > 1 else 0.0)
         return Parts(slope * features.contrast, features.spread, dependence), bias

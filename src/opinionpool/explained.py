@@ -131,7 +131,8 @@ def explanation_lines(why: Explanation) -> list[str]:
     k = len(why.classes)
     name = "the answer" if why.event is None else printable(why.event)
     if k == 2:
-        told = f"{name}: {percent(float(why.probability))}"
+        label = "" if why.classes[1] in (1, True, "1") else f"{printable(str(why.classes[1]))} "
+        told = f"{name}: {label}{percent(float(why.probability))}"
     else:
         labels = [printable(str(label)) for label in why.classes]
         told = f"{name}: " + ", ".join(

@@ -23,7 +23,7 @@ from opinionpool.panel import Panel
 from opinionpool.patterns import Positions
 from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.priors import event_priors
-from opinionpool.rules import Learned, LearnedPool
+from opinionpool.rules import Learned, LearnedPool, answering
 from opinionpool.stated import BLOCK, base_rate_shift, read_stated
 from opinionpool.wording import counted, shown, suggestion
 
@@ -145,9 +145,14 @@ def explain_event(
     """
     t = event_position(forecasts, event)
     each = event_priors(forecasts, prior)
-    own = prior if each is None else logodds.public_probabilities(each[t])
-    one = forecasts.select_events([t])
-    return explain(state, one.X[0], own, base_rate, event=forecasts.events[t], level=level)
+    said, own = forecasts.select_events([t]).X[0], prior if each is None else logodds.public_probabilities(each[t])
+    if forecasts.options is not None and each is not None:
+        # As if there were no other options than this event's.
+        labels = forecasts.options[t]
+        state, own = answering(state, labels), logodds.public_probabilities(each[t, : len(labels)])
+        if said.ndim == 2:
+            said = said[:, 1] if len(labels) == 2 else said[:, : len(labels)]
+    return explain(state, said, own, base_rate, event=forecasts.events[t], level=level)
 
 
 def event_position(forecasts: Forecasts, event: str | int) -> int:

@@ -43,8 +43,12 @@ class Cells:
         Whitened signature of what happened.
     weight : ndarray, shape (M,)
         Frequencies.
+    free : ndarray, shape (T,)
+        How many of the K - 1 coordinates each event has; fewer than all where it has fewer options than others.
     events, experts : int
         T and N.
+    biased : bool
+        Whether experts may lean to a class, which they cannot where events have options of their own.
     """
 
     event: Positions
@@ -52,8 +56,19 @@ class Cells:
     contrasts: Array
     told: Array
     weight: Array
+    free: Array
     events: int
     experts: int
+    biased: bool = True
+
+    @property
+    def rows(self) -> float:
+        """Coordinates of all forecasts."""
+        return float(self.weight @ self.free[self.event])
+
+    def squares(self, values: Array) -> Array:
+        """Mean squares over the coordinates of each forecast, (M,)."""
+        return np.asarray((values**2).sum(axis=1) / self.free[self.event])
 
     def by_expert(self, values: Array) -> Array:
         """Weighted sums, (N,)."""
@@ -186,10 +201,10 @@ class Hierarchy:
             residual = cells.contrasts - bias - contrast * cells.told
             values = residual - _shared(cells, residual - of_expert, spread, rho)
             sums = Regressions.by_expert(cells, values)
-            worth = _worths(sums, length, min(int(cells.event_weight.sum()), cells.experts))
+            worth = _worths(cells, sums, length, min(int(cells.event_weight.sum()), cells.experts))
             own_bias, own_contrast = sums.solve(worth, length)[:2]
             of_expert = own_bias[cells.expert] + own_contrast[cells.expert][:, None] * cells.told
-            squares = ((residual - of_expert) ** 2).mean(axis=1)
+            squares = cells.squares(residual - of_expert)
             variance = _variance(cells, squares)
             spread_worth = _spread_worth(cells, squares, sums.count, min(int(cells.event_weight.sum()), cells.experts))
             found = cls(
@@ -244,7 +259,7 @@ def _crowd(cells: Cells, rho: float, length: float) -> tuple[Array, float]:
         np.asarray(alike @ (off**2).sum(axis=1)),
     )
     worth = PANEL_WORTH * float(alike.sum()) / float(cells.event_weight.sum())
-    bias, contrast, _, _ = sums.solve((worth, worth), length)
+    bias, contrast, _, _ = sums.solve((worth if cells.biased else np.inf, worth), length)
     return bias, CONTRAST + float(contrast)
 
 
@@ -257,13 +272,13 @@ def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
     return np.asarray(scale[:, None] * level[cells.event])
 
 
-def _worths(sums: Regressions, length: float, independent: int) -> tuple[float, float]:
-    """What the crowd's bias and contrast count for an expert, by EM."""
+def _worths(cells: Cells, sums: Regressions, length: float, independent: int) -> tuple[float, float]:
+    """What the crowd's bias and contrast count for an expert, by EM; infinitely much where there is no bias."""
     heard, d = sums.count > 0, sums.told.shape[-1]
-    experts, forecasts = float(heard.sum()), float(sums.count.sum())
+    experts, rows = float(heard.sum()), cells.rows
     # Experts on the same few events do not tell independently how far experts differ.
     prior = PRIOR_EXPERTS * experts / independent
-    variance, worth = float(sums.square.sum()) / (d * forecasts), (WORTH, WORTH)
+    variance, worth = float(sums.square.sum()) / rows, (WORTH if cells.biased else np.inf, WORTH)
     for _ in range(STEPS):
         bias, contrast, square, pivot = sums.solve(worth, length)
         count = sums.count + worth[0]
@@ -272,11 +287,11 @@ def _worths(sums: Regressions, length: float, independent: int) -> tuple[float, 
         biases = ((bias**2).sum(axis=-1) / d + of_bias)[heard].sum()
         contrasts = (contrast**2 + of_contrast)[heard].sum()
         # Coefficients are determined by the data in so far as their uncertainty is less than it was.
-        unused = d * worth[0] * of_bias / variance + worth[1] * length * of_contrast / variance
-        free = d * forecasts - (d + 1 - unused)[heard].sum()
+        unused = (d * worth[0] * of_bias / variance if cells.biased else d) + worth[1] * length * of_contrast / variance
+        free = rows - (d + 1 - unused)[heard].sum()
         believed = prior * variance / WORTH
         worth = (
-            _within(variance * (experts + prior) / (biases + believed)),
+            _within(variance * (experts + prior) / (biases + believed)) if cells.biased else np.inf,
             _within(variance * (experts + prior) / (contrasts + believed) / length),
         )
         variance = float(square.sum()) / max(free, 1.0)
@@ -317,7 +332,7 @@ def _correlation(cells: Cells, residual: Array, spread: Array) -> float:
     off = residual / spread[cells.expert][:, None]
     number = cells.by_event(np.ones(len(off)))
     summed = np.sum([cells.by_event(column) ** 2 for column in off.T], axis=0)
-    products = (summed - cells.by_event((off**2).sum(axis=1))) / off.shape[1]
+    products = (summed - cells.by_event((off**2).sum(axis=1))) / cells.free
     weight = cells.event_weight
     pairs, events = float(weight @ (number * (number - 1.0))), float(weight[number > 1].sum())
     found = float(weight @ products) / pairs if pairs else 0.0

@@ -101,12 +101,15 @@ class ExpertColumns:
         K labels, as text.
     width : int
         Columns of each expert: K, or 1 where binary forecasts stand in one column.
+    own : bool
+        Whether events have options of their own, so that classes are positions of these, and K is of no account.
     """
 
     experts: tuple[str, ...]
     columns: tuple[str, ...] | None
     classes: tuple[str, ...]
     width: int
+    own: bool = False
 
     @classmethod
     def of_columns(cls, names: tuple[str, ...] | None, count: int, labels: Labels, deep: bool) -> ExpertColumns:
@@ -136,11 +139,11 @@ class ExpertColumns:
     def of_forecasts(cls, forecasts: Forecasts) -> ExpertColumns:
         """The layout that the dense view of some forecasts has."""
         classes, experts = tuple(label_text(label) for label in forecasts.classes), forecasts.experts
+        own = forecasts.options is not None
         if len(classes) == 2:
-            return cls(experts, experts, classes, 1)
-        return cls(
-            experts, tuple(f"{expert}:{label}" for expert in experts for label in classes), classes, len(classes)
-        )
+            return cls(experts, experts, classes, 1, own)
+        columns = tuple(f"{expert}:{label}" for expert in experts for label in classes)
+        return cls(experts, columns, classes, len(classes), own)
 
     @property
     def count(self) -> int:
@@ -191,8 +194,11 @@ class ExpertColumns:
         ExpertError, OutcomeError
             If there are any.
         """
-        classes = tuple(label_text(label) for label in forecasts.classes)
-        if classes != self.classes:
+        classes, own = tuple(label_text(label) for label in forecasts.classes), forecasts.options is not None
+        if own != self.own:
+            which = "events that share their classes", "events with options of their own"
+            raise OutcomeError(f"these forecasts are on {which[own]}, and the pool was fitted to {which[self.own]}")
+        if classes != self.classes and not own:
             raise OutcomeError(f"these forecasts are about the classes {classes}, and the pool about {self.classes}")
         known = set(self.experts)
         unknown = [name for name in forecasts.experts if name not in known]

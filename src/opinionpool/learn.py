@@ -238,7 +238,8 @@ def _learn_crowd(
     prior = reference[:1] if shared is not None else reference[event]
     contrasts = logodds.log_ratios(forecasts.probabilities, prior, settings.floor)
     contrasts -= expected[:1] if shared is not None else expected[event]
-    found = crowd_fit(event, expert, contrasts, expected, forecasts.outcomes, weight, forecasts.experts)
+    absent = None if forecasts.options is None else np.asarray(reference[:, 1:] == 0)
+    found = crowd_fit(event, expert, contrasts, expected, forecasts.outcomes, weight, forecasts.experts, absent)
     counts, present = _counts(forecasts, weight), np.asarray(forecasts.counts > 0)
     panel = Panel.from_parts(
         found.parts,

@@ -7,7 +7,7 @@ keyword arguments of a function of `opinionpool.pools`. Both have the attributes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -19,8 +19,9 @@ from opinionpool.beta import PENALTY
 from opinionpool.errors import ArgumentError, Note, ProbabilityError
 from opinionpool.fits import Parameters, Sample
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import learn
+from opinionpool.learn import LearnedPanel, learn
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array, public_probabilities
+from opinionpool.sparse import for_options
 
 __all__ = ["POOLS", "Learned", "LearnedPool", "Option", "Pool", "fit_pool"]
 
@@ -212,6 +213,16 @@ def fit_pool(
     even = 0.5 if k == 2 else np.full(k, 1.0 / k)
     learned.pool(np.full(n, 0.5) if k == 2 else np.full((n, k), 1.0 / k), prior=even)
     return learned
+
+
+def answering(state: Learned, options: tuple[object, ...]) -> Learned:
+    """The pool, learned from events with options of their own, for events with these options."""
+    if isinstance(state, LearnedPool):
+        return replace(state, classes=options)
+    assert isinstance(state, LearnedPanel)
+    # What is open about its weights is told for as many options as it was learned from.
+    doubt = state.doubt if len(options) == len(state.panel.classes) else None
+    return replace(state, panel=for_options(state.panel, options), doubt=doubt)
 
 
 class _Rule(NamedTuple):

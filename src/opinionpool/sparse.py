@@ -57,21 +57,27 @@ def pool_cells(
         raise ExpertError(f"no expert is called {unknown[0]!r} in this panel of {len(panel)}")
     experts = np.array([position[name] for name in forecasts.experts], dtype=np.intp)[forecasts.expert_index]
     if forecasts.options is not None:
-        panel = _for_options(panel, forecasts.classes)
+        panel = for_options(panel, forecasts.classes)
     dependence = panel.parts.dependence if isinstance(panel, Panel) else None
     if isinstance(panel, Panel) and isinstance(dependence, CommonCorrelation) and dependence.rho < 1.0:
         return _pool_common(panel, forecasts, experts, dependence.rho, prior, base_rate)
     return _pool_blocks(panel, forecasts, experts, prior, base_rate)
 
 
-def _for_options(panel: PoolingPanel, slots: tuple[object, ...]) -> Panel:
-    """The same weights for events with other numbers of options."""
+def for_options(panel: PoolingPanel, slots: tuple[object, ...]) -> Panel:
+    """The same weights for events with other numbers of options.
+
+    Raises
+    ------
+    ArgumentError
+        If the panel has biases, which are those of classes that all events share.
+    """
     if not isinstance(panel, Panel) or panel.bias.any():
         raise ArgumentError(
             f"this panel knows how experts lean to the classes {panel.classes}, and these events have options of their "
             "own"
         )
-    if len(slots) == len(panel.classes):
+    if slots == panel.classes:
         return panel
     settings = panel.settings._replace(extremes=replace(panel.settings.extremes, centre=None))
     return Panel.from_parts(panel.parts, 0.0, panel.names, slots, settings)
