@@ -50,6 +50,7 @@ _NAMES = {
     "panel": ("Panel",),
     "panelfile": ("read_beliefs",),
     "reliability": ("auc", "decompose", "reliability_table", "wilson_interval"),
+    "saved": ("load", "save"),
     "scores": (
         "brier_score",
         "brier_sum",
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
         reliability_table as reliability_table,
         wilson_interval as wilson_interval,
     )
+    from opinionpool.saved import load as load, save as save
     from opinionpool.scores import (
         brier_score as brier_score,
         brier_sum as brier_sum,

@@ -14,6 +14,7 @@ which rule was broken, by which value, and what to do about it.
     │   └── PanelError             no such panel: correlation, covariance, calibration, ...
     ├── AccuracyUnknownError       a panel with relative accuracies alone is asked for more
     ├── LearningError              the data do not determine what was asked for
+    ├── SavedPoolError             a saved pool that cannot be read, or something that cannot be saved
     └── TableError                 a file or data frame that cannot be read as forecasts
         ├── LayoutError            its columns
         ├── CellError              one of its cells
@@ -38,6 +39,7 @@ __all__ = [
     "OutcomeError",
     "PanelError",
     "ProbabilityError",
+    "SavedPoolError",
     "ShapeError",
     "TableError",
 ]
@@ -77,6 +79,10 @@ class AccuracyUnknownError(OpinionPoolError):
 
 class LearningError(OpinionPoolError):
     """The resolved events do not determine what was asked for."""
+
+
+class SavedPoolError(OpinionPoolError):
+    """A saved pool that cannot be read, or something that cannot be saved."""
 
 
 class TableError(OpinionPoolError):

@@ -5,18 +5,16 @@ X holds what experts said, events x experts, and y what happened; `opinionpool.b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from opinionpool import beta, fits
-from opinionpool.basepool import BasePool, Given
+from opinionpool.basepool import Given
 from opinionpool.beliefs import Beliefs
 from opinionpool.densefit import learn_dense
-from opinionpool.errors import ArgumentError
-from opinionpool.learn import LearnedPanel
+from opinionpool.incremental import IncrementalPool
+from opinionpool.learn import CLASS_MODELS, LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.paneltables import weight_interval
 from opinionpool.poolingpanel import PoolingPanel
@@ -38,7 +36,7 @@ __all__ = [
 ]
 
 
-class GaussianPool(BasePool):
+class GaussianPool(IncrementalPool):
     """Log-odds of the experts weighed by their calibration, accuracy and correlation (the paper; model.md).
 
     Parameters
@@ -50,8 +48,10 @@ class GaussianPool(BasePool):
         What is believed of the experts, by their names (columns without names are ``expert_1`` ...). "default" is
         ``op.Beliefs()``, what is assumed of any panel. None: the data alone, an error where they do not determine the
         weights.
-    class_model : {"auto", "symmetric"}
-        K > 2: one contrast per expert, whatever the class.
+    class_model : {"auto", "symmetric", "full"}
+        K > 2: one weight per expert for all classes, or weights that differ between classes; "auto" takes the latter
+        where it predicts clearly better. With `beliefs` None, "auto" is "symmetric", and "full" is linear discriminant
+        analysis.
     floor, pool_floor : float
         The least probability taken from an expert and given as an answer (model.md, section 4).
 
@@ -94,13 +94,6 @@ class GaussianPool(BasePool):
         self.class_model = class_model
         self.floor = floor
         self.pool_floor = pool_floor
-
-    def _options(self) -> dict[str, Any]:
-        options = super()._options()
-        class_model = options.pop("class_model")
-        if class_model not in {"auto", "symmetric"}:
-            raise ArgumentError(f'class_model must be "auto" or "symmetric", and it is {class_model!r}')
-        return options
 
     def predict_interval(
         self,
@@ -147,7 +140,11 @@ class GaussianPool(BasePool):
         return np.stack(weight_interval(self.state_), axis=-1)
 
     def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> bool:
-        state = learn_dense(X, y, prior=prior, floor=self.floor, pool_floor=self.pool_floor, **self._options())
+        options = self._options()
+        # Of two classes there is one model.
+        if options.pop("class_model") not in CLASS_MODELS:
+            return False
+        state = learn_dense(X, y, prior=prior, floor=self.floor, pool_floor=self.pool_floor, **options)
         if state is not None:
             self.state_ = state
         return state is not None
@@ -159,7 +156,7 @@ class GaussianPool(BasePool):
         return self.state_.panel
 
 
-class LinearPool(BasePool):
+class LinearPool(IncrementalPool):
     """LinOps: a weighted mean of the probabilities, the weights by maximum likelihood (model.md, section 6).
 
     Where forecasts are missing the weights are renormalised over those present.
@@ -186,7 +183,7 @@ class LinearPool(BasePool):
         self.pool_floor = pool_floor
 
 
-class LogPool(BasePool):
+class LogPool(IncrementalPool):
     """LogOps (2): a weighted sum of contrasts, weights and intercept by maximum likelihood, the logistic regression.
 
     A missing expert counts as repeating the prior.
@@ -214,7 +211,7 @@ class LogPool(BasePool):
         self.pool_floor = pool_floor
 
 
-class IndependentPool(BasePool):
+class IndependentPool(IncrementalPool):
     """IndOps (23): the sum of the contrasts of calibrated experts whose errors are independent.
 
     Parameters
@@ -236,7 +233,7 @@ class IndependentPool(BasePool):
         self.pool_floor = pool_floor
 
 
-class AveragePool(BasePool):
+class AveragePool(IncrementalPool):
     """AvgOps: the mean probability of the experts present.
 
     Parameters
@@ -257,7 +254,7 @@ class AveragePool(BasePool):
         self.pool_floor = pool_floor
 
 
-class GeometricPool(BasePool):
+class GeometricPool(IncrementalPool):
     """The geometric mean of the odds: the mean of the log-odds of those present.
 
     Parameters
@@ -281,7 +278,7 @@ class GeometricPool(BasePool):
         self.pool_floor = pool_floor
 
 
-class MedianPool(BasePool):
+class MedianPool(IncrementalPool):
     """The median probability of the experts present.
 
     Parameters
@@ -302,7 +299,7 @@ class MedianPool(BasePool):
         self.pool_floor = pool_floor
 
 
-class TrimmedPool(BasePool):
+class TrimmedPool(IncrementalPool):
     """The mean probability without the highest and the lowest.
 
     Parameters
@@ -327,7 +324,7 @@ class TrimmedPool(BasePool):
         self.pool_floor = pool_floor
 
 
-class ExtremizedPool(BasePool):
+class ExtremizedPool(IncrementalPool):
     """The mean log-odds of those present, moved away from the prior by a factor.
 
     Parameters
@@ -351,7 +348,7 @@ class ExtremizedPool(BasePool):
         self.pool_floor = pool_floor
 
 
-class RecalibratedPool(BasePool):
+class RecalibratedPool(IncrementalPool):
     """The mean log-odds of those present, with an intercept and a slope that are learned.
 
     Parameters
@@ -376,7 +373,7 @@ class RecalibratedPool(BasePool):
         self.pool_floor = pool_floor
 
 
-class BetaLinearPool(BasePool):
+class BetaLinearPool(IncrementalPool):
     """The linear pool, moved away from 1/2 by a beta distribution that is learned; two classes only.
 
     Parameters

@@ -14,7 +14,8 @@ from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError, Note, ShapeError
 from opinionpool.forecasts import UNRESOLVED, Forecasts, encode_outcomes
 from opinionpool.frequencies import frequencies
-from opinionpool.learn import LearnedPanel, learn, learn_from
+from opinionpool.learn import learn, learn_from
+from opinionpool.learned import LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.moments import Moments
 from opinionpool.names import check_distinct, numbered
@@ -117,6 +118,12 @@ class Stream:
     def count(self) -> int:
         """How many events have been resolved."""
         return int(self._state.tally.number.sum()) + len(self._state.waiting)
+
+    @property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        self._state.flush()
+        return self._state.tally.events.copy()
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -308,7 +315,7 @@ class Stream:
         experts : sequence of str, optional
             ``expert_1`` ... if not given.
         first : int, optional
-            The number of the first row, which decides which rows are in the sample; the rows so far if not given. Rows
+            The number of the first row, which decides which rows are in the sample; they go on if not given. Rows
             that are added in parallel, to be merged, need numbers of their own.
         moments : Moments, optional
             Those of the resolved rows, if they are known: of log-ratios with the floors of this stream.
@@ -333,12 +340,13 @@ class Stream:
             wide = np.full((len(said), len(self.experts), *said.shape[2:]), np.nan)
             wide[:, columns] = said
             said, moments = wide, None
-        start = self._state.rows if first is None else first
-        keys = row_keys(start, len(said), self.seed)
+        start = self._state.next_row if first is None else first
+        keys, rows = row_keys(start, len(said), self.seed), np.arange(start, start + len(said))
         if not known.all():
-            said, codes, weight, keys = said[known], codes[known], weight[known], keys[known]
+            said, codes, weight, keys, rows = said[known], codes[known], weight[known], keys[known], rows[known]
             own = None if own is None else own[known]
-        self._state.learn_rows(said, codes, weight, times, own, keys, start, moments)
+        self._state.next_row = max(self._state.next_row, start + len(known))
+        self._state.learn_rows(said, codes, weight, times, own, keys, rows, moments)
 
     def merge(self, other: Stream) -> Stream:
         """Both together; their order and how events were dealt out between them play no part.

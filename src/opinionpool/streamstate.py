@@ -41,7 +41,7 @@ class StreamState:
     open : dict of int to Record
         By key.
     rows : int
-        Resolved events without an id.
+        Resolved events without an id; `next_row` is the number of the next one.
     waiting : list of Record
         Resolved events that are still to be added up.
     """
@@ -55,7 +55,7 @@ class StreamState:
         self.reservoir = Reservoir(len(classes), capacity, pace)
         self.ledger = Ledger()
         self.open: dict[int, Record] = {}
-        self.rows = 0
+        self.rows = self.next_row = 0
         self._sum = 0
         self.waiting: list[Record] = []
         self._digests = np.empty(0, dtype="V8")
@@ -140,7 +140,7 @@ class StreamState:
         at: Array | None,
         prior: Array | None,
         keys: npt.NDArray[np.uint64],
-        first: int,
+        rows: npt.NDArray[np.intp],
         moments: Moments | None,
     ) -> None:
         """Add resolved events without ids, whose columns are all experts; see `opinionpool.tally.Tally.add_dense`."""
@@ -156,7 +156,9 @@ class StreamState:
                 experts = np.flatnonzero(answered[t])
                 own = None if prior is None else np.asarray(prior[t])
                 when = 0.0 if at is None else float(at[t])
-                return Record(first + t, int(keys[t]), experts, said[t, experts], own, outcome, float(weight[t]), when)
+                return Record(
+                    int(rows[t]), int(keys[t]), experts, said[t, experts], own, outcome, float(weight[t]), when
+                )
 
             if len(mine):
                 self.reservoir.put_rows(
@@ -196,6 +198,7 @@ class StreamState:
         for key, record in other.open.items():
             self.open[key] = self.open[key].revised(moved(record)) if key in self.open else moved(record)
         self.rows += other.rows
+        self.next_row = max(self.next_row, other.next_row)
         self._sum = (self._sum + other._sum) % _WHOLE
 
     def forecasts(self, records: Sequence[Record]) -> Forecasts:
