@@ -21,7 +21,7 @@ LOOKED_FOR = {
 
 
 def check_lines(checks: Sequence[Check]) -> list[str]:
-    """A line for each code that alarms, about the expert who departs most; then what was not found or not looked for."""
+    """A line for each code that alarms, about the expert who departs most; then what was not found or looked for."""
     lines = []
     codes = list(dict.fromkeys(check.code for check in checks))
     alarming = {check.code for check in checks if check.serious}
