@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from opinionpool.bounds import CELL
 from opinionpool.errors import TableError
 from opinionpool.files import FileSource, bad_encoding
 
@@ -31,6 +32,11 @@ def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
                     yield line, record
                 line = source.skip + reader.line_num + 1
         except csv.Error as error:
+            if "field limit" in str(error):
+                raise TableError(
+                    f"{source.name}: the record that begins in line {line} has a cell of more than {CELL:,} characters"
+                    "; is a double quote there that is not closed?"
+                ) from None
             raise TableError(
                 f"{source.name}: the record that begins in line {line} has a fault in its quotes ({error}); a double "
                 'quote inside a quoted cell is written twice, ""'

@@ -7,6 +7,7 @@ no extensions.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.bounds import check_cells, check_columns
 from opinionpool.columns import Numbers, Words, encode
 from opinionpool.diagnosis import csv_fault, json_fault, lines_of
 from opinionpool.errors import Note, TableError
@@ -258,6 +260,9 @@ def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> 
     scan = "SELECT * FROM read_parquet(?, binary_as_string = true, hive_partitioning = false)"
     described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
     names = tuple(str(column[0]).strip() for column in described)
+    check_columns(source.name, len(names))
+    held = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [source.path]).fetchone()
+    check_cells(source.name, int(held[0]) if held else 0, len(names), os.path.getsize(source.path))
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
     rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
     return FileTable(source, connection, names, tuple(str(column[1]) for column in described), rows)
@@ -280,6 +285,8 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> Fil
     names = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
     if not names:
         raise TableError(f"{source.name}: every object in it is empty")
+    check_columns(source.name, len(names))
+    check_cells(source.name, rows, len(names), sum(len(keys) * count for keys, _, count in lists))
     pointers = [_literal("/" + name.replace("~", "~0").replace("/", "~1")) for name in names]
     columns = ", ".join(f"json ->> {pointer} AS c{i}" for i, pointer in enumerate(pointers))
     connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM t; DROP TABLE t")

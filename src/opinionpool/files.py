@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, cast
 
+from opinionpool.bounds import CELL, check_columns, check_unpacked
 from opinionpool.errors import LayoutError, Note, TableError
 from opinionpool.wording import shown
 
@@ -211,8 +212,10 @@ def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
         try:
             with _open(path, True) as file:
                 head = file.read(_HEAD)
-                while file.read(1 << 20):
-                    pass
+                packed, unpacked = os.path.getsize(path), len(head)
+                while more := len(file.read(1 << 20)):
+                    unpacked += more
+                    check_unpacked(name, packed, unpacked)
         except (OSError, EOFError, zlib.error) as error:
             raise TableError(f"{name} is a damaged gzip file ({error}); get it again") from None
     if not head:
@@ -325,7 +328,10 @@ def _csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> F
     text = text[(excel.end() if excel else 0) + (len(preamble[0]) if preamble else 0) :]
     delimiter, header = _dialect(text, whole, excel[1] if excel else None)
     if not header:
+        if text:
+            raise TableError(f"{name} is not a table: its first line has a cell of more than {CELL:,} characters")
         raise TableError(f"{name} is empty: it has no line that names its columns")
+    check_columns(name, len(header))
     for cell in header:
         if re.fullmatch(r"[+-]?(?:\d*[.,]\d+|\d+(?:[.,]\d+)?\s*%)", cell):
             raise LayoutError(f"{name}: the first line must name the columns, and it holds {shown(cell)}")
