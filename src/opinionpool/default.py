@@ -38,7 +38,7 @@ from opinionpool.forecasts import UNRESOLVED
 from opinionpool.logodds import Array, metric
 from opinionpool.openweights import weight_beliefs
 from opinionpool.optionrows import option_rows
-from opinionpool.regression import Coefficients, Regression, chances, harmonic_mean
+from opinionpool.regression import Coefficients, Regression, WeightBeliefs, chances, harmonic_mean
 from opinionpool.shrunk import HeldFeatures, believed_features, held_dependence, held_features
 from opinionpool.uncertainty import Uncertainty
 from opinionpool.unlearned import believed_doubt, believed_limit, nothing_learned
@@ -124,12 +124,9 @@ class _Rows:
         names = tuple(str(i) for i in range(contrasts.shape[1]))
         return evidence_of(contrasts, self.outcomes, self.weight, names)
 
-    def regression(self, spread: Array, fill: float, extremes: Extremes, believed: Believed, rho: float) -> Regression:
-        """Where forecasts are missing, experts are taken to be correlated by `fill`; `rho` is what is believed."""
-        full, beliefs = (
-            fill_missing(extremes.apart(self.contrasts, self.absent), spread, fill),
-            weight_beliefs(believed, rho),
-        )
+    def regression(self, spread: Array, fill: float, extremes: Extremes, beliefs: WeightBeliefs) -> Regression:
+        """Where forecasts are missing, experts are taken to be correlated by `fill`."""
+        full = fill_missing(extremes.apart(self.contrasts, self.absent), spread, fill)
         if self.sizes is not None:
             # Nobody can lean to one of the options where each event has its own.
             beliefs = replace(beliefs, intercept_spread=0.0)
@@ -256,16 +253,16 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
         centre = centre + share * (held_features(rows.evidence(typical - plain), believed).bias - bias)
     spread = believed.parts(believed.rho).spread
     rho, undecided = _correlation(few, spread, Extremes(limits[len(limits) // 2], centre), believed)
-    found: list[Coefficients] = []
+    beliefs, found = weight_beliefs(believed, rho), list[Coefficients]()
     scores = []
     for limit in limits:
-        regression = few.regression(spread, believed.rho, Extremes(limit, centre), believed, rho)
+        regression = few.regression(spread, believed.rho, Extremes(limit, centre), beliefs)
         found = _over_spreads(regression, found)
         scores.append(_averaged(found))
     extremes = Extremes(harmonic_mean(limits, chances(scores, limit_chances)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, rows.absent))
     held = held_features(evidence, believed)
-    values, doubt = _coefficients(rows, few, held, extremes, believed, rho, found)
+    values, doubt = _coefficients(rows, few, held, extremes, beliefs, found)
     if doubt is not None:
         doubt = Uncertainty(doubt.covariance + undecided.T @ undecided)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
@@ -287,7 +284,9 @@ def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Belie
     """
     if believed.correlation is not None:
         return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1]))
-    found = [rows.regression(spread, CORRELATION, extremes, believed, rho).fit(0.0) for rho in CORRELATIONS]
+    found = [
+        rows.regression(spread, CORRELATION, extremes, weight_beliefs(believed, rho)).fit(0.0) for rho in CORRELATIONS
+    ]
     chance = chances([each.evidence for each in found], CORRELATION_CHANCES)
     values = np.array([each.values for each in found])
     undecided = np.sqrt(chance)[:, None] * (values - chance @ values)
@@ -300,17 +299,16 @@ def _coefficients(
     few: _Rows,
     held: HeldFeatures,
     extremes: Extremes,
-    believed: Believed,
-    rho: float,
+    beliefs: WeightBeliefs,
     starts: list[Coefficients],
 ) -> tuple[Array, Uncertainty | None]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
-    regression = few.regression(held.spread, held.correlation, extremes, believed, rho)
+    regression = few.regression(held.spread, held.correlation, extremes, beliefs)
     found = _over_spreads(regression, starts)
     chance = chances([each.evidence for each in found], SPREAD_CHANCES[: len(found)])
     kept = np.flatnonzero(chance > NEGLIGIBLE)
     if few is not rows:
-        regression = rows.regression(held.spread, held.correlation, extremes, believed, rho)
+        regression = rows.regression(held.spread, held.correlation, extremes, beliefs)
         found = [regression.fit(SPREADS[i], each) if i in kept else each for i, each in enumerate(found)]
     share = chance[kept] / chance[kept].sum()
     values = np.array([found[i].values for i in kept])

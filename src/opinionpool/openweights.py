@@ -20,6 +20,7 @@ of it and, in accuracy, from the others, and leaves the others to be learned.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -38,7 +39,7 @@ def weight_beliefs(believed: Believed, rho: float) -> WeightBeliefs:
     mean, intercept = open_.mean, open_.intercept_spread()
     if believed.alike:
         return WeightBeliefs(mean, open_.together(), intercept, open_.apart_alike)
-    return WeightBeliefs(mean, 0.0, intercept, open_.apart)
+    return WeightBeliefs(mean, 0.0, intercept, cache(open_.apart))
 
 
 @dataclass(frozen=True, eq=False)
