@@ -26,7 +26,7 @@ def normality(residuals: Residuals) -> list[Check]:
         if float(values.std()) < STILL:
             continue
         skew, tail, p = not_normal(values)
-        kind = "long tails" if tail > TAILED else "a long tail on one side" if abs(skew) > SKEWED else "a flat middle"
+        kind = "a long tail on one side" if abs(skew) > SKEWED else "long tails" if tail > 0 else "a flat middle"
         shape = f"{kind} (skewness {skew:+.1f}, excess kurtosis {tail:+.1f})"
         text = f"what {shown(name)} says is not normal within an outcome: {shape}"
         findings.append(Finding(name, tail, p, abs(skew) > SKEWED or abs(tail) > TAILED, text))

@@ -85,7 +85,7 @@ def _halves(said: Array) -> tuple[int, float]:
 
 def _evens(said: Array) -> tuple[int, float]:
     """How often an expert gives all classes the same, up to whole per cents, beside what else is repeated."""
-    even = np.abs(said - 1.0 / said.shape[1]).max(axis=1) < 0.005
+    even = np.abs(said - 1.0 / said.shape[1]).max(axis=1) < 0.0075
     _, repeated = np.unique(said[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
     return count, at_least(count, count + beside, 0.5)
@@ -98,7 +98,7 @@ def clones(forecasts: Forecasts) -> list[Check]:
     if n * n * t * (1 if binary else len(forecasts.classes)) > MOST_COMPARED:
         told = "too many experts to compare pair by pair"
         return [Check(code, None, None, None, told, False) for code in ("clones", "complements")]
-    said = forecasts.X.reshape(t, n, -1)
+    said = forecasts.X.reshape(t, n, 1 if binary else len(forecasts.classes))
     found = concluded(
         "clones",
         [_alike(forecasts, "clones", *pair) for pair in _pairs(said, said)],
