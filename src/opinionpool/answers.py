@@ -13,6 +13,7 @@ import numpy.typing as npt
 from opinionpool.discrimination import areas
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.fullpanel import FullPanel
 from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import POOL_FLOOR, Array, public_log_odds, public_probabilities
 from opinionpool.paneltables import weight_interval
@@ -39,8 +40,8 @@ class Pooled:
     probabilities : ndarray, shape (T,), or (T, K) when K > 2
     in_sample : ndarray of bool, shape (T,)
         Where the event's outcome has had a part in the answer: the pool has learned from it, or its prior has.
-    interval : pair of ndarray or None, shape (T,) each
-        Between what the probability lies with a chance of 90%, as far as the pool knows.
+    interval : pair of ndarray or None, shape (T,) each, or (T, K) when K > 2
+        Between what each probability lies with a chance of 90%, as far as the pool knows.
     """
 
     forecasts: Forecasts
@@ -51,12 +52,26 @@ class Pooled:
     interval: tuple[Array, Array] | None = None
 
     def ends(self) -> tuple[list[float | None], list[float | None]]:
-        """Both ends of the interval of each event, None where there is none."""
+        """Both ends of the interval of each binary event, None where there is none."""
         if self.interval is None:
             return [None] * len(self.in_sample), [None] * len(self.in_sample)
         known = _told(self.forecasts, self.state).tolist()
         low, high = ([p if k else None for p, k in zip(end.tolist(), known, strict=True)] for end in self.interval)
         return low, high
+
+    def class_ends(self) -> tuple[list[list[float | None]], list[list[float | None]]]:
+        """Both ends of the interval of each of an event's classes or options, None where there is none."""
+        low, high = self.interval or (np.full(self.probabilities.shape, np.nan),) * 2
+        if low.ndim == 1:
+            low, high = np.stack([1.0 - high, low], axis=1), np.stack([1.0 - low, high], axis=1)
+        known = _told(self.forecasts, self.state) & (self.interval is not None)
+        sizes = self.forecasts.sizes.tolist()
+
+        def own(end: Array) -> list[list[float | None]]:
+            rows = zip(end.tolist(), known.tolist(), sizes, strict=True)
+            return [row[:size] if told else [None] * size for row, told, size in rows]
+
+        return own(low), own(high)
 
 
 def pool_events(
@@ -70,8 +85,7 @@ def pool_events(
     else:
         probabilities = state.pool(forecasts.X, own, base_rate)
     interval = None
-    binary = len(forecasts.classes) == 2 and forecasts.options is None
-    if isinstance(state, LearnedPanel) and state.doubt is not None and binary:
+    if isinstance(state, LearnedPanel) and state.doubt is not None:
         interval = state.interval(forecasts.X, own, base_rate)
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
@@ -140,11 +154,16 @@ def _class_columns(pooled: Pooled) -> list[Column]:
     labels, title = [*map(plain, forecasts.classes)] * len(events), "class"
     if forecasts.options is not None:
         labels, title = [plain(label) for own in forecasts.options for label in own], "option"
+    between = []
+    if pooled.interval is not None:
+        low, high = ([p for own in ends for p in own] for ends in pooled.class_ends())
+        between = [Column("low", low, "90% from", percent, spare=3), Column("high", high, "to", percent, spare=3)]
     return [
         Column("event", _repeated(events, sizes), None),
         Column("event", _once(events, sizes), "event", machine=False),
         Column("class", labels, title),
         Column("probability", [p for own in _own(pooled) for p in own], "probability", percent),
+        *between,
         Column("experts", _repeated(crowd, sizes), None, whole),
         Column("experts", _once(crowd, sizes), "experts", whole, machine=False, spare=1),
         Column("outcome", _repeated(happened(forecasts), sizes), None),
@@ -191,12 +210,16 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
         forecasts.crowd.tolist(),
         happened(forecasts),
         pooled.in_sample.tolist(),
-        *pooled.ends(),
+        *(pooled.class_ends() if several else pooled.ends()),
         strict=True,
     )
     for event, labels, p, crowd, outcome, in_sample, low, high in rows:
-        said = {"probabilities": dict(zip(map(str, labels), p, strict=True))} if several else {"probability": p}
-        between = {} if pooled.interval is None else {"low": low, "high": high}
+
+        def show(values: Any, labels: Sequence[object] = labels) -> object:  # noqa: ANN401 - a number, or one per label
+            return dict(zip(map(str, labels), values, strict=True)) if several else values
+
+        said = {"probabilities" if several else "probability": show(p)}
+        between = {} if pooled.interval is None else {"low": show(low), "high": show(high)}
         yield {"event": event, **said, **between, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
 
 
@@ -263,6 +286,7 @@ def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
         if any(end is not None for end in low):
             columns.append(Column("weight_low", low, "90% from", decimal, spare=3))
             columns.append(Column("weight_high", high, "to", decimal, spare=3))
+    columns += _class_weight_columns(state)
     columns += [
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=1),
         Column("resolved", resolved.astype(np.intp).tolist(), "resolved", whole),
@@ -292,6 +316,17 @@ def _feature_columns(state: LearnedPanel, forecasts: Forecasts) -> list[Column]:
     if len(classes) == 2 and forecasts.options is None:
         columns.append(Column("auc", _finite(areas(forecasts)), "AUC", decimal))
     return columns
+
+
+def _class_weight_columns(state: Learned) -> list[Column]:
+    """The weight of what experts say of each class in the pooled one, where weights differ between classes."""
+    if not isinstance(state, LearnedPanel) or not isinstance(state.panel, FullPanel):
+        return []
+    weights = np.where(state.present[:, None], state.panel.class_weights, 0.0)
+    return [
+        Column(f"weight:{label}", weights[:, i].tolist(), printable(str(label)), decimal, spare=4)
+        for i, label in enumerate(state.panel.classes)
+    ]
 
 
 def signed(x: float) -> str:

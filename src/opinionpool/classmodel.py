@@ -154,8 +154,8 @@ def _sets(forecasts: Forecasts, rows: Positions, size: Array, weight: Array) -> 
 
 def _skipped(worth: float, needed: int) -> Note:
     text = (
-        f"experts have one weight for all classes: {worth:.3g} independent events are too few to learn weights that "
-        f"differ between classes, which are {needed}"
+        f"experts have one weight for all classes: {worth:.3g} independent events are too few to learn "
+        f"{needed:,} that differ between classes"
     )
     return Note("class-model", text)
 

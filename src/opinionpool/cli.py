@@ -110,8 +110,10 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     AUC          the same as an area under the ROC curve: 0.5 = nothing, 1 = everything
     weight       its part in the pooled log-odds when every expert is present
     90% from, to between what the weight lies, by what beliefs and outcomes leave open; each by itself
+    CLASS        where weights differ between classes: of what it says of that one; the weight is their mean
 
-    Narrow terminals leave out the interval, then the accuracy, then the number of all forecasts.
+    Narrow terminals leave out the weights by class, then the interval, then the accuracy, then the number of all
+    forecasts.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *pooling.inputs])
     told, forecasts = pooling.told(), read(reading)

@@ -207,6 +207,18 @@ class FullPanel(PoolingPanel):
         weights[:, 0] = 0.0 - weights[:, 1:].sum(axis=1)
         return weights
 
+    @property
+    def class_weights(self) -> Array:
+        """Weight of what each expert says of a class in the pooled log-probability of that class, (N, K).
+
+        Times K/(K - 1), as both are measured from their means over the classes. Their mean over the classes is
+        `weights`, to which all are equal in the class-symmetric model.
+        """
+        k = len(self._classes)
+        gains = np.stack([self.pair_weights(y, self._classes[0]) for y in self._classes])
+        apart = gains - gains.mean(axis=0)
+        return np.asarray(np.einsum("knk->nk", apart) * k / (k - 1))
+
     def pool(
         self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
     ) -> Array:
