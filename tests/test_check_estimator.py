@@ -51,6 +51,10 @@ class Mapped:
         classes = 2 if y is None else max(2, len(np.unique(np.asarray(y))))
         return super().fit(mapped(X, classes), y, prior, sample_weight)
 
+    def partial_fit(self, X, y=None, classes=None, prior=None, sample_weight=None):
+        labels = getattr(self, "classes_", np.unique(np.asarray(y if classes is None else classes)))
+        return super().partial_fit(mapped(X, max(2, len(labels))), y, classes, prior, sample_weight)
+
     def predict_proba(self, X, prior=None, base_rate=None):
         return super().predict_proba(mapped(X, len(getattr(self, "classes_", "01"))), prior, base_rate)
 

@@ -258,8 +258,9 @@ class TestEstimators:
 
     def test_errors_state_the_rule(self):
         f = simulated(unresolved=0)
-        with pytest.raises(ArgumentError, match="begin with partial_fit"):
-            op.GaussianPool().fit(f.X, f.outcomes).partial_fit(f.X, f.outcomes)
+        anew = op.GaussianPool().fit(f.X, f.outcomes).partial_fit(f.X[:30], f.outcomes[:30])
+        assert anew.n_events_ == 30
+        assert "the 40 events of the fit before it" in anew.notes_[-1].text
         pool = op.GaussianPool().partial_fit(f.X, f.outcomes, classes=[0, 1], prior=0.3)
         with pytest.raises(OpinionPoolError, match="cannot change"):
             pool.partial_fit(f.X, f.outcomes, classes=[0, 1, 2])

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.basepool import BasePool, Given, labels_of
-from opinionpool.errors import ArgumentError, OpinionPoolWarning, OutcomeError
+from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
 from opinionpool.inputs import ExpertColumns, aligned, column_names, row_keys
@@ -41,8 +41,19 @@ class IncrementalPool(BasePool):
     @state_.setter
     def state_(self, learned: Learned) -> None:
         # A fit forgets what was learned before.
-        self.__dict__.pop("stream_", None)
+        for name in ("stream_", "_forgotten"):
+            self.__dict__.pop(name, None)
         self._state = learned
+
+    @property
+    def notes_(self) -> tuple[Note, ...]:
+        """What a user should know about the fit."""
+        notes = super().notes_
+        forgotten = self.__dict__.get("_forgotten")
+        if forgotten is not None:
+            text = f"partial_fit began anew: the {forgotten:,.15g} events of the fit before it are not learned from"
+            notes = (*notes, Note("began-anew", text))
+        return notes
 
     def partial_fit(
         self,
@@ -54,7 +65,8 @@ class IncrementalPool(BasePool):
     ) -> Self:
         """Learn from further events; see `opinionpool.online.Stream`, which `stream_` is.
 
-        Rows are new events each time. Events in `op.Forecasts` have ids: those that are not resolved are kept until
+        It begins anew after `fit`, which does not keep what it learned from; then `notes_` says so. Rows are new events
+        each time. Events in `op.Forecasts` have ids: those that are not resolved are kept until
         they are, those that were learned before are not learned again, and other outcomes are corrections.
 
         Parameters
@@ -72,7 +84,7 @@ class IncrementalPool(BasePool):
         Raises
         ------
         OpinionPoolError
-            If the arguments break a rule, or `fit` was called before, which does not keep what it learned from.
+            If the arguments break a rule.
 
         Examples
         --------
@@ -82,9 +94,7 @@ class IncrementalPool(BasePool):
         (2.0, array([[0.5, 0.5]]))
         """
         if hasattr(self, "classes_") and not hasattr(self, "stream_"):
-            raise ArgumentError(
-                "fit does not keep the events that partial_fit would go on from; begin with partial_fit"
-            )
+            self._forgotten = self.n_events_
         if isinstance(X, Forecasts):
             self._add_forecasts(X, y, prior, sample_weight)
         else:

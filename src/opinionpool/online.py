@@ -401,7 +401,8 @@ class Stream:
         self._state.flush()
         tally = self._state.tally
         found = None
-        needs_rows = options or (beliefs is not None and (structure == "auto" or beliefs != "default"))
+        full = len(self.classes) > 2 and options.get("class_model") == "full"
+        needs_rows = full or (beliefs is not None and (structure == "auto" or beliefs != "default"))
         if not needs_rows:
             prior = laplace_prior(tally.events) if tally.prior is None else tally.prior
             found = tally.evidence(prior)
