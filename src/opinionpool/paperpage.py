@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from opinionpool.claims import Claim
+from opinionpool.htmlpage import Html, document, joined, markup, table
 
 __all__ = ["Picture", "Section", "page"]
 
@@ -93,53 +92,35 @@ def page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
     >>> "<td>−1</td>" in text, "1 &lt; 2" in text
     (True, True)
     """
-    body = "\n".join(part for section in sections for part in _section(section))
-    intro = "\n".join(f"<p>{_text(paragraph)}</p>" for paragraph in lead)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{_text(title)}</h1>\n{intro}\n{body}\n</body>\n</html>\n"
-    )
+    parts = [markup("<h1>{}</h1>", title), *(markup("<p>{}</p>", paragraph) for paragraph in lead)]
+    parts += [part for section in sections for part in _section(section)]
+    return document(title, STYLE, joined(parts, "\n"))
 
 
-def _section(section: Section) -> Iterator[str]:
-    yield f"<h2>{_text(section.title)}</h2>"
-    yield from (f"<p>{_text(paragraph)}</p>" for paragraph in section.text)
+def _section(section: Section) -> Iterator[Html]:
+    yield markup("<h2>{}</h2>", section.title)
+    yield from (markup("<p>{}</p>", paragraph) for paragraph in section.text)
     if section.pictures:
-        yield f'<div class="pictures">{"".join(map(_picture, section.pictures))}</div>'
+        yield markup('<div class="pictures">{}</div>', joined(map(_picture, section.pictures)))
     if section.claims:
-        head = "<tr><th>Where</th><th>What the paper says</th><th>What is found</th><th>Verdict</th></tr>"
-        yield f'<div class="wide"><table>{head}{"".join(map(_claim, section.claims))}</table></div>'
+        header = ("Where", "What the paper says", "What is found", "Verdict")
+        yield table(header, map(_claim, section.claims), numbers=[False] * 4)
     if section.rows:
-        head = "".join(_cell(name, "th", place) for place, name in enumerate(section.header))
-        rows = "".join(
-            f"<tr>{''.join(_cell(value, 'td', place) for place, value in enumerate(row))}</tr>" for row in section.rows
-        )
-        yield f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
+        yield table(section.header, section.rows, numbers=[False, *[True] * (len(section.header) - 1)])
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: Picture) -> Html:
     source = base64.b64encode(picture.svg).decode("ascii")
-    links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in picture.files)
-    return (
-        f'<figure><img alt="{_text(picture.label)}: {_text(picture.caption)}" src="data:image/svg+xml;base64,{source}">'
-        f"<figcaption><b>{_text(picture.label)}.</b> {_text(picture.caption)} {links}</figcaption></figure>"
-    )
+    links = joined([markup('<a href="{}">{}</a>', name, name) for name in picture.files], ", ")
+    return markup(
+        f'<figure><img alt="{{}}: {{}}" src="data:image/svg+xml;base64,{source}">'
+        "<figcaption><b>{}.</b> {} {}</figcaption></figure>",
+        picture.label, picture.caption, picture.label, picture.caption, links,
+    )  # fmt: skip
 
 
-def _claim(claim: Claim) -> str:
+def _claim(claim: Claim) -> list[str]:
     kind, told = ("yes", "✓ holds") if claim.holds else ("no", "✗ does not hold")
-    right = f'<span class="right">{_text(claim.right)}</span>' if claim.right else ""
-    cells = (_text(claim.where), _text(claim.says), _text(claim.found) + right)
-    return f'<tr>{"".join(f"<td>{cell}</td>" for cell in cells)}<td class="verdict {kind}">{told}</td></tr>'
-
-
-def _cell(value: str, tag: str, place: int) -> str:
-    kind = ' class="number"' if place else ""
-    return f"<{tag}{kind}>{_text(value)}</{tag}>"
-
-
-def _text(text: str) -> str:
-    """Escaped, with minus signs before numbers."""
-    return re.sub(r"(?<![\w.])-(?=\d)", "−", escape(text))
+    right = markup('<span class="right">{}</span>', claim.right) if claim.right else ""
+    verdict = markup(f'<span class="verdict {kind}">{{}}</span>', told)
+    return [claim.where, claim.says, markup("{}{}", claim.found, right), verdict]

@@ -79,7 +79,7 @@ def _calibration(f: Findings) -> Html:
     title = "Calibration"
     if not f.forecasts.resolved.any():
         why = "no event is resolved"
-        return section("calibration", title, missing("Whether probabilities mean what they say is not known:", why))
+        return section("calibration", title, missing("Whether probabilities mean what they say is not known.", why))
     shown = _told_experts(f)
     words = [
         markup(
@@ -256,7 +256,8 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
     parts = [markup("<p>{}</p>", lead), _listed([*first, *fine])]
     rest = [check for check in serious if check not in first]
     if rest:
-        told = f"The other {counted(len(rest), 'finding')} of these kinds"
+        told = "One more finding" if len(rest) == 1 else f"The other {len(rest):,} findings"
+        told += " of these kinds"
         told += f", the first {MOST} of them" if len(rest) > MOST else ""
         parts.append(markup("<details><summary>{}</summary>{}</details>", told, _listed(rest[:MOST])))
     return parts
@@ -279,7 +280,7 @@ def _sentence(said: str) -> str:
 def _worth(f: Findings) -> Html:
     title = "What the panel is worth"
     if not f.learned.counts.any():
-        return section("worth", title, missing("It is not known:", "no event with a forecast is resolved"))
+        return section("worth", title, missing("It is not known.", "no event with a forecast is resolved"))
     entries = [*_apart(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
         entries.append(("Redundant experts", _redundant_words(f.errors)))

@@ -124,16 +124,20 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   .checks li { padding-left: 0; padding-top: 1.8rem; }
 }
 @media print {
-  @page { margin: 16mm 15mm; }
+  @page { margin: 15mm; }
   :root { color-scheme: light; }
-  body { max-width: none; padding: 0; font-size: 10.2pt; }
+  html { font-size: 9.6pt; }
+  body { max-width: none; padding: 0; }
   nav, summary { display: none; }
   h2, h3, caption { break-after: avoid; }
+  p { orphans: 3; widows: 3; }
   .cards li, pre { border: 1px solid var(--line); }
-  tr, figure, .cards, .checks li { break-inside: avoid; }
+  .cards .own { border-top: 3px solid var(--pool); }
+  tr, figure, .cards, .checks li, .columns { break-inside: avoid; }
   .wide { overflow: visible; }
+  th, td { padding: .35rem .8rem .35rem 0; }
   figure svg.broad { max-width: 100%; }
-  section { margin-top: 2rem; }
+  section { margin-top: 2.2rem; }
   a { color: inherit; text-decoration: none; }
 }
 """
