@@ -182,3 +182,25 @@ def test_unknown_events_and_several_at_once():
         explain(state, [[0.4], [0.6]])
     with pytest.raises(ShapeError):
         explain(state, [0.4, 0.6])
+
+
+@pytest.mark.parametrize("pool", ["gaussian", "linear", "log"])
+def test_events_with_options_of_their_own(pool):
+    rng = np.random.default_rng(9)
+    sizes = rng.integers(2, 5, 30)
+    options = [[f"{t}{label}" for label in "abcd"[:size]] for t, size in enumerate(sizes)]
+    x = np.full((30, 3, 4), np.nan)
+    for t, size in enumerate(sizes):
+        x[t, :, :size] = rng.dirichlet(np.full(size, 2.0), 3)
+    outcomes = [rng.choice(own) for own in options[:29]]
+    f = Forecasts.from_array(x, [*outcomes, None], options=options)
+    state = fit_pool(pool, f)
+    for t in range(30):
+        why = explain_event(f, t, state)
+        size = sizes[t]
+        assert why.classes == tuple(options[t])
+        assert why.stated == pytest.approx(x[t, :, 1] if size == 2 else x[t, :, :size])
+        assert size == 2 or why.probability.sum() == pytest.approx(1.0)
+        total = why.start + why.lean + why.contributions.sum(axis=0) + why.shift
+        assert total == pytest.approx(why.total, abs=1e-12)
+        assert total == pytest.approx(why.probability if pool == "linear" else log_odds(why.probability), abs=1e-8)

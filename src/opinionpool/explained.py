@@ -15,8 +15,8 @@ from opinionpool.render import Column, decimal, percent, printable
 
 def explanation_columns(why: Explanation) -> list[Column]:
     """The sum, one part in a row: prior, all experts, each expert by what it adds, base rate, pooled."""
-    k = len(why.classes)
-    rows = [_Rows(why, c if k > 2 else None) for c in (range(k) if k > 2 else range(1))]
+    several, k = why.probability.ndim == 1, len(why.classes)
+    rows = [_Rows(why, c) for c in range(k)] if several else [_Rows(why, None)]
 
     def column(name: str) -> list[Any]:
         return [value for each in rows for value in getattr(each, name)]
@@ -32,16 +32,16 @@ def explanation_columns(why: Explanation) -> list[Column]:
         Column("part", column("name"), "", machine=False),
         Column("probability", column("said"), "says", percent),
     ]
-    if k > 2:
+    if several:
         size = len(rows[0].part)
         labels = [plain(label) for label in why.classes]
         columns.insert(0, Column("class", [label for label in labels for _ in range(size)], None))
         shown = [label if i == 0 else None for label in labels for i in range(size)]
         columns.insert(1, Column("class", shown, "class", machine=False))
     if why.pool == "gaussian":
-        columns.append(Column("bias", column("bias"), "bias", signed))
+        columns.append(Column("bias", column("bias"), "bias", signed, spare=2))
     if why.scale == "log-odds":
-        columns.append(Column("contrast", column("contrast"), "contrast", signed))
+        columns.append(Column("contrast", column("contrast"), "contrast", signed, spare=1))
     if why.weights is not None:
         columns.append(Column("weight", column("weight"), "weight" if why.scale == "log-odds" else "share", decimal))
     return [
@@ -83,7 +83,8 @@ class _Rows:
 
 def by_effect(why: Explanation) -> list[int]:
     """Positions of the experts, those who add most, of either sign, first."""
-    size = np.abs(why.contributions.reshape(len(why.experts), -1)).max(axis=1, initial=0.0)
+    size = np.abs(why.contributions)
+    size = size if size.ndim == 1 else size.max(axis=1)
     return [int(i) for i in np.argsort(-size, kind="stable")]
 
 
@@ -121,38 +122,31 @@ def explanation_facts(why: Explanation) -> dict[str, object]:
 
 def by_class(why: Explanation, value: Array) -> float | dict[str, float]:
     """One number, or a number for each class."""
-    if len(why.classes) == 2:
+    if np.ndim(value) == 0:
         return float(value)
     return {str(label): float(x) for label, x in zip(why.classes, value, strict=True)}
 
 
 def explanation_lines(why: Explanation) -> list[str]:
     """The answer, and whose absence would change it most."""
-    k = len(why.classes)
     name = "the answer" if why.event is None else printable(why.event)
-    if k == 2:
-        label = "" if why.classes[1] in (1, True, "1") else f"{printable(str(why.classes[1]))} "
-        told = f"{name}: {label}{percent(float(why.probability))}"
-    else:
-        labels = [printable(str(label)) for label in why.classes]
-        told = f"{name}: " + ", ".join(
-            f"{label} {percent(p)}" for label, p in zip(labels, why.probability.tolist(), strict=True)
-        )
+    plain_event = why.probability.ndim == 0 and why.classes[1] in (1, True, "1")
+    labels = ["" if plain_event else f"{printable(str(label))} " for label in why.classes]
+    labels = labels if why.probability.ndim else labels[1:]
+    answer = np.atleast_1d(why.probability)
+    told = ", ".join(f"{label}{percent(p)}" for label, p in zip(labels, answer.tolist(), strict=True))
     if why.interval is not None:
         low, high = map(percent, why.interval)
         told += f" ({why.level:.0%} from {low} to {high}, for what is open about the weights)"
-    lines = [told]
+    lines = [f"{name}: {told}"]
     if why.experts:
-        options = np.atleast_1d(why.probability) > 0
-        without = why.without.reshape(len(why.experts), -1)[:, options]
-        answer = np.atleast_1d(why.probability)[options]
-        moved = np.abs(_ratios(without) - _ratios(answer)).max(axis=1)
-        i = int(moved.argmax())
-        who = printable(why.experts[i])
-        if moved[i] > 0 and k == 2:
-            lines.append(f"{who} matters most: without it, {percent(float(without[i, 0]))}")
-        elif moved[i] > 0:
-            lines.append(f"{who} matters most")
+        without = why.without.reshape(len(why.experts), -1)
+        moved = np.abs(_ratios(without) - _ratios(answer))
+        i, c = (int(x) for x in np.unravel_index(moved.argmax(), moved.shape))
+        if moved[i, c] > 0:
+            lines.append(
+                f"{printable(why.experts[i])} matters most: without it, {labels[c]}{percent(float(without[i, c]))}"
+            )
     return lines
 
 

@@ -39,7 +39,8 @@ class Explanation:
     """The parts of one pooled answer. They add up: start + lean + sum of contributions + shift = total.
 
     Values by class are numbers when K = 2, about ``classes[1]``; for K > 2 they have a last axis of K, and log-odds are
-    log-probabilities centred over the classes. n experts answered.
+    log-probabilities centred over the classes. Where events have options of their own, classes are those of this event.
+    n experts answered.
 
     Attributes
     ----------
@@ -292,10 +293,9 @@ def _at_floor(found: Explanation) -> list[Note]:
     if found.scale == "log-odds":
         total = np.atleast_1d(found.total)
         raw = logodds.softmax(total if len(total) == 1 else logodds.uncentred(total))
-        raw = np.where(np.atleast_1d(found.prior) > 0, raw, 0.0)
     else:
         raw = found.total if found.total.ndim else class_probabilities(found.total)
-    off = np.abs(logodds.public_probabilities(raw) - found.probability)
+    off = np.abs((raw if found.probability.ndim else logodds.public_probabilities(raw)) - found.probability)
     if (off <= 1e-12).all():
         return []
     return [Note("at-floor", "the answer is at its bound: no outcome is called impossible, whatever the sum")]
