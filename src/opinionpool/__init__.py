@@ -13,7 +13,9 @@ __version__ = "0.1.0"
 _NAMES = {
     "beliefs": ("Belief", "Beliefs", "ExpertBeliefs"),
     "calibration": ("LogOddsTransformer", "calibration_curve", "recalibrate"),
+    "choosing": ("best_subset", "gain_from", "gain_from_one_more", "subset_path"),
     "compare": ("Comparison", "compare_pools"),
+    "diagnostics": ("check_model",),
     "errors": (
         "AccuracyUnknownError",
         "ArgumentError",
@@ -45,10 +47,12 @@ _NAMES = {
         "RecalibratedPool",
         "TrimmedPool",
     ),
+    "explanation": ("explain", "explain_event"),
     "forecasts": ("Forecasts",),
     "online": ("Stream",),
     "panel": ("Panel",),
     "panelfile": ("read_beliefs",),
+    "redundancy": ("redundant_groups",),
     "reliability": ("auc", "decompose", "reliability_table", "wilson_interval"),
     "saved": ("load", "save"),
     "scores": (
@@ -62,6 +66,7 @@ _NAMES = {
         "spherical_score",
     ),
     "tables": ("read_forecasts",),
+    "value": ("decision_value", "learned_value", "panel_value"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
@@ -74,7 +79,14 @@ if TYPE_CHECKING:
         calibration_curve as calibration_curve,
         recalibrate as recalibrate,
     )
+    from opinionpool.choosing import (
+        best_subset as best_subset,
+        gain_from as gain_from,
+        gain_from_one_more as gain_from_one_more,
+        subset_path as subset_path,
+    )
     from opinionpool.compare import Comparison as Comparison, compare_pools as compare_pools
+    from opinionpool.diagnostics import check_model as check_model
     from opinionpool.errors import (
         AccuracyUnknownError as AccuracyUnknownError,
         ArgumentError as ArgumentError,
@@ -106,10 +118,12 @@ if TYPE_CHECKING:
         RecalibratedPool as RecalibratedPool,
         TrimmedPool as TrimmedPool,
     )
+    from opinionpool.explanation import explain as explain, explain_event as explain_event
     from opinionpool.forecasts import Forecasts as Forecasts
     from opinionpool.online import Stream as Stream
     from opinionpool.panel import Panel as Panel
     from opinionpool.panelfile import read_beliefs as read_beliefs
+    from opinionpool.redundancy import redundant_groups as redundant_groups
     from opinionpool.reliability import (
         auc as auc,
         decompose as decompose,
@@ -128,6 +142,11 @@ if TYPE_CHECKING:
         spherical_score as spherical_score,
     )
     from opinionpool.tables import read_forecasts as read_forecasts
+    from opinionpool.value import (
+        decision_value as decision_value,
+        learned_value as learned_value,
+        panel_value as panel_value,
+    )
 else:
     # Hidden from type checkers, who would otherwise take every name for a public one.
     def __getattr__(name: str) -> object:
