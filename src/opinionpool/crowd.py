@@ -133,9 +133,9 @@ class _Task:
     def cells(self, limit: float, root: Array) -> Cells:
         """Forecasts as far as they are believed, whitened."""
         k, absent = self.contrasts.shape[1] + 1, self.absent
-        told, free = logodds.signature(k)[self.outcomes], np.full(len(self.outcomes), k - 1.0)
+        told, own = logodds.signature(k)[self.outcomes], None
         if absent is not None:
-            told, free = logodds.levelled(told, absent), free - absent.sum(axis=1)
+            told, own = logodds.levelled(told, absent), k - 1.0 - absent.sum(axis=1)
         believed = Extremes(limit).believed(self.contrasts, None if absent is None else absent[self.event])
         return Cells(
             self.event,
@@ -143,10 +143,9 @@ class _Task:
             believed @ root,
             (told @ root)[self.event],
             self.weight[self.event],
-            free,
             len(self.outcomes),
             self.experts,
-            biased=absent is None,
+            own,
         )
 
 

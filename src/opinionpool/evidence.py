@@ -248,13 +248,20 @@ class RowEvidence:
         weight = self.weight[self.event_index]
         count = self._sum(weight)
         held = np.where(count > 0, count, 1.0)
-        mean = np.stack([self._sum(weight * column) / held for column in self.ratios.T], axis=-1)
+        moved = self._moved
+        mean = moved * np.stack([self._sum(weight * column) / held for column in self.ratios.T], axis=-1)
         residual = self.ratios - mean.reshape(-1, k - 1)[self._cell]
         # The residuals' own mean is what rounding left out of the mean.
-        mean += np.stack([self._sum(weight * column) / held for column in residual.T], axis=-1)
+        mean += moved * np.stack([self._sum(weight * column) / held for column in residual.T], axis=-1)
         residual = self.ratios - mean.reshape(-1, k - 1)[self._cell]
         square = self._sum(weight * np.einsum("md,de,me->m", residual, metric(k), residual))
         return Marginals(count, mean, np.stack([square[:-1].sum(axis=0), square[-1]]).reshape(2, n))
+
+    @property
+    def _moved(self) -> Array:
+        """0 for groups whose mean is known to be 0, whatever coordinates stand for the noise in it, (K + 1, 1, 1)."""
+        moved = np.append((self.told.length > 0) | self.told.biased, True)
+        return np.asarray(moved[:, None, None], dtype=np.float64)
 
     def _sum(self, values: Array) -> Array:
         """Sum over the forecasts of each expert by outcome, (K + 1, N)."""

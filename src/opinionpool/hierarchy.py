@@ -43,12 +43,10 @@ class Cells:
         Whitened signature of what happened.
     weight : ndarray, shape (M,)
         Frequencies.
-    free : ndarray, shape (T,)
-        How many of the K - 1 coordinates each event has; fewer than all where it has fewer options than others.
     events, experts : int
         T and N.
-    biased : bool
-        Whether experts may lean to a class, which they cannot where events have options of their own.
+    own : ndarray or None, shape (T,)
+        Where events have options of their own, to which nobody can lean, how many of the K - 1 coordinates each has.
     """
 
     event: Positions
@@ -56,10 +54,19 @@ class Cells:
     contrasts: Array
     told: Array
     weight: Array
-    free: Array
     events: int
     experts: int
-    biased: bool = True
+    own: Array | None = None
+
+    @property
+    def biased(self) -> bool:
+        """Whether experts may lean to a class."""
+        return self.own is None
+
+    @property
+    def free(self) -> Array:
+        """How many coordinates each event has, (T,)."""
+        return np.full(self.events, float(self.contrasts.shape[1])) if self.own is None else self.own
 
     @property
     def rows(self) -> float:

@@ -13,6 +13,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.fullpanel import FullPanel
 from opinionpool.logodds import Array
 from opinionpool.poolingpanel import PoolingPanel
+from opinionpool.priors import own_priors
 from opinionpool.shrunk import HeldFeatures
 from opinionpool.sparse import pool_cells
 from opinionpool.uncertainty import Uncertainty
@@ -87,13 +88,18 @@ class LearnedPanel:
     ) -> Array:
         """The same for every event of some forecasts, (T,) or (T, K), without an array of events x experts.
 
-        Forecasts may be by some of the experts, in any order. Their own priors are not looked at.
+        Forecasts may be by some of the experts, in any order. Their own priors are looked at only where events have
+        options of their own, of which even chances are the prior if there is none.
 
         Raises
         ------
         ExpertError
             If an expert is not among those who were learned.
+        ArgumentError
+            If events have options of their own, and what was learned holds for classes that all share.
         """
+        if prior is None and forecasts.options is not None:
+            prior = own_priors(forecasts, None)
         return pool_cells(self.panel, forecasts, self.reference(prior), base_rate)
 
     def interval(

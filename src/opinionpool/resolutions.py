@@ -93,9 +93,7 @@ def find_classes(
     return two_classes(_spellings(said), asked.about(stated[0]) if stated else asked)
 
 
-def _outcomes_among(
-    observed: Sequence[Observed], stated: Sequence[str], missing: frozenset[str]
-) -> list[_Said]:
+def _outcomes_among(observed: Sequence[Observed], stated: Sequence[str], missing: frozenset[str]) -> list[_Said]:
     """What happened, without the words for "not resolved"."""
     known = Matcher(stated)
     return [
