@@ -183,6 +183,19 @@ class TestWorkedNumbers:
         assert moved[inside] == pytest.approx(logit(plain[inside]) + logit(0.01), abs=1e-8)
 
 
+@pytest.mark.parametrize("name", list(POOLS))
+def test_an_expert_who_cannot_have_been_wrong_is_told_wherever_something_is_learned(name):  # case 79
+    y = np.arange(20) % 2
+    human = np.where(np.random.default_rng(0).permutation(20) < 15, y, 1 - y) * 0.4 + 0.3
+    model = np.where(y == 1, 0.999, 0.001)
+    state = fit_pool(name, table(np.stack([model, human], axis=1), y, experts=["M", "H"]))
+    told = [note for note in state.notes if note.code == "leakage"]
+    assert len(told) == POOLS[name].learns
+    assert all("'M'" in note.text and "'H'" not in note.text and note.serious for note in told)
+    model[0] = 0.999  # wrong once
+    assert "leakage" not in codes(fit_pool(name, table(np.stack([model, human], axis=1), y)))
+
+
 class TestLinear:
     def likelihood(self, w, q, y):
         here = ~np.isnan(q)

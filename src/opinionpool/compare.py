@@ -19,8 +19,9 @@ from opinionpool.bootstrap import Index, Intervals, Sums, simultaneous_intervals
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.folds import read_gap
 from opinionpool.forecasts import Forecasts
+from opinionpool.knowing import knowing_notes
 from opinionpool.learn import is_crowd
-from opinionpool.logodds import FLOOR, Array, logit, public_probabilities
+from opinionpool.logodds import FLOOR, Array, public_probabilities
 from opinionpool.outofsample import Trial, run_trial
 from opinionpool.plans import Plan, clusters_of
 from opinionpool.priors import event_priors
@@ -33,8 +34,6 @@ LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
 # Pools that learn a weight of its own for every expert, however many there are.
 WEIGHING = ("linear", "log")
-# An expert who is right and this sure, in log-odds, on each of at least so many events has perhaps seen them.
-SURE, SURE_EVENTS = 4.0, 10
 
 
 @dataclass(frozen=True)
@@ -260,7 +259,7 @@ def compare_pools(
         rounds=trial.rounds,
         unit=unit,
         units=units,
-        notes=(*plan.notes, *notes, *_too_sure(sample), *crowded, *trial.notes),
+        notes=(*plan.notes, *notes, *knowing_notes(sample), *crowded, *trial.notes),
     )
 
 
@@ -353,26 +352,3 @@ def _expert_scores(sample: Forecasts, own: Array, clusters: Index, seed: int) ->
         for i in heard.tolist()
     ]
     return tuple(sorted(found, key=lambda expert: -expert.over_pool.mean))
-
-
-def _too_sure(sample: Forecasts) -> list[Note]:
-    """Experts who cannot have been wrong: perhaps their forecasts were made from the outcomes."""
-    outcome = sample.outcomes[sample.event_index]
-    q = sample.probabilities
-    said = np.where(outcome == 1, q, 1.0 - q) if q.ndim == 1 else q[np.arange(len(q)), outcome]
-    sure = logit(np.clip(said, FLOOR, 1.0 - FLOOR)) > SURE
-    right = np.bincount(sample.expert_index, weights=sure, minlength=len(sample.experts))
-    names = [
-        name
-        for name, count, hits in zip(sample.experts, sample.counts, right, strict=True)
-        if count >= SURE_EVENTS and hits == count
-    ]
-    if not names:
-        return []
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    text = (
-        f"{', '.join(map(repr, names[:3]))}{more}: right and nearly certain on every resolved event. If a model made "
-        "these forecasts, were they about events that it was fitted to? Then they and all scores here look better "
-        "than new events will"
-    )
-    return [Note("leakage", text, len(names), serious=True)]

@@ -50,7 +50,8 @@ def examine(forecasts: Forecasts, obstacles: Sequence[str] = ()) -> Findings:
     checks: list[Check] = []
     try:
         state = fit_pool("gaussian", forecasts)
-        notes += state.notes
+        # The checks of the model look for leakage themselves.
+        notes += tuple(note for note in state.notes if note.code != "leakage")
         checks = check_model(forecasts, state if isinstance(state, LearnedPanel) else None)
     except OpinionPoolError as error:
         found.append(str(error))

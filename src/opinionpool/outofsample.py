@@ -221,7 +221,8 @@ class _Run:
 
     def _remember(self, name: str, state: Learned) -> None:
         for note in state.notes:
-            if note.serious:
+            # Who knew what happened is told once for all events.
+            if note.serious and note.code != "leakage":
                 count, text = self.told.get((name, note.code), (0, note.text))
                 self.told[name, note.code] = count + 1, text
 

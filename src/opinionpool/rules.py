@@ -19,6 +19,7 @@ from opinionpool.beta import PENALTY
 from opinionpool.errors import ArgumentError, Note, ProbabilityError
 from opinionpool.fits import Parameters, Sample
 from opinionpool.forecasts import Forecasts
+from opinionpool.knowing import knowing_notes
 from opinionpool.learn import LearnedPanel, learn
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array, public_probabilities
 from opinionpool.sparse import for_options
@@ -192,8 +193,12 @@ def fit_pool(
         if option not in pool.options:
             known = ", ".join(pool.options) or "none"
             raise ArgumentError(f"the {name} pool has no option {option!r}; its options are: {known}")
+    knowing = knowing_notes(forecasts) if pool.learns else ()
     if name not in _RULES:
-        return learn(forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options)
+        found = learn(
+            forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options
+        )
+        return replace(found, notes=found.notes + knowing)
     sample = Sample.of(forecasts, prior, sample_weight, floor)
     defaults = {key: option.default for key, option in pool.options.items()}
     learned = LearnedPool(
@@ -204,7 +209,7 @@ def fit_pool(
         prior=sample.prior,
         events=sample.events,
         counts=sample.counts,
-        notes=tuple(sample.notes),
+        notes=(*sample.notes, *knowing),
         floor=floor,
         pool_floor=pool_floor,
     )
