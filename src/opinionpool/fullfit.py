@@ -111,10 +111,11 @@ def full_fit(
     parts = Discriminant(means - bias, covariance)
     spread = np.sqrt(np.einsum("papa->p", block) / d)
     still = spread <= ROUNDING * (1.0 + np.nanmax(np.abs(contrasts[:, kept]), axis=(0, 2)))
-    try:
-        parts.rule(kept[~still])
-    except PanelError:
-        still = np.ones_like(still)
+    if not still.any():
+        try:
+            parts.rule(kept)
+        except PanelError:
+            still[:] = True
     if still.any():
         raise LearningError(
             "some of what the experts say never varies within an outcome and differs between outcomes, so how far to "
