@@ -24,7 +24,17 @@ def test_figures_on_missing_forecasts(root, study):
         assert values[4:] == pytest.approx(computed[reason][4:], abs=0.00051)
 
 
-@pytest.mark.parametrize("page", ["docs/model.md", "docs/missing.md", "CONTRIBUTING.md"])
+def test_figures_on_beliefs(root, study):
+    written = rows_of((root / "docs" / "beliefs.md").read_text(encoding="utf-8"))
+    computed = study("worth").figures()
+    assert list(written) == list(computed)
+    for name, values in written.items():
+        assert values == pytest.approx(computed[name], abs=0.00051)
+
+
+@pytest.mark.parametrize(
+    "page", ["docs/beliefs.md", "docs/explain.md", "docs/model.md", "docs/missing.md", "CONTRIBUTING.md"]
+)
 def test_links_lead_somewhere(root, page):
     path = root / page
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):

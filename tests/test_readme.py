@@ -1,6 +1,6 @@
-"""The README tells the truth: its commands and examples print what it shows, and its links lead somewhere.
+"""The README and the pages beside it tell the truth: their commands and examples print what they show.
 
-``python tests/test_readme.py`` writes what they print now into the README.
+``python tests/test_readme.py`` writes what they print now into them.
 """
 
 import contextlib
@@ -16,7 +16,12 @@ import tempfile
 import textwrap
 from pathlib import Path
 
+import pytest
+
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<kind>\w+)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+PAGES = ("README.md", "docs/beliefs.md", "docs/explain.md")
+# Blocks that are files, which the commands and examples after them read.
+FILES = {"toml": "panel.toml", "csv": "forecasts.csv"}
 TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"}
 
 
@@ -74,7 +79,7 @@ def session(body, names):
 
 
 def refreshed(text, root, folder):
-    """The README with what its commands and examples print now."""
+    """A page with what its commands and examples print now."""
     (folder / "examples").symlink_to(root / "examples")
     names = {}
 
@@ -83,16 +88,20 @@ def refreshed(text, root, folder):
         if match["kind"] == "console":
             body = console(body, folder, root / "src")
         elif match["kind"] == "pycon":
-            body = session(body, names)
+            with contextlib.chdir(folder):
+                body = session(body, names)
+        elif match["kind"] in FILES:
+            (folder / FILES[match["kind"]]).write_text(body, encoding="utf-8")
         fenced = f"```{match['kind']}\n{body}```"
         return textwrap.indent(fenced, match["indent"])
 
     return BLOCK.sub(block, text)
 
 
-def test_commands_and_examples_print_what_is_shown(root, tmp_path):
-    text = (root / "README.md").read_text(encoding="utf-8")
-    assert text.count("\n$ opinionpool check") == 1
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_examples_print_what_is_shown(root, tmp_path, page):
+    text = (root / page).read_text(encoding="utf-8")
+    assert "\n$ opinionpool " in text
     assert "\n>>> " in text
     assert refreshed(text, root, tmp_path) == text
 
@@ -113,6 +122,7 @@ def test_output_is_cut_where_the_readme_cuts_it():
 
 if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[1]
-    with tempfile.TemporaryDirectory() as empty:
-        new = refreshed((ROOT / "README.md").read_text(encoding="utf-8"), ROOT, Path(empty))
-    (ROOT / "README.md").write_text(new, encoding="utf-8")
+    for name in PAGES:
+        with tempfile.TemporaryDirectory() as empty:
+            new = refreshed((ROOT / name).read_text(encoding="utf-8"), ROOT, Path(empty))
+        (ROOT / name).write_text(new, encoding="utf-8")

@@ -284,8 +284,8 @@ def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
         columns.append(Column("weight", _finite(weights), "weight", decimal))
         low, high = map(_finite, weight_interval(state))
         if any(end is not None for end in low):
-            columns.append(Column("weight_low", low, "90% from", decimal, spare=3))
-            columns.append(Column("weight_high", high, "to", decimal, spare=3))
+            columns.append(Column("weight_low", low, "from", hundredths, spare=3))
+            columns.append(Column("weight_high", high, "to", hundredths, spare=3))
     columns += _class_weight_columns(state)
     columns += [
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=1),
@@ -327,6 +327,11 @@ def _class_weight_columns(state: Learned) -> list[Column]:
         Column(f"weight:{label}", weights[:, i].tolist(), printable(str(label)), decimal, spare=4)
         for i, label in enumerate(state.panel.classes)
     ]
+
+
+def hundredths(x: float) -> str:
+    """A number to two decimals."""
+    return f"{x:.2f}"
 
 
 def signed(x: float) -> str:

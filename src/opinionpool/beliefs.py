@@ -198,8 +198,8 @@ class Beliefs(ExpertBeliefs):
     correlation : same, optional
         The common correlation of the experts' contrasts within an outcome, above -1/(N-1).
     extremes : float, optional
-        How far extreme statements are believed: a contrast C counts as c tanh(C/c). inf believes everything. It is
-        learned, unless it is said.
+        How far extreme statements are believed, in log-odds beyond the prior (`opinionpool.extremes`). inf believes
+        everything. It is learned, unless it is said.
     experts : mapping of str to ExpertBeliefs, or to mapping, optional
 
     Raises

@@ -7,7 +7,7 @@ Believed of any panel:
   and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
 * they are unbiased, give or take `BIAS` in log-odds;
 * weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
-* extreme statements are believed up to a contrast of about `LIMITS`: beyond it, C counts as c tanh(C/c).
+* extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.extremes`).
 
 What is said (`opinionpool.beliefs`) takes the place of these centres, and its worth narrows what is open about them: a
 belief worth n counts as n events on which the panel showed just that, of which each tells as much about the logarithms

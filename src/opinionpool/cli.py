@@ -21,18 +21,20 @@ from opinionpool.errors import OpinionPoolError
 from opinionpool.options import (
     Chances,
     Comparing,
+    Keeping,
     Pooling,
     Reading,
     Writing,
     chances,
     comparing,
+    keeping,
     pooling,
     read_chances,
     reading,
     writing,
 )
 from opinionpool.render import write_json, write_listing, write_topics
-from opinionpool.steps import conclude, contest, error_line, find, read
+from opinionpool.steps import conclude, contest, error_line, find, read, read_for
 from opinionpool.streams import destination, hush, open_closed_streams, progress, speak_utf8, tell
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -62,35 +64,44 @@ def app(context: click.Context) -> None:
     multiple=True,
     help="How frequent the event is where the answers are used, if that differs from the prior.",
 )
+@keeping
 @writing
-def pool(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chances) -> None:
+def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing, base_rate: Chances) -> None:
     """Learn from the resolved events and print a probability for every event."""
-    writing.check([*reading.inputs, *pooling.inputs])
-    told, forecasts = pooling.told(), read(reading)
+    inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
+    writing.check(inputs)
+    keeping.check(inputs, writing, pooling)
+    told, model = pooling.told(), keeping.read(pooling)
+    forecasts = read_for(reading, model)
     prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
     from opinionpool import answers, summary
-    from opinionpool.rules import fit_pool
+    from opinionpool.kept import keep
 
-    state = fit_pool(pooling.pool, forecasts, prior=prior, **told.options)
-    pooled = answers.pool_events(forecasts, pooling.pool, state, prior, rate)
+    kept = keep(forecasts, pooling.pool, prior, told.options, model, learning=keeping.save is not None)
+    pooled = kept.pooled(rate)
     notes = (
         *forecasts.notes,
-        *state.notes,
-        *answers.one_outcome_notes(forecasts, pooling.pool),
+        *kept.notes,
         *answers.answer_notes(pooled),
-        *summary.base_rate_notes(state, prior is not None, rate),
+        *summary.base_rate_notes(kept.state, kept.given, rate),
     )
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.pool_facts(forecasts, pooling.pool, state, rate, notes) | summary.belief_facts(told.beliefs)
+            facts = summary.pool_facts(forecasts, kept.name, kept.state, rate, notes)
+            facts |= summary.belief_facts(told.beliefs) | kept.facts(keeping.save)
             write_json("events", answers.event_records(pooled), facts, out)
         else:
             write_listing(answers.event_columns(pooled), kind, out)
+    if keeping.save is not None:
+        from opinionpool.saved import save
+
+        save(kept.trained, keeping.save)
     conclude(
         kind,
         summary.size_line(forecasts),
-        summary.pool_line(forecasts, pooling.pool, state, prior is not None, rate),
+        summary.pool_line(forecasts, kept.name, kept.state, kept.given, rate),
+        *kept.lines(keeping.save),
         *summary.belief_lines(told.file, told.beliefs),
         *summary.note_lines(forecasts, notes),
     )
@@ -109,7 +120,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     accuracy     how much the expert knows, once bias and calibration are mended
     AUC          the same as an area under the ROC curve: 0.5 = nothing, 1 = everything
     weight       its part in the pooled log-odds when every expert is present
-    90% from, to between what the weight lies, by what beliefs and outcomes leave open; each by itself
+    from, to     between what that lies with a chance of 90%, as far as beliefs and outcomes leave it open
     CLASS        where weights differ between classes: of what it says of that one; the weight is their mean
 
     Narrow terminals leave out the weights by class, then the interval, then the accuracy, then the number of all
