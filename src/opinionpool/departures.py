@@ -13,7 +13,7 @@ from opinionpool.wording import counted, shown
 # Fewer numbers of an expert say nothing about their distribution, and fewer on one side nothing about differences.
 ENOUGH, EACH, DATES = 20, 8, 12
 # Departures that matter: skewness, excess kurtosis, a ratio of spreads, a difference of correlations.
-SKEWED, TAILED, UNEQUAL, APART = 1.0, 2.0, 1.25, 0.1
+SKEWED, TAILED, UNEQUAL, APART = 1.0, 2.0, 1.4, 0.1
 # Forecasts that vary less, in log-odds, do not vary.
 STILL = 1e-9
 
