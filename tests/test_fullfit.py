@@ -163,7 +163,8 @@ def test_missing_forecasts_hardly_matter_where_they_are_many():
     learned = alone(f, prior=PRIORS[3], floor=1e-100)
     # The rarest class has 420 forecasts of each expert, whose means have standard errors of about 0.05.
     assert learned.panel.means == pytest.approx(panel.means, abs=0.16)
-    assert learned.panel.covariance == pytest.approx(panel.covariance, abs=0.08)
+    # And pairs have 2,900 events in common or more, for standard errors of up to 0.035.
+    assert learned.panel.covariance == pytest.approx(panel.covariance, abs=0.12)
 
 
 def test_the_silent_and_the_absent_get_no_weight_and_clones_share():
