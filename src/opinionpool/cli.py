@@ -33,6 +33,7 @@ from opinionpool.options import (
     reading,
     writing,
 )
+from opinionpool.poolparts import pool_in_parts
 from opinionpool.render import write_json, write_listing, write_topics
 from opinionpool.steps import conclude, contest, error_line, find, read, read_for
 from opinionpool.streams import destination, hush, open_closed_streams, progress, speak_utf8, tell
@@ -72,6 +73,8 @@ def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing,
     writing.check(inputs)
     keeping.check(inputs, writing, pooling)
     told, model = pooling.told(), keeping.read(pooling)
+    if model is None and keeping.save is None and pool_in_parts(reading, pooling, writing, base_rate):
+        return
     forecasts = read_for(reading, model)
     prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
     from opinionpool import answers, summary

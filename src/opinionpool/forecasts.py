@@ -95,6 +95,8 @@ class Forecasts:
         if self.options is not None:
             check_options(self.options, self.events)
         keys = self.event_index.astype(np.int64) * max(len(self.experts), 1) + self.expert_index
+        if (np.diff(keys) > 0).all():
+            return
         unique, counts = np.unique(keys, return_counts=True)
         if len(unique) != cells:
             event, expert = divmod(int(unique[counts > 1][0]), len(self.experts))

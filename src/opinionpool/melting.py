@@ -14,6 +14,7 @@ from opinionpool.errors import ExpertError, LayoutError, Note
 from opinionpool.layouts import Layout
 from opinionpool.logodds import Array
 from opinionpool.names import unknown_expert
+from opinionpool.saidcounts import SaidCounts
 from opinionpool.statements import Statements
 from opinionpool.times import Times, read_times
 from opinionpool.wording import counted, listed, quoted, shown
@@ -51,6 +52,8 @@ class Reading:
         Experts to keep, all if empty, and to leave out.
     log : Coerced
     notes : list of Note
+    said : list of SaidCounts
+        Of what was read.
     """
 
     rules: NumberRules
@@ -58,6 +61,7 @@ class Reading:
     exclude: Sequence[str] = ()
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
+    said: list[SaidCounts] = field(default_factory=list)
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
         """Columns as plain numbers, None for those that are not."""

@@ -100,9 +100,9 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
-def write_listing(columns: Sequence[Column], kind: str, out: TextIO) -> None:
-    """Write the columns as a ``"table"`` or as ``"csv"``."""
-    (write_table if kind == "table" else write_csv)(columns, out)
+def write_listing(columns: Sequence[Column], kind: str, out: TextIO, headed: bool = True) -> None:
+    """Write the columns as a ``"table"`` or as ``"csv"``; without their headers if there are rows above."""
+    (write_table if kind == "table" else write_csv)(columns, out, headed)
 
 
 def write_json(name: str, records: Iterable[Mapping[str, object]], summary: Mapping[str, object], out: TextIO) -> None:
@@ -135,10 +135,11 @@ def write_text(text: str, out: TextIO) -> None:
         out.write(f"{GAP if number else ''}{line}\n")
 
 
-def write_csv(columns: Sequence[Column], out: TextIO) -> None:
+def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> None:
     """Write the columns as CSV: full precision, an empty field for None, ``true`` and ``false``."""
     chosen = [column for column in columns if column.machine]
-    out.write(",".join(_field(column.key) for column in chosen) + "\n")
+    if headed:
+        out.write(",".join(_field(column.key) for column in chosen) + "\n")
     for row in zip(*(column.values for column in chosen), strict=True):
         out.write(",".join(map(_field, row)) + "\n")
 
@@ -153,7 +154,7 @@ def _field(value: object) -> str:
     return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
 
 
-def write_table(columns: Sequence[Column], out: TextIO) -> None:
+def write_table(columns: Sequence[Column], out: TextIO, headed: bool = True) -> None:
     """Write the columns as a table, in the width of the terminal if there is one."""
     chosen = [column for column in columns if column.title is not None]
     room = _room(out)
@@ -168,7 +169,7 @@ def write_table(columns: Sequence[Column], out: TextIO) -> None:
             break
         chosen.remove(spare)
     bold, plain = ("\x1b[1m", "\x1b[0m") if coloured(out) else ("", "")
-    for line in _lines(titles, widths, numeric):
+    for line in _lines(titles, widths, numeric) if headed else ():
         out.write(f"{bold}{line}{plain}\n")
     rows = zip(*cells, strict=True)
     while block := [line for row in islice(rows, BLOCK) for line in _lines(row, widths, numeric)]:

@@ -11,6 +11,7 @@ from opinionpool.answers import about, plain
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.render import percent, printable, whole
+from opinionpool.totals import Totals
 from opinionpool.wording import counted
 
 if TYPE_CHECKING:
@@ -22,23 +23,23 @@ if TYPE_CHECKING:
 DESCRIPTIVE = ("format", "layout", "positive", "times", "unresolved")
 
 
-def facts(forecasts: Forecasts) -> dict[str, object]:
+def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
     """What was read, for JSON."""
-    t, n = forecasts.shape
-    cells = len(forecasts.event_index)
+    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    most = size.events * size.experts
     return {
-        "events": t,
-        "resolved": int(forecasts.resolved.sum()),
+        "events": size.events,
+        "resolved": size.resolved,
         **_class_facts(forecasts),
-        "experts": n,
-        "forecasts": cells,
-        "missing": 1.0 - cells / (t * n) if t * n else None,
+        "experts": size.experts,
+        "forecasts": size.cells,
+        "missing": 1.0 - size.cells / most if most else None,
     }
 
 
-def _class_facts(forecasts: Forecasts) -> dict[str, object]:
+def _class_facts(forecasts: Forecasts | Totals) -> dict[str, object]:
     """The classes and how often each happened; or how many events have how many options of their own."""
-    if forecasts.options is not None:
+    if isinstance(forecasts, Forecasts) and forecasts.options is not None:
         return {"options": {str(size): count for size, count in option_counts(forecasts)}}
     positive = {"positive": plain(forecasts.classes[1])} if len(forecasts.classes) == 2 else {}
     return {
@@ -80,23 +81,23 @@ def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
     return [{"code": note.code, "text": note.text, "count": int(note.count)} for note in notes]
 
 
-def outcome_counts(forecasts: Forecasts) -> list[int]:
+def outcome_counts(forecasts: Forecasts | Totals) -> list[int]:
     """Resolved events by outcome, K numbers."""
-    return [int((forecasts.outcomes == code).sum()) for code in range(len(forecasts.classes))]
+    return list((Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts).outcomes)
 
 
-def missing(forecasts: Forecasts) -> str:
+def missing(forecasts: Forecasts | Totals) -> str:
     """How many forecasts there could be and are not."""
-    most, cells = math.prod(forecasts.shape), len(forecasts.event_index)
-    return "none missing" if cells == most else f"{percent(1.0 - cells / most)} missing"
+    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    most = size.events * size.experts
+    return "none missing" if size.cells == most else f"{percent(1.0 - size.cells / most)} missing"
 
 
-def size_line(forecasts: Forecasts) -> str:
+def size_line(forecasts: Forecasts | Totals) -> str:
     """Events, experts, resolved, missing."""
-    t, n = forecasts.shape
-    resolved = int(forecasts.resolved.sum())
-    events = f"{counted(t, 'event')}, {whole(resolved)} resolved"
-    return f"{events}; {counted(n, 'expert')}, {counted(len(forecasts.event_index), 'forecast')}, {missing(forecasts)}"
+    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    events = f"{counted(size.events, 'event')}, {whole(size.resolved)} resolved"
+    return f"{events}; {counted(size.experts, 'expert')}, {counted(size.cells, 'forecast')}, {missing(size)}"
 
 
 def pool_line(forecasts: Forecasts, pool: str, state: Learned, given: bool, base_rate: float | Array | None) -> str:

@@ -21,12 +21,10 @@ from opinionpool.layouts import Layout, check_columns, layout_notes, recognise, 
 from opinionpool.logodds import Array
 from opinionpool.melting import Contents, Reading, melt_long, melt_wide, row_events
 from opinionpool.resolutions import Observed, distinct_outcomes, settle, settle_among
+from opinionpool.saidcounts import SaidCounts
 from opinionpool.statements import Statements, drop_late, fold_classes, one_each
 from opinionpool.times import Times, as_time
-from opinionpool.wording import counted, listed, quoted
-
-# On fewer events, 0 and 1 alone mean nothing.
-_VOTES = 5
+from opinionpool.wording import counted, quoted
 
 
 def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave open
@@ -267,6 +265,7 @@ def read_table(
         said, probabilities, folded = fold_options(said, options, reading.half_units)
         probabilities = probabilities if len(settled.classes) > 2 else np.ascontiguousarray(probabilities[:, 1])
     outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
+    reading.said.append(SaidCounts.of(said))
     return _with_options(
         options,
         Forecasts(
@@ -292,11 +291,15 @@ def read_table(
                 *hidden,
                 *repeated,
                 *folded,
-                *extreme_notes(said),
-                *([] if layout.long else vote_notes(said, bool(observed))),
+                *(said_notes(reading.said[0], layout) if whole is None else ()),
             ),
         ),
     )
+
+
+def said_notes(counts: SaidCounts, layout: Layout) -> list[Note]:
+    """What stands out among all that was read."""
+    return [*counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
 
 
 def _with_options(options: EventOptions | None, forecasts: Forecasts) -> Forecasts:
@@ -361,43 +364,3 @@ def _known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times)
         return outcomes, []
     text = f"{counted(int(later.sum()), 'event')} resolved after the time of --as-of, taken as not resolved"
     return np.where(later, UNRESOLVED, outcomes), [Note("as-of-outcomes", text, int(later.sum()))]
-
-
-def extreme_notes(said: Statements) -> list[Note]:
-    """Many forecasts of exactly 0, 1 or one half, and zeros that may mean "no answer"."""
-    notes = []
-    total = len(said.value)
-    for value, code in ((0.0, "zeros"), (1.0, "ones"), (0.5, "halves")):
-        count = int((said.value == value).sum())
-        if count >= max(5, 0.01 * total) and not (value == 0.5 and said.classes):
-            notes.append(Note(code, f"{count} of {total} probabilities are exactly {value:g}", count))
-    zero = said.value == 0
-    size = len(said.experts)
-    zeros, every = np.bincount(said.expert[zero], minlength=size), np.bincount(said.expert, minlength=size)
-    extreme = np.bincount(said.expert[((said.value < 0.05) & ~zero) | (said.value > 0.95)], minlength=size)
-    suspect = (zeros >= 3) & (zeros >= 0.1 * every) & (zeros < every) & (extreme == 0)
-    odd = [said.experts[i] for i in np.flatnonzero(suspect).tolist()]
-    if odd and not said.classes:
-        text = f"{listed(odd, 3)} said exactly 0 beside moderate numbers: if 0 means no answer, say --missing-value 0"
-        notes.append(Note("zeros-as-missing", text, len(odd)))
-    return notes
-
-
-def vote_notes(said: Statements, outcome: bool) -> list[Note]:
-    """Columns of a wide table with 0 and 1 on nearly every event, and nothing else: outcomes or decisions, it seems."""
-    size = len(said.experts)
-    every, sure, ones = (
-        np.bincount(said.expert[which], minlength=size)
-        for which in (said.value >= 0, (said.value == 0) | (said.value == 1), said.value == 1)
-    )
-    enough = max(_VOTES, 0.9 * len(said.events))
-    votes = (sure == every) & (ones > 0) & (ones < every) & (every >= enough)
-    if said.classes or not votes.any() or (outcome and votes.all()):
-        return []
-    names = [said.experts[i] for i in np.flatnonzero(votes).tolist()]
-    name = quoted(names[0]) if len(names) == 1 else "NAME"
-    what = f"column {listed(names)} holds" if len(names) == 1 else f"columns {listed(names, 4)} hold"
-    way = f"if that is no forecast, say --exclude {name}"
-    if not outcome:
-        way = f"an outcome? say --column outcome={name} or --exclude {name}"
-    return [Note("only-0-and-1", f"{what} only 0 and 1: {way}", len(names))]

@@ -1,0 +1,164 @@
+"""Learning from forecasts that come in parts, in memory that does not grow with their number.
+
+Counts of outcomes, and with them Laplace's estimate, are those of all events. What needs rows is learned from a sample:
+everything, as long as no outcome has more than its share of `EVENTS` resolved events; then that many of each outcome,
+weighted so that outcomes are as frequent as they were. Events of the outcome that the sample has most of count as one
+each, so that nobody is surer than the sample allows. Which events are in it depends on their places in the file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import LearningError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import Array, public_probabilities
+from opinionpool.priors import laplace_prior
+from opinionpool.records import row_keys
+from opinionpool.rules import Learned, fit_pool
+from opinionpool.totals import Totals
+
+__all__ = ["EVENTS", "FORECASTS", "LearnedParts", "learn_parts"]
+
+# Resolved events that rules learn from which need rows, and forecasts in them.
+EVENTS, FORECASTS = 20_000, 1_000_000
+
+
+@dataclass(frozen=True)
+class LearnedParts:
+    """What was learned from parts.
+
+    Attributes
+    ----------
+    state : Learned
+    totals : Totals
+        Of all parts.
+    sample : Forecasts
+        What it was learned from.
+    notes : tuple of Note
+    """
+
+    state: Learned
+    totals: Totals
+    sample: Forecasts
+    notes: tuple[Note, ...]
+
+
+class _Sample:
+    """The events of least priority, a bounded number of each outcome and of unresolved ones."""
+
+    def __init__(self, first: Forecasts) -> None:
+        k = len(first.classes)
+        self.room = max(1, min(EVENTS, FORECASTS // len(first.experts)) // k)
+        self.limits = np.full(k + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+        self.seen = np.zeros(k + 1, dtype=np.int64)
+        self._held: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
+
+    def add(self, forecasts: Forecasts) -> None:
+        """Take in the events of one part."""
+        group = np.where(forecasts.resolved, forecasts.outcomes, len(self.limits) - 1)
+        keys = row_keys(int(self.seen.sum()), len(group), 0)
+        self.seen += np.bincount(group, minlength=len(self.seen))
+        kept = np.flatnonzero(keys < self.limits[group])
+        self._held.append((keys[kept], forecasts.select_events(kept)))
+        if sum(len(keys) for keys, _ in self._held) > 2 * self.room * len(self.limits):
+            self._thin()
+
+    def forecasts(self) -> Forecasts:
+        """The sample, in the order of the file."""
+        self._thin()
+        return self._held[0][1]
+
+    def _thin(self) -> None:
+        keys = np.concatenate([keys for keys, _ in self._held])
+        together = one_after_another([forecasts for _, forecasts in self._held])
+        group = np.where(together.resolved, together.outcomes, len(self.limits) - 1)
+        kept = np.ones(len(keys), dtype=bool)
+        for g in range(len(self.limits)):
+            mine = np.flatnonzero(group == g)
+            if len(mine) > self.room:
+                order = np.argpartition(keys[mine], self.room)
+                kept[mine[order[self.room :]]] = False
+                self.limits[g] = keys[mine[order[self.room :]]].min()
+        self._held = [(keys[kept], together if kept.all() else together.select_events(kept))]
+
+
+def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
+    """The forecasts of several parts, by the same experts on different events, as one."""
+    first = parts[0]
+    starts = np.cumsum([0, *(len(part.events) for part in parts[:-1])])
+    t = sum(len(part.events) for part in parts)
+
+    def column(name: str, blank: Any) -> Any:  # noqa: ANN401 - arrays of several types
+        values = [getattr(part, name) for part in parts]
+        if all(value is None for value in values):
+            return None
+        like = next(value for value in values if value is not None)
+        filled = [
+            np.full((len(part.events), *like.shape[1:]), blank, dtype=like.dtype) if value is None else value
+            for part, value in zip(parts, values, strict=True)
+        ]
+        return np.concatenate(filled) if t else like
+
+    return replace(
+        first,
+        events=tuple(event for part in parts for event in part.events),
+        event_index=np.concatenate([part.event_index + start for part, start in zip(parts, starts, strict=True)]),
+        expert_index=np.concatenate([part.expert_index for part in parts]),
+        probabilities=np.concatenate([part.probabilities for part in parts]),
+        outcomes=np.concatenate([part.outcomes for part in parts]),
+        prior=column("prior", np.nan),
+        times=column("times", np.datetime64("NaT")),
+        groups=column("groups", ""),
+        notes=(),
+    )
+
+
+def learn_parts(
+    name: str, parts: Iterable[Forecasts], prior: float | Array | None, options: dict[str, Any]
+) -> LearnedParts:
+    """Fit a pool to forecasts in parts, by the same experts on different events.
+
+    Parameters
+    ----------
+    name : str
+        One of `opinionpool.rules.POOLS`.
+    parts : iterable of Forecasts
+    prior : float or ndarray, shape (K,), or None
+    options : dict
+        Those of the pool.
+
+    Raises
+    ------
+    OpinionPoolError
+        As for `opinionpool.rules.fit_pool`.
+    """
+    sample: _Sample | None = None
+    totals: Totals | None = None
+    for part in parts:
+        sample = _Sample(part) if sample is None else sample
+        sample.add(part)
+        totals = Totals.of(part) if totals is None else totals + Totals.of(part)
+    if sample is None or totals is None:
+        raise LearningError("there are no events")
+    taken = sample.forecasts()
+    counts = np.array(totals.outcomes, dtype=np.float64)
+    held = np.bincount(taken.outcomes[taken.resolved], minlength=len(counts))
+    if held.sum() == totals.resolved:
+        return LearnedParts(fit_pool(name, taken, prior=prior, **options), totals, taken, ())
+    stands_for = counts / np.maximum(held, 1)
+    weight = np.append(stands_for / stands_for[held > 0].min(), 1.0)[taken.outcomes]
+    reference = prior
+    if prior is None and (taken.prior is None or np.isnan(taken.prior).all()):
+        reference = public_probabilities(laplace_prior(counts))
+    state = fit_pool(name, taken, prior=reference, sample_weight=weight, **options)
+    text = (
+        f"{int(held.sum()):,} of {totals.resolved:,} resolved events were used to learn whom to believe; the prior is "
+        "from all of them"
+    )
+    return LearnedParts(state, totals, taken, (Note("sample", text, int(held.sum())),))

@@ -1,0 +1,101 @@
+"""Numbers that stand out among many: exact 0, 1 and one half, and columns of nothing but 0 and 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opinionpool.columns import Index
+from opinionpool.errors import Note
+from opinionpool.statements import Statements
+from opinionpool.wording import listed, quoted
+
+# On fewer events, 0 and 1 alone mean nothing.
+_VOTES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class SaidCounts:
+    """How often who said what, which can be added up over parts of a table.
+
+    Attributes
+    ----------
+    experts : sequence of str
+    by_class : bool
+        Whether numbers are about classes.
+    events : int
+    halves : int
+    every, zeros, ones, extreme : ndarray of int, shape (experts,)
+        Numbers, exact ones, and those beyond 5% or 95% that are not 0.
+    """
+
+    experts: Sequence[str]
+    by_class: bool
+    events: int
+    halves: int
+    every: Index
+    zeros: Index
+    ones: Index
+    extreme: Index
+
+    @classmethod
+    def of(cls, said: Statements) -> SaidCounts:
+        """Those of some statements."""
+        size, zero = len(said.experts), said.value == 0
+        every, zeros, ones, extreme = (
+            np.bincount(experts, minlength=size)
+            for experts in (
+                said.expert,
+                said.expert[zero],
+                said.expert[said.value == 1],
+                said.expert[((said.value < 0.05) & ~zero) | (said.value > 0.95)],
+            )
+        )
+        halves = int((said.value == 0.5).sum())
+        return cls(said.experts, bool(said.classes), len(said.events), halves, every, zeros, ones, extreme)
+
+    def __add__(self, other: SaidCounts) -> SaidCounts:
+        """Both together, of the same experts on other events."""
+        return replace(
+            self,
+            events=self.events + other.events,
+            halves=self.halves + other.halves,
+            every=self.every + other.every,
+            zeros=self.zeros + other.zeros,
+            ones=self.ones + other.ones,
+            extreme=self.extreme + other.extreme,
+        )
+
+    def extreme_notes(self) -> list[Note]:
+        """Many forecasts of exactly 0, 1 or one half, and zeros that may mean "no answer"."""
+        notes = []
+        total = int(self.every.sum())
+        counts = [(int(self.zeros.sum()), 0, "zeros"), (int(self.ones.sum()), 1, "ones"), (self.halves, 0.5, "halves")]
+        for count, value, code in counts:
+            if count >= max(5, 0.01 * total) and not (value == 0.5 and self.by_class):
+                notes.append(Note(code, f"{count} of {total} probabilities are exactly {value:g}", count))
+        suspect = (self.zeros >= 3) & (self.zeros >= 0.1 * self.every) & (self.zeros < self.every) & (self.extreme == 0)
+        odd = [self.experts[i] for i in np.flatnonzero(suspect).tolist()]
+        if odd and not self.by_class:
+            text = (
+                f"{listed(odd, 3)} said exactly 0 beside moderate numbers: if 0 means no answer, say --missing-value 0"
+            )
+            notes.append(Note("zeros-as-missing", text, len(odd)))
+        return notes
+
+    def vote_notes(self, outcome: bool) -> list[Note]:
+        """Columns of a wide table with 0 and 1 on nearly every event, and nothing else: outcomes, it seems."""
+        enough = max(_VOTES, 0.9 * self.events)
+        several = (self.ones > 0) & (self.ones < self.every) & (self.every >= enough)
+        votes = several & (self.zeros + self.ones == self.every)
+        if self.by_class or not votes.any() or (outcome and votes.all()):
+            return []
+        names = [self.experts[i] for i in np.flatnonzero(votes).tolist()]
+        name = quoted(names[0]) if len(names) == 1 else "NAME"
+        what = f"column {listed(names)} holds" if len(names) == 1 else f"columns {listed(names, 4)} hold"
+        way = f"if that is no forecast, say --exclude {name}"
+        if not outcome:
+            way = f"an outcome? say --column outcome={name} or --exclude {name}"
+        return [Note("only-0-and-1", f"{what} only 0 and 1: {way}", len(names))]
