@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from opinionpool.beliefs import Beliefs
     from opinionpool.forecasts import Forecasts
     from opinionpool.logodds import Array
+    from opinionpool.trained import TrainedPool
 
 POOLS = (
     "gaussian",
@@ -124,6 +125,42 @@ class Pooling:
         if self.panel is not None and self.pool != "gaussian":
             raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
         return Told.of(self.panel)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Which file the pool is from, and which it goes to, as the command line said."""
+
+    model: str | None
+    save: str | None
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [] if self.model is None else [self.model]
+
+    def check(self, inputs: list[str], writing: Writing, pooling: Pooling) -> None:
+        """Refuse a file that cannot be written, or is another one of these, and options that contradict each other."""
+        Writing(self.save, "json").check(inputs)
+        if self.save is not None and self.save == writing.output:
+            raise click.UsageError(f"{self.save} cannot be the output and the saved pool too")
+        if self.model is not None and pooling.panel is not None:
+            raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
+
+    def read(self, pooling: Pooling) -> tuple[str, TrainedPool] | None:
+        """The file of --model, and the pool that it holds."""
+        if self.model is None:
+            return None
+        from opinionpool.saved import load
+        from opinionpool.trained import TrainedPool
+
+        trained = TrainedPool.of(load(self.model))
+        source = click.get_current_context().get_parameter_source("pool")
+        if source is click.core.ParameterSource.COMMANDLINE and pooling.pool != trained.name:
+            raise click.UsageError(f"--pool is {pooling.pool}, and the pool in {self.model} is {trained.name}")
+        if self.save is not None and pooling.prior:
+            raise click.UsageError("--prior is settled when a pool first learns, so it cannot change as it goes on")
+        return self.model, trained
 
 
 @dataclass(frozen=True)
@@ -283,6 +320,23 @@ def pooling(command: Command) -> Command:
         _panel,
     ]
     return _stack(options, _gather(Pooling, "pooling")(command))
+
+
+def keeping(command: Command) -> Command:
+    """Give a command the options that say where a pool is from and where it goes, as ``keeping``."""
+    file = click.Path(exists=True, dir_okay=False)
+    options: list[Decorator] = [
+        click.option(
+            "--model",
+            type=file,
+            metavar="FILE",
+            help="Use the pool that --save has written, as it is; with --save, let it go on learning.",
+        ),
+        click.option(
+            "--save", metavar="FILE", help="Write the pool, and what it needs to go on learning, to this file (JSON)."
+        ),
+    ]
+    return _stack(options, _gather(Keeping, "keeping")(command))
 
 
 def comparing(command: Command) -> Command:

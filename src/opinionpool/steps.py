@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from opinionpool.describe import Findings
     from opinionpool.forecasts import Forecasts
     from opinionpool.logodds import Array
+    from opinionpool.trained import TrainedPool
 
 
-def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
-    """The forecasts in a file; what is wrong with the options is wrong usage."""
+def read(reading: Reading, duplicates: str | None = None, classes: Sequence[object] | None = None) -> Forecasts:
+    """The forecasts in a file, about these classes if they are known; what is wrong with the options is wrong usage."""
     from opinionpool.tables import read_forecasts
     from opinionpool.times import as_time
 
@@ -32,6 +34,7 @@ def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
                 reading.file,
                 outcomes=reading.outcomes,
                 positive=reading.positive,
+                classes=classes,
                 columns={role: name or None for role, name in reading.column},
                 options=reading.options,
                 duplicates=duplicates or reading.duplicates,
@@ -46,6 +49,17 @@ def read(reading: Reading, duplicates: str | None = None) -> Forecasts:
             )
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
+
+
+def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecasts:
+    """The forecasts in a file, about the classes of a pool from another file, if there is one."""
+    if model is None:
+        return read(reading)
+    from opinionpool.kept import matched
+    from opinionpool.labels import label_text
+
+    file, trained = model
+    return matched(read(reading, classes=[label_text(label) for label in trained.classes]), trained, file)
 
 
 def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, told: Told) -> Comparison:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from opinionpool.errors import LearningError, Note
+from opinionpool.errors import LearningError, Note, SavedPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learned import LearnedPanel
 from opinionpool.logodds import Array
@@ -70,6 +70,28 @@ class TrainedPool:
         stream = Stream(forecasts.classes, prior=prior)
         stream.add(forecasts)
         return cls(name, _state(fit_pool(name, forecasts, prior=prior, **options)), stream, options)
+
+    @classmethod
+    def of(cls, saved: object) -> TrainedPool:
+        """A trained pool of whatever was saved: a fitted estimator, what a fit learned, or a stream.
+
+        Raises
+        ------
+        SavedPoolError
+            If it has not learned from anything.
+        """
+        if isinstance(saved, cls):
+            return saved
+        if isinstance(saved, Stream):
+            return cls("gaussian", saved.learn(), saved)
+        if isinstance(saved, LearnedPanel):
+            return cls("gaussian", saved)
+        if isinstance(saved, LearnedPool):
+            return cls(saved.rule, saved)
+        learned, rule = getattr(saved, "state_", None), getattr(saved, "rule", None)
+        if learned is None or not isinstance(rule, str):
+            raise SavedPoolError(f"a {type(saved).__name__} is saved there, which has not learned from any events")
+        return cls(rule, _state(learned), getattr(saved, "stream_", None), saved._options())  # type: ignore[attr-defined]
 
     @property
     def experts(self) -> tuple[str, ...]:

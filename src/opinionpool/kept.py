@@ -1,0 +1,201 @@
+"""Pools that the command line keeps in files: used as they are, or going on to learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opinionpool import rules
+from opinionpool.answers import PRIORLESS, Pooled, one_outcome_notes, pool_events
+from opinionpool.errors import ExpertError, LayoutError, Note
+from opinionpool.labels import label_text
+from opinionpool.logodds import public_probabilities
+from opinionpool.render import printable, whole
+from opinionpool.rules import POOLS, Learned
+from opinionpool.trained import TrainedPool
+from opinionpool.wording import counted, listed
+
+if TYPE_CHECKING:
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.logodds import Array
+
+__all__ = ["Kept", "keep", "matched"]
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The pool that answers, and how it came about.
+
+    Attributes
+    ----------
+    name : str
+    state : Learned
+    forecasts : Forecasts
+        By the experts of the pool, in its order.
+    prior : float, ndarray or None
+        What the answers are given with, where it is not what the pool has.
+    given : bool
+        Whether the prior was given, and not estimated.
+    trained : TrainedPool or None
+        What can be saved.
+    loaded : str or None
+        The file that the pool is from.
+    notes : tuple of Note
+    """
+
+    name: str
+    state: Learned
+    forecasts: Forecasts
+    prior: float | Array | None
+    given: bool
+    trained: TrainedPool | None
+    loaded: str | None
+    notes: tuple[Note, ...]
+
+    def pooled(self, base_rate: float | Array | None) -> Pooled:
+        """The answers for every event."""
+        if self.loaded is None:
+            return pool_events(self.forecasts, self.name, self.state, self.prior, base_rate)
+        each: float | Array | None = self.prior
+        t, k = len(self.forecasts.events), len(self.forecasts.classes)
+        if each is not None:
+            each = np.broadcast_to(each, (t,) if k == 2 else (t, k))
+        elif self.forecasts.prior is not None and self.state.prior is not None:
+            # What fills the blanks among the events' own.
+            each = public_probabilities(self.state.prior)
+            each = float(each) if k == 2 else each
+        pooled = pool_events(self.forecasts, self.name, self.state, each, base_rate)
+        return replace(pooled, in_sample=self._learned_from())
+
+    def _learned_from(self) -> Any:  # noqa: ANN401 - an array of truth values
+        """Events that had a part in the answers."""
+        stream = None if self.trained is None else self.trained.stream
+        none = np.zeros(len(self.forecasts.events), dtype=bool)
+        if stream is None:
+            return none
+        known = np.array([stream.knows(event) for event in self.forecasts.events], dtype=bool)
+        answered = self.forecasts.crowd > 0
+        taught = answered if POOLS[self.name].learns else none
+        if stream.prior is None and self.prior is None and self.forecasts.prior is None:
+            taught = taught | ~answered | (self.name not in PRIORLESS)
+        return known & taught
+
+    def lines(self, saved: str | None) -> list[str]:
+        """Where the pool is from and where it went, for people."""
+        told = []
+        if self.loaded is not None:
+            told.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
+        if saved is not None:
+            told.append(f"saved in {printable(saved)}: {self._size()}")
+        return told
+
+    def facts(self, saved: str | None) -> dict[str, object]:
+        """The same for JSON."""
+        if self.trained is None:
+            return {}
+        stream = self.trained.stream
+        return {
+            "model": self.loaded,
+            "saved": saved,
+            "learned_events": float(self.state.events.sum()),
+            "fingerprint": None if stream is None else stream.fingerprint,
+        }
+
+    def _size(self) -> str:
+        events = self.state.events.sum()
+        learned = f"{whole(round(float(events)))} resolved event{'' if events == 1 else 's'}"
+        stream = None if self.trained is None else self.trained.stream
+        mark = "" if stream is None else f", fingerprint {stream.fingerprint[:12]}"
+        return f"{self.name} pool, {counted(len(self.state.experts), 'expert')}, {learned}{mark}"
+
+
+def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:
+    """Forecasts with the labels of a pool's classes.
+
+    Raises
+    ------
+    LayoutError
+        If they are about other classes.
+    """
+    mine, theirs = ([label_text(label) for label in labels] for labels in (forecasts.classes, trained.classes))
+    if mine != theirs or forecasts.options is not None:
+        raise LayoutError(
+            f"the forecasts are about classes {listed(mine)}, and the pool in {file} about {listed(theirs)}"
+        )
+    return replace(forecasts, classes=trained.classes)
+
+
+def keep(
+    forecasts: Forecasts,
+    name: str,
+    prior: float | Array | None,
+    options: dict[str, Any],
+    model: tuple[str, TrainedPool] | None,
+    *,
+    learning: bool,
+) -> Kept:
+    """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        About the classes of the pool.
+    name : str
+        Of the pool to be fitted.
+    prior : float or ndarray, optional
+    options : dict
+        Those of the pool to be fitted.
+    model : pair of str and TrainedPool, optional
+        A file, and what is in it.
+    learning : bool
+        Whether what it learns is to be saved.
+
+    Raises
+    ------
+    ExpertError
+        If a pool that does not learn does not know an expert.
+    """
+    if model is None:
+        told = one_outcome_notes(forecasts, name)
+        if not learning:
+            state = rules.fit_pool(name, forecasts, prior=prior, **options)
+            return Kept(name, state, forecasts, prior, prior is not None, None, None, (*state.notes, *told))
+        trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
+        notes = (*trained.learned.notes, *told)
+        return Kept(name, trained.learned, forecasts, prior, prior is not None, trained, None, notes)
+    file, trained = model
+    if learning:
+        trained, new = trained.updated(forecasts)
+        notes = (*trained.learned.notes, *new)
+    else:
+        strange = [expert for expert in forecasts.experts if expert not in set(trained.experts)]
+        if strange:
+            verb = "is" if len(strange) == 1 else "are"
+            raise ExpertError(
+                f"{listed(strange)} {verb} unknown to the pool in {file}: leave out with --exclude, or say "
+                "--save NEW to go on learning"
+            )
+        notes = (*trained.learned.notes, *_unlearned(forecasts, trained))
+    given = prior is not None or (trained.stream is not None and trained.stream.prior is not None)
+    aligned = _aligned(forecasts, trained.experts)
+    return Kept(trained.name, trained.learned, aligned, prior, given, trained, file, notes)
+
+
+def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
+    stream = trained.stream
+    fresh = [e for e, known in zip(forecasts.events, forecasts.resolved, strict=True) if known]
+    fresh = [event for event in fresh if stream is None or not stream.knows(event)]
+    if not fresh:
+        return ()
+    way = "; --save NEW goes on learning" if stream is not None else ""
+    text = f"{counted(len(fresh), 'resolved event')} not learned from: the saved pool is used as it is{way}"
+    return (Note("not-learned", text, len(fresh)),)
+
+
+def _aligned(forecasts: Forecasts, experts: tuple[str, ...]) -> Forecasts:
+    """The same by more experts, in their order."""
+    place = {expert: i for i, expert in enumerate(experts)}
+    columns = np.array([place[expert] for expert in forecasts.experts], dtype=np.intp)
+    return replace(forecasts, experts=experts, expert_index=columns[forecasts.expert_index])
