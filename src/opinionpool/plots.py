@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BAND", "Line", "family", "figure", "save", "scores"]
+__all__ = ["BAND", "LOOKS", "Line", "family", "figure", "save", "scores", "styled"]
 
 # Floats or whole numbers.
 Numbers: TypeAlias = npt.NDArray[np.floating[Any] | np.integer[Any]]
@@ -84,7 +84,7 @@ def figure() -> tuple[Figure, Axes]:
     OpinionPoolError
         If Matplotlib is not installed.
     """
-    with _styled():
+    with styled():
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -96,7 +96,7 @@ def figure() -> tuple[Figure, Axes]:
 def save(drawing: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, the same bytes for the same drawing; their paths."""
     paths = [stem.with_name(f"{stem.name}.svg"), stem.with_name(f"{stem.name}.png")]
-    with _styled():
+    with styled():
         with replacing(paths[0]) as file:
             drawing.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
         # Where things go has been worked out, and is the same for both.
@@ -130,7 +130,7 @@ def family(
     every : int, default 1
         Points from one marker to the next; the lines start their markers at different points.
     """
-    with _styled():
+    with styled():
         for place, (label, y) in enumerate(curves):
             shift = place * every // max(len(curves), 1)
             axes.plot(x, y, label=label, markevery=(shift, every), **_look(place))
@@ -149,7 +149,7 @@ def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple
     labels : (str, str)
         Of the axes, with units.
     """
-    with _styled():
+    with styled():
         for place, line in enumerate(lines):
             colour = LOOKS[place][0]
             low, high = line.mean - BAND * line.error, line.mean + BAND * line.error
@@ -167,7 +167,14 @@ def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple
 
 
 @contextmanager
-def _styled() -> Iterator[None]:
+def styled() -> Iterator[None]:
+    """The style that all drawings share, for as long as one is drawn.
+
+    Raises
+    ------
+    OpinionPoolError
+        If Matplotlib is not installed.
+    """
     try:
         from matplotlib import rc_context
     except ImportError:

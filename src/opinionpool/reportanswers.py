@@ -217,12 +217,15 @@ def _open_events(f: Findings) -> Html:
     if not rows:
         told = "The only event is" if total == 1 else f"All {counted(total, 'event')} are"
         return section("open", title, missing("", f"{told} resolved, so none is left to forecast"))
-    parts = [markup("<p>{}</p>", _open_words(f, len(rows))), _event_table(f, rows[:FIRST])]
-    if len(rows) > FIRST:
-        more = rows[FIRST : FIRST + MOST]
+    # A table is as long with more classes, so it has fewer events.
+    classes = 1 if f.binary else len(f.forecasts.classes)
+    first, most = max(FIRST * 2 // (classes + 1), 5), max(MOST * 2 // (classes + 1), 5)
+    parts = [markup("<p>{}</p>", _open_words(f, len(rows))), _event_table(f, rows[:first])]
+    if len(rows) > first:
+        more = rows[first : first + most]
         parts.append(_folded(f"The next {counted(len(more), 'open event')}", _event_table(f, more)))
-        left = len(rows) - FIRST - len(more)
-        told = f"Events are in the order of the file; the first {FIRST} stand in the table"
+        left = len(rows) - first - len(more)
+        told = f"Events are in the order of the file; the first {first} stand in the table"
         told += f", and {whole(left)} are left out of this page. " if left else ". "
         parts.append(markup('<p class="note">{}{}</p>', told, everything))
     return section("open", title, *parts)
@@ -243,9 +246,7 @@ def _open_words(f: Findings, number: int) -> str:
             f"{lead} Beside the pooled probability{of} stands the interval in which it lies with a chance of 90%, as "
             "far as the outcomes so far leave open how to weigh the experts."
         )
-    if f.binary:
-        return f"{lead} This way of pooling does not say how sure it is of a probability."
-    return f"{lead} Intervals are given for events of two classes only."
+    return f"{lead} This way of pooling does not say how sure it is of a probability."
 
 
 def _event_table(f: Findings, rows: Sequence[int]) -> Html:
@@ -257,26 +258,34 @@ def _event_table(f: Findings, rows: Sequence[int]) -> Html:
     lines: list[list[str]] = []
     for i in rows:
         p, a, b = float(f.pooled.probabilities[i]), low[i], high[i]
-        between = [] if not known else ["–" if a is None or b is None else f"{percent(a)} to {percent(b)}"]
+        between = [_range(a, b)] if known else []
         lines.append([name(events[i]), interval_bar(p, a, b), percent(p), *between, whole(crowd[i])])
     header = ["event", "from 0% to 100%", "probability", *(["90% interval"] if known else []), "experts"]
     return table(header, lines, numbers=[False, False, *[True] * (len(header) - 2)], kind="bars")
 
 
 def _class_table(f: Findings, rows: Sequence[int]) -> Html:
-    """A column for each class, or what each event's own options have."""
+    """A row for each class, or for each of an event's own options."""
     forecasts, crowd = f.forecasts, f.forecasts.crowd.tolist()
+    low, high = f.pooled.class_ends()
     p = f.options_of(f.pooled.probabilities).tolist()
-    if forecasts.options is None:
-        labels = [name(str(label)) for label in forecasts.classes]
-        lines = [[name(forecasts.events[i]), *map(percent, p[i]), whole(crowd[i])] for i in rows]
-        return table(["event", *labels, "experts"], lines, numbers=[False, *[True] * (len(labels) + 1)])
-    told = []
+    known = f.pooled.interval is not None
+    lines: list[list[str]] = []
     for i in rows:
-        shares = zip(forecasts.options[i], p[i], strict=False)
-        answer = joined((markup("{} {}", name(str(label)), percent(share)) for label, share in shares), "; ")
-        told.append([name(forecasts.events[i]), answer, whole(crowd[i])])
-    return table(["event", "options", "experts"], told, numbers=[False, False, True])
+        labels = forecasts.classes if forecasts.options is None else forecasts.options[i]
+        for place, label in enumerate(labels):
+            first = [name(forecasts.events[i]), whole(crowd[i])] if place == 0 else ["", ""]
+            share, a, b = p[i][place], low[i][place], high[i][place]
+            between = [_range(a, b)] if known else []
+            lines.append([first[0], name(str(label)), interval_bar(share, a, b), percent(share), *between, first[1]])
+    what = "class" if forecasts.options is None else "option"
+    interval = ["90% interval"] if known else []
+    header = ["event", what, "from 0% to 100%", "probability", *interval, "experts"]
+    return table(header, lines, numbers=[False] * 3 + [True] * (len(header) - 3), kind="bars classes")
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
 READ = (

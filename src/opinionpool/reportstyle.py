@@ -118,7 +118,7 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   th, td { padding-right: .8rem; }
   table { font-size: .86rem; }
   .wide td:first-child, .wide th:first-child { position: sticky; left: 0; background: var(--paper); min-width: 7.5rem; }
-  .bars td:nth-child(2), .bars th:nth-child(2) { display: none; }
+  .bars:not(.classes) :is(td, th):nth-child(2), .classes :is(td, th):nth-child(3) { display: none; }
   .bars td:first-child { min-width: 5rem; }
   .curves { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.1rem .9rem; }
   .checks li { padding-left: 0; padding-top: 1.8rem; }
