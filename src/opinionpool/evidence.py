@@ -291,8 +291,13 @@ class RowEvidence:
         return float(self.weight @ products), float(self.weight @ (present * (present - 1.0)))
 
 
+def few_enough(experts: int, events: int) -> bool:
+    """Whether moments of so many experts are smaller than the rows of so many events, or small anyway."""
+    return experts <= max(events, FEW_EXPERTS)
+
+
 def evidence_of(ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array, experts: tuple[str, ...]) -> Evidence:
     """Moments where every expert answered everything and they are smaller than the rows, else rows."""
-    if np.isnan(ratios).any() or len(experts) > max(len(ratios), FEW_EXPERTS):
+    if np.isnan(ratios).any() or not few_enough(len(experts), len(ratios)):
         return RowEvidence.of_dense(ratios, outcomes, weight)
     return MomentEvidence(Moments.empty(experts, ratios.shape[2] + 1).add(ratios, outcomes, weight))

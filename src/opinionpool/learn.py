@@ -14,13 +14,14 @@ from opinionpool.beliefs import Beliefs
 from opinionpool.believed import Believed, strangers
 from opinionpool.default import default_fit
 from opinionpool.errors import ArgumentError, Note, ShapeError
-from opinionpool.evidence import Evidence, RowEvidence, evidence_of
+from opinionpool.evidence import Evidence, MomentEvidence, RowEvidence, few_enough
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
 from opinionpool.fullpanel import FullPanel
 from opinionpool.gaussian import Settings
 from opinionpool.learned import LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
+from opinionpool.moments import Moments
 from opinionpool.optionrows import option_rows
 from opinionpool.panel import Panel
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
@@ -31,6 +32,8 @@ __all__ = ["CLASS_MODELS", "STRUCTURES", "LearnedPanel", "learn", "learn_from"]
 # Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
 # from so many events on, or if a dense array would be so large.
 CROWD, SPARSE, SEVERAL, LARGE = 500, 0.25, 40, 1 << 26
+# Log-ratios that are summed up at a time.
+BLOCK = 1 << 16
 
 STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
 CLASS_MODELS = ("auto", "symmetric", "full")
@@ -149,18 +152,26 @@ def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Arr
     """Moments where every expert answered everything; else rows, from cells alone."""
     event, expert = forecasts.event_index, forecasts.expert_index
     t, n = forecasts.shape
-    own = reference[:1] if shared is not None else reference[event]
-    ratios = logodds.log_ratios(forecasts.probabilities, own, floor)
-    if shared is None:
-        ratios -= logodds.prior_log_ratios(own)
-    if forecasts.options is not None:
-        return option_rows(event, expert, ratios, forecasts.outcomes, weight, forecasts.sizes, n)
     order = np.lexsort((expert, event))
-    if len(event) == t * n:
-        return evidence_of(
-            ratios[order].reshape(t, n, len(forecasts.classes) - 1), forecasts.outcomes, weight, forecasts.experts
-        )
-    return RowEvidence(event[order], expert[order], ratios[order], forecasts.outcomes, weight, n)
+
+    def ratios_of(cells: npt.NDArray[np.intp]) -> Array:
+        own = reference[:1] if shared is not None else reference[event[cells]]
+        ratios = logodds.log_ratios(forecasts.probabilities[cells], own, floor)
+        return ratios if shared is not None else ratios - logodds.prior_log_ratios(own)
+
+    outcomes = forecasts.outcomes
+    if forecasts.options is not None:
+        return option_rows(event[order], expert[order], ratios_of(order), outcomes, weight, forecasts.sizes, n)
+    if len(event) < t * n or not few_enough(n, t):
+        return RowEvidence(event[order], expert[order], ratios_of(order), outcomes, weight, n)
+    d = len(forecasts.classes) - 1
+    moments = Moments.empty(forecasts.experts, d + 1)
+    step = max(BLOCK // max(n * d, 1), 1)
+    for start in range(0, t, step):
+        rows = slice(start, min(start + step, t))
+        ratios = ratios_of(order[rows.start * n : rows.stop * n]).reshape(-1, n, d)
+        moments = moments.add(ratios, outcomes[rows], weight[rows])
+    return MomentEvidence(moments)
 
 
 def _learn_default(
