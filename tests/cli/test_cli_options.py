@@ -118,17 +118,17 @@ def test_data_that_do_not_allow_it_are_status_1_and_one_message(file, command, t
 
 
 def test_a_fault_of_the_program_is_one_line_too(file, command, monkeypatch):
-    monkeypatch.setattr(cli, "read", lambda reading: 1 / 0)
+    monkeypatch.setattr(cli, "read_for", lambda reading, model: 1 / 0)
     said = command("pool", file(WIDE), status=1)
     assert said.err.startswith("opinionpool: error: a fault of opinionpool itself")
     assert "ZeroDivisionError" in said.err
 
 
 def test_an_interruption_is_status_130(file, command, monkeypatch):
-    def interrupted(reading):
+    def interrupted(reading, model):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "read", interrupted)
+    monkeypatch.setattr(cli, "read_for", interrupted)
     assert command("pool", file(WIDE), status=130).err.strip() == "opinionpool: interrupted"
 
 
