@@ -33,7 +33,8 @@ def test_figures_on_beliefs(root, study):
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/beliefs.md", "docs/explain.md", "docs/model.md", "docs/missing.md", "CONTRIBUTING.md"]
+    "page",
+    ["docs/beliefs.md", "docs/classes.md", "docs/explain.md", "docs/model.md", "docs/missing.md", "CONTRIBUTING.md"],
 )
 def test_links_lead_somewhere(root, page):
     path = root / page

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from opinionpool import estimates
 from opinionpool.dependence import MatrixCorrelation
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimates import Means
 from opinionpool.evidence import Evidence
 from opinionpool.features import Parts
 from opinionpool.logodds import Array
