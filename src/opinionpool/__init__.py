@@ -49,11 +49,13 @@ _NAMES = {
     ),
     "explanation": ("explain", "explain_event"),
     "forecasts": ("Forecasts",),
+    "fullpanel": ("FullPanel",),
     "online": ("Stream",),
     "panel": ("Panel",),
     "panelfile": ("read_beliefs",),
     "redundancy": ("redundant_groups",),
     "reliability": ("auc", "decompose", "reliability_table", "wilson_interval"),
+    "report": ("make_report",),
     "saved": ("load", "save"),
     "scores": (
         "brier_score",
@@ -120,6 +122,7 @@ if TYPE_CHECKING:
     )
     from opinionpool.explanation import explain as explain, explain_event as explain_event
     from opinionpool.forecasts import Forecasts as Forecasts
+    from opinionpool.fullpanel import FullPanel as FullPanel
     from opinionpool.online import Stream as Stream
     from opinionpool.panel import Panel as Panel
     from opinionpool.panelfile import read_beliefs as read_beliefs
@@ -130,6 +133,7 @@ if TYPE_CHECKING:
         reliability_table as reliability_table,
         wilson_interval as wilson_interval,
     )
+    from opinionpool.report import make_report as make_report
     from opinionpool.saved import load as load, save as save
     from opinionpool.scores import (
         brier_score as brier_score,
