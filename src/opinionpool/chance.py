@@ -12,16 +12,19 @@ from opinionpool.logodds import Array
 from opinionpool.normal import normal_cdf
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def holm(p: Sequence[float], tests: int = 0) -> list[float]:
     """P-values of tests made together, each as probable as to be so small somewhere among them (Holm 1979).
+
+    Where there were more tests than p-values, those left out are taken to be larger.
 
     >>> holm([0.01, 0.5, 0.02])
     [0.03, 0.5, 0.04]
     """
     order = sorted(range(len(p)), key=p.__getitem__)
+    number = max(tests, len(p))
     adjusted, most = [0.0] * len(p), 0.0
     for rank, i in enumerate(order):
-        most = max(most, min(1.0, (len(p) - rank) * p[i]))
+        most = max(most, min(1.0, (number - rank) * p[i]))
         adjusted[i] = most
     return adjusted
 

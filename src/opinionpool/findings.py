@@ -52,11 +52,14 @@ class Finding:
     text: str
 
 
-def concluded(code: str, findings: Sequence[Finding], fine: str, idle: str) -> list[Check]:
-    """The checks of a family: those that alarm, the least probable first, else that all is in order."""
+def concluded(code: str, findings: Sequence[Finding], fine: str, idle: str, tests: int = 0) -> list[Check]:
+    """The checks of a family: those that alarm, the least probable first, else that all is in order.
+
+    `tests` is how many there were, if more than are given because the others are in order by far.
+    """
     if not findings:
         return [Check(code, None, None, None, idle, False)]
-    adjusted = holm([each.p for each in findings])
+    adjusted = holm([each.p for each in findings], tests)
     order = sorted(range(len(findings)), key=lambda i: adjusted[i])
     alarms = [
         Check(code, each.expert, each.statistic, adjusted[i], each.text, True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.chance import at_least
 from opinionpool.findings import Check, Finding, concluded
-from opinionpool.forecasts import Forecasts
+from opinionpool.forecasts import Forecasts, Index
 from opinionpool.logodds import Array
 from opinionpool.residuals import Residuals
 from opinionpool.wording import shown
+
+Codes: TypeAlias = npt.NDArray[np.int32]
 
 # An expert knew the outcomes who gives what happened odds of 49 to 1 beyond the prior nearly always, and is never on
 # the other side; from so many outcomes on, so many of them of each of two kinds.
@@ -21,7 +24,7 @@ SEVERAL, MATTERS, GRIDS = 10, 0.05, (0.25, 0.1, 0.05, 0.01)
 # Two experts are one who agree on so large a share of so many events, with so many different statements.
 ALIKE, SHARED, DIFFERENT = 0.9, 10, 5
 # Comparisons of forecasts, pair by pair, that take seconds.
-MOST_COMPARED = 1 << 31
+MOST_COMPARED = 1 << 32
 EQUAL = 1e-9
 
 
@@ -95,50 +98,58 @@ def clones(forecasts: Forecasts) -> list[Check]:
     """Pairs of experts who say the same, or exactly the opposite, on nearly every event that both answer."""
     binary = len(forecasts.classes) == 2
     t, n = forecasts.shape
-    if n * n * t * (1 if binary else len(forecasts.classes)) > MOST_COMPARED:
-        told = "too many experts to compare pair by pair"
-        return [Check(code, None, None, None, told, False) for code in ("clones", "complements")]
-    said = forecasts.X.reshape(t, n, 1 if binary else len(forecasts.classes))
-    found = concluded(
-        "clones",
-        [_alike(forecasts, "clones", *pair) for pair in _pairs(said, said)],
-        "no two experts say the same",
-        "too few events that two experts both answer to tell clones",
-    )
-    if not binary:
-        return found
-    opposite = np.where(np.abs(said - 0.5) < EQUAL, np.inf, 1.0 - said)
-    return found + concluded(
-        "complements",
-        [_alike(forecasts, "complements", *pair) for pair in _pairs(said, opposite)],
-        "no two experts say the opposite of each other",
-        "too few events that two experts both answer to tell complements",
-    )
+    kinds = ("clones", "complements") if binary else ("clones",)
+    if n * n * t > MOST_COMPARED:
+        return [Check(code, None, None, None, "too many experts to compare pair by pair", False) for code in kinds]
+    said, same, opposite = _codes(forecasts)
+    there = (said >= 0).astype(np.float32)
+    shared = np.triu((there @ there.T).round().astype(np.intp), 1)
+    others = {"clones": same, "complements": opposite}
+    return [check for code in kinds for check in _alike(forecasts, code, said, others[code], shared)]
 
 
-def _pairs(said: Array, other: Array) -> Iterator[tuple[int, int, int, int, float]]:
-    """Pairs with enough shared events: who, on how many events they agree, of how many, and the chance of one."""
-    n = said.shape[1]
-    rows = []
-    for i in range(n - 1):
-        both = ~np.isnan(said[:, i, :1]) & ~np.isnan(said[:, i + 1 :, 0])
-        same = (np.abs(said[:, i, None] - other[:, i + 1 :]) < EQUAL).all(axis=2) & both
-        shared, agree = both.sum(axis=0), same.sum(axis=0)
-        for j in np.flatnonzero(shared >= SHARED).tolist():
-            different = 0
-            if agree[j] >= ALIKE * shared[j]:
-                different = len(np.unique(said[same[:, j], i], axis=0))
-            rows.append((i, i + 1 + j, int(agree[j]) if different >= DIFFERENT else 0, int(shared[j]), int(agree[j])))
-    # How often two of them agree by chance: as often as two others do.
-    total, agreed = sum(row[3] for row in rows), sum(row[4] for row in rows)
-    for i, j, telling, shared_count, agree_count in rows:
-        chance = (agreed - agree_count + 1.0) / (total - shared_count + 2.0)
-        yield i, j, telling, shared_count, min(max(chance, 0.1), 0.5)
+def _codes(forecasts: Forecasts) -> tuple[Codes, Codes, Codes]:
+    """A number for each statement, the same to compare it with, and that of its opposite, (N, T); below 0 for none.
+
+    What is its own opposite is nobody's.
+    """
+    t, n = forecasts.shape
+    p = forecasts.probabilities
+    p = p[:, None] if p.ndim == 1 else p
+    both = np.concatenate([p, 1.0 - p]).round(9)
+    code = np.zeros(len(both), dtype=np.intp)
+    for column in both.T:
+        # Column by column, because rows are slow to sort.
+        levels = np.unique(column, return_inverse=True)[1]
+        code = np.unique(code * (levels.max(initial=0) + 1) + levels, return_inverse=True)[1]
+    said, opposite = code.reshape(2, -1)
+    found = np.full((3, n, t), [[[-1]], [[-2]], [[-2]]], dtype=np.int32)
+    where = forecasts.expert_index, forecasts.event_index
+    for array, values in zip(found, (said, said, np.where(said == opposite, -2, opposite)), strict=True):
+        array[where] = values
+    return found[0], found[1], found[2]
 
 
-def _alike(forecasts: Forecasts, code: str, i: int, j: int, agree: int, shared: int, chance: float) -> Finding:
-    share = agree / shared
-    one, two = shown(forecasts.experts[j]), shown(forecasts.experts[i])
-    what = "the same as" if code == "clones" else "the opposite of"
-    text = f"{one} says {what} {two} on {share:.0%} of {shared} events: one voice, not two"
-    return Finding(forecasts.experts[j], share, at_least(agree, shared, chance), share >= ALIKE, text)
+def _alike(forecasts: Forecasts, code: str, said: Codes, other: Codes, shared: Index) -> list[Check]:
+    agree = np.zeros_like(shared)
+    for i in range(len(said) - 1):
+        agree[i, i + 1 :] = np.count_nonzero(other[i + 1 :] == said[i], axis=1)
+    pairs = shared >= SHARED
+    total, agreed, tests = int(shared[pairs].sum()), int(agree[pairs].sum()), int(pairs.sum())
+    findings = []
+    for i, j in np.argwhere(pairs & (agree >= ALIKE * shared)).tolist():
+        same, of = int(agree[i, j]), int(shared[i, j])
+        if len(np.unique(said[i][other[j] == said[i]])) < DIFFERENT:
+            continue
+        # How often two of them agree by chance: as often as two others do, within limits.
+        chance = min(max((agreed - same + 1.0) / (total - of + 2.0), 0.1), 0.5)
+        what = "the same as" if code == "clones" else "the opposite of"
+        one, two = forecasts.experts[j], forecasts.experts[i]
+        text = f"{shown(one)} says {what} {shown(two)} on {same / of:.0%} of {of} events: one voice, not two"
+        findings.append(Finding(one, same / of, at_least(same, of, chance), True, text))
+    if tests and not findings:
+        share = float((agree[pairs] / shared[pairs]).max())
+        findings.append(Finding(None, share, 1.0, False, ""))
+    said_how = "the same" if code == "clones" else "the opposite of each other"
+    fine, idle = f"no two experts say {said_how}", f"too few events that two experts both answer to tell {code}"
+    return concluded(code, findings, fine, idle, tests)
