@@ -8,11 +8,13 @@ from hypothesis import given, strategies as st
 from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
 
-from opinionpool import Panel
+from opinionpool import Forecasts, Panel
 from opinionpool.choosing import best_subset, gain_from, gain_from_one_more, subset_path
 from opinionpool.errors import AccuracyUnknownError, ArgumentError, PanelError, ProbabilityError
 from opinionpool.normal import normal_cdf
+from opinionpool.rules import fit_pool
 from opinionpool.value import (
     decision_value,
     effective_number,
@@ -20,8 +22,11 @@ from opinionpool.value import (
     expected_brier,
     expected_score,
     hit_rate,
+    known_panel,
+    learned_value,
     panel_value,
 )
+from opinionpool.worth import together, together_lines
 
 PRIORS = (0.5, 0.1, 0.93)
 
@@ -246,3 +251,42 @@ def test_arguments_out_of_range():
 @given(st.floats(-37, 37))
 def test_normal_cdf(x):
     assert normal_cdf(x) == pytest.approx(norm.cdf(x), rel=1e-10, abs=0)
+
+
+def test_what_was_learned_is_worth_what_new_events_show():
+    rng = np.random.default_rng(8)
+    told, found = [], []
+    for _ in range(10):
+        true = Panel.from_features(rng.uniform(0.6, 1.1, 8), 0.6, accuracy=rng.uniform(0.3, 1.5, 8))
+        x, y = true.simulate(200, seed=rng)
+        state = fit_pool("gaussian", Forecasts.from_array(x, y))
+        x, y = true.simulate(20_000, seed=rng)
+        p = state.pool(x)
+        value = learned_value(state)
+        told.append((value.joint_auc, value.joint_score, value.effective))
+        found.append((roc_auc_score(y, p), (1 + np.log2(np.where(y == 1, p, 1 - p))).mean(), effective_number(true)))
+    apart = np.mean(told, axis=0) - np.mean(found, axis=0)
+    assert abs(apart[0]) < 0.01
+    assert abs(apart[1]) < 0.03
+    assert abs(apart[2]) < 0.3
+
+
+def test_what_was_learned_of_several_classes():
+    panel = Panel.exchangeable(4, correlation=0.3, accuracy=1.0, classes="abc")
+    x, y = panel.simulate(300, [0.2, 0.3, 0.5], seed=9)
+    f = Forecasts.from_array(x, y, classes="abc")
+    for model in ("symmetric", "full"):
+        state = fit_pool("gaussian", f, class_model=model)
+        value = learned_value(state)
+        assert value.joint_auc == pytest.approx(panel_value(panel).joint_auc, abs=0.05)
+        assert value.joint_score is None
+        told = together(state)
+        assert together_lines(told)[0].startswith("all 4 together, if the model holds: AUC between two classes 0.9")
+    with pytest.raises(ArgumentError, match="class_model='symmetric'"):
+        known_panel(state)
+
+
+def test_assumptions_are_not_worth_telling():
+    assert together(fit_pool("gaussian", Forecasts.from_array([[0.4, 0.6]]))) is None
+    assert together(fit_pool("average", Forecasts.from_array([[0.4, 0.6]], [1]))) is None
+    assert together_lines(None) == []
