@@ -13,7 +13,9 @@ from opinionpool.errors import (
     ProbabilityError,
     ShapeError,
 )
+from opinionpool.forecasts import Forecasts
 from opinionpool.panel import Panel
+from opinionpool.rules import fit_pool
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -147,6 +149,24 @@ def test_redundant_experts_of_unequal_accuracy_have_no_limit():
         _ = Panel.from_features([1, 1], 1.0, relative_accuracy=[1, 2]).weights
     with pytest.raises(PanelError, match="perfectly dependent experts must be equally accurate"):
         _ = Panel([1, 2], [[1, 1], [1, 1]]).weights
+
+
+def test_forecasts_in_named_columns_go_by_name():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    panel = Panel.from_features([1.0, 0.8], 0.3, [1.0, 2.0], names=["ann", "bob"])
+    learned = fit_pool("linear", Forecasts.from_array([[0.9, 0.2]], experts=["ann", "bob"]), weights=[3, 1])
+    right = panel.pool([[0.9, 0.2], [np.nan, 0.4]])
+    swapped = {"bob": [0.2, 0.4], "ann": [0.9, None]}
+    for frame in (pd.DataFrame(swapped), pl.DataFrame(swapped)):
+        np.testing.assert_array_equal(panel.pool(frame), right)
+        np.testing.assert_array_equal(panel.contributions(frame), panel.contributions([[0.9, 0.2], [np.nan, 0.4]]))
+        assert learned.pool(frame)[0] == pytest.approx(0.725)
+    assert panel.pool(pd.Series({"bob": 0.2, "ann": 0.9})) == right[0]
+    # Columns that name nobody are taken in their order.
+    np.testing.assert_array_equal(panel.pool(pd.DataFrame([[0.9, 0.2], [np.nan, 0.4]])), right)
+    for columns in (["ann", "cat"], ["bob"], ["ann", "bob", "bob"], ["ann", "bob", "cat"]):
+        with pytest.raises(ExpertError, match="must name each of them once"):
+            panel.pool(pd.DataFrame([[0.5] * len(columns)], columns=columns))
 
 
 @pytest.mark.parametrize("apart", [1e-6, 1e-9, 1e-11, 1e-13])

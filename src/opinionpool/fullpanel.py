@@ -18,7 +18,7 @@ from opinionpool.extremes import Extremes
 from opinionpool.features import LARGEST, numbers
 from opinionpool.gaussian import Settings
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
-from opinionpool.names import chosen_positions
+from opinionpool.names import by_name, chosen_positions
 from opinionpool.patterns import Mask, Positions
 from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.simulation import draw_outcomes
@@ -231,7 +231,7 @@ class FullPanel(PoolingPanel):
         ProbabilityError, ShapeError
             If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
         """
-        stated = read_stated(probabilities, prior, len(self), len(self._classes))
+        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
         ratios = stated.reference + base_rate_shift(base_rate, stated)
         for rows, _, added in self._added(stated):
             ratios[rows] += logodds.uncentred(added.sum(axis=1))
@@ -247,7 +247,7 @@ class FullPanel(PoolingPanel):
         -------
         ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
         """
-        stated = read_stated(probabilities, prior, len(self), len(self._classes))
+        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
         full = np.zeros((len(stated.prior), len(self), stated.classes))
         for rows, columns, added in self._added(stated):
             full[np.ix_(rows, columns)] = added

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ExpertError
-from opinionpool.wording import shown, suggestion
+from opinionpool.logodds import check_probabilities
+from opinionpool.wording import listed, shown, suggestion
 
 
 def numbered(n: int, thing: str = "expert") -> tuple[str, ...]:
@@ -70,6 +71,39 @@ def position(expert: object, names: Sequence[str]) -> int:
     if expert not in names:
         raise unknown_expert(str(expert), names)
     return names.index(str(expert))
+
+
+def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
+    """Forecasts in the order of the experts, where the columns of a data frame or the index of a series name them.
+
+    Whatever names nobody is taken in its order.
+
+    Raises
+    ------
+    ExpertError
+        If some are named, and not all of them or others too.
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    for place in ("column_names", "columns", "index"):
+        labels = getattr(values, place, None)
+        if labels is not None and not callable(labels):
+            break
+    else:
+        return values
+    given = [str(label) for label in labels]
+    if tuple(given) == tuple(names) or not set(given) & set(names):
+        return values
+    lacking = [name for name in names if name not in given]
+    strange = [name for name in given if name not in names]
+    if lacking or strange or len(given) != len(names):
+        told = ([f"lack {listed(lacking, 3)}"] if lacking else []) + ([f"have {listed(strange, 3)}"] if strange else [])
+        raise ExpertError(
+            f"forecasts named after the experts must name each of them once, and these "
+            f"{' and '.join(told) or 'name one twice'}; leave the names out (np.asarray) to give them in the experts' "
+            "order, or take subset() of the panel"
+        )
+    return np.asarray(check_probabilities(values)[..., [given.index(name) for name in names]])
 
 
 def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:

@@ -16,7 +16,7 @@ from opinionpool.extremes import Extremes
 from opinionpool.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
 from opinionpool.gaussian import Settings, contributions, heard, pooled, signal, weights_for
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
-from opinionpool.names import chosen_positions
+from opinionpool.names import by_name, chosen_positions
 from opinionpool.patterns import Mask
 from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.quickpool import Plan, binary_forecasts, one_number, pool_alike
@@ -302,7 +302,7 @@ class Panel(PoolingPanel):
         answers = self._pool_alike(probabilities, one_number(prior), base_rate)
         if answers is not None:
             return answers
-        stated = read_stated(probabilities, prior, len(self), len(self._classes))
+        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
         shift = base_rate_shift(base_rate, stated)
         return stated.shape_answers(pooled(self._parts, self._bias, stated, shift, self._settings))
 
@@ -330,7 +330,7 @@ class Panel(PoolingPanel):
         -------
         ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
         """
-        stated = read_stated(probabilities, prior, len(self), len(self._classes))
+        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
         full = logodds.public_log_odds(contributions(self._parts, self._bias, stated, self._settings))
         return full.reshape(stated.lead + full.shape[1:])
 

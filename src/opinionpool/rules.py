@@ -22,6 +22,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.knowing import knowing_notes
 from opinionpool.learn import LearnedPanel, learn
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array, public_probabilities
+from opinionpool.names import by_name
 from opinionpool.sparse import for_options
 
 __all__ = ["POOLS", "Learned", "LearnedPool", "Option", "Pool", "fit_pool"]
@@ -111,7 +112,7 @@ class LearnedPool:
                 raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
             prior = public_probabilities(self.prior)
         return _RULES[self.rule].function(
-            q,
+            by_name(q, self.experts),
             **self.parameters,
             prior=prior,
             base_rate=base_rate,
