@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import opinionpool as op
 from opinionpool import classmodel, logodds
 from opinionpool.classdoubt import ClassDoubt
 from opinionpool.classevidence import ClassEvidence
@@ -229,3 +230,13 @@ def test_crowds_and_options_have_one_weight_for_all_classes():
     with pytest.raises(ArgumentError, match="learned as a crowd"):
         learn(f, class_model="full")
     assert learn(f).class_model == "symmetric"
+
+
+def test_saved_and_loaded_it_answers_the_same(tmp_path):
+    f = drawn(1, 3, 3, 200, 0.6)[2]
+    learned = learn(f)
+    op.save(learned, tmp_path / "pool.json")
+    again = op.load(tmp_path / "pool.json")
+    assert (again.class_model, learned.class_model) == ("full", "full")
+    assert (again.pool(f.X) == learned.pool(f.X)).all()
+    assert (np.array(again.interval(f.X)) == np.array(learned.interval(f.X))).all()

@@ -8,6 +8,8 @@ import numpy as np
 
 from opinionpool import logodds
 from opinionpool.beliefs import Beliefs, beliefs_of_mapping
+from opinionpool.classdoubt import ClassDoubt
+from opinionpool.classweights import ClassWeights, Spreads
 from opinionpool.dependence import CommonCorrelation, MatrixCorrelation, matrix_correlation
 from opinionpool.discriminant import Discriminant
 from opinionpool.errors import Note, SavedPoolError
@@ -75,6 +77,13 @@ def _check_doubt(doubt: Uncertainty) -> None:
     size = len(doubt.covariance) if doubt.covariance.ndim else 0
     shaped(doubt.covariance, (size, size), "the covariance of the weights")
     _check_positive(doubt.covariance, "the covariance of the weights")
+
+
+def _check_class_doubt(doubt: ClassDoubt) -> None:
+    _check_doubt(doubt)
+    size = len(doubt.weights.roots(Spreads(1.0, 1.0)))
+    shaped(doubt.differences, (size, size), "the covariance of differences between classes")
+    _check_positive(doubt.differences, "the covariance of differences between classes")
 
 
 def _check_positive(covariance: Array, what: str) -> None:
@@ -201,6 +210,8 @@ PARTS = (
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", HeldFeatures, _check_alone),
     Kind.of("weights-covariance", Uncertainty, _check_doubt),
+    Kind.of("class-weights", ClassWeights, _nothing),
+    Kind.of("class-covariance", ClassDoubt, _check_class_doubt),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     Kind.of("learned-panel", LearnedPanel, _check_panel_state),
