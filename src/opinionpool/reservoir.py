@@ -63,10 +63,10 @@ class Reservoir:
         """The event with this key, None if it is not kept."""
         return next((kept[key][1] for kept in self._kept if key in kept), None)
 
-    def put(self, record: Record) -> None:
-        """Keep an event if there is room, or the last one gives way."""
-        priority = self._priority(record)
+    def put(self, record: Record, priority: float | None = None) -> None:
+        """Keep an event if there is room, or the last one gives way; its priority follows from the record."""
         outcome = record.outcome
+        priority = self._priority(record) if priority is None else priority
         if priority >= self.beyond[outcome] or record.weight <= 0:
             return
         self._kept[outcome][record.key] = priority, record
@@ -98,7 +98,7 @@ class Reservoir:
             self.beyond[outcome] = min(self.beyond[outcome], priority[found[order[self.room :]]].min())
             found = found[order[: self.room]]
         for row in found:
-            self.put(make(int(row)))
+            self.put(make(int(row)), float(priority[row]))
 
     def remove(self, record: Record) -> None:
         """Forget an event, if it is kept."""

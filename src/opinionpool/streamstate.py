@@ -147,13 +147,14 @@ class StreamState:
         self.flush()
         self.tally.add_dense(said, outcomes, weight, at, prior, moments=moments)
         answered = ~np.isnan(said if len(self.classes) == 2 else said[..., 0])
+        everyone = np.arange(said.shape[1]) if answered.all() else None
         plain = bool((weight == 1.0).all())
         for outcome in range(len(self.classes)):
             mine = np.flatnonzero((outcomes == outcome) & (weight > 0))
 
             def make(row: int, mine: npt.NDArray[np.intp] = mine, outcome: int = outcome) -> Record:
                 t = int(mine[row])
-                experts = np.flatnonzero(answered[t])
+                experts = np.flatnonzero(answered[t]) if everyone is None else everyone
                 own = None if prior is None else np.asarray(prior[t])
                 when = 0.0 if at is None else float(at[t])
                 return Record(
