@@ -27,14 +27,14 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
     """Say why the pool answers what it answers on one EVENT: who said what, and what it counted for.
 
     \b
-    bias      what is taken off what the expert says as its bias, in log-odds
-    contrast  what is left beyond the prior, as far as extremes are believed
+    bias      how far from the prior the expert is taken to be when it knows nothing, in log-odds
+    contrast  what is said beyond prior and bias, as far as extremes are believed
     weight    among those who answered this event; share, in the average and linear pools
     adds      weight times contrast; from prior to base rate these add up to the pooled log-odds
     without   what the answer would be had this expert not answered
 
     "all experts" is what the pool adds on its own account: what it holds to be common to all, and how far it does not
-    believe a prior that was estimated from few events. The median, trimmed and beta-linear pools are no such sums. With
+    believe a prior that was estimated from few events; then every bias is about as far off that prior. The median, trimmed and beta-linear pools are no such sums. With
     more than two classes, log-odds are log-probabilities less their mean over the classes.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *pooling.inputs])

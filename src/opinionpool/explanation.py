@@ -57,7 +57,7 @@ class Explanation:
     stated : ndarray, shape (n,), or (n, K)
         What they said.
     bias : ndarray, shape (n,), or (n, K)
-        What is taken off as each one's bias, in log-odds (6).
+        How far from the prior each is taken to be when it knows nothing, in log-odds (6).
     contrast : ndarray, shape (n,), or (n, K)
         What they say beyond prior and bias, as far as extremes are believed (7).
     weights : ndarray, shape (n,), or None
