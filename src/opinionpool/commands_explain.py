@@ -34,8 +34,9 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
     without   what the answer would be had this expert not answered
 
     "all experts" is what the pool adds on its own account: what it holds to be common to all, and how far it does not
-    believe a prior that was estimated from few events; then every bias is about as far off that prior. The median, trimmed and beta-linear pools are no such sums. With
-    more than two classes, log-odds are log-probabilities less their mean over the classes.
+    believe a prior that was estimated from few events; then every bias is about as far off that prior. The median,
+    trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are log-probabilities less
+    their mean over the classes.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *pooling.inputs])
     told, forecasts = pooling.told(), read(reading)
