@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 
@@ -34,9 +35,45 @@ def test_figures_on_beliefs(root, study):
 
 @pytest.mark.parametrize(
     "page",
-    ["docs/beliefs.md", "docs/classes.md", "docs/explain.md", "docs/model.md", "docs/missing.md", "CONTRIBUTING.md"],
+    [
+        "docs/beliefs.md",
+        "docs/classes.md",
+        "docs/explain.md",
+        "docs/few-data.md",
+        "docs/model.md",
+        "docs/missing.md",
+        "CONTRIBUTING.md",
+    ],
 )
 def test_links_lead_somewhere(root, page):
     path = root / page
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target
+
+
+@pytest.fixture
+def page(root):
+    return (root / "docs" / "few-data.md").read_text(encoding="utf-8")
+
+
+class TestFewData:
+    """The page on few data; a part of each table is computed anew, with the same seeds."""
+
+    def test_gains(self, page, study):
+        few = study("few_data")
+        line = next(line for line in page.splitlines() if line.startswith("| mixed |"))
+        written = [float(cell) for cell in line.strip("| ").split(" | ")[1:6]]
+        sizes = (5, 80)
+        computed = np.mean([few.gains("mixed", n, sizes=sizes)[..., 0].mean(axis=0) for n in few.EXPERTS], axis=0)
+        assert [written[few.SHOWN.index(size)] for size in sizes] == pytest.approx(computed, abs=0.00051)
+
+    def test_coverage(self, page, study):
+        line = next(line for line in page.splitlines() if line.startswith("| 30 |") and "±" in line)
+        written = [float(number) for number in line.strip("| ").split(" | ")[1].split(" ± ")]
+        assert written == pytest.approx(study("coverage").cell(30, 3, 0.0), abs=0.00051)
+
+    def test_posterior(self, page, study):
+        line = next(line for line in page.splitlines() if line.startswith("| 30 | 3 | 0.15 |"))
+        written = [float(cell) for cell in line.strip("| ").split(" | ")[3:]]
+        off, ratio, inside = study("posterior").row(30, 3, 0.15)
+        assert written == pytest.approx([off, ratio, inside], abs=0.0051)
