@@ -1,5 +1,6 @@
 """Streams against the whole: whatever the order, the batches, the corrections, learning gives what a batch gives."""
 
+import doctest
 import math
 from dataclasses import replace
 
@@ -11,9 +12,13 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import learn
+from opinionpool.ledger import ENTRY
 from opinionpool.online import Stream
+from opinionpool.reservoir import CAPACITY, MOST_NUMBERS
 from opinionpool.rules import POOLS, fit_pool
+from opinionpool.saved import MOST_BYTES
 from opinionpool.tables import read_forecasts
+from opinionpool.tally import MOST_MOMENTS
 
 EXPERTS = ("ann", "bob", "cy", "dan")
 
@@ -587,3 +592,16 @@ class Machine(RuleBasedStateMachine):
 
 TestMachine = Machine.TestCase
 TestMachine.settings = settings(max_examples=40, stateful_step_count=40)
+
+
+def test_the_page_on_streams(root):
+    page = root / "docs" / "streams.md"
+    done = doctest.testfile(str(page), module_relative=False)
+    assert done.attempted > 8
+    assert done.failed == 0
+    text = page.read_text(encoding="utf-8")
+    assert f"{CAPACITY:,} / K by default" in text
+    assert f"{MOST_NUMBERS:,} probabilities" in text
+    assert f"{MOST_MOMENTS * 8 // 2**20} MB" in text
+    assert f"up to {MOST_BYTES // 2**20} MB" in text
+    assert f"{ENTRY.itemsize + 8} bytes" in text
