@@ -27,6 +27,8 @@ __all__ = ["EVENTS", "FORECASTS", "LearnedParts", "learn_parts"]
 
 # Resolved events that rules learn from which need rows, and forecasts in them.
 EVENTS, FORECASTS = 20_000, 1_000_000
+# Of unresolved events so many times fewer are looked at: they tell who repeats whom, and little else.
+FEWER = 5
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class _Sample:
 
     def __init__(self, first: Forecasts) -> None:
         k = len(first.classes)
-        self.room = max(1, min(EVENTS, FORECASTS // len(first.experts)) // k)
+        room = max(1, min(EVENTS, FORECASTS // len(first.experts)) // k)
+        self.rooms = np.array([*[room] * k, max(1, room // FEWER)])
         self.limits = np.full(k + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
         self.seen = np.zeros(k + 1, dtype=np.int64)
         self._held: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
@@ -66,7 +69,7 @@ class _Sample:
         self.seen += np.bincount(group, minlength=len(self.seen))
         kept = np.flatnonzero(keys < self.limits[group])
         self._held.append((keys[kept], forecasts.select_events(kept)))
-        if sum(len(keys) for keys, _ in self._held) > 2 * self.room * len(self.limits):
+        if sum(len(keys) for keys, _ in self._held) > 1.25 * self.rooms.sum():
             self._thin()
 
     def forecasts(self) -> Forecasts:
@@ -81,10 +84,10 @@ class _Sample:
         kept = np.ones(len(keys), dtype=bool)
         for g in range(len(self.limits)):
             mine = np.flatnonzero(group == g)
-            if len(mine) > self.room:
-                order = np.argpartition(keys[mine], self.room)
-                kept[mine[order[self.room :]]] = False
-                self.limits[g] = keys[mine[order[self.room :]]].min()
+            if len(mine) > self.rooms[g]:
+                beyond = mine[np.argpartition(keys[mine], self.rooms[g])[self.rooms[g] :]]
+                kept[beyond] = False
+                self.limits[g] = keys[beyond].min()
         self._held = [(keys[kept], together if kept.all() else together.select_events(kept))]
 
 

@@ -35,7 +35,7 @@ __all__ = ["CELLS", "LARGE", "Parts", "is_large", "open_parts"]
 # Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
 LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 3}
 # Forecasts in a part, about, and rows whose events are compared at once.
-CELLS, ROWS = 1 << 17, 1 << 18
+CELLS, ROWS = 1 << 16, 1 << 18
 # Parts that are looked at to tell what a column holds.
 LOOKS = 9
 _SPACE = "chr(32) || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
