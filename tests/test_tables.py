@@ -526,3 +526,21 @@ def test_one_class_in_headers_says_what_forecasts_are_about():
 def test_one_name_needs_no_list_around_it():
     text = "event,A,bob,n\nq1,.5,none of it,57\n"
     assert read(text, missing_values="none of it", exclude="n").experts == ("A", "bob")
+
+
+def test_names_that_hardly_differ_are_told_and_kept_apart():
+    names = ["Ann Lee", "ann lee", "ann  lee", "José", "Jose\u0301", "bob"]
+    wide = read(",".join(["event", *names]) + "\nq,.1,.2,.3,.4,.5,.6\n")
+    long = read("event,expert,p\n" + "".join(f"q,{name},.5\n" for name in names))
+    for found in (wide, long):
+        assert found.experts == tuple(names)
+        note = notes(found)["similar-names"]
+        assert note.serious
+        assert note.count == 5
+        assert "'Ann Lee' and 'ann lee' and 'ann  lee'; 'José' and 'Jose\u0301': names that differ only" in note.text
+    assert "similar-names" not in notes(read("event,ann,bob\nq,.5,.5\n"))
+
+
+def test_an_event_id_stands_once_in_the_container():
+    with pytest.raises(DuplicateError, match="event ids must differ, and 'q' stands twice"):
+        op.Forecasts.from_array([[0.5], [0.5], [0.5]], events=["p", "q", "q"])

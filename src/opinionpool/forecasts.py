@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.logodds import LEAST, Array, check_probabilities, normalised
-from opinionpool.names import check_distinct, numbered, unknown_expert
+from opinionpool.names import check_distinct, numbered, repeated, unknown_expert
 from opinionpool.optionsets import Options, check_options, encode_among, even_chances, option_slots, padded
-from opinionpool.wording import listed
+from opinionpool.wording import listed, shown
 
 Index = npt.NDArray[np.intp]
 
@@ -87,6 +87,9 @@ class Forecasts:
                 f"{cells} cells of {len(self.classes)} classes need probabilities of shape {expected}, "
                 f"not {self.probabilities.shape}"
             )
+        twice = repeated(self.events)
+        if twice is not None:
+            raise DuplicateError(f"event ids must differ, and {shown(twice)} stands twice")
         if len(self.outcomes) != len(self.events):
             raise ShapeError(f"{len(self.events)} events need as many outcomes, not {len(self.outcomes)}")
         if cells and (np.diff(self.event_index) < 0).any():

@@ -27,7 +27,14 @@ def repeated(names: Sequence[str]) -> str | None:
     >>> repeated(["ann", "bob", "ann"]), repeated(["ann", "bob"])
     ('ann', None)
     """
-    return None if len(set(names)) == len(names) else next(name for name in names if names.count(name) > 1)
+    if len(set(names)) == len(names):
+        return None
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def check_distinct(names: Sequence[str]) -> None:
@@ -71,6 +78,21 @@ def position(expert: object, names: Sequence[str]) -> int:
     if expert not in names:
         raise unknown_expert(str(expert), names)
     return names.index(str(expert))
+
+
+def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Names that differ only in case, white space or the form of their letters, in groups.
+
+    >>> alike(["Ann", "bob", "ann ", "B ob", "Ann"])
+    [('Ann', 'ann ')]
+    """
+    from unicodedata import normalize
+
+    groups: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        folded = name if name.isascii() else normalize("NFKC", name)
+        groups.setdefault(" ".join(folded.casefold().split()), []).append(name)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
 def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:

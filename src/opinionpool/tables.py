@@ -20,11 +20,12 @@ from opinionpool.joining import Joined, join_outcomes
 from opinionpool.layouts import Layout, check_columns, layout_notes, recognise, split_classes
 from opinionpool.logodds import Array
 from opinionpool.melting import Contents, Reading, melt_long, melt_wide, row_events
+from opinionpool.names import alike
 from opinionpool.resolutions import Observed, distinct_outcomes, settle, settle_among
 from opinionpool.saidcounts import SaidCounts
 from opinionpool.statements import Statements, drop_late, fold_classes, one_each
 from opinionpool.times import Times, as_time
-from opinionpool.wording import counted, quoted
+from opinionpool.wording import counted, quoted, shown
 
 
 def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave open
@@ -285,6 +286,7 @@ def read_table(
                 *times,
                 *reading.log.notes(),
                 *reading.notes,
+                *alike_notes(said.experts),
                 *(joined.notes if joined else ()),
                 *settled.notes,
                 *late,
@@ -295,6 +297,19 @@ def read_table(
             ),
         ),
     )
+
+
+def alike_notes(experts: Sequence[str]) -> list[Note]:
+    """Experts whose names hardly differ: one of them, perhaps, written in two ways."""
+    groups = alike(experts)
+    if not groups:
+        return []
+    told = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
+    text = (
+        f"{told}{'; ...' if len(groups) > 3 else ''}: names that differ only in case, white space or the form of their "
+        "letters count as different experts; if they are one, give them one name in the file"
+    )
+    return [Note("similar-names", text, sum(map(len, groups)), serious=True)]
 
 
 def said_notes(counts: SaidCounts, layout: Layout) -> list[Note]:
