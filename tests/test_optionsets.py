@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 import opinionpool as op
 from opinionpool import pools, scores
 from opinionpool.compare import compare_pools
+from opinionpool.departures import correlations, normality, spreads
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.estimators import AveragePool, GaussianPool, LogPool
 from opinionpool.evidence import RowEvidence
@@ -16,8 +17,10 @@ from opinionpool.extremes import Extremes
 from opinionpool.learn import learn
 from opinionpool.logodds import levelled, log_ratios, metric, no_options, prior_log_ratios, signature, softmax
 from opinionpool.optionrows import option_rows, turned
+from opinionpool.residuals import Residuals
 from opinionpool.rules import POOLS, fit_pool
 from opinionpool.sparse import pool_cells
+from opinionpool.suspicions import placeholders
 
 MU = np.array([1.0, 1.5, 0.7])
 SIGMA = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.7], [0.5, 0.7, 1.4]])
@@ -395,6 +398,29 @@ def test_one_event_is_explained_over_its_own_options():
         why, k = explain_event(f, t, state), len(f.options[t])
         assert why.classes == f.options[t]
         np.testing.assert_allclose(why.probability, p[t, 1] if k == 2 else p[t, :k], rtol=1e-9)
+
+
+def test_residuals_are_alike_in_events_of_all_sizes():
+    f = simulated(4000, (2, 3, 9), seed=25)
+    found = Residuals.of(f, learn(f, structure="full", beliefs=None))
+    assert found.values.shape == (12000, 1)
+    for i, name in enumerate(f.experts):
+        own_ = found.values[found.expert == i, 0]
+        assert own_.var() == pytest.approx(SIGMA[i, i], rel=0.06), name
+        assert np.mean(own_**4) / own_.var() ** 2 == pytest.approx(3.0, abs=0.3)
+    assert not [check for check in normality(found) + spreads(found) + correlations(found) if check.serious]
+    shared = found.values[:, 0].reshape(3, -1)
+    np.testing.assert_allclose(np.cov(shared), SIGMA, atol=0.15)
+
+
+def test_even_chances_of_the_options_there_are_may_be_placeholders():
+    f = simulated(60, seed=26)
+    x = f.X.copy()
+    x[:30, 1] = f.even[:30]
+    dull = op.Forecasts.from_array(x, f.happened, options=f.options)
+    said = [check for check in placeholders(dull) if check.serious]
+    assert [check.expert for check in said] == ["expert_2"]
+    assert "says the same of each option 30 times in 60" in said[0].text
 
 
 # Scores.

@@ -66,7 +66,9 @@ def _spread(residuals: Residuals, name: str, c: int, one: Array, two: Array) -> 
 
 
 def _sides(residuals: Residuals) -> list[int]:
-    """Classes that are compared with the others: one of two."""
+    """Classes that are compared with the others: one of two; none where each event has options of its own."""
+    if residuals.forecasts.options is not None:
+        return []
     return [1] if residuals.classes == 2 else list(range(residuals.classes))
 
 
@@ -124,7 +126,7 @@ def drift(residuals: Residuals) -> list[Check]:
             continue
         number = np.bincount(index)
         series = [("score", score[rows][known])]
-        if residuals.classes == 2:
+        if residuals.classes == 2 and residuals.forecasts.options is None:
             series.append(("bias", residuals.values[rows][known, 0]))
         for what, values in series:
             by_date = np.bincount(index, values) / number

@@ -12,6 +12,7 @@ from opinionpool.extremes import Extremes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learn import LearnedPanel
 from opinionpool.logodds import FLOOR, Array
+from opinionpool.optionrows import turned
 from opinionpool.priors import event_priors, shared_prior
 
 # How far extremes are believed, about, before any fit.
@@ -29,8 +30,10 @@ class Residuals:
     forecasts : Forecasts
     event, expert : ndarray of int, shape (M,)
     outcome : ndarray of int, shape (M,)
+        Where events have options of their own, which cannot be compared, 0.
     values : ndarray, shape (M, K - 1)
-        In coordinates of equal variance, uncorrelated where the noise is the same for all classes.
+        In coordinates of equal variance, uncorrelated where the noise is the same for all classes. Where events have
+        options of their own, (M, 1): from the other options to the one that happened.
     confidence : ndarray, shape (M,)
         Log-odds given to what happened.
     beyond : ndarray, shape (M,)
@@ -74,11 +77,16 @@ class Residuals:
         extremes = BELIEVED if state is None else Extremes(state.panel.settings.extremes.limit)
         absent = logodds.no_options(reference)
         contrasts = extremes.believed(ratios - logodds.prior_log_ratios(reference), absent)
-        values = contrasts @ np.linalg.cholesky(logodds.metric(k))
-        cell = expert * k + outcome
-        count = np.bincount(cell, minlength=n * k)
-        for axis in range(k - 1):
-            mean = np.bincount(cell, values[:, axis], n * k) / np.maximum(count, 1)
+        if forecasts.options is None:
+            values, kind, kinds = contrasts @ np.linalg.cholesky(logodds.metric(k)), outcome, k
+        else:
+            size = forecasts.sizes[event]
+            values, kind, kinds = _leading(contrasts, outcome, size), size, k + 1
+            outcome = np.zeros_like(outcome)
+        cell = expert * kinds + kind
+        count = np.bincount(cell, minlength=n * kinds)
+        for axis in range(values.shape[1]):
+            mean = np.bincount(cell, values[:, axis], n * kinds) / np.maximum(count, 1)
             values[:, axis] -= mean[cell]
         return cls(
             forecasts,
@@ -100,3 +108,12 @@ class Residuals:
     def classes(self) -> int:
         """K."""
         return len(self.forecasts.classes)
+
+
+def _leading(contrasts: Array, outcome: npt.NDArray[np.intp], size: npt.NDArray[np.intp]) -> Array:
+    """The coordinate that points to what happened, (M, 1), of contrasts over the first so many options."""
+    values = np.empty((len(contrasts), 1))
+    for k in np.unique(size).tolist():
+        rows = np.flatnonzero(size == k)
+        values[rows] = turned(contrasts[rows, : k - 1], outcome[rows])[:, :1]
+    return values

@@ -11,6 +11,7 @@ from opinionpool.chance import at_least
 from opinionpool.findings import Check, Finding, concluded
 from opinionpool.forecasts import Forecasts, Index
 from opinionpool.logodds import Array
+from opinionpool.optionsets import even_chances
 from opinionpool.residuals import Residuals
 from opinionpool.wording import shown
 
@@ -36,7 +37,7 @@ def leakage(residuals: Residuals) -> list[Check]:
     found, looked, most = [], 0, 0.0
     for name, rows in residuals.each(OUTCOMES):
         seen = np.bincount(residuals.outcome[rows], minlength=residuals.classes)
-        if (seen >= KINDS).sum() < 2:
+        if (seen >= KINDS).sum() < 2 and residuals.forecasts.options is None:
             continue
         looked += 1
         beyond = residuals.beyond[rows]
@@ -58,16 +59,17 @@ def leakage(residuals: Residuals) -> list[Check]:
 
 def placeholders(forecasts: Forecasts) -> list[Check]:
     """Experts who say exactly 50%, or 1/K of each class, more often than what they say otherwise explains."""
-    binary = len(forecasts.classes) == 2
+    binary, own = len(forecasts.classes) == 2, forecasts.options is not None
     order = np.argsort(forecasts.expert_index, kind="stable")
+    sizes = forecasts.sizes[forecasts.event_index[order]]
     starts = np.searchsorted(forecasts.expert_index[order], np.arange(len(forecasts.experts) + 1))
     findings = []
-    what = "50%" if binary else f"1/{len(forecasts.classes)} of each class"
+    what = "50%" if binary else "the same of each option" if own else f"1/{len(forecasts.classes)} of each class"
     for i, name in enumerate(forecasts.experts):
         said = forecasts.probabilities[order[starts[i] : starts[i + 1]]]
         if len(said) < SEVERAL:
             continue
-        count, p = _halves(said) if binary else _evens(said)
+        count, p = _halves(said) if binary else _evens(said, sizes[starts[i] : starts[i + 1]])
         times = "once" if count == 1 else f"{count} times"
         text = f"{shown(name)} says {what} {times} in {len(said)}: a placeholder?"
         findings.append(Finding(name, count / len(said), p, count >= MATTERS * len(said), text))
@@ -86,9 +88,9 @@ def _halves(said: Array) -> tuple[int, float]:
     return count, p
 
 
-def _evens(said: Array) -> tuple[int, float]:
+def _evens(said: Array, sizes: npt.NDArray[np.intp]) -> tuple[int, float]:
     """How often an expert gives all classes the same, up to whole per cents, beside what else is repeated."""
-    even = np.abs(said - 1.0 / said.shape[1]).max(axis=1) < 0.0075
+    even = np.abs(said - even_chances(sizes, said.shape[1])).max(axis=1) < 0.0075
     _, repeated = np.unique(said[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
     return count, at_least(count, count + beside, 0.5)
