@@ -5,9 +5,20 @@ from __future__ import annotations
 import click
 
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.options import Chances, Pooling, Reading, Writing, chances, pooling, read_chances, reading, writing
+from opinionpool.options import (
+    Chances,
+    Keeping,
+    Pooling,
+    Reading,
+    Writing,
+    chances,
+    pooling,
+    read_chances,
+    reading,
+    writing,
+)
 from opinionpool.render import write_json, write_listing
-from opinionpool.steps import conclude, read
+from opinionpool.steps import conclude, read_for
 from opinionpool.streams import destination
 
 
@@ -22,8 +33,16 @@ from opinionpool.streams import destination
     multiple=True,
     help="How frequent the event is where the answer is used, if that differs from the prior.",
 )
+@click.option(
+    "--model",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Explain the pool that pool --save has written, as it is.",
+)
 @writing
-def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: Chances) -> None:
+def explain(
+    reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: Chances, model: str | None
+) -> None:
     """Say why the pool answers what it answers on one EVENT: who said what, and what it counted for.
 
     \b
@@ -38,29 +57,32 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
     trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are log-probabilities less
     their mean over the classes.
     """  # noqa: D301 - click reads the character
-    writing.check([*reading.inputs, *pooling.inputs])
-    told, forecasts = pooling.told(), read(reading)
+    keeping = Keeping(model, None)
+    inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
+    writing.check(inputs)
+    keeping.check(inputs, writing, pooling)
+    told, trained = pooling.told(), keeping.read(pooling)
+    forecasts = read_for(reading, trained)
     prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
     from opinionpool import answers, explained, summary
     from opinionpool.explanation import event_position, explain_event
-    from opinionpool.rules import POOLS, fit_pool
+    from opinionpool.kept import keep
 
     try:
         t = event_position(forecasts, event)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    state = fit_pool(pooling.pool, forecasts, prior=prior, **told.options)
-    why = explain_event(forecasts, t, state, prior=prior, base_rate=rate)
-    in_sample = bool(forecasts.resolved[t]) and POOLS[pooling.pool].learns and bool(why.experts)
-    notes = [*state.notes, *why.notes, *summary.base_rate_notes(state, prior is not None, rate)]
+    kept = keep(forecasts, pooling.pool, prior, told.options, trained, learning=False)
+    why = explain_event(kept.forecasts, t, kept.state, prior=kept.reference, base_rate=rate)
+    in_sample = bool(kept.pooled(rate).in_sample[t])
+    notes = [*kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
     if in_sample:
-        text = "this answer is in-sample: the pool has learned from what happened there"
-        notes.append(Note("in-sample", text))
+        notes.append(Note("in-sample", "this answer is in-sample: the pool has learned from what happened there"))
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.pool_facts(forecasts, pooling.pool, state, rate, (*forecasts.notes, *notes))
-            facts |= summary.belief_facts(told.beliefs) | explained.explanation_facts(why)
+            facts = summary.pool_facts(forecasts, kept.name, kept.state, rate, (*forecasts.notes, *notes))
+            facts |= summary.belief_facts(told.beliefs) | kept.facts(None) | explained.explanation_facts(why)
             facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": in_sample}
             write_json("experts", explained.explanation_records(why), facts, out)
         else:
@@ -68,7 +90,8 @@ def explain(reading: Reading, event: str, pooling: Pooling, writing: Writing, ba
     conclude(
         kind,
         *explained.explanation_lines(why),
-        summary.pool_line(forecasts, pooling.pool, state, prior is not None, rate),
+        summary.pool_line(forecasts, kept.name, kept.state, kept.given, rate),
+        *kept.lines(None),
         *summary.belief_lines(told.file, told.beliefs),
         *summary.note_lines(forecasts, notes),
     )

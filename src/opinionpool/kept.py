@@ -54,18 +54,24 @@ class Kept:
     loaded: str | None
     notes: tuple[Note, ...]
 
+    @property
+    def reference(self) -> float | Array | None:
+        """The prior given, or what fills the blanks among the events' own."""
+        if self.loaded is None or self.prior is not None:
+            return self.prior
+        if self.forecasts.prior is None or self.state.prior is None:
+            return None
+        fill = public_probabilities(self.state.prior)
+        return float(fill) if len(self.forecasts.classes) == 2 else fill
+
     def pooled(self, base_rate: float | Array | None) -> Pooled:
         """The answers for every event."""
         if self.loaded is None:
             return pool_events(self.forecasts, self.name, self.state, self.prior, base_rate)
-        each: float | Array | None = self.prior
+        each = self.reference
         t, k = len(self.forecasts.events), len(self.forecasts.classes)
-        if each is not None:
-            each = np.broadcast_to(each, (t,) if k == 2 else (t, k))
-        elif self.forecasts.prior is not None and self.state.prior is not None:
-            # What fills the blanks among the events' own.
-            each = public_probabilities(self.state.prior)
-            each = float(each) if k == 2 else each
+        if self.prior is not None:
+            each = np.broadcast_to(self.prior, (t,) if k == 2 else (t, k))
         pooled = pool_events(self.forecasts, self.name, self.state, each, base_rate)
         return replace(pooled, in_sample=self._learned_from())
 

@@ -160,3 +160,19 @@ def test_clones_are_told_once(file, command):
     said = " ".join(command("check", file(wide(x, rng.integers(2, size=30)))).out.split())
     assert said.count("'ann', 'bob' say the same on every event") == 1
     assert "one voice" not in said
+
+
+def test_a_saved_pool_is_explained_as_it_is(panel_file, file, answers, command):
+    command("pool", panel_file, "--save", "m.json")
+    rows = "event,cy,ann\nnew,0.7,0.9\n"
+    found = json.loads(command("explain", file(rows, "new.csv"), "new", "--model", "m.json", "--format", "json").out)
+    (answer,) = answers("pool", "new.csv", "--model", "m.json")
+    summary = found["summary"]
+    assert summary["probability"] == pytest.approx(float(answer["probability"]), abs=1e-12)
+    total = summary["start"] + summary["lean"] + sum(row["adds"] for row in found["experts"])
+    assert total == pytest.approx(summary["total"], abs=1e-12)
+    assert {row["expert"] for row in found["experts"]} == {"ann", "cy"}
+    assert summary["in_sample"] is False
+    old = command("explain", panel_file, "q3", "--model", "m.json")
+    assert "in-sample" in old.err
+    assert "pool from m.json" in old.err
