@@ -306,7 +306,8 @@ def _by_model(f: Findings) -> list[tuple[str, str]]:
         "on average, would do as well."
     )
     if found.gain is not None:
-        number += f" One more like these would add {found.gain:.3f} to the expected score."
+        added = f"{found.gain:.3f}" if found.gain >= 5e-4 else "next to nothing"
+        number += f" One more like these would add {added} to the expected score."
     return [("If every expert answers and the model holds", f"{expected}."), ("Effective number of experts", number)]
 
 

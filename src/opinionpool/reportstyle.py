@@ -107,7 +107,7 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   font-size: .88rem; }
 @media screen and (max-width: 44rem) {
   body { padding: 1.5rem 1rem 3rem; }
-  h1 { font-size: 1.55rem; }
+  h1 { font-size: 1.4rem; }
   section { margin-top: 2.4rem; }
   .columns { grid-template-columns: minmax(0, 1fr); }
   .cards { grid-template-columns: minmax(0, 1fr); gap: .6rem; }
@@ -128,7 +128,10 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   :root { color-scheme: light; }
   html { font-size: 9.6pt; }
   body { max-width: none; padding: 0; }
-  nav, summary { display: none; }
+  nav { display: none; }
+  summary { list-style: none; color: var(--quiet); }
+  summary::after { content: " (on screen)"; }
+  dt { break-after: avoid; }
   h2, h3, caption { break-after: avoid; }
   p { orphans: 3; widows: 3; }
   .cards li, pre { border: 1px solid var(--line); }
