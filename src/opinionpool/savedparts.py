@@ -29,6 +29,8 @@ __all__ = ["PARTS", "check_learned", "shaped"]
 
 # How far a covariance may be from positive, relative to its variances, by rounding.
 ROUNDING = 1e-8
+# Spreads below this would overflow where weights are divided by them.
+SMALLEST = 1e-150
 
 
 def shaped(array: Array, shape: tuple[int, ...], what: str, *, least: float | None = None) -> None:
@@ -58,6 +60,8 @@ def _check_parts(parts: Parts) -> None:
     shaped(np.nan_to_num(parts.spread, nan=0.0, posinf=np.inf), (n,), "the spreads", least=0.0)
     if max(np.abs(parts.contrast).max(initial=0.0), np.nanmax(parts.spread, initial=0.0)) > LARGEST:
         raise SavedPoolError(f"contrasts and spreads should be at most {LARGEST:g}")
+    if 0 < np.min(parts.spread, where=parts.spread > 0, initial=np.inf) < SMALLEST:
+        raise SavedPoolError(f"spreads should be 0 or at least {SMALLEST:g}")
     if parts.dependence.size != n:
         raise SavedPoolError(f"{n} contrasts do not fit the correlation of {parts.dependence.size} experts")
 
@@ -91,7 +95,10 @@ def _check_positive(covariance: Array, what: str) -> None:
     if (variance < 0).any():
         raise SavedPoolError(f"{what} should be positive semi-definite, and has a variance of {variance.min():.3g}")
     size = np.sqrt(np.where(variance > 0, variance, 1.0))
-    scaled = covariance / np.outer(size, size)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        scaled = covariance / np.outer(size, size)
+    if not np.isfinite(scaled).all():
+        raise SavedPoolError(f"{what} should have variances of usual size, and they are {variance.min():.3g} and more")
     if np.abs(scaled - scaled.T).max(initial=0.0) > ROUNDING:
         raise SavedPoolError(f"{what} should be symmetric")
     least = float(np.linalg.eigvalsh(scaled)[0]) if len(scaled) else 0.0

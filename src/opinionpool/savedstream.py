@@ -253,6 +253,9 @@ def _make(
     if beyond.shape != (k,) or np.isnan(beyond).any():
         raise SavedPoolError(f"the bounds of the sample should be {k} numbers")
     parts["sample"].check(len(experts), k, resolved=True)
+    latest = max((parts[name].at.max(initial=-np.inf) for name in ("sample", "resolved")), default=-np.inf)
+    if half_life is not None and latest > state.tally.origin:
+        raise SavedPoolError(f"an event should not be later than the latest time, {state.tally.origin:g}")
     state.reservoir.beyond = beyond
     for record in parts["sample"].records(seed):
         state.reservoir.put(record)
