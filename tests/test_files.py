@@ -15,6 +15,8 @@ from hypothesis import given, settings, strategies as st
 from opinionpool.engine import open_file
 from opinionpool.errors import LayoutError, TableError
 from opinionpool.files import Workspace, prepare
+from opinionpool.formulas import is_formula
+from opinionpool.render import Column, write_csv
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -297,3 +299,23 @@ def test_preparing_decides_everything_before_the_engine_starts():
     workspace.close()
     assert (source.format, source.delimiter, source.header, source.skip) == ("csv", ";", ("id", "A,B", "C"), 1)
     assert not os.path.exists(source.path)
+
+
+def test_apostrophes_before_formulas_are_taken_off():
+    """In text; what the formats with types hold is as it is."""
+    rows = ["=1+1", "'=1+1", "''=1+1", "'@x", "'-x", "'a'", "-5", "'+\t", "it's"]
+    right = ["=1+1", "=1+1", "'=1+1", "@x", "-x", "'a'", "-5", "+", "it's"]
+    names, cells, _ = read("id,'=b\n" + "".join(f"{row},1\n" for row in rows))
+    assert names == ("id", "=b")
+    assert [cell for cell, _ in cells] == right
+    assert read("\n".join(json.dumps({"id": row}) for row in rows[:3]))[1] == [[row] for row in rows[:3]]
+
+
+@given(st.lists(st.text(st.sampled_from("'=+-@a1. \t"), min_size=1, max_size=5), min_size=1, max_size=8))
+def test_names_go_through_csv_and_back(names):
+    out = io.StringIO()
+    write_csv([Column("id", ["first", *names], None), Column("x", [0] * (len(names) + 1), None)], out)
+    for field in out.getvalue().splitlines()[1:]:
+        text = next(csv.reader([field]))[0]
+        assert not is_formula(text)
+    assert [row[0] for row in read(out.getvalue())[1]] == ["first", *(name.strip() or None for name in names)]

@@ -23,6 +23,7 @@ from opinionpool.columns import Numbers, Words, encode
 from opinionpool.diagnosis import csv_fault, json_fault, lines_of
 from opinionpool.errors import Note, TableError
 from opinionpool.files import FileSource, Workspace, prepare, with_line_feeds
+from opinionpool.formulas import APOSTROPHE
 from opinionpool.logodds import Array
 from opinionpool.wording import shown
 
@@ -115,7 +116,10 @@ class FileTable:
     def text(self, column: int) -> str:
         """What to select for a column as text."""
         cell = f"c{column}"
-        if self.types[column] in {"DOUBLE", "FLOAT"}:
+        if self.source.format == "csv":
+            formula = f"{cell}[1] = '''' AND regexp_matches({cell}, '{APOSTROPHE}')"
+            cell = f"CASE WHEN {formula} THEN {cell}[2:] ELSE {cell} END"
+        elif self.types[column] in {"DOUBLE", "FLOAT"}:
             cell = f"CASE WHEN isnan({cell}) THEN NULL ELSE regexp_replace({cell}::VARCHAR, '\\.0$', '') END"
         return f"CAST({cell} AS VARCHAR)"
 

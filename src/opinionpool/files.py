@@ -17,6 +17,7 @@ from typing import BinaryIO, cast
 
 from opinionpool.bounds import CELL, check_columns, check_unpacked
 from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.formulas import without_apostrophe
 from opinionpool.wording import shown
 
 _HEAD = 1 << 18
@@ -361,7 +362,7 @@ def _dialect(text: str, whole: bool, said: str | None) -> tuple[str, tuple[str, 
         width = len(records[0])
         agreeing = sum(len(record) == width for record in records) / len(records) if width > 1 else 0.0
         best = max(best, ((agreeing, width), delimiter, records[0]), key=lambda candidate: candidate[0])
-    return best[1], tuple(cell.strip() for cell in best[2])
+    return best[1], tuple(without_apostrophe(cell.strip()) for cell in best[2])
 
 
 def bad_encoding(name: str, lines: Iterable[bytes]) -> TableError | None:

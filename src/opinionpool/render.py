@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TextIO
 
+from opinionpool.formulas import with_apostrophe
+
 GAP = "  "
 BLOCK = 1000
 # Text columns are folded to the first of these before a table leaves out columns, and to the second afterwards.
@@ -136,7 +138,10 @@ def write_text(text: str, out: TextIO) -> None:
 
 
 def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> None:
-    """Write the columns as CSV: full precision, an empty field for None, ``true`` and ``false``."""
+    """Write the columns as CSV: full precision, an empty field for None, ``true`` and ``false``.
+
+    What a spreadsheet would take for a formula has an apostrophe before it, which the reader of tables takes off.
+    """
     chosen = [column for column in columns if column.machine]
     if headed:
         out.write(",".join(_field(column.key) for column in chosen) + "\n")
@@ -150,7 +155,7 @@ def _field(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = str(value)
+    text = with_apostrophe(value) if isinstance(value, str) else str(value)
     return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
 
 

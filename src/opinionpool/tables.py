@@ -16,6 +16,7 @@ from opinionpool.errors import ArgumentError, DuplicateError, LayoutError, Note
 from opinionpool.eventfacts import class_order, read_facts, time_notes
 from opinionpool.eventoptions import EventOptions, find_options, fold_options
 from opinionpool.forecasts import UNRESOLVED, Forecasts
+from opinionpool.formulas import is_formula
 from opinionpool.joining import Joined, join_outcomes
 from opinionpool.layouts import Layout, check_columns, layout_notes, recognise, split_classes
 from opinionpool.logodds import Array
@@ -25,7 +26,7 @@ from opinionpool.resolutions import Observed, distinct_outcomes, settle, settle_
 from opinionpool.saidcounts import SaidCounts
 from opinionpool.statements import Statements, drop_late, fold_classes, one_each
 from opinionpool.times import Times, as_time
-from opinionpool.wording import counted, quoted, shown
+from opinionpool.wording import counted, listed, quoted, shown
 
 
 def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave open
@@ -287,6 +288,7 @@ def read_table(
                 *reading.log.notes(),
                 *reading.notes,
                 *alike_notes(said.experts),
+                *formula_notes([*events.values, *said.experts]),
                 *(joined.notes if joined else ()),
                 *settled.notes,
                 *late,
@@ -310,6 +312,18 @@ def alike_notes(experts: Sequence[str]) -> list[Note]:
         "letters count as different experts; if they are one, give them one name in the file"
     )
     return [Note("similar-names", text, sum(map(len, groups)), serious=True)]
+
+
+def formula_notes(names: Sequence[str]) -> list[Note]:
+    """Names that a spreadsheet would take for formulas."""
+    odd = [name for name in names if is_formula(name)]
+    if not odd:
+        return []
+    text = (
+        f"{listed(odd, 3)} would be a formula in a spreadsheet: CSV has an apostrophe before such names, which is "
+        "taken off where they are read; JSON has them as they are"
+    )
+    return [Note("formulas", text, len(odd))]
 
 
 def said_notes(counts: SaidCounts, layout: Layout) -> list[Note]:

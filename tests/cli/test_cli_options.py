@@ -177,10 +177,17 @@ def test_an_input_is_never_written_over(file, command, tmp_path):
     assert (tmp_path / "truth.csv").read_text().startswith("event")
 
 
-def test_names_that_look_like_formulas_survive(file, answers):
+def test_names_that_look_like_formulas_survive(file, answers, command):
     text = "event,=1+1,@b,outcome\n@SUM(A1),0.5,0.4,1\n-x,0.2,0.3,0\n"
     records = answers("pool", file(text))
-    assert [record["event"] for record in records] == ["@SUM(A1)", "-x"]
+    assert [record["event"] for record in records] == ["'@SUM(A1)", "'-x"]
     experts = answers("experts", "forecasts.csv")
-    assert sorted(record["expert"] for record in experts) == ["=1+1", "@b"]
+    assert sorted(record["expert"] for record in experts) == ["'=1+1", "'@b"]
     assert read_forecasts("forecasts.csv").experts == ("=1+1", "@b")
+    said = command("pool", "forecasts.csv", "--format", "json")
+    assert [event["event"] for event in json.loads(said.out)["events"]] == ["@SUM(A1)", "-x"]
+    assert "note: '@SUM(A1)', '-x', '=1+1' and 1 more would be a formula in a spreadsheet: CSV has" in said.err
+    # The answers as forecasts of one expert: the events are the same.
+    command("pool", "forecasts.csv", "--format", "csv", "--output", "pooled.csv")
+    again = read_forecasts("pooled.csv", columns={"expert": None}, include=["probability"])
+    assert again.events == ("@SUM(A1)", "-x")

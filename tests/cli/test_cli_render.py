@@ -68,7 +68,7 @@ def test_formulas_are_text_and_numbers_are_numbers_in_csv():
     write_csv(
         [Column("expert", ["=1+1", "@SUM(A1)", "+a", "-b"], "expert"), Column("x", [-1.32] * 4, "x", decimal)], out
     )
-    assert [row[0] for row in csv.reader(io.StringIO(out.getvalue()))][1:] == ["=1+1", "@SUM(A1)", "+a", "-b"]
+    assert [row[0] for row in csv.reader(io.StringIO(out.getvalue()))][1:] == ["'=1+1", "'@SUM(A1)", "'+a", "'-b"]
     assert out.getvalue().splitlines()[1].endswith(",-1.32")
 
 
