@@ -29,7 +29,7 @@ class Voices:
     ----------
     source : ndarray of int, shape (N,)
         The voice of each expert; `SILENT` for those who always say the same, `NEW` for those without any forecast,
-        who are taken to be like the others on average.
+        who are taken to be like the others on average, but for what is believed of them.
     first : ndarray of int, shape (V,)
         The first expert with each voice.
     notes : tuple of Note
