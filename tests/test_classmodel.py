@@ -1,5 +1,7 @@
 """The default's full model: held to the symmetric one, chosen by the data, and how sure it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -37,6 +39,11 @@ def drawn(seed, k, n, t, apart, missing=0.0):
     x, y = panel.simulate(t, prior, seed=rng)
     x[rng.random((t, n)) < missing] = NAN
     return panel, prior, Forecasts.from_array(x, y, classes=range(k))
+
+
+def repeated(f, rows):
+    """Events as often and in the order that rows say."""
+    return Forecasts.from_array(f.X[rows], f.outcomes[rows], classes=f.classes)
 
 
 def score(p, y):
@@ -94,18 +101,15 @@ def test_few_events_are_not_asked():
 def test_events_that_share_a_group_are_left_out_together():
     """Copies of few events, each with a group of its own, say no more than one each; apart, they would."""
     f = drawn(4, 3, 3, 12, 0.0)[2]
-    many = f.select_events(np.repeat(np.arange(12), 30))
     groups = np.repeat([f"g{i}" for i in range(12)], 30)
-    object.__setattr__(many, "groups", groups)
+    many = replace(repeated(f, np.repeat(np.arange(12), 30)), groups=groups)
     assert learn(many).class_model == "symmetric"
-    few = f.select_events(np.repeat(np.arange(9), 30))
-    object.__setattr__(few, "groups", groups[: len(few.events)])
-    weights = ClassWeights(learn(few, class_model="symmetric").panel)
-    rows = np.arange(len(few.events))
-    member = classmodel._sets(few, rows, np.ones(len(rows)), np.ones(len(rows)))
+    member = classmodel._sets(many, np.arange(270), np.ones(270), np.ones(270))
     assert len(np.unique(member)) == 9
     assert (np.ptp(member.reshape(9, 30), axis=1) == 0).all()
-    assert weights.free == 2
+    dated = replace(many, groups=None, times=np.datetime64("2025-01-01") + np.arange(360).astype("timedelta64[D]"))
+    member = classmodel._sets(dated, np.arange(360), np.ones(360), np.ones(360))
+    assert member.tolist() == np.repeat(np.arange(20), 18).tolist()
 
 
 @given(st.integers(0, 10**6))
@@ -115,7 +119,7 @@ def test_order_and_frequencies_play_no_part_in_the_choice(seed):
     f = drawn(seed, 3, 2, 60, 0.5)[2]
     weight = rng.integers(1, 3, 60)
     order = rng.permutation(np.repeat(np.arange(60), weight))
-    one, two = learn(f, sample_weight=weight), learn(f.select_events(order))
+    one, two = learn(f, sample_weight=weight), learn(repeated(f, order))
     assert one.class_model == two.class_model
     assert told(one) == told(two)
     assert one.pool(f.X) == pytest.approx(two.pool(f.X), rel=1e-5)

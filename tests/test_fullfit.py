@@ -107,7 +107,8 @@ def test_relabelled_classes_are_learned_alike(seed):
 def test_frequencies_are_repetitions():
     _, f = drawn(4, 3, 2, 60)
     weight = np.arange(60) % 3
-    many = f.select_events(np.repeat(np.arange(60), weight))
+    rows = np.repeat(np.arange(60), weight)
+    many = Forecasts.from_array(f.X[rows], f.outcomes[rows], classes=f.classes)
     some, repeated = alone(f, sample_weight=weight), alone(many)
     assert some.pool(f.X) == pytest.approx(repeated.pool(f.X), rel=1e-9)
     assert (some.events == repeated.events).all()

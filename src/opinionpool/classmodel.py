@@ -21,9 +21,10 @@ from opinionpool.clusters import by_date, by_group
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learned import LearnedPanel
-from opinionpool.logodds import Array, centred, uncentred
+from opinionpool.logodds import Array
 from opinionpool.panel import Panel
 from opinionpool.patterns import Positions
+from opinionpool.stated import BLOCK
 from opinionpool.thinning import spread_evenly
 
 # How far weights may differ between classes; of these, the one that predicts best.
@@ -77,15 +78,17 @@ def with_class_model(
         How many independent events each is worth.
     class_model : {"auto", "full"}
     """
-    weights, believed = ClassWeights(panel), panel.settings.extremes.believed(contrasts)
+    weights = ClassWeights(panel)
     coefficients = len(weights.roots(SPREADS[0]))
     if not len(weights.audible):
         return learned
-    used = forecasts.resolved & (weight > 0) & ~np.isnan(believed[:, weights.audible, 0]).all(axis=1)
+    used = forecasts.resolved & (weight > 0) & ~np.isnan(contrasts[:, weights.audible, 0]).all(axis=1)
     worth, needed = float(weight[used].sum()), len(weights.audible) * weights.free**2
     nothing = learned.structure == "assumed" or not used.any()
-    if class_model == "auto" and (nothing or worth < needed or coefficients > MOST):
-        return learned if nothing else _with(learned, _skipped(worth, needed))
+    if class_model == "auto" and nothing:
+        return learned
+    if class_model == "auto" and (worth < needed or coefficients > MOST):
+        return _with(learned, _too_few(worth, needed) if worth < needed else _too_many(needed))
     if coefficients > 2 * MOST:
         raise LearningError(
             f"weights that differ between classes would be {needed:,} numbers, and this learns them for up to about "
@@ -93,7 +96,7 @@ def with_class_model(
         )
     if nothing:
         return _differing(learned, weights, np.zeros(coefficients), np.zeros((coefficients, coefficients)))
-    evidence = _evidence(weights, forecasts, believed, reference, weight, used)
+    evidence = _evidence(weights, forecasts, contrasts, reference, weight, used)
     gains = _gains(weights, evidence)
     best = max(gains, key=lambda gain: gain.mean, default=Gain(SPREADS[0], 0.0, np.inf))
     if class_model == "auto" and not best.clear:
@@ -122,22 +125,32 @@ def _gains(weights: ClassWeights, evidence: ClassEvidence) -> list[Gain]:
 def _evidence(
     weights: ClassWeights,
     forecasts: Forecasts,
-    believed: Array,
+    contrasts: Array,
     reference: Array,
     weight: Array,
     used: npt.NDArray[np.bool_],
 ) -> ClassEvidence:
+    """Of events that are spread evenly where there are too many."""
     rows = np.flatnonzero(used)
-    size = np.nansum(np.square(centred(believed[rows] - uncentred(weights.panel.bias))), axis=(1, 2))
-    member = _sets(forecasts, rows, size, weight[rows])
+    size, worth = _sizes(contrasts, rows), weight[rows]
+    member = _sets(forecasts, rows, size, worth)
     most = max(1, LARGE // (len(weights.roots(SPREADS[0])) * weights.free))
-    worth = weight[rows]
     if len(rows) > most:
         kept, worth = spread_evenly(size, worth, most)
         rows, member = rows[kept], np.unique(member[kept], return_inverse=True)[1]
-    contrasts = believed[rows]
-    offset = reference[rows] + weights.pooled(contrasts)
-    return ClassEvidence(weights.design(contrasts), offset, forecasts.outcomes[rows], worth, member)
+    believed = weights.panel.settings.extremes.believed(contrasts[rows])
+    offset = reference[rows] + weights.pooled(believed)
+    return ClassEvidence(weights.design(believed), offset, forecasts.outcomes[rows], worth, member)
+
+
+def _sizes(contrasts: Array, rows: Positions) -> Array:
+    """Sum of squares of what was said of each event beyond the prior, centred over the classes."""
+    size, step = np.empty(len(rows)), max(1, BLOCK // max(1, int(np.prod(contrasts.shape[1:]))))
+    for first in range(0, len(rows), step):
+        part = np.nan_to_num(contrasts[rows[first : first + step]])
+        mean = np.square(part.sum(axis=2)).sum(axis=1) / (part.shape[2] + 1)
+        size[first : first + step] = np.square(part).sum(axis=(1, 2)) - mean
+    return size
 
 
 def _sets(forecasts: Forecasts, rows: Positions, size: Array, weight: Array) -> Positions:
@@ -152,7 +165,12 @@ def _sets(forecasts: Forecasts, rows: Positions, size: Array, weight: Array) -> 
     return np.asarray(np.unique(block[member], return_inverse=True)[1])
 
 
-def _skipped(worth: float, needed: int) -> Note:
+def _too_many(needed: int) -> Note:
+    text = f"experts have one weight for all classes: {needed:,} that differ between classes would be too many to learn"
+    return Note("class-model", text)
+
+
+def _too_few(worth: float, needed: int) -> Note:
     text = (
         f"experts have one weight for all classes: {worth:.3g} independent events are too few to learn "
         f"{needed:,} that differ between classes"
