@@ -179,7 +179,10 @@ def _too_few(worth: float, needed: int) -> Note:
 
 
 def _few_sets() -> Note:
-    return Note("class-model", "experts have one weight for all classes: too few dates or groups to judge others by")
+    return Note(
+        "class-model",
+        "experts have one weight for all classes: too few different events, dates or groups to judge others by",
+    )
 
 
 def _no_gain(best: Gain) -> Note:
