@@ -1,4 +1,4 @@
-"""The command line: ``opinionpool pool``, ``experts``, ``compare``, ``paper`` and ``check``.
+"""The command line: ``opinionpool pool``, ``experts``, ``explain``, ``compare``, ``report``, ``paper`` and ``check``.
 
 A command reads, asks the layers below and hands the answer to `opinionpool.render`. Results go to standard output,
 everything else to standard error. The exit status is 0 when done, 1 when the data do not allow it, 2 when the

@@ -25,8 +25,9 @@ from opinionpool.sharederrors import SharedErrors, shared_errors
 
 __all__ = ["Findings", "Missing", "Source", "best_expert", "find"]
 
-# Learning curves average so many rounds, fewer for so many forecasts that this many are learned from once.
-ROUNDS, FORECASTS = 10, 50_000
+# Learning curves average so many rounds, fewer for so many forecasts that this many are learned from once; an expert
+# counts for so many forecasts at least.
+ROUNDS, FORECASTS, FEW = 10, 50_000, 50
 # From so many forecasts on, a single round of folds settles what is compared.
 MANY = 200_000
 # The best expert is sought among those with at least this share of the most forecasts on scored events.
@@ -156,7 +157,8 @@ def find(
     learned = state if isinstance(state, LearnedPanel) else learn(forecasts, prior=prior)
     own = event_priors(forecasts, prior)
     cells = int(forecasts.resolved[forecasts.event_index].sum())
-    rounds = max(1, min(ROUNDS, FORECASTS // max(cells, 1)))
+    # Many experts take long, however few their forecasts.
+    rounds = max(1, min(ROUNDS, FORECASTS // max(cells, FEW * len(forecasts.experts))))
     repeats = 1 if repeats is None and cells > MANY else repeats
     comparison = _tried(
         lambda: compare_pools(
