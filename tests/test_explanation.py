@@ -218,3 +218,14 @@ def test_a_panel_with_weights_by_class():
     assert total == pytest.approx(log_odds(state.pool(row)), abs=1e-8)
     row[0] = np.nan
     assert why.without[0] == pytest.approx(state.pool(row), abs=1e-12)
+
+
+def test_a_log_pool_knows_no_shared_errors():
+    x, y = draws(12, 3, 2, 40)
+    f = forecasts(x, y, 2)
+    why = explain_event(f, 0, fit_pool("log", f, weights=[1.0, -0.5, 0.5]))
+    assert [note.text for note in why.notes] == [
+        "'expert_2' (weight -0.500) counts against what it says: beside what the others said, it pointed the other way"
+    ]
+    f = forecasts([[0.5, 0.7]], [None], 2)
+    assert explain_event(f, 0, fit_pool("log", f, prior=0.5, weights=[-1.0, 1.0]), prior=0.5).notes == ()

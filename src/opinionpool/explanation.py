@@ -250,17 +250,20 @@ def explain(
 
 
 def _against(found: Explanation, state: Learned | PoolingPanel, present: Positions) -> list[Note]:
-    """Weights below 0, in words."""
-    if found.weights is None or not (found.weights < 0).any():
+    """Weights below 0 of experts who say anything, in words."""
+    if found.weights is None:
         return []
-    below = np.flatnonzero(found.weights < 0)
+    told = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)
+    below = np.flatnonzero((found.weights < 0) & told)
     alone = state.alone if isinstance(state, LearnedPanel) else None
     panel = state.panel if isinstance(state, LearnedPanel) else state
     contrast = alone.contrast if alone is not None else panel.parts.contrast if isinstance(panel, Panel) else None
     notes = []
     for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_TOLD].tolist():
         name = f"{shown(found.experts[i])} (weight {found.weights[i]:.3f})"
-        if contrast is not None and contrast[present[i]] < 0:
+        if contrast is None:
+            text = f"{name} counts against what it says: beside what the others said, it pointed the other way"
+        elif contrast[present[i]] < 0:
             text = f"{name} is turned round: what it calls likely happens less often"
         else:
             text = (
