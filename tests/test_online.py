@@ -605,3 +605,18 @@ def test_the_page_on_streams(root):
     assert f"{MOST_MOMENTS * 8 // 2**20} MB" in text
     assert f"up to {MOST_BYTES // 2**20} MB" in text
     assert f"{ENTRY.itemsize + 8} bytes" in text
+
+
+def test_a_sample_is_no_surer_than_it_may_be():
+    """From 40 of 4,000 events the weights are as uncertain as from 40, and the outcomes as frequent as in all."""
+    f = simulated(4000, seed=11)
+    y = np.where(np.random.default_rng(0).random(4000) < 0.5, 0, f.outcomes)
+    f = replace(f, outcomes=y)
+    few, all_of_them = Stream(capacity=40), Stream()
+    few.add(f)
+    all_of_them.add(f)
+    one, whole = few.learn(), all_of_them.learn()
+    errors = [learned.doubt.weight_errors(3) for learned in (one, whole)]
+    assert (errors[0] > 2 * errors[1]).all()
+    assert one.prior == pytest.approx(whole.prior)
+    assert one.events.tolist() == whole.events.tolist()

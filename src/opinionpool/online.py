@@ -382,7 +382,7 @@ class Stream:
         """
         if not self.experts:
             raise LearningError("nothing has been added yet, so there is nothing to learn from")
-        return self._state.sample()
+        return self._state.sample()[:2]
 
     def forecasts(self) -> Forecasts:
         """The open events, to be pooled."""
@@ -409,10 +409,10 @@ class Stream:
             if found is not None and structure in {"full", "auto"} and not found[0].complete:
                 found = None
         if found is None or not self.experts:
-            forecasts, weight = self.sample()
+            forecasts, weight, reference = self._rows()
             learned = learn(
                 forecasts,
-                prior=self._public_prior(),
+                prior=reference,
                 sample_weight=weight,
                 structure=structure,
                 beliefs=beliefs,
@@ -435,11 +435,11 @@ class Stream:
         """Learn any pool from what is known now; arguments as for `opinionpool.rules.fit_pool`."""
         if pool == "gaussian":
             return self.learn(**options)
-        forecasts, weight = self.sample()
+        forecasts, weight, reference = self._rows()
         learned = fit_pool(
             pool,
             forecasts,
-            prior=self._public_prior(),
+            prior=reference,
             sample_weight=weight,
             floor=self.floor,
             pool_floor=self.pool_floor,
@@ -450,6 +450,22 @@ class Stream:
         if not isinstance(learned, LearnedPool):
             raise ArgumentError(f"no state is known for the pool {pool!r}")
         return replace(learned, events=events, counts=counts, notes=(*learned.notes, *told))
+
+    def _rows(self) -> tuple[Forecasts, Array, Array | None]:
+        """The sample, its weights for learning, and the prior.
+
+        As outcomes are as frequent as among all events, and those that stand for least count by themselves, nobody is
+        surer than the sample allows.
+        """
+        if not self.experts:
+            raise LearningError("nothing has been added yet, so there is nothing to learn from")
+        forecasts, weight, least = self._state.sample()
+        prior = self._public_prior()
+        if not self._state.reservoir.complete:
+            weight = np.where(forecasts.resolved, weight / least, weight)
+            if prior is None and forecasts.prior is None:
+                prior = logodds.public_probabilities(laplace_prior(self.events))
+        return forecasts, weight, prior
 
     def _key(self, event: str) -> int:
         return event_key(str(event), self.seed)

@@ -120,8 +120,8 @@ class Reservoir:
         everything = {key: record for kept in self._kept for key, (_, record) in kept.items()}
         return (everything[key] for key in sorted(everything))
 
-    def weights(self, records: list[Record], totals: Array, now: float) -> Array:
-        """What each event stands for, so that the weights of each outcome add up to the total of all its events.
+    def weights(self, records: list[Record], totals: Array, now: float) -> tuple[Array, Array]:
+        """What each event stands for, so that those of each outcome add up to the total of all its events; and its own.
 
         Parameters
         ----------
@@ -135,13 +135,14 @@ class Reservoir:
         weight = np.array([record.weight for record in records])
         at = np.array([record.at for record in records])
         own = weight * np.exp(self.pace * (at - now)) if self.pace else weight
+        stands = own.copy()
         for c in np.flatnonzero(~np.isinf(self.beyond)).tolist():
             mine = outcome == c
             with np.errstate(over="ignore"):
                 rate = np.exp(np.log(weight[mine]) + self.pace * at[mine] + self.beyond[c])
             told = own[mine] / -np.expm1(-rate)
-            own[mine] = told * (totals[c] / told.sum()) if told.any() else told
-        return np.asarray(own)
+            stands[mine] = told * (totals[c] / told.sum()) if told.any() else told
+        return stands, own
 
     def _priority(self, record: Record) -> float:
         grown = math.log(record.weight) + self.pace * record.at if record.weight > 0 else -math.inf

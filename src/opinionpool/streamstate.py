@@ -230,14 +230,19 @@ class StreamState:
             groups=groups,
         )
 
-    def sample(self) -> tuple[Forecasts, Array]:
-        """The events that are kept, open ones too, and how many each stands for, (T,)."""
+    def sample(self) -> tuple[Forecasts, Array, float]:
+        """The events that are kept, open ones too; how many each stands for, (T,), and the least that one stands for.
+
+        The least is relative to what an event counts by itself.
+        """
         self.flush()
         kept = list(self.reservoir.records())
-        now = self.tally.origin
-        weight = self.reservoir.weights(kept, self.tally.events, now)
+        stands, own = self.reservoir.weights(kept, self.tally.events, self.tally.origin)
         opened = [self.open[key] for key in sorted(self.open)]
-        return self.forecasts([*kept, *opened]), np.concatenate([weight, [record.weight for record in opened]])
+        weight = np.concatenate([stands, [record.weight for record in opened]])
+        counts = own > 0
+        least = 1.0 if self.reservoir.complete else float((stands[counts] / own[counts]).min(initial=np.inf))
+        return self.forecasts([*kept, *opened]), weight, least
 
     def present(self) -> npt.NDArray[np.bool_]:
         """Who made a forecast, on whatever event, (N,)."""
