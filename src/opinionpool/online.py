@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.beliefs import Beliefs
 from opinionpool.errors import ArgumentError, LearningError, Note, ShapeError
 from opinionpool.forecasts import UNRESOLVED, Forecasts, encode_outcomes
 from opinionpool.frequencies import frequencies
-from opinionpool.learn import learn, learn_from
 from opinionpool.learned import LearnedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, Array
 from opinionpool.moments import Moments
 from opinionpool.names import check_distinct, numbered
-from opinionpool.priors import laplace_prior
 from opinionpool.records import Record, event_key, row_keys
 from opinionpool.reservoir import CAPACITY
-from opinionpool.rules import Learned, LearnedPool, fit_pool
+from opinionpool.rules import Learned
 from opinionpool.streamed import Change, Changes, corrected
 from opinionpool.streaminput import Said, batch_records, checked_rows, event_record
+from opinionpool.streamlearning import fit_stream, learn_stream
 from opinionpool.streamstate import StreamState
-from opinionpool.wording import counted, shown
+from opinionpool.wording import shown
 
 __all__ = ["Stream"]
 
@@ -390,7 +389,7 @@ class Stream:
             raise LearningError("nothing has been added yet")
         return self._state.forecasts(list(self._state.open.values()))
 
-    def learn(self, structure: str = "auto", beliefs: Any = "default", **options: Any) -> LearnedPanel:  # noqa: ANN401
+    def learn(self, structure: str = "auto", beliefs: Beliefs | str | None = "default", **options: Any) -> LearnedPanel:  # noqa: ANN401
         """Learn a Gaussian panel from what is known now; options as for `opinionpool.learn.learn`.
 
         Raises
@@ -398,74 +397,11 @@ class Stream:
         LearningError
             If the data do not determine the panel.
         """
-        self._state.flush()
-        tally = self._state.tally
-        found = None
-        full = len(self.classes) > 2 and options.get("class_model") == "full"
-        needs_rows = full or (beliefs is not None and (structure == "auto" or beliefs != "default"))
-        if not needs_rows:
-            prior = laplace_prior(tally.events) if tally.prior is None else tally.prior
-            found = tally.evidence(prior)
-            if found is not None and structure in {"full", "auto"} and not found[0].complete:
-                found = None
-        if found is None or not self.experts:
-            forecasts, weight, reference = self._rows()
-            learned = learn(
-                forecasts,
-                prior=reference,
-                sample_weight=weight,
-                structure=structure,
-                beliefs=beliefs,
-                floor=self.floor,
-                pool_floor=self.pool_floor,
-                **options,
-            )
-        else:
-            learned = learn_from(
-                *found, self.experts, self.classes,
-                structure=structure, floor=self.floor, pool_floor=self.pool_floor,
-            )  # fmt: skip
-        told = self._sampled() if found is None else ()
-        events, counts = self._totals()
-        return replace(
-            learned, events=events, counts=counts, present=self._state.present(), notes=(*learned.notes, *told)
-        )
+        return learn_stream(self._state, self.pool_floor, structure, beliefs, **options)
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Learned:  # noqa: ANN401 - each pool has its own
         """Learn any pool from what is known now; arguments as for `opinionpool.rules.fit_pool`."""
-        if pool == "gaussian":
-            return self.learn(**options)
-        forecasts, weight, reference = self._rows()
-        learned = fit_pool(
-            pool,
-            forecasts,
-            prior=reference,
-            sample_weight=weight,
-            floor=self.floor,
-            pool_floor=self.pool_floor,
-            **options,
-        )
-        events, counts = self._totals()
-        told = self._sampled()
-        if not isinstance(learned, LearnedPool):
-            raise ArgumentError(f"no state is known for the pool {pool!r}")
-        return replace(learned, events=events, counts=counts, notes=(*learned.notes, *told))
-
-    def _rows(self) -> tuple[Forecasts, Array, Array | None]:
-        """The sample, its weights for learning, and the prior.
-
-        As outcomes are as frequent as among all events, and those that stand for least count by themselves, nobody is
-        surer than the sample allows.
-        """
-        if not self.experts:
-            raise LearningError("nothing has been added yet, so there is nothing to learn from")
-        forecasts, weight, least = self._state.sample()
-        prior = self._public_prior()
-        if not self._state.reservoir.complete:
-            weight = np.where(forecasts.resolved, weight / least, weight)
-            if prior is None and forecasts.prior is None:
-                prior = logodds.public_probabilities(laplace_prior(self.events))
-        return forecasts, weight, prior
+        return fit_stream(self._state, self.pool_floor, pool, **options)
 
     def _key(self, event: str) -> int:
         return event_key(str(event), self.seed)
@@ -498,24 +434,6 @@ class Stream:
 
     def _settings(self) -> tuple[object, ...]:
         return self.classes, self.half_life, self.capacity, self.seed, self.floor, self.pool_floor
-
-    def _public_prior(self) -> Array | None:
-        return None if self.prior is None else logodds.public_probabilities(self.prior)
-
-    def _totals(self) -> tuple[Array, Array]:
-        """Weight of the resolved events by outcome, (K,), and of each expert's forecasts on them, (N,)."""
-        return self._state.tally.events.copy(), self._state.tally.counts.copy()
-
-    def _sampled(self) -> tuple[Note, ...]:
-        """That not all events are in the sample."""
-        reservoir = self._state.reservoir
-        if reservoir.complete:
-            return ()
-        text = (
-            f"learned from {len(reservoir):,} of {counted(self.count, 'resolved event')}, which stand for all of them; "
-            "more would be kept with a larger capacity"
-        )
-        return (Note("sampled", text, len(reservoir)),)
 
 
 def _times(at: npt.ArrayLike, events: int) -> Array:
