@@ -265,6 +265,14 @@ def test_many_experts_and_events_are_cut_and_that_is_said():
     assert "52 other experts are not drawn" in page.sections["calibration"]
 
 
+def test_what_flatters_the_scores_stands_beside_them():
+    forecasts = panel(unresolved=0)
+    rare = Forecasts.from_array(forecasts.X, [1, *[0] * 59])
+    page = Page(make_report(rare))
+    assert "Mind: Only 1 event had another outcome" in page.sections["gains"]
+    assert "another outcome" not in page.sections["checks"]
+
+
 def test_beliefs_are_told():
     from opinionpool.beliefs import Beliefs
 

@@ -19,7 +19,7 @@ from opinionpool.reportdata import Findings, Missing, best_expert
 from opinionpool.scores import brier_score, brier_sum
 from opinionpool.wording import counted
 
-__all__ = ["answer_sections", "columns", "missing", "section"]
+__all__ = ["answer_sections", "columns", "missing", "section", "sentence"]
 
 # Rows that a table shows at once, and that it holds at most; experts in the figure of weights.
 FIRST, MOST = 25, 500
@@ -34,6 +34,11 @@ def section(anchor: str, title: str, *parts: str) -> Html:
 def missing(what: str, why: str) -> Html:
     """What cannot be shown, and why."""
     return markup('<p class="missing">{} {}.</p>', what, why[:1].upper() + why[1:].rstrip("."))
+
+
+def sentence(said: str) -> str:
+    """What was said, as a sentence."""
+    return said[:1].upper() + said[1:] + ("" if said.endswith((".", "!", "?")) else ".")
 
 
 def answer_sections(f: Findings) -> list[Html]:
@@ -78,6 +83,7 @@ def _gains(f: Findings) -> Html:
         _cards(f, found, best),
         columns(words, figure),
         markup('<p class="note">{}</p>', meaning),
+        *(markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats),
     )
 
 

@@ -32,6 +32,8 @@ ROUNDS, FORECASTS, FEW = 10, 50_000, 50
 MANY = 200_000
 # The best expert is sought among those with at least this share of the most forecasts on scored events.
 BUSY = 0.5
+# Codes of notes that belong beside the scores.
+CAVEATS = ("random-folds", "rare-outcome", "one-outcome", "few-clusters", "leakage", "not-scored")
 
 Found = TypeVar("Found")
 
@@ -115,6 +117,12 @@ class Findings:
             return p
         table = np.stack([1.0 - p, p], axis=-1) if p.ndim == 1 else p
         return np.where(even == 0, np.nan, table)
+
+    @property
+    def caveats(self) -> tuple[Note, ...]:
+        """What may make scores look better, or differences surer, than they are."""
+        notes = () if isinstance(self.comparison, Missing) else self.comparison.notes
+        return tuple(note for note in notes if note.code in CAVEATS)
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -22,7 +22,7 @@ from opinionpool.logodds import Array, expit, logit
 from opinionpool.paneltables import recalibrated
 from opinionpool.redundancy import REDUNDANT, clusters
 from opinionpool.render import decimal, percent, whole
-from opinionpool.reportanswers import columns, missing, section
+from opinionpool.reportanswers import columns, missing, section, sentence
 from opinionpool.reportdata import Findings, Missing
 from opinionpool.sharederrors import SharedErrors
 from opinionpool.summary import pool_line, remarkable
@@ -227,7 +227,7 @@ def _learning_words(curve: LearningCurve) -> list[str]:
 
 def _checks(f: Findings) -> Html:
     title = "Checks"
-    notes = [note.text for note in f.notes if remarkable(f.forecasts, note)]
+    notes = [note.text for note in f.notes if remarkable(f.forecasts, note) and note not in f.caveats]
     parts = []
     if isinstance(f.checks, Missing):
         parts.append(missing("The model could not be checked.", f.checks.reason))
@@ -235,7 +235,7 @@ def _checks(f: Findings) -> Html:
         parts += _findings(f.checks)
     if notes:
         parts.append(markup("<h3>{}</h3>", "Said while reading and learning"))
-        parts.append(markup("<ul>{}</ul>", joined(markup("<li>{}</li>", _sentence(note)) for note in notes)))
+        parts.append(markup("<ul>{}</ul>", joined(markup("<li>{}</li>", sentence(note)) for note in notes)))
     if not parts:
         parts.append(missing("", "there is nothing to remark"))
     return section("checks", title, *parts)
@@ -269,12 +269,8 @@ def _listed(checks: Sequence[Check]) -> Html:
         kind, mark = (' class="serious"', "⚠ look at this") if check.serious else ("", "✓ in order")
         if check.statistic is None and not check.serious:
             kind, mark = ' class="idle"', "– not looked at"
-        items.append(markup(f'<li{kind}><span class="mark">{{}}</span>{{}}</li>', mark, _sentence(check.text)))
+        items.append(markup(f'<li{kind}><span class="mark">{{}}</span>{{}}</li>', mark, sentence(check.text)))
     return markup('<ul class="checks">{}</ul>', joined(items, "\n"))
-
-
-def _sentence(said: str) -> str:
-    return said[:1].upper() + said[1:] + ("" if said.endswith((".", "!", "?")) else ".")
 
 
 def _worth(f: Findings) -> Html:
