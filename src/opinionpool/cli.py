@@ -73,7 +73,7 @@ def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing,
     writing.check(inputs)
     keeping.check(inputs, writing, pooling)
     told, model = pooling.told(), keeping.read(pooling)
-    if model is None and keeping.save is None and pool_in_parts(reading, pooling, writing, base_rate):
+    if keeping.save is None and pool_in_parts(reading, pooling, writing, base_rate, model):
         return
     forecasts = read_for(reading, model)
     prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
@@ -274,9 +274,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     open_closed_streams()
     speak_utf8()
-    # Before NumPy is loaded: the matrices here are small, and threads that wait for each other cost ten times the work.
+    # Before NumPy is loaded, whatever else is set: the matrices here are small, threads that wait for each other cost
+    # ten times the work, and sums in another order end in other digits.
     for library in ("OPENBLAS", "MKL", "OMP"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+        os.environ[f"{library}_NUM_THREADS"] = "1"
     sys.exit(run(arguments))
 
 

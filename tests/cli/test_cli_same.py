@@ -1,0 +1,70 @@
+"""The same file gives the same bytes, wherever and however often; the order of its rows matters to rounding alone."""
+
+import csv
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+COMMAND = [sys.executable, "-m", "opinionpool"]
+SETTINGS = [
+    {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "Asia/Tokyo"},
+    # Where there is no such locale, this is the one before.
+    {"LC_ALL": "de_DE.UTF-8", "PYTHONHASHSEED": "77", "TZ": "America/St_Johns"},
+]
+
+
+def crowd(events=200, experts=70):
+    """So many experts that a matrix product is shared among threads."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, events)
+    x = rng.normal(size=(events, experts)) + rng.normal(size=(events, 1)) + (2 * y - 1)[:, None]
+    cells = np.round(1 / (1 + np.exp(-x)), 4).astype(str)
+    cells[rng.random(cells.shape) < 0.05] = ""
+    names = [f"é{i}" for i in range(experts)]
+    rows = [
+        [f"q{t}", f"2025-01-{t % 28 + 1:02d}T00:00", *cells[t], "" if t % 5 == 0 else str(y[t])] for t in range(events)
+    ]
+    return ["event", "closes", *names, "outcome"], rows
+
+
+def written(path, header, rows):
+    path.write_text("\n".join(map(",".join, [header, *rows])) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("arguments", [["pool"], ["check", "--format", "json"]])
+def test_threads_locale_zone_and_hash_seed_play_no_part(root, tmp_path, arguments):
+    file = written(tmp_path / "crowd.csv", *crowd())
+    base = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LC_ALL", "TZ"}}
+    base |= {"PYTHONPATH": str(root / "src"), "PYTHONHASHSEED": "1"}
+    seen = set()
+    for setting in ({}, *SETTINGS):
+        ran = subprocess.run([*COMMAND, *arguments, file], env=base | setting, capture_output=True, check=True)
+        seen.add((ran.stdout, ran.stderr))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("pool", ["gaussian", "linear", "log"])
+def test_rows_in_another_order_give_the_same_to_rounding(tmp_path, answers, pool):
+    header, rows = crowd(events=80, experts=6)
+    order = np.random.default_rng(1).permutation(len(rows))
+    straight = answers("pool", written(tmp_path / "a.csv", header, rows), "--pool", pool)
+    mixed = answers("pool", written(tmp_path / "b.csv", header, [rows[i] for i in order]), "--pool", pool)
+    assert [row["event"] for row in mixed] == [rows[i][0] for i in order]
+    back = {row["event"]: float(row["probability"]) for row in mixed}
+    for row in straight:
+        assert back[row["event"]] == pytest.approx(float(row["probability"]), rel=1e-5)
+
+
+def test_the_same_command_twice(tmp_path, command):
+    file = written(tmp_path / "a.csv", *crowd(events=60, experts=4))
+    first, second = (
+        command("compare", file, "--pools", "gaussian,linear", "--repeats", 2, "--format", "csv") for _ in "ab"
+    )
+    assert first == second
+    assert len(list(csv.reader(io.StringIO(first.out)))) == 4
