@@ -12,7 +12,7 @@ import pytest
 import opinionpool as op
 
 HEAVY = ("click", "duckdb", "matplotlib", "narwhals", "numpy", "pandas", "polars", "rich", "scipy", "sklearn")
-CORE = ("errors", "forecasts", "panel", "scores", "tables")
+CORE = ("errors", "forecasts", "online", "panel", "saved", "scores", "tables")
 
 
 def loaded_by(statements: str) -> set[str]:

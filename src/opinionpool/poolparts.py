@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opinionpool.learnparts import LearnedParts
     from opinionpool.logodds import Array
     from opinionpool.parts import Parts
+    from opinionpool.trained import TrainedPool
 
 __all__ = ["pool_in_parts"]
 
@@ -44,8 +45,18 @@ class _Answers:
             yield pooled
 
 
-def pool_in_parts(reading: Reading, pooling: Pooling, writing: Writing, base_rate: Chances) -> bool:
-    """Learn from a file in parts and pool it in parts, if it is so large; whether that was done."""
+def pool_in_parts(
+    reading: Reading,
+    pooling: Pooling,
+    writing: Writing,
+    base_rate: Chances,
+    model: tuple[str, TrainedPool] | None = None,
+) -> bool:
+    """Pool a file in parts, if it is so large, having learned from it in parts; whether that was done.
+
+    With a `model`, nothing is learned.
+    """
+    from opinionpool.labels import label_text
     from opinionpool.parts import is_large, open_parts
     from opinionpool.tables import Request
     from opinionpool.times import as_time
@@ -55,6 +66,7 @@ def pool_in_parts(reading: Reading, pooling: Pooling, writing: Writing, base_rat
     try:
         request = Request.of(
             positive=reading.positive,
+            classes=None if model is None else [label_text(label) for label in model[1].classes],
             columns={role: name or None for role, name in reading.column},
             options=reading.options,
             duplicates=reading.duplicates,
@@ -70,7 +82,11 @@ def pool_in_parts(reading: Reading, pooling: Pooling, writing: Writing, base_rat
     with ExitStack() as stack:
         with progress(f"reading {reading.file}") as advance:
             parts = stack.enter_context(open_parts(reading.file, request, reading.encoding, advance))
-        if parts is not None:
+        if parts is not None and model is not None:
+            from opinionpool.keptparts import pool_kept_parts
+
+            pool_kept_parts(parts, model, pooling, writing, base_rate)
+        elif parts is not None:
             _pool(parts, pooling, writing, base_rate)
         return parts is not None
 

@@ -167,3 +167,30 @@ def test_beliefs_go_on(file, command):
     assert weights[0] == pytest.approx(weights[1], abs=1e-9)
     said = command("pool", "more.csv", "--model", "m.json", "--panel", "panel.toml", status=2)
     assert "--panel" in said.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_files_larger_than_memory(file, command, monkeypatch, kind):
+    """A file in parts gives what it gives at once."""
+    rng = np.random.default_rng(0)
+    lines = ["event,alice,carol,outcome"]
+    for t in range(90):
+        outcome = ["0", "1", ""][t % 3]
+        lines.append(f"n{t},{rng.uniform(0.05, 0.95):.3f},{rng.uniform(0.05, 0.95):.3f},{outcome}")
+    command("pool", file(WIDE), "--save", "m.json")
+    text = "\n".join([*lines, "a,0.8,0.9,1"]) + "\n"
+    whole = command("pool", file(text, "large.csv"), "--model", "m.json", "--format", kind)
+    monkeypatch.setattr("opinionpool.parts.LARGE", 0)
+    monkeypatch.setattr("opinionpool.parts.CELLS", 60)
+    monkeypatch.setattr("opinionpool.parts.ROWS", 50)
+    parts = command("pool", "large.csv", "--model", "m.json", "--format", kind)
+    assert parts.out.count("\n") == whole.out.count("\n") > 90
+    assert "61 resolved events not learned from" not in parts.err
+    assert "60 resolved events not learned from" in parts.err
+    assert sorted(parts.err.splitlines()) == sorted(whole.err.splitlines())
+    if kind == "json":
+        one, two = json.loads(whole.out), json.loads(parts.out)
+        assert one["events"] == two["events"]
+        assert one["summary"]["fingerprint"] == two["summary"]["fingerprint"]
+    else:
+        assert parts.out == whole.out
