@@ -401,7 +401,11 @@ def test_columns_of_0_and_1_are_told():
     )
     assert "hold only 0 and 1: an outcome? say --column outcome=NAME" in told(table(bit, other))
     assert told(table(plain, bit, outcome)).endswith("if that is no forecast, say --exclude target_label")
-    for usual in (table(plain, outcome), table(bit, other, outcome), table(plain, bit, rows=4)):
+    half = ("graded", lambda i: i % 2 if i < 5 else "")
+    assert "an outcome? say --column outcome=graded" in told(table(plain, half))
+    other_half = ("voter", lambda i: i % 3 % 2 if i < 5 else "")
+    quiet = (table(half, other_half), table(plain, half, outcome))
+    for usual in (table(plain, outcome), table(bit, other, outcome), table(plain, bit, rows=4), *quiet):
         assert "only-0-and-1" not in notes(read(usual))
     votes = "event,expert,p\n" + "".join(f"q{i},A,{i % 2}\n" for i in range(9))
     assert "only-0-and-1" not in notes(read(votes))

@@ -86,10 +86,14 @@ class SaidCounts:
         return notes
 
     def vote_notes(self, outcome: bool) -> list[Note]:
-        """Columns of a wide table with 0 and 1 on nearly every event, and nothing else: outcomes, it seems."""
-        enough = max(_VOTES, 0.9 * self.events)
-        several = (self.ones > 0) & (self.ones < self.every) & (self.every >= enough)
+        """Columns of a wide table with 0 and 1 on nearly every event, and nothing else: outcomes, it seems.
+
+        Where no column is the outcome, a single one may be blank more often: these events are open.
+        """
+        several = (self.ones > 0) & (self.ones < self.every) & (self.every >= _VOTES)
         votes = several & (self.zeros + self.ones == self.every)
+        if outcome or votes.sum() > 1:
+            votes &= self.every >= 0.9 * self.events
         if self.by_class or not votes.any() or (outcome and votes.all()):
             return []
         names = [self.experts[i] for i in np.flatnonzero(votes).tolist()]
