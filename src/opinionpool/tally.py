@@ -125,17 +125,18 @@ class Tally:
         if at is not None:
             self._fade(float(at.max(initial=self.origin)))
             weight = weight * np.exp(self.pace * (at - self.origin))
-        present = ~np.isnan(said if self.classes == 2 else said[..., 0])
+        absent = np.isnan(said if self.classes == 2 else said[..., 0])
+        complete = not absent.any()
         known = outcomes >= 0
         number = np.bincount(outcomes[known], minlength=self.classes)
         self.number += sign * number
         self.events += sign * np.bincount(outcomes[known], weights=weight[known], minlength=self.classes)
         self.events[self.number == 0] = 0.0
-        self.cells += sign * present.sum(axis=0)
-        self.counts += sign * (weight @ present)
+        self.cells += sign * (len(said) if complete else (~absent).sum(axis=0))
+        self.counts += sign * (weight.sum() if complete else weight @ ~absent)
         self.counts[self.cells == 0] = 0.0
         if prior is None and sign > 0:
-            self._note_lowest(said)
+            self._note_lowest(said, complete=complete)
         if self.shared is None or self.own is None:
             return
         found = self._moments(said, outcomes, weight, prior) if moments is None else moments
@@ -215,14 +216,16 @@ class Tally:
             ratios = logodds.log_ratios(said, own, self.floor) - logodds.prior_log_ratios(own)
         return Moments.empty(self.experts, self.classes).add(ratios, outcomes, weight)
 
-    def _note_lowest(self, said: Array) -> None:
-        if not said.size or np.isnan(said).all():
+    def _note_lowest(self, said: Array, *, complete: bool) -> None:
+        if not said.size:
             return
+        least, most = (np.min, np.max) if complete else (np.fmin.reduce, np.fmax.reduce)
         if self.classes == 2:
-            found = np.array([1.0 - np.nanmax(said), np.nanmin(said)])
+            found = np.array([1.0 - most(said, axis=None), least(said, axis=None)])
         else:
-            found = np.nanmin(said, axis=(0, 1))
-        self.lowest = np.minimum(self.lowest, found)
+            found = least(said.reshape(-1, self.classes), axis=0)
+        # Not a number where nobody said anything.
+        self.lowest = np.fmin(self.lowest, found)
 
     def _fade(self, now: float) -> None:
         """Let weights fade until `now`, which is not in the past."""
