@@ -47,7 +47,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(handle, "wb") as stream:
             yield stream
             stream.flush()
-            os.fchmod(handle, _mode(target))
+            # A file without a name is changed by its descriptor, which not every system can do.
+            os.chmod(handle if draft is None else draft, _mode(target))
             os.fsync(handle)
             if draft is None:
                 draft = _named(handle, target)
