@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from opinionpool import cli, learnparts, parts
+from opinionpool import cli, parts, sampling
 from opinionpool.errors import CellError, DuplicateError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learnparts import learn_parts, one_after_another
@@ -219,10 +219,17 @@ def some(seed: int, t: int, share: float = 0.1) -> Forecasts:
 
 
 def test_a_sample_keeps_outcomes_as_frequent_as_they_were(monkeypatch):
-    monkeypatch.setattr(learnparts, "EVENTS", 2000)
+    monkeypatch.setattr(sampling, "EVENTS", 2000)
     batches = [some(seed, 1500) for seed in range(9)]
     learned = learn_parts("gaussian", batches, None, {})
-    whole = fit_pool("gaussian", one_after_another(batches))
+    with monkeypatch.context() as patch:
+        patch.setattr(sampling, "EVENTS", 10**9)
+        patch.setattr(sampling, "FORECASTS", 10**9)
+        whole = fit_pool("gaussian", one_after_another(batches))
+    at_once = fit_pool("gaussian", one_after_another(batches))
+    np.testing.assert_allclose(at_once.weights, learned.state.weights, rtol=1e-9)
+    assert [note.code for note in at_once.notes if note.code == "sample"] == ["sample"]
+    np.testing.assert_array_equal(at_once.events, np.bincount(one_after_another(batches).outcomes))
     counts = np.bincount(one_after_another(batches).outcomes)
     held = np.bincount(learned.sample.outcomes)
     assert held.tolist() == [1000, 1000]
@@ -235,7 +242,7 @@ def test_a_sample_keeps_outcomes_as_frequent_as_they_were(monkeypatch):
 
 
 def test_the_sample_does_not_depend_on_the_parts(monkeypatch):
-    monkeypatch.setattr(learnparts, "EVENTS", 60)
+    monkeypatch.setattr(sampling, "EVENTS", 60)
     whole = some(3, 600)
     found = []
     for size in (600, 37, 150):

@@ -25,6 +25,7 @@ from opinionpool.moments import Moments
 from opinionpool.optionrows import option_rows
 from opinionpool.panel import Panel
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
+from opinionpool.sampling import bounded_sample, sample_note
 from opinionpool.together import independent_weight
 
 __all__ = ["CLASS_MODELS", "STRUCTURES", "LearnedPanel", "learn", "learn_from"]
@@ -62,7 +63,8 @@ def learn(
         Frequencies.
     structure : {"auto", "full", "common", "exchangeable", "independent"}
         "auto" is the default pool (see `opinionpool.default`); many experts, few of whose forecasts are there, are
-        learned as a crowd (see `is_crowd` and `opinionpool.crowd`), and a note says so. With `beliefs` None it is
+        learned as a crowd (see `is_crowd` and `opinionpool.crowd`), and a note says so. Of more than 20,000 events it
+        learns from a sample (see `opinionpool.sampling`), and a note says so too. With `beliefs` None it is
         "full". Where forecasts are missing, "full" is maximum likelihood (see `opinionpool.em`), and the other
         structures are estimated from each expert's own forecasts and from pairs on the same event.
     beliefs : Beliefs, "default" or None
@@ -109,9 +111,17 @@ def learn(
             estimated = own is None and prior is None
             held = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
             options = Settings(floor, pool_floor)
+            few, given = forecasts, reference
+            sample = bounded_sample(forecasts, weight)
+            if sample is not None:
+                kept, each = sample
+                few, given, reduced, estimated = forecasts.select_events(kept), given[kept], reduced[kept] * each, False
+                used = int(few.resolved.sum())
+                notes = (*notes, sample_note(used, int(forecasts.resolved.sum())))
             found = _learn_default(
-                forecasts, reference, reduced, shared, held, options, estimated=estimated, class_model=class_model
+                few, given, reduced, shared, held, options, estimated=estimated, class_model=class_model
             )
+            found = replace(found, present=np.asarray(forecasts.counts > 0))
         # Counts are of events as they came.
         counts = _counts(forecasts, weight)
         return replace(found, events=outcome_counts(forecasts, weight), counts=counts, notes=found.notes + notes)

@@ -1,9 +1,7 @@
 """Learning from forecasts that come in parts, in memory that does not grow with their number.
 
-Counts of outcomes, and with them Laplace's estimate, are those of all events. What needs rows is learned from a sample:
-everything, as long as no outcome has more than its share of `EVENTS` resolved events; then that many of each outcome,
-weighted so that outcomes are as frequent as they were. Events of the outcome that the sample has most of count as one
-each, so that nobody is surer than the sample allows. Which events are in it depends on their places in the file alone.
+Counts of outcomes, and with them Laplace's estimate, are those of all events. What needs rows is learned from a bounded
+sample (`opinionpool.sampling`), which is everything as long as there is room.
 """
 
 from __future__ import annotations
@@ -21,14 +19,10 @@ from opinionpool.logodds import Array, public_probabilities
 from opinionpool.priors import laplace_prior
 from opinionpool.records import row_keys
 from opinionpool.rules import Learned, fit_pool
+from opinionpool.sampling import least, rooms, sample_note, stands_for
 from opinionpool.totals import Totals
 
-__all__ = ["EVENTS", "FORECASTS", "LearnedParts", "learn_parts"]
-
-# Resolved events that rules learn from which need rows, and forecasts in them.
-EVENTS, FORECASTS = 20_000, 1_000_000
-# Of unresolved events so many times fewer are looked at: they tell who repeats whom, and little else.
-FEWER = 5
+__all__ = ["LearnedParts", "learn_parts"]
 
 
 @dataclass(frozen=True)
@@ -56,8 +50,7 @@ class _Sample:
 
     def __init__(self, first: Forecasts) -> None:
         k = len(first.classes)
-        room = max(1, min(EVENTS, FORECASTS // len(first.experts)) // k)
-        self.rooms = np.array([*[room] * k, max(1, room // FEWER)])
+        self.rooms = rooms(len(first.experts), k)
         self.limits = np.full(k + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
         self.seen = np.zeros(k + 1, dtype=np.int64)
         self._held: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
@@ -81,13 +74,8 @@ class _Sample:
         keys = np.concatenate([keys for keys, _ in self._held])
         together = one_after_another([forecasts for _, forecasts in self._held])
         group = np.where(together.resolved, together.outcomes, len(self.limits) - 1)
-        kept = np.ones(len(keys), dtype=bool)
-        for g in range(len(self.limits)):
-            mine = np.flatnonzero(group == g)
-            if len(mine) > self.rooms[g]:
-                beyond = mine[np.argpartition(keys[mine], self.rooms[g])[self.rooms[g] :]]
-                kept[beyond] = False
-                self.limits[g] = keys[beyond].min()
+        kept, beyond = least(keys, group, self.rooms)
+        self.limits = np.minimum(self.limits, beyond)
         self._held = [(keys[kept], together if kept.all() else together.select_events(kept))]
 
 
@@ -154,14 +142,9 @@ def learn_parts(
     held = np.bincount(taken.outcomes[taken.resolved], minlength=len(counts))
     if held.sum() == totals.resolved:
         return LearnedParts(fit_pool(name, taken, prior=prior, **options), totals, taken, ())
-    stands_for = counts / np.maximum(held, 1)
-    weight = np.append(stands_for / stands_for[held > 0].min(), 1.0)[taken.outcomes]
+    weight = stands_for(taken.outcomes, counts)
     reference = prior
     if prior is None and (taken.prior is None or np.isnan(taken.prior).all()):
         reference = public_probabilities(laplace_prior(counts))
     state = fit_pool(name, taken, prior=reference, sample_weight=weight, **options)
-    text = (
-        f"{int(held.sum()):,} of {totals.resolved:,} resolved events were used to learn whom to believe; the prior is "
-        "from all of them"
-    )
-    return LearnedParts(state, totals, taken, (Note("sample", text, int(held.sum())),))
+    return LearnedParts(state, totals, taken, (sample_note(int(held.sum()), totals.resolved),))
