@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import opinionpool as op
-from opinionpool import blockwise, logodds
+from opinionpool import blockwise, logodds, sampling
 from opinionpool.dense import BinaryOutcomes, dense_moments
 from opinionpool.densefit import learn_dense
 from opinionpool.errors import LearningError, ProbabilityError
@@ -132,6 +132,7 @@ def test_what_cannot_be_learned_is_said_in_the_same_words():
 
 def test_missing_forecasts_and_weights_take_the_other_way():
     q, y = panel(60, 2)
+    # There is room for all events of the default pool.
     assert learn_dense(q, y) is None
     assert learn_dense(q, y + 1, beliefs=None) is None
     assert learn_dense(q, y, prior=np.full(60, 0.4), beliefs=None) is None
@@ -211,3 +212,25 @@ def test_results_come_in_order_and_faults_come_out():
 
     with pytest.raises(ZeroDivisionError):
         list(in_order(fails, range(50), threads=2))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("prior", [None, 0.3])
+def test_the_default_pool_draws_the_same_sample_from_arrays(missing, prior, monkeypatch):
+    monkeypatch.setattr(sampling, "EVENTS", 200)
+    q, y = panel(900, 3)
+    q[np.random.default_rng(5).random(q.shape) < missing] = np.nan
+    outcomes = np.where(np.arange(900) % 9 == 0, np.nan, y)
+    monkeypatch.setattr("opinionpool.densesample.EVENTS", 100)
+    drawn = op.GaussianPool().fit(q, outcomes, prior=prior)
+    other = op.GaussianPool().fit(q.tolist(), outcomes.tolist(), prior=prior)
+    np.testing.assert_allclose(drawn.weights_, other.weights_, rtol=1e-9)
+    np.testing.assert_allclose(drawn.panel_.bias, other.panel_.bias, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(drawn.prior_, other.prior_)
+    np.testing.assert_array_equal(drawn.state_.counts, other.state_.counts)
+    np.testing.assert_array_equal(drawn.state_.events, other.state_.events)
+    assert [note.code for note in drawn.notes_].count("sample") == 1
+    assert {note.text for note in drawn.notes_ if note.code == "sample"} <= {note.text for note in other.notes_}
+    q[700, 1] = 1.5
+    with pytest.raises(ProbabilityError, match=r"at position \(700, 1\)"):
+        op.GaussianPool().fit(q, outcomes)

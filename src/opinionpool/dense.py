@@ -62,7 +62,7 @@ class BinaryOutcomes:
             counts[2] += np.count_nonzero(part != part) if y.dtype.kind == "f" else 0
         return cls(y, counts) if counts.sum() == len(y) else None
 
-    def codes(self, rows: slice) -> npt.NDArray[np.intp]:
+    def codes(self, rows: slice | npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Of some events 0, 1 or -1."""
         part = self.y[rows]
         if self.y.dtype.kind == "f":

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from opinionpool.blockwise import Floats
 from opinionpool.dense import BinaryOutcomes, dense_moments
+from opinionpool.densesample import learn_sample
 from opinionpool.evidence import FEW_EXPERTS, MomentEvidence
 from opinionpool.learn import LearnedPanel, learn_from
 from opinionpool.logodds import FLOOR, POOL_FLOOR, class_probabilities
@@ -28,8 +29,9 @@ def learn_dense(
 ) -> LearnedPanel | None:
     """What `opinionpool.learn.learn` learns, without a copy of the forecasts; None where that needs one.
 
-    It takes what moments alone decide: a structure, or no beliefs; every forecast there; outcomes 0 and 1, or NaN where
-    not resolved; one prior for all events.
+    It takes what moments alone decide, a structure, or no beliefs, where every forecast is there; and the default pool
+    of so many events that it learns from a sample. Outcomes are 0 and 1, or NaN where not resolved, and there is one
+    prior for all events.
 
     Parameters
     ----------
@@ -45,18 +47,21 @@ def learn_dense(
     >>> learn_dense(q, y, prior=0.5, beliefs=None).weights.round(5)
     array([1.44221])
     """
-    by_moments = beliefs is None or (structure != "auto" and isinstance(beliefs, str))
-    if not by_moments or (prior is not None and np.ndim(prior) > 0) or not _fits(q, y):
+    by_moments, by_sample = beliefs is None or (structure != "auto" and beliefs == "default"), structure == "auto"
+    if not (by_moments or by_sample) or (prior is not None and np.ndim(prior) > 0) or not _fits(q, y):
         return None
     outcomes = BinaryOutcomes.of(y)
     if outcomes is None:
         return None
     shared = laplace_prior(outcomes.counts[:2]) if prior is None else class_probabilities(prior)
+    classes = np.array([0, 1], dtype=y.dtype).tolist()
+    if not by_moments:
+        options = {"beliefs": beliefs, "floor": floor, "pool_floor": pool_floor}
+        return learn_sample(q, outcomes, shared, classes, options)
     experts = numbered(q.shape[1])
     moments = dense_moments(q, outcomes, shared, floor, experts)
     if moments is None:
         return None
-    classes = np.array([0, 1], dtype=y.dtype).tolist()
     return learn_from(
         MomentEvidence(moments), shared, experts, classes, structure=structure, floor=floor, pool_floor=pool_floor
     )
