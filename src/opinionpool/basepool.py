@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -164,7 +165,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _options(self) -> dict[str, Any]:
         """The options of the rule: what the constructor takes beside the floors."""
-        options = {key: value for key, value in self.get_params(deep=False).items() if key not in _FLOORS}
+        options = {name: getattr(self, name) for name in _parameters(type(self)) if name not in _FLOORS}
         if isinstance(options.get("weights"), Mapping):
             options["weights"] = {str(name): weight for name, weight in options["weights"].items()}
         return options
@@ -345,6 +346,12 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             prior = public_probabilities(self.prior_)
         each = event_priors(forecasts, prior)
         return None if each is None else public_probabilities(each)
+
+
+@cache
+def _parameters(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class of pools
+    """The parameters of a pool, which scikit-learn finds by inspection."""
+    return tuple(kind._get_param_names())
 
 
 def _flattened(q: Array, classes: int) -> tuple[Array, bool]:

@@ -7,6 +7,7 @@ makes them independent of the reference class and is 1 when K = 2.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -344,15 +345,23 @@ def uncentred(full: Array) -> Array:
     return np.asarray(full[..., 1:] - full[..., :1])
 
 
+@lru_cache(maxsize=16)
 def metric(classes: int) -> Array:
     """The (K - 1) x (K - 1) matrix 2 (I - 11'/K) of inner products between log-ratios."""
-    return np.asarray(2.0 * (np.eye(classes - 1) - 1.0 / classes))
+    return _constant(2.0 * (np.eye(classes - 1) - 1.0 / classes))
 
 
+@lru_cache(maxsize=16)
 def signature(classes: int) -> Array:
     """Row c: the log-ratios of [k = c], what a contrast mean of 1 looks like when class c happens, (K, K - 1).
 
     >>> signature(2).ravel()
     array([-1.,  1.])
     """
-    return uncentred(np.eye(classes))
+    return _constant(uncentred(np.eye(classes)))
+
+
+def _constant(values: Array) -> Array:
+    """The same array, which nobody may change."""
+    values.flags.writeable = False
+    return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,9 @@ from opinionpool.errors import ExpertError
 from opinionpool.logodds import check_probabilities
 from opinionpool.wording import listed, shown, suggestion
 
+# So many names, as of experts, are made once.
+KEPT = 1000
+
 
 def numbered(n: int, thing: str = "expert") -> tuple[str, ...]:
     """N names where none are given.
@@ -18,6 +22,11 @@ def numbered(n: int, thing: str = "expert") -> tuple[str, ...]:
     >>> numbered(2)
     ('expert_1', 'expert_2')
     """
+    return _kept_names(n, thing) if n <= KEPT else tuple(f"{thing}_{i + 1}" for i in range(n))
+
+
+@lru_cache(maxsize=16)
+def _kept_names(n: int, thing: str) -> tuple[str, ...]:
     return tuple(f"{thing}_{i + 1}" for i in range(n))
 
 
