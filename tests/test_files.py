@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from opinionpool.cells import MISSING
 from opinionpool.engine import open_file
 from opinionpool.errors import LayoutError, TableError
 from opinionpool.files import Workspace, prepare
@@ -319,3 +320,16 @@ def test_names_go_through_csv_and_back(names):
         text = next(csv.reader([field]))[0]
         assert not is_formula(text)
     assert [row[0] for row in read(out.getvalue())[1]] == ["first", *(name.strip() or None for name in names)]
+
+
+def test_words_for_no_answer_leave_the_rows_in_their_order():
+    """In so many rows that the engine's threads share them."""
+    values = np.random.default_rng(0).integers(0, 1000, 150_000) / 1000
+    cells = ["NA" if i % 1000 == 7 else str(value) for i, value in enumerate(values)]
+    with open_file(
+        io.BytesIO(("id,A\n" + "".join(f"{i},{c}\n" for i, c in enumerate(cells))).encode()), None, None
+    ) as t:
+        found = t.numbers([0, 1], MISSING)
+    np.testing.assert_array_equal(found[0].values, np.arange(150_000))
+    np.testing.assert_array_equal(found[1].values, [np.nan if c == "NA" else float(c) for c in cells])
+    assert found[1].words == 150

@@ -87,7 +87,7 @@ class FileTable:
         """Columns as plain numbers; None for a column with a cell that is neither that nor among `missing`."""
         found: dict[int, Numbers | None] = {}
         able = [i for i in columns if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
-        words = ", ".join(map(_literal, sorted(missing))) or "NULL"
+        words = f"[{', '.join(map(_literal, sorted(missing)))}]"
         # The time to plan a query grows with the square of what it selects.
         for start in range(0, len(able), 32):
             some = able[start : start + 32]
@@ -151,9 +151,10 @@ def _number(column: int, missing: str | None) -> str:
     cell = f"c{column}"
     if missing is None:
         return f"CAST({cell} AS DOUBLE)"
-    # The engine reads 1_000 as a number, too.
+    # The engine reads 1_000 as a number, too. It makes a join of a long IN, which may give rows in another order.
     value = f"CASE WHEN contains({cell}, '_') THEN NULL ELSE TRY_CAST({cell} AS DOUBLE) END"
-    other = f"CASE WHEN {cell} IS NULL THEN 'nan' WHEN lower(trim({cell})) IN ({missing}) THEN '-inf' ELSE 'inf' END"
+    said = f"WHEN list_contains({missing}, lower(trim({cell}))) THEN '-inf'"
+    other = f"CASE WHEN {cell} IS NULL THEN 'nan' {said} ELSE 'inf' END"
     return f"CASE WHEN isfinite({value}) OR isnan({value}) THEN {value} ELSE CAST({other} AS DOUBLE) END"
 
 
@@ -274,7 +275,7 @@ def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> 
 
 def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
     layout = "newline_delimited" if source.format == "json" else "array"
-    scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'none'}')"
+    scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
     rows = _create(connection, f"SELECT json FROM {scan}", source.path)
     kinds = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
     lists = connection.execute(f"SELECT keys, min(r), count(*) FROM ({kinds}) GROUP BY keys ORDER BY 2").fetchall()
