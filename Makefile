@@ -7,7 +7,7 @@ BUILD := build
 DEPENDENCIES := .venv/dependencies-$(shell cksum < requirements/dev.txt | tr -dc 0-9)
 PACKAGE := .venv/package-$(shell cksum < pyproject.toml | tr -dc 0-9)
 
-.PHONY: setup demo test check bench format lock clean
+.PHONY: setup demo test check docs bench format lock clean
 
 setup: $(PACKAGE)
 
@@ -38,6 +38,12 @@ check: $(PACKAGE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@if [ -f tests/test_readme.py ]; then $(BIN)/python -m pytest --quiet tests/test_readme.py; fi
+	$(MAKE) --no-print-directory docs
+
+# All pages anew each time: a page that is not read again has no warnings.
+docs: $(PACKAGE)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --builder html --fresh-env --quiet --fail-on-warning --keep-going \
+		--doctree-dir $(BUILD)/doctrees docs $(BUILD)/docs
 
 bench: $(PACKAGE)
 	$(BIN)/python benchmarks/run.py

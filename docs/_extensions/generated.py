@@ -1,0 +1,57 @@
+"""What Sphinx is to do beyond what it does anyway.
+
+Parts of pages are written by the code that knows best: a mark in a page, such as ``<!-- commands -->``, is where they
+go. In docstrings, names of classes, functions and what they have are links; a bare word, such as a parameter, is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from commands import commands
+from docutils import nodes
+from pygments.lexers.special import TextLexer
+from sphinx.addnodes import pending_xref
+
+from opinionpool import __all__ as public
+from opinionpool.layouts import SYNONYMS
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def columns() -> str:
+    """The names of columns that are recognised, by role, in Markdown."""
+    rows = [f"| `{role}` | {', '.join(f'`{name}`' for name in names[1:])} |" for role, names in SYNONYMS.items()]
+    return "\n".join(["| column | also called |", "| --- | --- |", *rows])
+
+
+# What Sphinx puts into descriptions of functions and classes, and what it is here.
+WORDS = {" -- ": " – ", "Variables": "Attributes"}
+PARTS: Mapping[str, Callable[[], str]] = {"<!-- commands -->": commands, "<!-- columns -->": columns}
+
+
+def _fill(_app: Sphinx, _page: str, source: list[str]) -> None:
+    for mark, part in PARTS.items():
+        if mark in source[0]:
+            source[0] = source[0].replace(mark, part())
+
+
+def _tidy(_app: Sphinx, page: nodes.document) -> None:
+    """Take links off bare words, since types are described in words; and set dashes and titles as elsewhere."""
+    for link in list(page.findall(pending_xref)):
+        target = link["reftarget"]
+        if link["refdomain"] == "py" and "." not in target and target not in public and not target[:1].isupper():
+            link.replace_self(link.children)
+    for text in list(page.findall(nodes.Text)):
+        if text in WORDS:
+            text.parent.replace(text, nodes.Text(WORDS[text]))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Let pages be filled as they are read; files of forecasts are shown as they are."""
+    app.connect("doctree-read", _tidy)
+    app.connect("source-read", _fill)
+    app.add_lexer("csv", TextLexer)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,121 @@
+"""Pages for looking things up leave nothing out: names, commands, errors, notes and fields are those of the code."""
+
+import ast
+import json
+import re
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import opinionpool as op
+from opinionpool import cli, errors
+from opinionpool.rules import POOLS
+
+
+@pytest.fixture(scope="module")
+def page(root):
+    return lambda name: (root / "docs" / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def written(root):
+    """What the pages are filled with."""
+    sys.path.insert(0, str(root / "docs" / "_extensions"))
+    try:
+        import commands
+
+        return commands
+    finally:
+        sys.path.pop(0)
+
+
+def first_cells(text):
+    """The names in the first column of every table."""
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| `")]
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+
+
+def test_every_public_name_is_described_once(root):
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((root / "docs").rglob("*.md")))
+    described = re.findall(r"^\.\. auto\w+:: (?:opinionpool\.)?(\w+)$", text, re.MULTILINE)
+    assert sorted(described) == sorted(op.__all__)
+
+
+def test_every_error_has_its_line(page):
+    raised = [name for name in errors.__all__ if name.endswith("Error")]
+    table = page("errors.md").partition("## Notes")[0]
+    assert sorted(first_cells(table)) == sorted(raised)
+
+
+def codes_of(path):
+    """The codes of the notes that a module makes; where code computes one, the words in that function that could be."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Note":
+            code = call.args[0]
+            if isinstance(code, ast.Constant):
+                yield code.value
+            elif path.name == "saidcounts.py":
+                yield from ("zeros", "ones", "halves")
+            else:
+                # A note made of another.
+                assert path.name in {"outofsample.py", "partnotes.py", "statements.py"}, path
+
+
+def test_every_note_has_its_line(root, page):
+    made = {code for path in (root / "src" / "opinionpool").glob("*.py") for code in codes_of(path)}
+    told = first_cells(page("errors.md").partition("## Notes")[2])
+    assert len(told) == len(set(told))
+    assert set(told) == made
+
+
+def test_every_command_and_option_is_described(written):
+    text = written.commands()
+    for name, command in cli.app.commands.items():
+        part = text.partition(f"## opinionpool {name}\n")[2].partition("\n## ")[0]
+        shared = "".join(
+            text.partition(f"### {title}\n")[2].partition("\n##")[0]
+            for title in written.GROUPS
+            if f"[{title.lower()}](#{title.lower()})" in part
+        )
+        options = [option for option in command.params if isinstance(option, click.Option)]
+        described = re.findall(r"^\| `(?:-\w(?: \S+)?`, `)?(--[\w-]+)", part + shared, re.MULTILINE)
+        assert sorted(described) == sorted(option.opts[-1] for option in options)
+
+
+def test_every_pool_has_its_line(page):
+    assert sorted(first_cells(page("choosing.md"))) == sorted(POOLS)
+
+
+def test_gains_are_those_of_the_page_on_few_data(page):
+    def table(text, first):
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+        start = next(i for i, row in enumerate(rows) if row[0] == first)
+        return rows[start], rows[start + 2 :]
+
+    head, rows = table(page("few-data.md"), "pool")
+    gains = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows[:4]}
+    pools, chosen = table(page("choosing.md"), "resolved events")
+    names = {"`gaussian`": "default pool"}
+    assert len(chosen) == 5
+    for events, *values in chosen:
+        assert values == [gains[names.get(pool, pool.strip("`"))][events] for pool in pools[1:]]
+
+
+def test_every_field_of_an_answer_is_named(page, tmp_path):
+    forecasts = tmp_path / "forecasts.csv"
+    rows = [f"q{i},{0.3 + 0.01 * i},{0.7 - 0.02 * i},{i % 2}" for i in range(12)]
+    forecasts.write_text("event,ann,bob,outcome\n" + "\n".join(rows), encoding="utf-8")
+    text = page("formats.md")
+    common = None
+    for command, extra in {"pool": [], "experts": [], "explain": ["q3"], "compare": [], "check": []}.items():
+        run = CliRunner().invoke(cli.app, [command, str(forecasts), *extra, "--format", "json"])
+        answer = json.loads(run.stdout)
+        (holds,) = set(answer) - {"summary"}
+        line = next(line for line in text.splitlines() if line.startswith(f"| `{command}` | `{holds}` |"))
+        assert set(re.findall(r"`(\w+)`", line)) - {"probabilities"} == {command, holds, *answer[holds][0]}
+        common = set(answer["summary"]) if common is None else common & set(answer["summary"])
+    promised = text.partition("and a `summary`, which has in every case")[2].partition("(")[0]
+    assert set(re.findall(r"`(\w+)`", promised)) == common
