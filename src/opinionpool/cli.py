@@ -91,7 +91,7 @@ def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing,
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.pool_facts(forecasts, kept.name, kept.state, rate, notes)
+            facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate, notes)
             facts |= summary.belief_facts(told.beliefs) | kept.facts(keeping.save)
             write_json("events", answers.event_records(pooled), facts, out)
         else:
@@ -103,7 +103,7 @@ def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing,
     conclude(
         kind,
         summary.size_line(forecasts),
-        summary.pool_line(forecasts, kept.name, kept.state, kept.given, rate),
+        summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, rate),
         *kept.lines(keeping.save),
         *summary.belief_lines(told.file, told.beliefs),
         *summary.note_lines(forecasts, notes),

@@ -81,7 +81,7 @@ def explain(
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.pool_facts(forecasts, kept.name, kept.state, rate, (*forecasts.notes, *notes))
+            facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate, (*forecasts.notes, *notes))
             facts |= summary.belief_facts(told.beliefs) | kept.facts(None) | explained.explanation_facts(why)
             facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": in_sample}
             write_json("experts", explained.explanation_records(why), facts, out)
@@ -90,7 +90,7 @@ def explain(
     conclude(
         kind,
         *explained.explanation_lines(why),
-        summary.pool_line(forecasts, kept.name, kept.state, kept.given, rate),
+        summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, rate),
         *kept.lines(None),
         *summary.belief_lines(told.file, told.beliefs),
         *summary.note_lines(forecasts, notes),

@@ -11,7 +11,8 @@ from opinionpool import rules
 from opinionpool.answers import PRIORLESS, Pooled, one_outcome_notes, pool_events
 from opinionpool.errors import ExpertError, LayoutError, Note
 from opinionpool.labels import label_text
-from opinionpool.logodds import public_probabilities
+from opinionpool.logodds import class_probabilities, public_probabilities
+from opinionpool.priors import event_priors
 from opinionpool.render import printable, whole
 from opinionpool.rules import POOLS, Learned
 from opinionpool.trained import TrainedPool
@@ -63,6 +64,17 @@ class Kept:
             return None
         fill = public_probabilities(self.state.prior)
         return float(fill) if len(self.forecasts.classes) == 2 else fill
+
+    @property
+    def answered_with(self) -> Learned:
+        """What was learned, with the prior that the answers start from instead of the one that it was learned with."""
+        if self.loaded is None or self.trained is None:
+            return self.state
+        if event_priors(self.forecasts, self.reference) is not None:
+            return replace(self.trained.learned, prior=None)
+        if self.prior is None:
+            return self.state
+        return replace(self.trained.learned, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
 
     def pooled(self, base_rate: float | Array | None) -> Pooled:
         """The answers for every event."""

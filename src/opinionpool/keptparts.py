@@ -77,7 +77,7 @@ def pool_kept_parts(
         for pooled in found.each(rate):
             yield from answers.event_records(pooled)
         # All that is to be said is known now, and what follows the events is written afterwards.
-        facts.update(summary.pool_facts(first, kept.name, kept.state, rate, notes()))
+        facts.update(summary.pool_facts(first, kept.name, kept.answered_with, rate, notes()))
         facts.update(summary.facts(found.totals or Totals.of(first)) | kept.facts(None))
 
     with destination(writing.output) as out:
@@ -89,7 +89,7 @@ def pool_kept_parts(
     conclude(
         kind,
         summary.size_line(found.totals or Totals.of(first)),
-        summary.pool_line(first, kept.name, kept.state, kept.given, rate),
+        summary.pool_line(first, kept.name, kept.answered_with, kept.given, rate),
         *kept.lines(None),
         *summary.note_lines(first, notes()),
     )
