@@ -1,6 +1,7 @@
 """Beliefs: what they say, how they meet data, and that what is worth events weighs as events would."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -245,6 +246,38 @@ class TestWorth:
             data = learn(Forecasts.from_array(x, y, experts=names), prior=0.5, beliefs=beliefs(1e-6))
             ratios.append((believed.doubt.weight_errors(4) / data.doubt.weight_errors(4)).mean())
         assert 0.7 < np.mean(ratios) < 1.1
+
+    @pytest.mark.parametrize("said", ["calibration", "accuracy", "correlation"])
+    def test_a_belief_worth_nothing_is_as_none_and_more_worth_leaves_less_open(self, said):
+        """Whatever the others are worth: an error seen in few events tells next to nothing of that in many."""
+        values = {"calibration": CALIBRATION, "accuracy": ACCURACY, "correlation": CORRELATION}
+
+        def covariance(worth):
+            beliefs = {name: (value, worth if name == said else 20) for name, value in values.items()}
+            if not worth:
+                del beliefs[said]
+            root = weight_beliefs(Believed.of(Beliefs(**beliefs), tuple("abcd")), CORRELATION).root(0.4, 1)
+            return root @ root.T
+
+        # What nobody speaks of is open by itself where the correlation was said.
+        least = 1e-9 if said == "correlation" else 0
+        found = [covariance(worth) for worth in (least, 1e-9, 0.1, 2, 20, 200)]
+        assert found[1] == pytest.approx(found[0], abs=1e-6)
+        for more, less in itertools.pairwise(found):
+            assert np.linalg.eigvalsh(more - less).min() > -1e-7
+
+    def test_a_bias_that_is_known_plays_no_part_in_what_is_open(self):
+        """Who is known to lie b too high leaves the same answer and interval as an unbiased expert without b."""
+        x, bias = np.array([[0.9, 0.3, NAN], [0.5, 0.5, 0.5], [0.999, NAN, 0.9]]), np.array([2.0, -1.0, 0.5])
+        plain = Beliefs(bias=(0, INF), correlation=0.4)
+        shifted = Beliefs(correlation=0.4, experts={n: {"bias": (b, INF)} for n, b in zip(ABC, bias, strict=True)})
+        found = []
+        for beliefs, said in ((plain, x), (shifted, expit(logit(x) + bias))):
+            # The last expert has made no forecast before.
+            learned = fit(np.array([[0.5, 0.5, NAN]]), None, beliefs, prior=0.5, floor=1e-9)
+            found.append(np.array([learned.pool(said), *learned.interval(said)]))
+        assert found[1] == pytest.approx(found[0], abs=1e-12)
+        assert found[1][1, 1] < found[1][0, 1] == pytest.approx(0.5)
 
     @pytest.mark.parametrize("which", ["panel", "named"])
     def test_the_more_it_is_worth_the_nearer_the_answer(self, which):

@@ -188,11 +188,11 @@ def default_fit(
             lean = reference[0] * PRIOR_WORTH / (weight[outcomes != UNRESOLVED].sum() + PRIOR_WORTH)
         own = None if sizes is None else sizes[used]
         found = _learned(_Rows(heard[used], reference[used], outcomes[used], weight[used], lean, own), believed)
-    centre = found.extremes.centre
+    centre, newcomers = found.extremes.centre, _newcomers(voices, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(voices.parts(found.parts), voices, of_all),
-        voices.rows(found.bias) + _newcomers(voices, of_all, contrasts.shape[2]),
-        found.extremes if centre is None else replace(found.extremes, centre=voices.rows(centre)),
+        voices.rows(found.bias) + newcomers,
+        found.extremes if centre is None else replace(found.extremes, centre=voices.rows(centre) + newcomers),
         None if found.alone is None else _as_believed(found.alone.spread_over(voices.rows), voices, of_all),
         _doubt_of_all(found.doubt, voices, contrasts),
         found.learned,
@@ -222,10 +222,11 @@ def _newcomers(voices: Voices, believed: Believed, d: int) -> Array:
 def _assumed(believed: Believed, d: int) -> DefaultFit:
     """What is believed, for d = K - 1."""
     alone = believed_features(believed, d) if believed.stated else None
+    bias = believed.biases(d)
     return DefaultFit(
         believed.parts(believed.rho),
-        believed.biases(d),
-        Extremes(believed_limit(believed)),
+        bias,
+        Extremes(believed_limit(believed), bias if bias.any() else None),
         alone,
         None if len(believed) > MOST_DOUBTED else believed_doubt(believed, d),
         learned=False,

@@ -7,7 +7,8 @@ accuracies, and with the common correlation, by
 
 Beforehand, the logarithms of calibrations have a common spread of `SLOPE`, and those of calibrations and accuracies
 differ from each other equally much, so much that weights differ by `apart`. A belief worth n is n events on which the
-estimates from moments were what is believed; their errors, per event, have the covariances
+estimates from moments were what is believed, and what is worth less is seen on some of the same events only; their
+errors, per event, have the covariances
 
     log κ: A + 2R²,    log m: 4A + 2R²,    log κ with log m: 2A + 2R²,    ρ: 2((1 − ρ)(1 + (N−1)ρ))²/(N(N−1)),
     ρ with either: −2ρ(1 − ρ)(1 + (N−1)ρ)/N,    where A_ij = R_ij σ_i σ_j/(μ_i μ_j), and R² is taken element by element.
@@ -158,11 +159,13 @@ def _of_features(noise: Block, squared: Block) -> tuple[tuple[Block, Block], tup
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
     """What is open about quantities once those of some worth were seen where they are believed to be."""
-    said = np.flatnonzero(worth > 0)
-    if len(said) == 0:
-        return covariance.copy()
-    root = np.sqrt(worth[said])
-    seen = covariance[np.ix_(said, said)] + per_event[np.ix_(said, said)] / np.outer(root, root)
-    gain = covariance[:, said] @ np.linalg.pinv(seen, rcond=ROUNDING, hermitian=True)
-    left = covariance - gain @ covariance[said]
+    left, before = covariance.copy(), 0.0
+    for level in np.unique(worth[worth > 0]).tolist():
+        # Events on which all of so much worth are seen, beyond those on which the others are seen too.
+        said = np.flatnonzero(worth >= level)
+        seen = left[np.ix_(said, said)] + per_event[np.ix_(said, said)] / (level - before)
+        size = np.sqrt(np.diag(seen))
+        known = left[:, said] / size
+        left -= known @ np.linalg.pinv(seen / np.outer(size, size), rcond=ROUNDING, hermitian=True) @ known.T
+        before = level
     return np.asarray(np.where(np.abs(left) > ROUNDING * np.abs(covariance).max(), left, 0.0))
