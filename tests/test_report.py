@@ -250,6 +250,8 @@ def test_events_with_options_of_their_own_have_a_row_for_each():
     ]  # fmt: skip
     shares = [float(row[3].rstrip("%")) for row in page.rows["open"][4:]]
     assert sum(shares) == pytest.approx(100, abs=0.1)
+    assert "as good as even chances of each event's own options" in page.sections["gains"].replace("’", "'")
+    assert "Biases" not in page.sections["experts"]
 
 
 def test_many_experts_and_events_are_cut_and_that_is_said():
@@ -278,6 +280,17 @@ def test_beliefs_are_told():
 
     page = Page(make_report(panel(), beliefs=Beliefs(correlation=0.3)))
     assert "correlation" in page.sections["method"]
+    for beliefs, told in [(None, "what is assumed of any panel"), (Beliefs(correlation=0.3), "what is believed of")]:
+        page = Page(make_report(panel(unresolved=60), beliefs=beliefs))
+        assert told in page.sections["experts"]
+
+
+def test_a_model_that_was_not_looked_at_is_not_said_to_hold():
+    told = "Nothing departs from the model"
+    assert told in Page(make_report(panel())).sections["checks"]
+    page = Page(make_report(panel(events=2, unresolved=0)))
+    assert told not in page.sections["checks"]
+    assert "There are too few forecasts or outcomes to check the model" in page.sections["checks"]
 
 
 def test_wrong_arguments_are_errors_and_no_missing_parts():

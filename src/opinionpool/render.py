@@ -44,7 +44,8 @@ class Column:
     machine : bool
         Whether it stands in CSV.
     spare : int
-        A table too wide for its terminal leaves out the columns with the highest numbers; never those with 0.
+        A table too wide for its terminal leaves out the columns with the highest numbers, those with the same number
+        together; never those with 0.
     """
 
     key: str
@@ -168,11 +169,11 @@ def write_table(columns: Sequence[Column], out: TextIO, headed: bool = True) -> 
         cells = [_shown(column) for column in chosen]
         widths = [max(map(_width, (title, *shown))) for title, shown in zip(titles, cells, strict=True)]
         numeric = [column.numeric for column in chosen]
-        spare = max(chosen, key=lambda column: column.spare)
-        widths = _fitted(widths, numeric, room, COMFORTABLE if spare.spare else NARROWEST)
-        if room is None or not spare.spare or _total(widths) <= room:
+        spare = max(column.spare for column in chosen)
+        widths = _fitted(widths, numeric, room, COMFORTABLE if spare else NARROWEST)
+        if room is None or not spare or _total(widths) <= room:
             break
-        chosen.remove(spare)
+        chosen = [column for column in chosen if column.spare != spare]
     bold, plain = ("\x1b[1m", "\x1b[0m") if coloured(out) else ("", "")
     for line in _lines(titles, widths, numeric) if headed else ():
         out.write(f"{bold}{line}{plain}\n")

@@ -70,11 +70,9 @@ def _gains(f: Findings) -> Html:
     figure = (
         markup("<figure>{}<figcaption>{}.</figcaption></figure>", gain_chart(gains), caption) if gains else Html("")
     )
-    k = len(f.forecasts.classes)
-    even = "50%" if k == 2 else f"{100 / k:.3g}% for each of the {k} classes"
     meaning = (
-        f"Score: 0 is as good as saying {even} every time, 1 is knowing every outcome, and below 0 is worse than "
-        f"saying nothing. {how_line(found)}."
+        f"Score: 0 is as good as {_even_chances(f)}, 1 is knowing every outcome, and below 0 is worse than saying "
+        f"nothing. {how_line(found)}."
     )
     return section(
         "gains",
@@ -85,6 +83,14 @@ def _gains(f: Findings) -> Html:
         markup('<p class="note">{}</p>', meaning),
         *(markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats),
     )
+
+
+def _even_chances(f: Findings) -> str:
+    """What a score of 0 is."""
+    k = len(f.forecasts.classes)
+    if f.forecasts.options is not None:
+        return "even chances of each event's own options"
+    return f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time"
 
 
 def _numbers(d: Difference) -> tuple[float, float, float]:
@@ -335,7 +341,7 @@ def _experts(f: Findings, weights: WeightTable | None) -> Html:
         parts.append(markup(f'<p class="note">{{}} are left out of this page; {asked} has all.</p>', whole(left)))
     entries = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in READ if entry[0] in header)
     parts.append(_folded("How to read this table", markup("<dl>{}</dl>", entries)))
-    if not f.binary:
+    if not f.binary and f.forecasts.options is None:
         parts.append(markup(f'<p class="note">Biases are by class; {asked} has them.</p>'))
     return section("experts", title, *parts)
 
@@ -350,10 +356,11 @@ def _expert_lead(f: Findings, weights: WeightTable | None) -> Html:
     n = len(f.forecasts.experts)
     count = counted(n, "expert")
     if not f.learned.counts.any():
-        told = (
-            f"{count}. Nothing is known about {'it' if n == 1 else 'them'} yet, as no forecast is of a resolved event; "
-            "the weights are what is assumed of any panel."
-        )
+        them = "it" if n == 1 else "them"
+        known = f"Nothing is known about {them} yet, as no forecast is of a resolved event; "
+        told = f"{count}. {known}the weights are what is assumed of any panel."
+        if str(f.beliefs or ""):
+            told = f"{count}. {known}what stands here is what is believed of {them}, and otherwise of any panel."
         return markup("<p>{}</p>", told)
     order = ", the largest weight first" if weights is not None and n > 1 else ""
     told = (

@@ -245,6 +245,8 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
     """What the checks found: a few of each kind, what is serious first, and the rest folded."""
     serious = [check for check in checks if check.serious]
     lead = "Nothing departs from the model by more than chance explains."
+    if all(check.statistic is None for check in checks):
+        lead = "There are too few forecasts or outcomes to check the model."
     if serious:
         lead = f"{counted(len(serious), 'finding')} {'departs' if len(serious) == 1 else 'depart'} from the model. The "
         lead += "pool is scored on what happened all the same; they say where it may be improved or misled."

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
+from opinionpool.formulas import without_apostrophe
 from opinionpool.render import Column, decimal, folded, percent, printable, whole, write_csv, write_json, write_table
 
 INSIDE = st.floats(0, 1, exclude_min=True, exclude_max=True)
@@ -58,7 +59,7 @@ def test_csv_gives_back_what_went_in(rows):
     write_csv([Column("a", names, None), Column("x", numbers, "x", decimal), Column("f", flags, "f")], out)
     first, *back = csv.reader(io.StringIO(out.getvalue(), newline=""))
     assert first == ["a", "x", "f"]
-    assert [row[0] for row in back] == names
+    assert [without_apostrophe(row[0]) for row in back] == names
     assert [float(row[1]) for row in back] == numbers
     assert [row[2] for row in back] == [{None: "", True: "true", False: "false"}[flag] for flag in flags]
 
@@ -124,6 +125,19 @@ def test_a_narrow_terminal_leaves_out_what_can_be_spared(monkeypatch):
         assert shown[0].split()[1:] == header.split()
         assert len(shown) == lines
         assert max(map(len, shown)) <= width
+
+
+def test_both_ends_of_an_interval_are_left_out_together(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    columns = [
+        Column("e", ["x" * 8], "event"),
+        Column("low", [0.125], "from", decimal, spare=3),
+        Column("high", [0.875], "to", decimal, spare=3),
+        Column("n", [1234567], "number", whole, spare=1),
+    ]
+    for width, header in [(33, "event from to number"), (30, "event number"), (15, "event")]:
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert table(*columns, out=Terminal())[0].split() == header.split()
 
 
 def test_headers_are_bold_on_a_terminal_that_can(monkeypatch):
