@@ -70,6 +70,16 @@ class TestCorrelation:
             series[i] = r * series[i - 1] + rng.normal()
         assert together._lasting(series[:, None] - series.mean()) == pytest.approx(r, abs=0.05)
 
+    @pytest.mark.parametrize(("dates", "r"), [(40, 0.3), (40, 0.6), (80, 0.7)])
+    def test_short_series_are_right_on_average(self, dates, r):
+        rng = np.random.default_rng(4)
+        series = rng.normal(size=(dates, 6000, 1))
+        for i in range(1, dates):
+            series[i] = r * series[i - 1] + np.sqrt(1 - r**2) * series[i]
+        held = np.mean([together._lasting(each - each.mean()) for each in series.swapaxes(0, 1)])
+        unheld = (held * (dates + together.LASTING_WORTH) - together.LASTING_WORTH * together.LASTING) / dates
+        assert unheld == pytest.approx(r, abs=0.008)
+
     def test_variance_of_a_mean_is_what_the_effect_says(self):
         """The design effect is the variance of the mean over that of independent events, by simulation."""
         rng = np.random.default_rng(3)
@@ -122,7 +132,8 @@ class TestWorth:
     def test_frequencies_are_repetition(self):
         f = simulated(np.random.default_rng(7), 8, 3, 1.0)
         times = np.tile([1, 2, 3], 8)
-        often = f.select_events(np.repeat(np.arange(24), times))
+        rows = np.repeat(np.arange(24), times)
+        often = replace(Forecasts.from_array(f.X[rows], f.outcomes[rows]), groups=f.groups[rows])
         assert worth(often).sum() == pytest.approx(worth(f, times.astype(float)).sum(), rel=1e-9)
 
     def test_events_without_a_date_are_alone(self):
