@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.classweights import ClassWeights, Spreads
 from opinionpool.logodds import Array, softmax
 from opinionpool.mode import posterior_mode
 from opinionpool.patterns import Positions
+
+# How many of its standard errors a gain must be.
+CLEAR = 2.0
+# What the symmetric panel is believed to know of events, as if so many had been seen that happened as it says. Without
+# it, weights that are too sure seem better as long as no event has come out against them.
+WORTH = 15.0
+
+
+class Gain(NamedTuple):
+    """By how much the log score of events that were left out is better, each, and its standard error."""
+
+    mean: float
+    error: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether this is more than chance."""
+        return self.mean > CLEAR * self.error
+
+
+class Slopes(NamedTuple):
+    """Gradient (S, P) and Hessian (S, P, P) of the log-likelihood, by set of events."""
+
+    gradient: Array
+    hessian: Array
+
+
+class Found(NamedTuple):
+    """Coefficients (P,), their covariance (P, P), and the log probability of the outcomes."""
+
+    coefficients: Array
+    covariance: Array
+    evidence: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +54,7 @@ class ClassEvidence:
 
     Attributes
     ----------
+    weights : ClassWeights
     design : ndarray, shape (T, P, K - 1)
     offset : ndarray, shape (T, K - 1)
         Log-ratios by the symmetric panel.
@@ -26,58 +62,82 @@ class ClassEvidence:
     weight : ndarray, shape (T,)
         How many independent events each is worth.
     member : ndarray of int, shape (T,)
-        The set of events that is left out with it.
+        The set of events, 0 to S - 1, that is left out with it.
     """
 
+    weights: ClassWeights
     design: Array
     offset: Array
     outcomes: npt.NDArray[np.intp]
     weight: Array
-    member: npt.NDArray[np.intp]
+    member: Positions
 
-    def gains(self, roots: Sequence[Array]) -> list[tuple[float, float]]:
-        """Gain of log score by weights that differ, and its standard error, for standard deviations (P,) each."""
-        sets = range(self.member.max() + 1)
-        size = np.bincount(self.member, weights=self.weight)
-        parts = [self._slopes(np.flatnonzero(self.member == g)) for g in sets]
-        gradient, hessian = sum(part[0] for part in parts), sum(part[1] for part in parts)
-        before = self._scores(np.arange(len(self.member)), np.zeros(self.design.shape[1]))
-        found = []
-        for root in roots:
-            kept = root > 0
-            scale, part = root[kept], np.ix_(kept, kept)
-            gained = np.empty(len(size))
-            for g in sets:
-                left = np.eye(len(scale)) + scale[:, None] * (hessian - parts[g][1])[part] * scale
-                step = np.zeros(len(root))
-                step[kept] = scale * np.linalg.solve(left, scale * (gradient - parts[g][0])[kept])
-                rows = np.flatnonzero(self.member == g)
-                gained[g] = self.weight[rows] @ (self._scores(rows, step) - before[rows])
-            mean = gained.sum() / size.sum()
-            spread = np.square(gained - mean * size).sum() * len(size) / (len(size) - 1)
-            found.append((float(mean), float(np.sqrt(spread) / size.sum())))
+    @property
+    def sets(self) -> int:
+        """S."""
+        return int(self.member.max()) + 1
+
+    @cached_property
+    def at_symmetry(self) -> Slopes:
+        """Slopes where no weights differ."""
+        return self.slopes(np.zeros(self.design.shape[1]))
+
+    def slopes(self, coefficients: Array) -> Slopes:
+        """Slopes at some coefficients."""
+        p = self.design.shape[1]
+        found = Slopes(np.empty((self.sets, p)), np.empty((self.sets, p, p)))
+        for g in range(self.sets):
+            rows = np.flatnonzero(self.member == g)
+            design, answer = self.design[rows], softmax(self._ratios(rows, coefficients))[:, 1:]
+            surprise = (self.outcomes[rows, None] == np.arange(1, answer.shape[1] + 1)) - answer
+            curvature = answer[:, :, None] * (np.eye(answer.shape[1]) - answer[:, None, :])
+            found.gradient[g] = np.einsum("tpk,tk->p", design, surprise * self.weight[rows, None])
+            flat = (design @ (curvature * self.weight[rows, None, None])).transpose(1, 0, 2).reshape(p, -1)
+            found.hessian[g] = flat @ design.transpose(1, 0, 2).reshape(p, -1).T
         return found
 
-    def _slopes(self, rows: Positions) -> tuple[Array, Array]:
-        """Gradient and Hessian of the likelihood at the symmetric panel."""
-        design, p = self.design[rows], softmax(self.offset[rows])[:, 1:]
-        surprise = (self.outcomes[rows, None] == np.arange(1, p.shape[1] + 1)) - p
-        curvature = p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :]) * self.weight[rows, None, None]
-        gradient = np.einsum("tpk,tk->p", design, surprise * self.weight[rows, None])
-        flat = (design @ curvature).transpose(1, 0, 2).reshape(design.shape[1], -1)
-        return gradient, flat @ design.transpose(1, 0, 2).reshape(design.shape[1], -1).T
+    def gain(self, spreads: Spreads, start: Array, slopes: Slopes) -> Gain:
+        """What weights learned without the events that they predict gain, by a step of Newton's from `start`."""
+        kept, scale = self._kept(spreads)
+        gradient, hessian = slopes.gradient.sum(axis=0), slopes.hessian.sum(axis=0)
+        events, gained, lost = np.empty((3, self.sets))
+        for g in range(self.sets):
+            left = np.eye(len(kept)) + scale[:, None] * (hessian - slopes.hessian[g])[np.ix_(kept, kept)] * scale
+            slope = scale * (gradient - slopes.gradient[g])[kept] - start[kept] / scale
+            without = np.zeros(len(start))
+            without[kept] = start[kept] + scale * np.linalg.solve(left, slope)
+            rows = np.flatnonzero(self.member == g)
+            before, after = log_chances(self.offset[rows]), log_chances(self._ratios(rows, without))
+            events[g], happened = self.weight[rows].sum(), self.outcomes[rows, None]
+            gained[g] = self.weight[rows] @ np.take_along_axis(after - before, happened, axis=1)[:, 0]
+            lost[g] = self.weight[rows] @ (np.exp(before) * (before - after)).sum(axis=1)
+        total = events.sum()
+        mean = (gained.sum() - WORTH * lost.sum() / total) / (total + WORTH)
+        apart = gained - gained.sum() / total * events
+        error = np.sqrt(np.square(apart).sum() * self.sets / (self.sets - 1)) / (total + WORTH)
+        return Gain(float(mean), float(error))
 
-    def _scores(self, rows: Positions, coefficients: Array) -> Array:
-        """Log probability of what happened."""
-        ratios = self.offset[rows] + np.einsum("tpk,p->tk", self.design[rows], coefficients)
-        return np.asarray(np.log(softmax(ratios)[np.arange(len(rows)), self.outcomes[rows]]))
-
-    def fit(self, root: Array) -> tuple[Array, Array]:
-        """The most probable coefficients, (P,), and their covariance, (P, P)."""
-        kept = root > 0
-        scale = root[kept]
+    def fit(self, spreads: Spreads) -> Found:
+        """The most probable coefficients, and what is open about them."""
+        kept, scale = self._kept(spreads)
+        p = self.design.shape[1]
         mode = posterior_mode(self.design[:, kept] * scale[:, None], self.outcomes, self.offset, self.weight)
-        coefficients, covariance = np.zeros(len(root)), np.zeros((len(root), len(root)))
-        coefficients[kept] = scale * mode.coefficients
-        covariance[np.ix_(kept, kept)] = scale[:, None] * mode.covariance * scale
-        return coefficients, covariance
+        found = Found(np.zeros(p), np.zeros((p, p)), mode.evidence)
+        found.coefficients[kept] = scale * mode.coefficients
+        found.covariance[np.ix_(kept, kept)] = scale[:, None] * mode.covariance * scale
+        return found
+
+    def _kept(self, spreads: Spreads) -> tuple[Positions, Array]:
+        """Coefficients that may differ from 0, and their standard deviations."""
+        roots = self.weights.roots(spreads)
+        kept = np.flatnonzero(roots)
+        return kept, roots[kept]
+
+    def _ratios(self, rows: Positions, coefficients: Array) -> Array:
+        return np.asarray(self.offset[rows] + np.einsum("tpk,p->tk", self.design[rows], coefficients))
+
+
+def log_chances(ratios: Array) -> Array:
+    """Log-probabilities (T, K) of log-ratios (T, K - 1)."""
+    full = np.concatenate([np.zeros((len(ratios), 1)), ratios], axis=1)
+    return np.asarray(full - np.logaddexp.reduce(full, axis=1, keepdims=True))

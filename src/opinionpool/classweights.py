@@ -1,11 +1,11 @@
 """Weights that differ between classes, held to equal ones: the default's full model (model.md, sections 2.7 and 3).
 
-Around a class-symmetric panel, what expert i says adds C_iᵀ A_i to the log-ratios, with A_i = w_i (I + B) + B_i: its
-weight in the symmetric panel, what weights have in common between classes, and what is the expert's own (Σ B_i = 0). B
-and the B_i have trace 0, so that mean weights stay what they are, and coefficients that are normal around 0 in
-coordinates in which no class is special. With an intercept they are the most probable ones given the outcomes. Missing
-contrasts are taken as Σ expects them, which is what exact sub-panels imply. All of this is then one Gaussian panel: Ω
-is Σ for any two classes, and the means follow from the weights.
+Around a class-symmetric panel, what expert i says adds C_iᵀ A_i to the log-ratios, with A_i = w_i I + s B/n + B_i: its
+weight in the symmetric panel; what weights have in common between classes, in proportion to the sum s of the weights
+that is believed of any panel; and what is the expert's own (Σ B_i = 0). B and the B_i have coefficients that are normal
+around 0 in coordinates in which no class is special. With an intercept they are the most probable ones given the
+outcomes. Missing contrasts are taken as Σ expects them, which is what exact sub-panels imply. All of this is then one
+Gaussian panel: Ω is Σ for any two classes, and the means follow from the weights.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opinionpool.believed import BIAS
+from opinionpool.believed import BIAS, believed_slope
 from opinionpool.discriminant import Discriminant
 from opinionpool.filled import fill_as_expected
 from opinionpool.fullpanel import FullPanel
@@ -25,9 +25,12 @@ from opinionpool.panel import Panel
 from opinionpool.patterns import Positions
 from opinionpool.regression import intercept_root
 
+# Experts whose correlation and spreads are this close to 1 and to each other are one voice.
+CLONE = 1e-9
+
 
 class Spreads(NamedTuple):
-    """How far weights differ between classes: in proportion to each expert's weight, and by experts of their own."""
+    """How far weights differ between classes: those of all experts together, as a share of their sum, and apart."""
 
     together: float
     apart: float
@@ -37,8 +40,8 @@ class Spreads(NamedTuple):
 class ClassWeights:
     """How the weights of a class-symmetric panel may come to differ between classes.
 
-    There are P coefficients: K(K − 2) for all experts together, as many for each of the n experts who say something
-    if there are several, and an intercept of K − 1.
+    There are P coefficients: (K − 1)² for all experts together, as many for each of the V voices among those who say
+    something if there are several, and an intercept of K − 1. Experts who always say the same are one voice.
 
     Attributes
     ----------
@@ -63,13 +66,38 @@ class ClassWeights:
         return uncentred(self.panel.bias[self.audible])
 
     @cached_property
+    def source(self) -> Positions:
+        """The voice of each of these experts, (n,)."""
+        found = np.empty(len(self.audible), dtype=np.intp)
+        first: list[int] = []
+        r, spread = self.panel.correlation[np.ix_(self.audible, self.audible)], self.panel.parts.spread[self.audible]
+        for i in range(len(found)):
+            same = [
+                v for v, j in enumerate(first) if r[i, j] > 1.0 - CLONE and abs(spread[i] / spread[j] - 1.0) < CLONE
+            ]
+            found[i] = same[0] if same else len(first)
+            if not same:
+                first.append(i)
+        return found
+
+    @cached_property
+    def first(self) -> Positions:
+        """The first of these experts with each voice, (V,)."""
+        return np.unique(self.source, return_index=True)[1]
+
+    @cached_property
     def shapes(self) -> Array:
-        """Matrices on log-ratios that together are all those of trace 0, (K(K - 2), K - 1, K - 1)."""
+        """What coefficients make of weights: all matrices on log-ratios, even ones first, ((K - 1)², K - 1, K - 1)."""
         d = self.free
         turn = np.linalg.cholesky(metric(d + 1))
         start = np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)])
-        rest = np.linalg.qr(start.T)[0][:, 1:].T.reshape(-1, d, d)
-        return np.asarray(turn @ rest @ np.linalg.inv(turn))
+        standard = np.linalg.qr(start.T)[0].T.reshape(-1, d, d)
+        return np.asarray(turn @ standard @ np.linalg.inv(turn))
+
+    @property
+    def size(self) -> int:
+        """P."""
+        return len(self.roots(Spreads(1.0, 1.0)))
 
     def pooled(self, contrasts: Array) -> Array:
         """What the symmetric panel adds to the log-ratios, (T, K - 1), from contrasts (T, N, K - 1) as believed."""
@@ -80,29 +108,29 @@ class ClassWeights:
 
     def roots(self, spreads: Spreads) -> Array:
         """Standard deviations of the coefficients, (P,)."""
-        several = len(self.audible) > 1
-        own = np.full(len(self.shapes) * len(self.audible) * several, spreads.apart)
+        voices = len(self.first)
+        own = np.full(len(self.shapes) * voices * (voices > 1), spreads.apart)
         return np.concatenate([np.full(len(self.shapes), spreads.together), own, np.ones(self.free)])
 
     def design(self, contrasts: Array) -> Array:
         """How log-ratios go with the coefficients, (T, P, K - 1); 0 where nobody answered."""
         own = contrasts[:, self.audible]
-        full = fill_as_expected(own - self.bias, self.panel.parts.subset(self.audible))
+        full = fill_as_expected(own - self.bias, self.panel.parts.subset(self.audible))[:, self.first]
         answered = np.asarray(~np.isnan(own[..., 0]).all(axis=1))
         t, d = len(contrasts), self.free
-        columns = [np.einsum("td,pdk->tpk", self.pooled(contrasts), self.shapes)]
-        if len(self.audible) > 1:
-            level = full - full.mean(axis=1, keepdims=True)
-            columns.append(np.einsum("tnd,pdk->tnpk", level, self.shapes).reshape(t, -1, d))
+        level = full.mean(axis=1)
+        columns = [np.einsum("td,pdk->tpk", believed_slope(len(self.first)) * level, self.shapes)]
+        if len(self.first) > 1:
+            columns.append(np.einsum("tnd,pdk->tnpk", full - level[:, None], self.shapes).reshape(t, -1, d))
         intercept = intercept_root(BIAS, d).T * np.ones((t, 1, 1))
         return np.asarray(np.concatenate([*columns, intercept], axis=1) * answered[:, None, None])
 
     def matrices(self, coefficients: Array) -> Array:
-        """A_i, what turns an expert's contrasts into what they add, (n, K - 1, K - 1)."""
-        p, n, d = len(self.shapes), len(self.audible), self.free
-        weights = self.panel.weights[self.audible]
-        common = np.eye(d) + np.tensordot(coefficients[:p], self.shapes, 1)
-        found = weights[:, None, None] * common
+        """A_i, what turns contrasts into what they add, (V, K - 1, K - 1)."""
+        p, n, d = len(self.shapes), len(self.first), self.free
+        weights = np.bincount(self.source, weights=self.panel.weights[self.audible])
+        common = believed_slope(n) / n * np.tensordot(coefficients[:p], self.shapes, 1)
+        found = weights[:, None, None] * np.eye(d) + common
         if n > 1:
             own = np.tensordot(coefficients[p : p + n * p].reshape(n, p), self.shapes, 1)
             found = found + own - own.mean(axis=0)
@@ -110,8 +138,8 @@ class ClassWeights:
 
     def full_panel(self, coefficients: Array) -> FullPanel:
         """The panel that has these coefficients."""
-        k, d, n = self.free + 1, self.free, len(self.audible)
-        sigma = self.panel.subset(self.audible.tolist()).covariance
+        k, d, n = self.free + 1, self.free, len(self.first)
+        sigma = self.panel.subset(self.audible[self.first].tolist()).covariance
         covariance = np.einsum("nm,ab->namb", sigma, np.linalg.inv(metric(k)))
         weights = self.matrices(coefficients).reshape(n * d, d)
         ratios = covariance.reshape(n * d, n * d) @ weights
@@ -121,7 +149,7 @@ class ClassWeights:
         intercept = intercept_root(BIAS, d) @ coefficients[len(coefficients) - d :]
         owed = intercept + uncentred(parts.rule(np.arange(n)).constant.sum(axis=0))
         shift = ratios @ np.linalg.pinv(weights.T @ ratios, hermitian=True) @ owed
-        return self._among_all(parts, self.bias - shift.reshape(n, d))
+        return self._among_all(parts.subset(self.source), self.bias - shift.reshape(n, d)[self.source])
 
     def _among_all(self, parts: Discriminant, bias: Array) -> FullPanel:
         """With those who say nothing."""

@@ -9,7 +9,7 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.classdoubt import ClassDoubt
-from opinionpool.classweights import ClassWeights, Spreads
+from opinionpool.classweights import ClassWeights
 from opinionpool.dependence import CommonCorrelation, MatrixCorrelation, matrix_correlation
 from opinionpool.discriminant import Discriminant
 from opinionpool.errors import Note, SavedPoolError
@@ -85,7 +85,7 @@ def _check_doubt(doubt: Uncertainty) -> None:
 
 def _check_class_doubt(doubt: ClassDoubt) -> None:
     _check_doubt(doubt)
-    size = len(doubt.weights.roots(Spreads(1.0, 1.0)))
+    size = doubt.weights.size
     shaped(doubt.differences, (size, size), "the covariance of differences between classes")
     _check_positive(doubt.differences, "the covariance of differences between classes")
 
