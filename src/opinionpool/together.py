@@ -126,8 +126,8 @@ def _lasting(apart: Array) -> float:
     """Correlation of deviations from the mean, (G, p), with the next ones, held to what is believed of it."""
     dates, square = len(apart), float(np.square(apart).sum())
     found = float((apart[1:] * apart[:-1]).sum()) / square if square > 0 else 0.0
-    # In short series it comes out too small: by about (1 + 3 r)/G because the mean is estimated (Kendall, Biometrika 41,
-    # 1954), and by r/G because there is one product less than there are squares.
+    # In short series it comes out too small: by about (1 + 3 r)/G because the mean is estimated (Kendall, Biometrika
+    # 41, 1954), and by r/G because there is one product less than there are squares.
     found = min(max((found + 1.0 / dates) / (1.0 - 4.0 / dates), 0.0), MOST_LASTING) if dates > 4 else LASTING
     return (dates * found + LASTING_WORTH * LASTING) / (dates + LASTING_WORTH)
 
