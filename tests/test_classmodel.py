@@ -56,13 +56,13 @@ def told(learned):
 
 @pytest.mark.parametrize(("k", "n"), [(3, 5), (5, 4)])
 def test_classes_that_differ_are_told_from_those_that_are_alike(k, n):
-    """Of twelve panels each: hardly ever weights that differ where they do not, nearly always where they do."""
+    """Of eight panels each: never weights that differ where they do not, nearly always where they do."""
     chosen = {}
     for apart in (0.0, 0.6):
-        found = [learn(drawn(seed, k, n, 200, apart)[2]).class_model for seed in range(12)]
+        found = [learn(drawn(seed, k, n, 200, apart)[2]).class_model for seed in range(8)]
         chosen[apart] = found.count("full")
-    assert chosen[0.0] <= 1
-    assert chosen[0.6] >= 10
+    assert chosen[0.0] == 0
+    assert chosen[0.6] >= 7
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])

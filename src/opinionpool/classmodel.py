@@ -35,7 +35,7 @@ NEGLIGIBLE = 1e-3
 # Sets of events to leave out: so many, and not fewer than that, as an error is told from them.
 SETS, FEWEST = 20, 10
 # Numbers in the largest array; more events are thinned.
-LARGE = 1 << 24
+LARGE = 1 << 23
 # Coefficients up to which the data are asked, and up to which they are learned.
 ASKED, MOST = 600, 2000
 
