@@ -95,7 +95,8 @@ def test_cells_that_are_no_outcome(outcomes, told):
 
 
 def test_three_outcomes_of_one_probability():
-    with pytest.raises(LayoutError, match=r"need two outcomes, and there are 3: 'a', 'b', 'c'.*--missing-value.*class"):
+    told = r"need two outcomes, and there are 3: 'a', 'b', 'c'.*--missing-value.*--column class=NAME"
+    with pytest.raises(LayoutError, match=told):
         settled(["a", "b", "c"], positive="a")
 
 

@@ -223,7 +223,7 @@ class TestSplits:
         ("arguments", "error", "told"),
         [
             ({"pools": ["mean"]}, ArgumentError, "no pool is called 'mean'"),
-            ({"by": "time"}, ArgumentError, "no column says when"),
+            ({"by": "time"}, ArgumentError, "no column says when they belong; name it with --column time=NAME"),
             ({"by": "group"}, ArgumentError, "no column says which"),
             ({"by": "month"}, ArgumentError, "by must be"),
             ({"gap": 3}, ArgumentError, "forward in time"),

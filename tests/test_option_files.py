@@ -304,9 +304,19 @@ def test_wrong_usage_is_told_as_such(file, capsys):
     assert run(["pool", path, "--options", "each"]) == 2
     assert run(["pool", file(overlapping(), "both.csv")]) == 1
     assert "say --options event" in capsys.readouterr().err
+    assert run(["pool", path, "--save", "pool.json"]) == 1
+    assert "error: --save keeps pools of events that share their classes, and these have" in capsys.readouterr().err
     assert run(["pool", path, "--pool", "beta-linear"]) == 1
     assert "these forecasts are of events with options of their own" in capsys.readouterr().err
     assert run(["pool", file(overlapping(), "both.csv"), "--options", "event", "--format", "csv"]) == 0
+
+
+def test_check_counts_no_position_that_is_no_option(file, capsys):
+    """Behind an event's own options there is nothing, which is no forecast of 0%."""
+    certain = SITE.replace("rain,bob,0-10,0.1", "rain,bob,0-10,0").replace("rain,bob,20+,0.5", "rain,bob,20+,0.6")
+    for text, zeros in [(SITE, 0), (certain, 1)]:
+        out, _ = answers(capsys, "check", file(text), "--format", "csv")
+        assert sum(int(row["zeros"]) for row in csv.DictReader(io.StringIO(out))) == zeros
 
 
 # The page.

@@ -150,11 +150,15 @@ def voice_columns(forecasts: Forecasts) -> list[Column]:
 
     p = forecasts.probabilities
     binary = p.ndim == 1
+    zero = p == 0
+    if not binary:
+        own = np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index, None]
+        zero = (zero & own).any(axis=1)
     columns = [
         Column("expert", forecasts.experts, "expert"),
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
         Column("resolved", count(forecasts.resolved[forecasts.event_index]), "resolved", whole),
-        Column("zeros", count(p == 0 if binary else (p == 0).any(axis=1)), "at 0%", whole),
+        Column("zeros", count(zero), "at 0%", whole),
     ]
     if binary:
         columns.append(Column("halves", count(p == 0.5), "at 50%", whole))

@@ -148,9 +148,10 @@ def check_splits(folds: int, units: int, what: str) -> int:
     if folds < 2:
         raise ArgumentError(f"out-of-sample scores need at least 2 folds, and there are {folds}")
     if units < 2:
+        resolved = "resolved events with forecasts" if what == "events" else f"{what} of resolved events with forecasts"
         raise LearningError(
-            f"pools are compared on {what} that they have not learned from, which takes at least 2 of them, "
-            f"and there {'is' if units == 1 else 'are'} {units}"
+            f"pools are compared on {what} that they have not learned from, which takes at least 2 {resolved}, and "
+            f"there {'is' if units == 1 else 'are'} {units}"
         )
     return min(folds, units)
 

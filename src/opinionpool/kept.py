@@ -9,7 +9,7 @@ import numpy as np
 
 from opinionpool import rules
 from opinionpool.answers import PRIORLESS, Pooled, one_outcome_notes, pool_events
-from opinionpool.errors import ExpertError, LayoutError, Note
+from opinionpool.errors import ArgumentError, ExpertError, LayoutError, Note
 from opinionpool.labels import label_text
 from opinionpool.logodds import class_probabilities, public_probabilities
 from opinionpool.priors import event_priors
@@ -172,9 +172,15 @@ def keep(
 
     Raises
     ------
+    ArgumentError
+        If a pool is to learn from events with options of their own.
     ExpertError
         If a pool that does not learn does not know an expert.
     """
+    if learning and forecasts.options is not None:
+        raise ArgumentError(
+            "--save keeps pools of events that share their classes, and these have options of their own; leave it out"
+        )
     if model is None:
         told = one_outcome_notes(forecasts, name)
         if not learning:

@@ -62,7 +62,10 @@ class Plan:
         elif by == "group":
             grouped = by_group(forecasts)
             if grouped is None:
-                raise ArgumentError("there are no groups to set apart: no column says which events belong together")
+                raise ArgumentError(
+                    "there are no groups to set apart: no column says which events belong together; name it "
+                    "with --column group=NAME (in Python, Forecasts.groups)"
+                )
             groups = grouped.member[rows]
             folds = _fewer(folds, len(np.unique(groups)), "groups", notes)
 
@@ -83,7 +86,10 @@ class Plan:
     ) -> Plan:
         times = forecasts.times
         if times is None or np.isnat(times[usable]).all():
-            raise ArgumentError("events cannot be ordered in time: no column says when they belong")
+            raise ArgumentError(
+                "events cannot be ordered in time: no column says when they belong; name it with --column time=NAME, "
+                "closes=NAME or resolved_at=NAME (in Python, Forecasts.times)"
+            )
         undated = int((usable & np.isnat(times)).sum())
         if undated:
             notes.append(Note("undated", f"{undated} without a time: neither learned from nor scored", undated))

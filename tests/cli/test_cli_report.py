@@ -44,7 +44,7 @@ def test_a_dash_is_standard_output(file, command):
         (["-o", "page.csv"], "ends in .html"),
         (["-o", "nowhere/page.html"], "there is no directory"),
         (["-o", "page.html", "--by-time", "--by-group"], "exclude each other"),
-        (["-o", "page.html", "--by-time"], "no column says when"),
+        (["-o", "page.html", "--by-time"], "--column time=NAME"),
         (["-o", "page.html", "--pool", "no"], "no"),
     ],
 )
