@@ -105,6 +105,16 @@ class TestTheSame:
         assert type(loaded) is type(panel)
         assert loaded.names == panel.names
 
+    @pytest.mark.parametrize("pool", [op.GaussianPool(), op.LinearPool()], ids=str)
+    def test_events_with_options_of_their_own(self, path, pool):
+        said = [[[0.5, 0.3, 0.2], [0.6, 0.2, 0.2]], [[0.4, 0.6, 0.0], [0.1, 0.9, 0.0]]] * 4
+        options = [["a", "b", "c"], ["x", "y"]] * 4
+        f = Forecasts.from_array(said, ["a", "y"] * 3 + [None, None], options=options)
+        pool.fit(f)
+        loaded = again(pool, path)
+        assert loaded.predict_proba(f).tobytes() == pool.predict_proba(f).tobytes()
+        assert loaded.predict(f).tolist() == pool.predict(f).tolist()
+
     def test_priors_of_the_events_own(self, path):
         f = simulated(unresolved=0)
         prior = np.linspace(0.1, 0.9, 40)

@@ -166,7 +166,9 @@ def _check_panel_state(learned: LearnedPanel) -> None:
     check_learned(learned.prior, learned.events, learned.counts, n, k)
     if learned.present.shape != (n,):
         raise SavedPoolError(f"who made a forecast should be {n} times true or false")
-    if learned.alone is not None and learned.alone.bias.shape != (n, k - 1):
+    # Where events have options of their own, no prior is shared, and nobody can lean to a class.
+    widths = {k - 1} if learned.prior is not None else {k - 1, 1}
+    if learned.alone is not None and learned.alone.bias.shape not in {(n, width) for width in widths}:
         raise SavedPoolError(f"features of each expert by itself should be of {n} experts and {k} classes")
     if learned.doubt is not None and learned.doubt.covariance.shape[-1] < n:
         raise SavedPoolError(f"the covariance of {n} weights has the shape {learned.doubt.covariance.shape}")
