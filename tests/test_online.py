@@ -442,6 +442,14 @@ class TestForgetting:
         weight = 0.5 ** ((59 - np.arange(60)) / 15.0)
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None, sample_weight=weight), 1e-9)
 
+    def test_a_correction_needs_no_time_and_keeps_the_first(self):
+        f = simulated(40, seed=10)
+        days = np.linspace(0.0, 90.0, 40)
+        stream = fed(f, Stream(half_life=30.0), at=days)
+        for outcome in (0, 1, f.classes[f.outcomes[3]]):
+            stream.resolve(f.events[3], outcome)
+        same(stream.learn("full", None), fed(f, Stream(half_life=30.0), at=days).learn("full", None), 1e-9)
+
     def test_a_long_past_does_not_overflow(self):
         f = simulated(60, seed=8)
         stream = fed(f, Stream(half_life=1.0), at=np.arange(60) * 1000.0)

@@ -423,7 +423,7 @@ class Stream:
             if at is not None:
                 raise ArgumentError("times of resolution mean something where a half_life is given, and none is")
             return np.zeros(count)
-        if self._timed not in {None, at is not None}:
+        if count and self._timed not in {None, at is not None}:
             raise ArgumentError("give at= for every event of a stream, or for none")
         if at is not None and not np.isfinite(at).all():
             raise ArgumentError("times of resolution must be finite numbers")
