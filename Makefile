@@ -2,6 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 BUILD := build
+NEWEST ?= $(shell command -v python3.13 || command -v python3.12 || echo $(PYTHON))
 
 # A stamp is named after the contents of what it was made from, so that a changed pin is installed and a touched file is not.
 DEPENDENCIES := .venv/dependencies-$(shell cksum < requirements/dev.txt | tr -dc 0-9)
@@ -32,6 +33,33 @@ demo: $(PACKAGE)
 test: $(PACKAGE)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
+# The suite with the oldest releases that are allowed, with the newest there are, and the main job with the wheel in an
+# environment that has nothing else. Each makes its own environment; the gate does not wait for them.
+test-lowest:
+	$(PYTHON) -m venv --clear $(BUILD)/lowest
+	$(BUILD)/lowest/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lowest.txt
+	$(BUILD)/lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	OPENBLAS_NUM_THREADS=1 $(BUILD)/lowest/bin/python -m pytest -p no:cacheprovider
+
+test-newest:
+	$(NEWEST) -m venv --clear $(BUILD)/newest
+	$(BUILD)/newest/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.in
+	$(BUILD)/newest/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[paper]'
+	OPENBLAS_NUM_THREADS=1 $(BUILD)/newest/bin/python -m pytest -p no:cacheprovider
+
+test-wheel: $(PACKAGE)
+	rm -rf $(BUILD)/wheel
+	$(BIN)/python -m build --wheel --no-isolation --outdir $(BUILD)/wheel
+	$(PYTHON) -m venv $(BUILD)/wheel/alone
+	cd $(BUILD)/wheel && alone/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls *.whl)"
+	cd $(BUILD)/wheel && alone/bin/python -I ../../tests/wheel.py
+	cd $(BUILD)/wheel && alone/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls *.whl)[paper]"
+	cd $(BUILD)/wheel && alone/bin/python -I ../../tests/wheel.py paper
+
+# Some minutes of random panels; fuzz/readers.py says how to fuzz what is read.
+fuzz: $(PACKAGE)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python fuzz/panels.py --seconds 300
+
 check: $(PACKAGE)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -59,6 +87,10 @@ lock: $(PACKAGE)
 		--upgrade --all-extras --generate-hashes --allow-unsafe --strip-extras \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
 		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
+	env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet \
+		--upgrade --generate-hashes --allow-unsafe --strip-extras \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+		--output-file requirements/lowest.txt requirements/lowest.in
 
 clean:
 	rm -rf .venv $(BUILD) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
