@@ -48,6 +48,11 @@ def row(found, name):
 
 
 class TestScores:
+    def test_it_shows_scores_and_not_every_event(self):
+        found = compare_pools(crowd(), ["linear"], repeats=1)
+        assert "PoolScore(pool='linear'" in repr(found)
+        assert "array(" not in repr(found)
+
     def test_every_pool_is_scored_on_every_event(self):
         found = compare_pools(crowd(missing=0.2), repeats=1)
         assert {pool.pool for pool in found.pools} == set(POOLS)

@@ -55,7 +55,7 @@ def app(context: click.Context) -> None:
         context.exit(2)
 
 
-@app.command()
+@app.command(short_help="A probability for every event, learned from the resolved ones.")
 @reading
 @pooling
 @click.option(
@@ -110,7 +110,7 @@ def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing,
     )
 
 
-@app.command()
+@app.command(short_help="What was learned about each expert.")
 @reading
 @pooling
 @writing
@@ -121,7 +121,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     bias         how far the expert is above (+) or below (-) where it should be, in log-odds
     calibration  1 = take as is, below 1 = overconfident, above 1 = underconfident
     accuracy     how much the expert knows, once bias and calibration are mended
-    AUC          the same as an area under the ROC curve: 0.5 = nothing, 1 = everything
+    AUC          how well its own forecasts tell what happens from what does not: 0.5 = nothing, 1 = everything
     weight       its part in the pooled log-odds when every expert is present
     from, to     between what that lies with a chance of 90%, as far as beliefs and outcomes leave it open
     CLASS        where weights differ between classes: of what it says of that one; the weight is their mean
@@ -161,7 +161,7 @@ app.add_command(explain)
 app.add_command(report)
 
 
-@app.command()
+@app.command(short_help="Which pool does best on events it has not learned from.")
 @reading
 @comparing
 @writing
@@ -202,7 +202,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     conclude(kind, summary.size_line(forecasts), *held, *verdict, *summary.note_lines(forecasts, notes))
 
 
-@app.command()
+@app.command(short_help="Reproduce the paper that the model is from.")
 @click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Where to write; made if it is not there.")
 @click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Of all chance. Default: 0.")
 @click.option(
@@ -236,7 +236,7 @@ def paper(folder: str, seed: int, iterations: int) -> None:
     tell(f"{done.figures} figures; of {count} claims that can be checked {held} hold, {count - held} do not", *missing)
 
 
-@app.command()
+@app.command(short_help="What is in the file, and what stands in the way.")
 @reading
 @writing
 def check(reading: Reading, writing: Writing) -> int:

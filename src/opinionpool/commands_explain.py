@@ -22,7 +22,7 @@ from opinionpool.steps import conclude, read_for
 from opinionpool.streams import destination
 
 
-@click.command()
+@click.command(short_help="Why the pool answers what it answers on one event.")
 @reading
 @click.argument("event")
 @pooling

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PAGES = ("", ".html", ".htm")
 
 
-@click.command()
+@click.command(short_help="A page to hand on: gains, open events, experts, checks.")
 @reading
 @pooling
 @click.option("--by-time", is_flag=True, help="Score events by what was learned from their past alone.")

@@ -7,7 +7,7 @@ events that both answered: nothing is filled in.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -148,8 +148,8 @@ class Comparison:
     reference: str
     events: int
     scored: int
-    scores: dict[str, Array]
-    answers: dict[str, Array]
+    scores: dict[str, Array] = field(repr=False)
+    answers: dict[str, Array] = field(repr=False)
     by: str
     folds: int
     rounds: int

@@ -134,7 +134,9 @@ def test_an_interruption_is_status_130(file, command, monkeypatch):
 
 def test_help_and_version(command):
     assert "Commands:" in command(status=2).err
-    assert "pool" in command("--help").out
+    listed = command("--help").out
+    assert "pool" in listed
+    assert "..." not in listed.split("Commands:")[1]
     for name in ("pool", "experts", "check"):
         assert "--duplicates" in command(name, "--help").out
     assert command("--version").out.strip() == f"opinionpool {__version__}"
