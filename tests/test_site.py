@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import opinionpool as op
 from opinionpool import cli, errors
+from opinionpool.believed import CALIBRATION, CORRELATION
 from opinionpool.rules import POOLS
 
 
@@ -86,7 +87,16 @@ def test_every_command_and_option_is_described(written):
 
 
 def test_every_pool_has_its_line(page):
-    assert sorted(first_cells(page("choosing.md"))) == sorted(POOLS)
+    text = page("choosing.md")
+    assert sorted(first_cells(text)) == sorted(POOLS)
+    learning = re.search(r"Only\s+(.*) learn;", text)[1]
+    assert re.findall(r"`([\w-]+)`", learning) == [name for name, pool in POOLS.items() if pool.learns]
+
+
+def test_what_is_believed_of_any_panel_is_what_the_pool_believes(page):
+    assert f"errors correlated at {CORRELATION:g}," in page("how-it-works.md")
+    assert f"| correlation ρ | {CORRELATION:g};" in page("beliefs.md")
+    assert f"| calibration κ | {CALIBRATION:g} for all" in page("beliefs.md")
 
 
 def test_gains_are_those_of_the_page_on_few_data(page):
