@@ -72,6 +72,7 @@ def test_normality_is_rejected_as_often_as_is_said(n):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_normality_by_anderson_and_darling(seed):
+    pytest.importorskip("scipy", minversion="1.17", reason="older ones give no p-value")
     values = np.random.default_rng(seed).standard_t(6, 80)
     theirs = stats.anderson(values, "norm", method="interpolate")
     p = not_normal(values)[2]

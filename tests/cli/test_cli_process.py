@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,9 @@ def test_nothing_heavy_is_loaded(environment, small, kind):
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     loaded = set(done.stderr.splitlines()[-1].split())
     assert "opinionpool.cli" in loaded
+    if int(version("duckdb").partition(".")[0]) < 2:
+        # Older engines load these where they are there.
+        loaded -= {"pandas", "pyarrow"}
     assert not loaded & {"scipy", "sklearn", "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "rich"}
 
 
