@@ -196,19 +196,20 @@ class TestLimits:
 
 
 class TestWorth:
-    def test_openness_is_what_moments_of_events_leave(self):
+    @pytest.mark.parametrize("k", [2, 4])
+    def test_openness_is_what_moments_of_events_leave(self, k):
         """Weights by moments (5.4) of n simulated events scatter as a belief worth n says, differences aside.
 
         Beside what is assumed anyway, so it is looked at where that is next to nothing: at a large n.
         """
-        n, events = 4, 2000
-        truth = Panel.exchangeable(n, correlation=0.3, accuracy=1.0)
+        n, events, prior = 4, 2000 // (k - 1), 0.5 if k == 2 else np.full(k, 1 / k)
+        truth = Panel.exchangeable(n, correlation=0.3, accuracy=1.0, classes=range(k))
         beliefs = Beliefs(calibration=(1.0, events), correlation=(0.3, events), accuracy=(1.0, events))
-        open_ = weight_beliefs(Believed.of(beliefs, tuple("abcd")), 0.3)
+        open_ = weight_beliefs(Believed.of(beliefs, tuple("abcd")), 0.3, k - 1)
         found = []
         for seed in range(400):
-            x, y = truth.simulate(events, seed=seed)
-            learned = learn(Forecasts.from_array(x, y), prior=0.5, beliefs=None, structure="exchangeable", floor=1e-9)
+            f = Forecasts.from_array(*truth.simulate(events, prior, seed=seed), classes=range(k))
+            learned = learn(f, prior=prior, beliefs=None, structure="exchangeable", class_model="symmetric", floor=1e-9)
             found.append(learned.weights.sum())
         assert np.std(found) == pytest.approx(open_.slope_spread, rel=0.1)
 

@@ -146,6 +146,13 @@ def test_a_base_rate_moves_both_ends():
     assert logit(high) - logit(answer) == pytest.approx(logit(answer) - logit(low), abs=1e-6)
 
 
+def test_nobody_leans_to_an_option_whether_anything_was_learned_or_not():
+    f = Forecasts.from_array([[0.5, 0.5], [0.5, 0.5]], options=[["a", "b"], ["c", "d"]])
+    low, high = learn(f).interval(f.X, 0.5)
+    assert low == pytest.approx(0.5, abs=1e-12)
+    assert high == pytest.approx(0.5, abs=1e-12)
+
+
 def test_options_of_an_event_have_intervals_and_other_positions_none():
     said, prior = np.array([[[0.5, 0.3, 0.2]] * 2, [[0.6, 0.4, 0.0]] * 2]), [[1 / 3] * 3, [0.5, 0.5, 0.0]]
     learned = learn(Forecasts.from_array(said[:1], [0], classes=range(3)))

@@ -96,6 +96,11 @@ class _Rows:
     sizes: npt.NDArray[np.intp] | None = None
 
     @property
+    def free(self) -> int:
+        """K - 1; 1 where events have options of their own, as then a belief is worth binary events."""
+        return self.contrasts.shape[2] if self.sizes is None else 1
+
+    @property
     def absent(self) -> npt.NDArray[np.bool_] | None:
         """Classes that are no options of their event, (T, 1, K - 1); None if events share their classes."""
         if self.sizes is None:
@@ -178,7 +183,7 @@ def default_fit(
     silent = len(voices.first) == 0
     believed = believed if silent else believed.among(voices.source, len(voices.first))
     if believed.assessed or not used.any() or silent:
-        found = _assumed(believed, contrasts.shape[2])
+        found = _assumed(believed, contrasts.shape[2], options=sizes is not None)
         known = outcomes != UNRESOLVED
         constant = bool((~np.isnan(contrasts[known & (weight > 0), :, 0])).any()) and not used.any()
         found = replace(found, notes=(nothing_learned(bool(known.any()), constant, believed, silent),))
@@ -219,7 +224,7 @@ def _newcomers(voices: Voices, believed: Believed, d: int) -> Array:
     return np.where(voices.new[:, None], bias - bias[voices.first].sum(axis=0) / max(len(voices.first), 1), 0.0)
 
 
-def _assumed(believed: Believed, d: int) -> DefaultFit:
+def _assumed(believed: Believed, d: int, *, options: bool) -> DefaultFit:
     """What is believed, for d = K - 1."""
     alone = believed_features(believed, d) if believed.stated else None
     bias = believed.biases(d)
@@ -228,7 +233,7 @@ def _assumed(believed: Believed, d: int) -> DefaultFit:
         bias,
         Extremes(believed_limit(believed), bias if bias.any() else None),
         alone,
-        None if len(believed) > MOST_DOUBTED else believed_doubt(believed, d),
+        None if len(believed) > MOST_DOUBTED else believed_doubt(believed, d, options=options),
         learned=False,
     )
 
@@ -254,7 +259,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
         centre = centre + share * (held_features(rows.evidence(typical - plain), believed).bias - bias)
     spread = believed.parts(believed.rho).spread
     rho, undecided = _correlation(few, spread, Extremes(limits[len(limits) // 2], centre), believed)
-    beliefs, found = weight_beliefs(believed, rho), list[Coefficients]()
+    beliefs, found = weight_beliefs(believed, rho, rows.free), list[Coefficients]()
     scores = []
     for limit in limits:
         regression = few.regression(spread, believed.rho, Extremes(limit, centre), beliefs)
@@ -286,7 +291,8 @@ def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Belie
     if believed.correlation is not None:
         return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1]))
     found = [
-        rows.regression(spread, CORRELATION, extremes, weight_beliefs(believed, rho)).fit(0.0) for rho in CORRELATIONS
+        rows.regression(spread, CORRELATION, extremes, weight_beliefs(believed, rho, rows.free)).fit(0.0)
+        for rho in CORRELATIONS
     ]
     chance = chances([each.evidence for each in found], CORRELATION_CHANCES)
     values = np.array([each.values for each in found])

@@ -13,6 +13,8 @@ errors, per event, have the covariances
     log κ: A + 2R²,    log m: 4A + 2R²,    log κ with log m: 2A + 2R²,    ρ: 2((1 − ρ)(1 + (N−1)ρ))²/(N(N−1)),
     ρ with either: −2ρ(1 − ρ)(1 + (N−1)ρ)/N,    where A_ij = R_ij σ_i σ_j/(μ_i μ_j), and R² is taken element by element.
 
+Of K classes, A counts K/(2(K − 1)) times, and the others 1/(K − 1) times.
+
 For equal experts all of it splits into what moves all weights together and what moves them apart. What is said of one
 expert by name is worth something about that expert alone: it narrows the expert's own deviations, from what is believed
 of it and, in accuracy, from the others, and leaves the others to be learned.
@@ -30,13 +32,14 @@ from opinionpool.believed import BIAS, CORRELATION_CHANCES, CORRELATIONS, ROUNDI
 from opinionpool.logodds import Array
 from opinionpool.regression import WeightBeliefs
 
+Block = TypeVar("Block", float, Array)
 # How far the logarithm of the experts' accuracy is open; weights do not depend on it, errors of calibration do.
 LEVEL = 1.0
 
 
-def weight_beliefs(believed: Believed, rho: float) -> WeightBeliefs:
-    """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1."""
-    open_ = _Open(believed, rho, believed.weights(rho))
+def weight_beliefs(believed: Believed, rho: float, d: int = 1) -> WeightBeliefs:
+    """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1; d = K - 1."""
+    open_ = _Open(believed, rho, believed.weights(rho), d)
     mean, intercept = open_.mean, open_.intercept_spread()
     if believed.alike:
         return WeightBeliefs(mean, open_.together(), intercept, open_.apart_alike)
@@ -50,11 +53,19 @@ class _Open:
     believed: Believed
     rho: float
     mean: Array
+    free: int
 
     @property
     def noise(self) -> float:
         """σ²/μ² of a typical expert."""
         return float((2.0 / self.believed.accuracy.value).mean())
+
+    def features(self, noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
+        """Covariance of errors of log κ and log m per event, from A and 2R²."""
+        # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
+        noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
+        both = 2.0 * noise + squared
+        return (noise + squared, both), (both, 4.0 * noise + squared)
 
     def intercept_spread(self) -> float:
         """Of Σ w_i b_i, biases being off together."""
@@ -80,7 +91,7 @@ class _Open:
         level = (1.0 - rho) * (1.0 + (n - 1) * rho)
         centre = float(np.dot(CORRELATION_CHANCES, CORRELATIONS))
         assumed = float(np.dot(CORRELATION_CHANCES, (np.array(CORRELATIONS) - centre) ** 2))
-        return assumed, 2.0 * level**2 / (n * (n - 1)), -2.0 * rho * level / n
+        return assumed, 2.0 * level**2 / (n * (n - 1)) / self.free, -2.0 * rho * level / n / self.free
 
     def together(self) -> float:
         """Spread of the sum of equal weights."""
@@ -88,7 +99,7 @@ class _Open:
         shared, squared = self.noise * (1.0 + (n - 1) * rho) / n, 2.0 * (1.0 + (n - 1) * rho**2) / n
         assumed, alone, beside = self.of_correlation()
         per_event = np.full((3, 3), beside)
-        per_event[:2, :2] = _of_features(shared, squared)
+        per_event[:2, :2] = self.features(shared, squared)
         per_event[2, 2] = alone
         left = _conditioned(np.diag([SLOPE**2, LEVEL**2, assumed]), np.array(self.worths), per_event)
         change = np.array([1.0, 0.0, -(n - 1) / (1.0 + (n - 1) * rho)])
@@ -110,7 +121,7 @@ class _Open:
         worths, rho = self.worths[:2], self.rho
         if not any(worths):
             return apart
-        per_event = _of_features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
+        per_event = self.features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
         left = _conditioned(self.differing(apart) * np.eye(2), np.array(worths), np.array(per_event))
         change = np.array(self.slopes())
         return float(np.sqrt(change @ left @ change))
@@ -123,7 +134,7 @@ class _Open:
         assumed, alone, beside = self.of_correlation()
         prior, per_event = np.zeros((2 * n + 1, 2 * n + 1)), np.full((2 * n + 1, 2 * n + 1), beside)
         prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = SLOPE**2 + differing, LEVEL**2 + differing, assumed
-        per_event[:-1, :-1] = np.block([list(row) for row in _of_features(noise, 2.0 * r**2)])
+        per_event[:-1, :-1] = np.block([list(row) for row in self.features(noise, 2.0 * r**2)])
         per_event[-1, -1] = alone
         # What is said of everybody is what the least is said of anybody.
         said = np.concatenate([held.calibration.worth, held.accuracy.worth, [held.correlation_worth]])
@@ -146,15 +157,6 @@ class _Open:
         by_accuracy = (scale[:, None] * inverse * size - np.diag(self.mean)) / 2.0
         solved = inverse @ size
         return by_accuracy, -(scale * (inverse @ (solved.sum() - solved)))[:, None]
-
-
-Block = TypeVar("Block", float, Array)
-
-
-def _of_features(noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
-    """Covariance of errors of log κ and log m per event."""
-    both = 2.0 * noise + squared
-    return (noise + squared, both), (both, 4.0 * noise + squared)
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:

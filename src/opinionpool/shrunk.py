@@ -65,8 +65,10 @@ def held_features(evidence: Evidence, believed: Believed) -> HeldFeatures:
     """Features from resolved contrasts."""
     marginals, centre = evidence.marginals, _Centre.of(believed, evidence.classes)
     each, variance = _held_means(evidence, centre)
-    own, worth = (evidence.classes - 1) * marginals.count[:-1].sum(axis=0), EXPERT_WORTH + centre.worth
-    spread = np.sqrt((worth * variance + each.square) / (worth + own))
+    own, free = marginals.count[:-1].sum(axis=0), evidence.classes - 1
+    # An event tells of variances K - 1 times, one that is believed as well as one that is seen.
+    worth = EXPERT_WORTH + free * centre.worth
+    spread = np.sqrt((worth * variance + each.square) / (worth + free * own))
     contrast = _pulled(each.contrast, spread, believed, centre.worth, own)
     return HeldFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
 
@@ -135,8 +137,9 @@ def _held_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, A
     panel = estimates.fit_means(
         count * share, mean, of_one, evidence.told, bias=bias, contrast=contrast, worth=of_means
     )
-    freedom = (evidence.classes - 1) * events.sum()
-    common = float((worth * variance + panel.square[0]) / (worth + freedom))
+    free = evidence.classes - 1
+    counted = PANEL_WORTH + free * float(centre.worth.min())
+    common = float((counted * variance + panel.square[0]) / (counted + free * events.sum()))
     each = estimates.fit_means(
         marginals.count[:-1],
         marginals.mean[:-1],

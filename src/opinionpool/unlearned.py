@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from opinionpool.believed import (
@@ -27,12 +29,17 @@ def believed_limit(believed: Believed) -> float:
     return np.inf if believed.assessed else harmonic_mean(LIMITS, LIMIT_CHANCES)
 
 
-def believed_doubt(believed: Believed, d: int) -> Uncertainty:
-    """What is open about intercept and weights, for d = K - 1; nothing where all was assessed."""
+def believed_doubt(believed: Believed, d: int, *, options: bool) -> Uncertainty:
+    """What is open about intercept and weights, for d = K - 1; nothing where all was assessed.
+
+    Where events have options of their own there is no intercept.
+    """
     n = len(believed)
     covariance = np.zeros((d + n, d + n))
     if not believed.assessed:
-        beliefs = weight_beliefs(believed, believed.rho)
+        beliefs = weight_beliefs(believed, believed.rho, 1 if options else d)
+        if options:
+            beliefs = replace(beliefs, intercept_spread=0.0)
         for apart, chance in zip(SPREADS, SPREAD_CHANCES, strict=True):
             root = beliefs.root(apart, d)
             covariance += chance * root @ root.T
