@@ -43,3 +43,27 @@ def test_the_assessed_panel_prints_its_answers(root, capsys):
     everyone, shifted = float(lines[3].split()[-1]), float(lines[5].split()[-1])
     shift = (0.1 / 0.9) / (0.3 / 0.7)
     assert shifted / (1 - shifted) == pytest.approx(shift * everyone / (1 - everyone), rel=0.01)
+
+
+def test_the_tournament_is_what_its_page_says(root, tmp_path):
+    runpy.run_path(str(root / "examples" / "tournament.py"))["main"](tmp_path)
+    rows = read(tmp_path / "tournament.csv")
+    assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
+    assert sum(row["time"] > row["closes"] for row in rows) == 21
+    assert {bool(row["outcome"]) == bool(row["resolved_at"]) for row in rows} == {True}
+    assert all(row["closes"] <= row["resolved_at"] for row in rows if row["resolved_at"])
+    assert len({row["question"] for row in rows if not row["outcome"]}) == 12
+    facts = {(row["question"], row["closes"], row["resolved_at"], row["outcome"]) for row in rows}
+    assert len(facts) == len({row["question"] for row in rows}) == 119
+
+
+def test_the_judges_are_what_their_page_says(root, tmp_path):
+    runpy.run_path(str(root / "examples" / "judges.py"))["main"](tmp_path)
+    rows = read(tmp_path / "judges.csv")
+    assert [row["correct"] != "" for row in rows] == [True] * 150 + [False] * 150
+    said = {name: [row[name] for row in rows] for name in rows[0]}
+    assert said["small"].count("0.5") > 100
+    assert said["strict"].count("") > 15
+    assert said["strict"].count("0.0") + said["strict"].count("1.0") > 150
+    for row in rows:
+        assert abs(float(row["medium"]) - float(row["medium-t1"])) < 0.25
