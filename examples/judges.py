@@ -1,9 +1,9 @@
 """Five language models as judges of the same answers, simulated.
 
-``python examples/judges.py FOLDER`` writes ``judges.csv`` and says what is in it: a row per judged answer, the probability
-that it is correct according to each judge, and the column ``correct``, by people, for the first half. ``large`` is good
-and somewhat too sure, ``medium`` less good, ``medium-t1`` is ``medium`` asked again, ``small`` says 0.5 where it has no
-idea, and ``strict`` says 0 or 1 mostly, and sometimes nothing that can be read.
+``python examples/judges.py FOLDER`` writes ``judges.csv`` and says what is in it: a row per judged answer, the
+probability that it is correct according to each judge, and the column ``correct``, by people, for the first half.
+``large`` is good and somewhat too sure, ``medium`` less good, ``medium-t1`` is ``medium`` asked again, ``small`` says
+0.5 where it has no idea, and ``strict`` says 0 or 1 mostly, and sometimes nothing that can be read.
 """
 
 from __future__ import annotations

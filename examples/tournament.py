@@ -1,4 +1,4 @@
-"""A forecasting tournament, simulated: a sparse crowd, revised, late and missing forecasts, questions that resolve over time.
+"""A forecasting tournament, simulated: a sparse crowd, late and revised forecasts, questions that resolve over time.
 
 ``python examples/tournament.py FOLDER`` writes ``tournament.csv`` and says what is in it. It has a row per forecast:
 
