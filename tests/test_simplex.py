@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 
-from opinionpool import simplex
+from opinionpool import mixture, simplex
 from opinionpool.errors import ArgumentError, LearningError, ShapeError
 from opinionpool.simplex import simplex_weights
 
@@ -408,3 +408,20 @@ def test_long_arrays_with_holes():
     assert towards(q, fit.weights, present) <= 2e-8
     assert fit.passes % 1 > 0
     assert loss(q, fit.weights, present=present) < loss(q, np.full(8, 1 / 8), present=present)
+
+
+@pytest.mark.parametrize("curved_at", [0, 1])
+def test_products_over_pairs_of_cells_are_those_of_whole_arrays(curved_at, monkeypatch):
+    rng = np.random.default_rng(curved_at)
+    q, share = rng.random((60, 40)) + 0.01, np.full(60, 1 / 60)
+    present = rng.random(q.shape) < 0.08
+    present[:, :2] = True
+    v = rng.dirichlet(np.ones(40))
+    found = []
+    for fewer in (0, 1 << 60):
+        monkeypatch.setattr(mixture, "FEWER", fewer)
+        likelihood = mixture.Partial(q, share, present)
+        assert (likelihood.pairs is None) == (fewer > 0)
+        found.append(likelihood.read(v))
+    np.testing.assert_allclose(found[0].hessian, found[1].hessian, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found[0].score, found[1].score, rtol=1e-10, atol=1e-12)

@@ -7,7 +7,7 @@ multiple of v. So v'∇ = 0, and the matrix ∇² + 11' has the minimiser of the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ Mask = npt.NDArray[np.bool_]
 # Elements of the array in one block: 1 MB, or less where a block is copied several times.
 BLOCK = 1 << 17
 COPIED = 1 << 15
+# A product of arrays most of whose cells are empty is made pair by pair where pairs are so many times fewer than
+# products, and no more than this.
+FEWER, MOST = 100, 1 << 24
 # Keeps a step short where the Hessian says nothing. The Hessian's own scale is 1: v'Hv = 1.
 RIDGE = 1e-10
 # The same where the curvature is 0 within rounding and may have any sign.
@@ -149,6 +152,31 @@ class Complete:
         return bool(((self.q[:, i] == self.q[:, j]) | (self.share == 0)).all())
 
 
+class _Pairs(NamedTuple):
+    """Pairs of cells of one event, in the order of the cells, and where their product belongs in an N x N array."""
+
+    left: Index
+    right: Index
+    place: Index
+
+
+def _pairs(present: Mask) -> _Pairs | None:
+    """The pairs of an array most of whose cells are empty; None where there are too many."""
+    events, size = present.shape
+    count = present.sum(axis=1)
+    number = int((count.astype(np.float64) ** 2).sum())
+    if number > MOST or number * FEWER > events * size * size:
+        return None
+    starts = np.cumsum(count) - count
+    # Each cell meets all cells of its event.
+    left = np.repeat(np.arange(int(count.sum())), np.repeat(count, count))
+    first = np.repeat(np.cumsum(count**2) - count**2, count**2)
+    within, width = np.arange(number) - first, np.repeat(count, count**2)
+    right = np.repeat(starts, count**2) + within % np.maximum(width, 1)
+    expert = present.nonzero()[1]
+    return _Pairs(left, right, expert[left] * size + expert[right])
+
+
 class Partial:
     """−(1/U) Σ_t u_t log(Σ_present w_i q_ti / Σ_present w_i) with w = a + (1 − Na) v, Na = 1e-6; not convex.
 
@@ -170,6 +198,7 @@ class Partial:
         self.rows = max(1, COPIED // q.shape[1])
         self.least = LEAST / q.shape[1]
         self.passes = 0.0
+        self.pairs = _pairs(present)
 
     def weights(self, v: Array) -> Array:
         """The w of a v."""
@@ -195,6 +224,7 @@ class Partial:
         pooled = np.empty((2, events))
         score, scale = np.zeros(size), np.ones(size)
         half = np.zeros((size, size))
+        cells: list[tuple[Array, Array]] = []
         for start in range(0, events, self.rows):
             rows = slice(start, start + self.rows)
             here, root = self.present[rows], self.root[rows]
@@ -208,7 +238,14 @@ class Partial:
             scale += (root / den) ** 2 @ g
             g *= (2.0 * root / den)[:, None]
             g += e
-            half += e.T @ g
+            if self.pairs is None:
+                half += e.T @ g
+            else:
+                cells.append((e[here], g[here]))
+        if self.pairs is not None:
+            left, right = (np.concatenate(part) for part in zip(*cells, strict=True))
+            products = left[self.pairs.left] * right[self.pairs.right]
+            half += np.bincount(self.pairs.place, weights=products, minlength=size * size).reshape(size, size)
         self.passes += 1
         scale += half.diagonal()
         hessian = self._by_v(self._by_v(0.5 * (half + half.T)).T) + 1.0

@@ -341,10 +341,14 @@ def _singular(curved: Point, tied: Mask) -> bool:
 def _averaged(likelihood: Likelihood, v: Array, matrix: Array, places: Index) -> Array:
     """`v` with the mean among experts who always said the same, found by equal rows of the Hessian."""
     v, left = v.copy(), np.ones(len(places), dtype=bool)
+    total = matrix.sum(axis=1)
     for k, place in enumerate(places):
         if not left[k]:
             continue
-        like = left & (np.abs(matrix - matrix[k]).max(axis=1) <= 1e-9 * np.abs(matrix[k]).max())
+        close = 1e-9 * np.abs(matrix[k]).max()
+        # Rows with other sums need no closer look.
+        like = np.flatnonzero(left & (np.abs(total - total[k]) <= close * len(matrix)))
+        like = like[np.abs(matrix[like] - matrix[k]).max(axis=1) <= close]
         twins = [place, *(other for other in places[like] if other > place and likelihood.alike(place, other))]
         left &= ~np.isin(places, twins)
         v[twins] = v[twins].mean()
