@@ -81,9 +81,8 @@ class Told:
         """Whether nothing is open."""
         return bool((self.worth >= CERTAIN).all())
 
-    def merged(self, source: npt.NDArray[np.intp], voices: int) -> Told:
-        """For each voice the mean of those who have it, by what their beliefs are worth, in logarithms if positive."""
-        logs = bool((self.value > 0).all())
+    def merged(self, source: npt.NDArray[np.intp], voices: int, *, logs: bool) -> Told:
+        """For each voice the mean of those who have it, by what their beliefs are worth; that of `logs` if so said."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(voices)
         heard = source >= 0
         np.maximum.at(worth, source[heard], self.worth[heard])
@@ -207,9 +206,9 @@ class Believed:
             return self
         return replace(
             self,
-            calibration=self.calibration.merged(source, voices),
-            accuracy=self.accuracy.merged(source, voices),
-            bias=self.bias.merged(source, voices),
+            calibration=self.calibration.merged(source, voices, logs=True),
+            accuracy=self.accuracy.merged(source, voices, logs=True),
+            bias=self.bias.merged(source, voices, logs=False),
         )
 
     def parts(self, rho: float) -> Parts:
