@@ -8,13 +8,13 @@ from hypothesis import given, settings, strategies as st
 
 import opinionpool.learn as learning
 from opinionpool import sparse
-from opinionpool.crowd import crowd_fit, event_weights
+from opinionpool.crowd import crowd_fit
 from opinionpool.dependence import CommonCorrelation
 from opinionpool.errors import ExpertError, ProbabilityError
 from opinionpool.estimators import GaussianPool
 from opinionpool.extremes import Extremes
 from opinionpool.forecasts import Forecasts
-from opinionpool.gaussian import Settings
+from opinionpool.gaussian import Settings, cell_weights
 from opinionpool.hierarchy import Cells, Hierarchy, Regressions
 from opinionpool.learn import learn
 from opinionpool.logodds import expit
@@ -306,5 +306,5 @@ class TestPoolingCells:
         contrast, spread = rng.normal(size=6), rng.uniform(0.5, 2, 6)
         panel = Panel(contrast, (0.3 + 0.7 * np.eye(6)) * np.outer(spread, spread))
         event, expert = np.nonzero(~np.isnan(x))
-        found = event_weights(event, contrast[expert], spread[expert], 0.3, 40)
+        found = cell_weights(event, contrast[expert], spread[expert], 0.3, 40)
         assert found == pytest.approx(panel.weights_for(~np.isnan(x))[event, expert])

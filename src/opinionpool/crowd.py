@@ -24,6 +24,7 @@ from opinionpool.estep import Positions
 from opinionpool.extremes import Extremes
 from opinionpool.features import Parts
 from opinionpool.forecasts import UNRESOLVED
+from opinionpool.gaussian import cell_weights
 from opinionpool.hierarchy import Cells, Differences, Hierarchy
 from opinionpool.logodds import Array
 from opinionpool.mode import Mode, posterior_mode
@@ -169,7 +170,7 @@ class _Held:
     def mode(self, share: float) -> Mode:
         """Slope and intercept with a share of the differences between experts."""
         features, cells = self.crowd.features(self.otherwise, share), self.cells
-        weights = event_weights(cells.event, features.contrast, features.spread, self.crowd.correlation, cells.events)
+        weights = cell_weights(cells.event, features.contrast, features.spread, self.crowd.correlation, cells.events)
         columns = (cells.contrasts - features.bias).T
         pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1) @ np.linalg.inv(self.root)
         design = SLOPE * pooled[:, None, :]
@@ -197,32 +198,6 @@ class _Held:
         n = self.task.experts
         dependence = CommonCorrelation(n, self.crowd.correlation if n > 1 else 0.0)
         return Parts(slope * features.contrast, features.spread, dependence), bias
-
-
-def event_weights(event: Positions, contrast: Array, spread: Array, rho: float, events: int) -> Array:
-    """Weights of those present, w = 2 Sigma_SS⁻¹ mu_S, in time linear in the number of forecasts, (M,).
-
-    Parameters
-    ----------
-    event : ndarray of int, shape (M,)
-    contrast, spread : ndarray, shape (M,)
-        Of the expert of each forecast.
-    rho : float
-        Below 1.
-    events : int
-
-    Examples
-    --------
-    Two experts on the first event, one on the second:
-
-    >>> event_weights(np.array([0, 0, 1]), np.ones(3), np.full(3, 2**0.5), 0.5, 2).round(4)
-    array([0.6667, 0.6667, 1.    ])
-    """
-    signal = contrast / spread
-    number = np.bincount(event, minlength=events)[event]
-    total = np.bincount(event, weights=signal, minlength=events)[event]
-    shared = rho * total / (1.0 + (number - 1.0) * rho)
-    return np.asarray(2.0 * np.where(number > 1, (signal - shared) / (1.0 - rho), signal) / spread)
 
 
 def _constant(expert: Positions, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:

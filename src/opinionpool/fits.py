@@ -1,14 +1,15 @@
 """What the resolved events say about the parameters of a pool (model.md, section 6).
 
 Each ``fit_...`` gives keyword arguments of a function of `opinionpool.pools`, and leaves with the sample's notes
-what a user should know about them.
+what a user should know about them. What maximises a likelihood is loaded by the fit that needs it, as most commands
+fit another pool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +19,16 @@ from opinionpool.beta import beta_fit
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.frequencies import frequencies
-from opinionpool.logistic import LogisticFit, logistic_fit
 from opinionpool.logodds import Array
 from opinionpool.patterns import Mask
 from opinionpool.priors import event_priors, laplace_prior, outcome_counts
 from opinionpool.said import Said, said_in
-from opinionpool.simplex import simplex_weights
 from opinionpool.stated import read_stated
 from opinionpool.weights import Weights, check_shares, check_weights, matched_weights
 from opinionpool.wording import listed
+
+if TYPE_CHECKING:
+    from opinionpool.logistic import LogisticFit
 
 __all__ = [
     "PENALTY",
@@ -171,6 +173,8 @@ def fit_linear(sample: Sample, weights: Weights | None) -> Parameters:
         return {"weights": check_shares(_given_weights(sample, weights))}
     if sample.nothing("the experts count equally"):
         return {"weights": np.full(n, 1.0 / n)}
+    from opinionpool.simplex import simplex_weights
+
     happened = sample.collect(lambda said, y: said.probabilities[np.arange(len(y)), :, y], n)
     fit = simplex_weights(happened, sample.weight, sample.present)
     sample.unheard(f"got weight 1/{n}, as nothing speaks for or against")
@@ -187,6 +191,8 @@ def fit_log(sample: Sample, weights: Weights | None) -> Parameters:
         return {"weights": check_weights(_given_weights(sample, weights)), "intercept": 0.0}
     if sample.nothing("the experts' log-odds are averaged"):
         return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
+    from opinionpool.logistic import logistic_fit
+
     contrasts = sample.collect(lambda said, _: said.contrasts, n, free)
     fit = logistic_fit(contrasts, sample.outcomes, sample.offset, sample_weight=sample.weight, intercept=sample.leaning)
     _check_logistic(sample, fit)
@@ -209,6 +215,8 @@ def fit_recalibrated(sample: Sample, penalty: float) -> Parameters:
         raise ArgumentError(f"the recalibration penalty must be a finite number, at least 0, and it is {penalty!r}")
     if sample.nothing("the mean log-odds are taken as they are"):
         return {"intercept": 0.0, "slope": 1.0}
+    from opinionpool.logistic import logistic_fit
+
     means = sample.collect(lambda said, _: said.mean_contrast[:, None, :], 1, sample.classes - 1)
     fit = logistic_fit(
         means, sample.outcomes, sample.offset,

@@ -15,12 +15,12 @@ from opinionpool.logodds import class_probabilities, public_probabilities
 from opinionpool.priors import event_priors
 from opinionpool.render import printable, whole
 from opinionpool.rules import POOLS, Learned
-from opinionpool.trained import TrainedPool
 from opinionpool.wording import counted, listed
 
 if TYPE_CHECKING:
     from opinionpool.forecasts import Forecasts
     from opinionpool.logodds import Array
+    from opinionpool.trained import TrainedPool
 
 __all__ = ["Kept", "keep", "matched"]
 
@@ -186,6 +186,9 @@ def keep(
         if not learning:
             state = rules.fit_pool(name, forecasts, prior=prior, **options)
             return Kept(name, state, forecasts, prior, prior is not None, None, None, (*state.notes, *told))
+        # What a pool needs to go on learning is loaded where it is to be saved.
+        from opinionpool.trained import TrainedPool
+
         trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
         notes = (*trained.learned.notes, *told)
         return Kept(name, trained.learned, forecasts, prior, prior is not None, trained, None, notes)

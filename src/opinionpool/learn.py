@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.averages import sample_parts
 from opinionpool.beliefs import Beliefs
 from opinionpool.believed import Believed, strangers
 from opinionpool.default import default_fit
@@ -289,6 +288,9 @@ def learn_from(
     pool_floor: float = POOL_FLOOR,
 ) -> LearnedPanel:
     """Learn a panel from evidence by sample averages; `prior` (K,) is subtracted now, None if it was before."""
+    # The default pool is no sample average.
+    from opinionpool.averages import sample_parts
+
     check_options(structure, None)
     if evidence.told.biased and len(classes) != evidence.classes:
         raise ShapeError(f"evidence of {evidence.classes} classes does not fit the labels {tuple(classes)}")

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.crowd import event_weights
 from opinionpool.dependence import CommonCorrelation
 from opinionpool.errors import ArgumentError, ExpertError
 from opinionpool.forecasts import Forecasts
+from opinionpool.gaussian import cell_weights
 from opinionpool.logodds import Array
 from opinionpool.panel import Panel
 from opinionpool.poolingpanel import PoolingPanel
@@ -104,7 +104,7 @@ def _pool_common(
     believed = extremes.subset(expert).believed(said, None if absent is None else absent[event])
     contrasts = believed - bias[expert]
     parts = panel.parts
-    weights = event_weights(event, parts.contrast[expert], parts.spread[expert], rho, t)
+    weights = cell_weights(event, parts.contrast[expert], parts.spread[expert], rho, t)
     added = np.stack([np.bincount(event, weights=weights * column, minlength=t) for column in contrasts.T], axis=-1)
     ratios = stated.reference + added + base_rate_shift(base_rate, stated)
     return stated.shape_answers(logodds.pooled_probabilities(ratios, p, pool_floor))
