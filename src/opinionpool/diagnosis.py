@@ -50,7 +50,8 @@ def csv_fault(source: FileSource) -> TableError | None:
     if fault:
         return fault
     width = len(source.header)
-    names = ", ".join(source.header[:6]) + (", ..." if width > 6 else "")
+    short = [name if len(name) <= 30 else name[:27] + "..." for name in source.header[:6]]
+    names = ", ".join(short) + (", ..." if width > 6 else "")
     try:
         for line, record in numbered_records(source):
             if len(record) != width and record:

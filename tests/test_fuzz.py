@@ -1,0 +1,207 @@
+"""Hostile files: whatever stands in them, there is an answer or an error of the project's own. See also `fuzz`."""
+
+import copy
+import io
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from opinionpool import describe
+from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
+from opinionpool.forecasts import Forecasts
+from opinionpool.learn import learn
+from opinionpool.panel import Panel
+from opinionpool.panelfile import read_beliefs
+from opinionpool.rules import POOLS, fit_pool
+from opinionpool.saved import load, save
+from opinionpool.tables import read_forecasts
+
+NAN = float("nan")
+FORECASTS = Forecasts.from_array(
+    [[0.8, 0.7], [0.2, 0.4], [0.6, NAN], [0.3, 0.1], [0.7, 0.6]], [1, 0, 1, 0, None], experts=["alice", "bob"]
+)
+WIDE = b"event,ann,bob,outcome\nq1,0.9,80%,1\nq2,0.2,,0\nq3,0.4,0.3,\nq4,0.6,1,1\n"
+LONG = (
+    b"event;expert;probability;class;time;closes;prior;outcome\nq1;ann;0,45;yes;2025-03-01;2025-03-02;0,5;yes\n"
+    b"q1;ann;0,55;no;2025-03-01;2025-03-02;0,5;yes\nq2;bob;0,1;yes;2025-03-03T00:30+02:00;;;\nq2;bob;0,9;no;;;;\n"
+)
+LINES = b'{"event": "q1", "ann": 0.5, "bob": null, "outcome": true}\n{"event": "q2", "ann": 1e-300, "bob": "20%"}\n'
+PIECES = [
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b'"',
+    b"\r",
+    b"\n",
+    b",",
+    b";",
+    b"{",
+    b"[",
+    b"%",
+    b"'=",
+    b"1e999",
+    b"-",
+    b"NaN",
+]
+PIECES += [b"\xed\xa0\x80", "\u202e\u0301".encode(), b"9" * 400, b"inf", b"0x1p-3", b"1_0", b"\x1f\x8b\x08\0", b"event"]
+
+changes = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 12), st.sampled_from(PIECES) | st.binary(max_size=4)), max_size=5
+)
+harmless = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def changed(data, edits):
+    """The bytes with pieces put in the place of others."""
+    for place, removed, piece in edits:
+        start = int(place * len(data))
+        data = data[:start] + piece + data[start + removed :]
+    return data
+
+
+def answers_or_error(work):
+    """Probabilities that somebody's work comes to, if it does not end in an error of ours."""
+    try:
+        answers = np.asarray(work())
+    except OpinionPoolError as error:
+        return str(error)
+    if not ((answers >= 0) & (answers <= 1)).all():
+        raise AssertionError(answers)
+    return answers
+
+
+@pytest.fixture(autouse=True)
+def notes_are_no_faults():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", OpinionPoolWarning)
+        yield
+
+
+@harmless
+@given(st.sampled_from([WIDE, LONG, LINES]), changes, st.sampled_from([None, "last", "mean"]), st.booleans())
+def test_tables(start, edits, duplicates, percent):
+    def work():
+        found = read_forecasts(io.BytesIO(changed(start, edits)), duplicates=duplicates, percent=percent)
+        describe.examine(found)
+        return fit_pool("average", found).pool(found.X)
+
+    assert len(answers_or_error(work)) < 2000
+
+
+@harmless
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_table(data):
+    assert len(answers_or_error(lambda: read_forecasts(io.BytesIO(data)).X[:, :0])) < 2000
+
+
+odd = st.sampled_from(
+    [
+        None,
+        True,
+        -1,
+        0,
+        1,
+        2,
+        10**30,
+        -(10**400),
+        1e308,
+        -1e-308,
+        5e-324,
+        "",
+        "x",
+        "NaN",
+        "\0",
+        [],
+        [[]],
+        {},
+        [None],
+        {"type": "panel"},
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "pool.json"
+    pools = [fit_pool(name, FORECASTS) for name in POOLS]
+    pools += [
+        Panel.exchangeable(2, correlation=0.5),
+        Panel([1.0, 0.5], [[1.0, 0.2], [0.2, 1.0]], classes=["a", "b", "c"]),
+    ]
+    held = []
+    for pool in pools:
+        save(pool, path)
+        held.append({key: value for key, value in json.loads(path.read_text()).items() if key != "checksum"})
+    return path, held
+
+
+def leaves(value, path=()):
+    """The places of all values in nested lists and dicts."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in items:
+        yield from leaves(each, (*path, key))
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_saved_pools_in_which_something_was_changed(saved, data):
+    """Without the checksum, which would tell."""
+    path, held = saved
+    content = copy.deepcopy(data.draw(st.sampled_from(held)))
+    for _ in range(data.draw(st.integers(1, 2))):
+        place = data.draw(st.sampled_from(list(leaves(content))[1:]))
+        inside = content
+        for key in place[:-1]:
+            inside = inside[key]
+        if data.draw(st.booleans()):
+            inside[place[-1]] = data.draw(odd)
+        else:
+            del inside[place[-1]]
+    path.write_text(json.dumps(content))
+
+    def work():
+        made = load(path)
+        n, k = len(getattr(made, "experts", None) or made.names), len(made.classes) if hasattr(made, "classes") else 2
+        return made.pool(np.full((n,) if k == 2 else (n, k), 1 / k))
+
+    assert np.size(answers_or_error(work)) < 100
+
+
+KEYS = [
+    "calibration",
+    "correlation",
+    "accuracy",
+    "relative_accuracy",
+    "auc",
+    "bias",
+    "worth",
+    "value",
+    "experts",
+    "alice",
+    "zoe",
+]
+numbers = st.sampled_from(
+    [0, 0.5, 0.9, 1, 1.0, -1, 2, 1e308, -1e308, 1e-300, NAN, float("inf"), 10**30, True, "0.9", [0.5], []]
+)
+values = st.recursive(numbers, lambda inner: st.dictionaries(st.sampled_from(KEYS), inner, max_size=3), max_leaves=4)
+
+
+def toml(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value) if isinstance(value, bool | str) else str(value)
+
+
+@harmless
+@given(st.dictionaries(st.sampled_from(KEYS), values, max_size=4), changes)
+def test_files_of_beliefs(tmp_path, stated, edits):
+    path = tmp_path / "panel.toml"
+    path.write_bytes(changed("".join(f"{key} = {toml(value)}\n" for key, value in stated.items()).encode(), edits))
+    assert len(answers_or_error(lambda: learn(FORECASTS, beliefs=read_beliefs(path)).pool(FORECASTS.X))) < 2000
