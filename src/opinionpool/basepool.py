@@ -165,7 +165,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _options(self) -> dict[str, Any]:
         """The options of the rule: what the constructor takes beside the floors."""
-        options = {name: getattr(self, name) for name in _parameters(type(self)) if name not in _FLOORS}
+        kind: Any = type(self)  # mypy takes no class for hashable
+        options = {name: getattr(self, name) for name in _parameters(kind) if name not in _FLOORS}
         if isinstance(options.get("weights"), Mapping):
             options["weights"] = {str(name): weight for name, weight in options["weights"].items()}
         return options
