@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,30 +25,44 @@ if TYPE_CHECKING:
 def read(reading: Reading, duplicates: str | None = None, classes: Sequence[object] | None = None) -> Forecasts:
     """The forecasts in a file, about these classes if they are known; what is wrong with the options is wrong usage."""
     from opinionpool.tables import read_forecasts
-    from opinionpool.times import as_time
 
     try:
-        as_of = None if reading.as_of is None else as_time(reading.as_of, "--as-of")
+        said = asked(reading, classes)
         with progress(f"reading {reading.file}") as advance:
             return read_forecasts(
                 reading.file,
                 outcomes=reading.outcomes,
-                positive=reading.positive,
-                classes=classes,
-                columns={role: name or None for role, name in reading.column},
-                options=reading.options,
-                duplicates=duplicates or reading.duplicates,
-                as_of=as_of,
-                percent=reading.percent,
-                decimal=reading.decimal,
                 encoding=reading.encoding,
-                missing_values=reading.missing_value,
-                include=reading.include,
-                exclude=reading.exclude,
                 progress=advance,
+                **(said if duplicates is None else said | {"duplicates": duplicates}),
             )
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
+
+
+def asked(reading: Reading, classes: Sequence[object] | None) -> dict[str, Any]:
+    """What the command line says about the table, as `opinionpool.tables.Request.of` takes it.
+
+    Raises
+    ------
+    ArgumentError
+        If --as-of is no time.
+    """
+    from opinionpool.times import as_time
+
+    return {
+        "positive": reading.positive,
+        "classes": classes,
+        "columns": {role: name or None for role, name in reading.column},
+        "options": reading.options,
+        "duplicates": reading.duplicates,
+        "as_of": None if reading.as_of is None else as_time(reading.as_of, "--as-of"),
+        "percent": reading.percent,
+        "decimal": reading.decimal,
+        "missing_values": reading.missing_value,
+        "include": reading.include,
+        "exclude": reading.exclude,
+    }
 
 
 def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecasts:
