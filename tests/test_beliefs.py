@@ -431,6 +431,24 @@ class TestPlaces:
             learn(crowd, beliefs=Beliefs(calibration=1))
 
 
+class TestSilence:
+    """Before anybody has made a forecast, experts are as they are believed to be, as after some that were not scored."""
+
+    @pytest.mark.parametrize("beliefs", ["default", told([0.8, 1.0, 1.2], [2, 1, 0.5], [0.5, -0.3, 0.0], 0.4, 20)])
+    @pytest.mark.parametrize("y", [[NAN, NAN], [1, NAN]])
+    def test_nobody_has_spoken(self, beliefs, y):
+        before, x = fit(np.full((2, 3), NAN), y, beliefs, prior=0.3), some(t=6, missing=0.3)[0]
+        after = fit(np.vstack([some(t=2)[0], np.full((2, 3), NAN)]), [NAN, NAN, *y], beliefs, prior=0.3)
+        assert before.pool(x) == pytest.approx(after.pool(x), abs=1e-12)
+        assert np.array(before.interval(x)) == pytest.approx(np.array(after.interval(x)), abs=1e-12)
+        assert np.ptp(before.pool(x)) > 0.1
+
+    def test_who_always_says_the_same_still_has_no_weight(self):
+        x = np.column_stack([np.full((10, 2), NAN), np.full(10, 0.7)])
+        weights = fit(x, None, prior=0.5).panel.weights
+        assert weights == pytest.approx([CALIBRATION / (1 + CORRELATION)] * 2 + [0.0])
+
+
 class TestEstimator:
     def test_beliefs_are_a_parameter_like_others(self):
         from sklearn.base import clone

@@ -29,7 +29,8 @@ class Voices:
     ----------
     source : ndarray of int, shape (N,)
         The voice of each expert; `SILENT` for those who always say the same, `NEW` for those without any forecast,
-        who are taken to be like the others on average, but for what is believed of them.
+        who are taken to be like the others on average, but for what is believed of them. If none of the others has
+        a voice, each of these has one.
     first : ndarray of int, shape (V,)
         The first expert with each voice.
     notes : tuple of Note
@@ -58,6 +59,10 @@ class Voices:
             source[i] = found.setdefault(column.tobytes() if telling else i.to_bytes(8, "big"), len(found))
             if source[i] == len(first):
                 first.append(i)
+        if not first:
+            # Nobody to be like: each of those who may still speak is a voice, as it is believed to be.
+            first = np.flatnonzero(source == NEW).tolist()
+            source[first] = np.arange(len(first))
         return cls(source, np.array(first, dtype=np.intp), _notes(source, experts))
 
     @property
