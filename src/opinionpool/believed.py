@@ -50,8 +50,8 @@ def believed_slope(n: int, correlation: float = CORRELATION) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """One feature of N experts.
+class Feature:
+    """What is said of one feature of N experts.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Told:
     named: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, beliefs: list[Belief | None], common: Belief | None, default: float) -> Told:
+    def of(cls, beliefs: list[Belief | None], common: Belief | None, default: float) -> Feature:
         """Beliefs about experts by name, else those about all, else the default."""
         found = [own or common for own in beliefs]
         return cls(
@@ -81,7 +81,7 @@ class Told:
         """Whether nothing is open."""
         return bool((self.worth >= CERTAIN).all())
 
-    def merged(self, source: npt.NDArray[np.intp], voices: int, *, logs: bool) -> Told:
+    def merged(self, source: npt.NDArray[np.intp], voices: int, *, logs: bool) -> Feature:
         """For each voice the mean of those who have it, by what their beliefs are worth; that of `logs` if so said."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(voices)
         heard = source >= 0
@@ -91,7 +91,7 @@ class Told:
         total = np.bincount(source[heard], share, voices)
         mean = np.bincount(source[heard], share * value[heard], voices) / total
         named = np.bincount(source[heard], self.named[heard], voices) > 0
-        return Told(np.exp(mean) if logs else mean, worth, named)
+        return Feature(np.exp(mean) if logs else mean, worth, named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Believed:
 
     Attributes
     ----------
-    calibration, accuracy, bias : Told
+    calibration, accuracy, bias : Feature
         Accuracies are absolute; those of experts of whom none was said are those of any panel.
     correlation : Belief or None
     limit : float or None
@@ -109,9 +109,9 @@ class Believed:
         Whether anything was said.
     """
 
-    calibration: Told
-    accuracy: Told
-    bias: Told
+    calibration: Feature
+    accuracy: Feature
+    bias: Feature
     correlation: Belief | None = None
     limit: float | None = None
     stated: bool = False
@@ -131,9 +131,9 @@ class Believed:
         each = [_accuracy(expert, base) for expert in own]
         extremes = beliefs.get("extremes")
         found = cls(
-            Told.of([expert.get("calibration") for expert in own], beliefs.get("calibration"), CALIBRATION),
-            Told.of(each, level or _accuracy(beliefs, base), base),
-            Told.of([expert.get("bias") for expert in own], beliefs.get("bias"), 0.0),
+            Feature.of([expert.get("calibration") for expert in own], beliefs.get("calibration"), CALIBRATION),
+            Feature.of(each, level or _accuracy(beliefs, base), base),
+            Feature.of([expert.get("bias") for expert in own], beliefs.get("bias"), 0.0),
             beliefs.get("correlation"),
             None if extremes is None else extremes.value,
             not beliefs.any_panel,

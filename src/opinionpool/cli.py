@@ -15,24 +15,11 @@ from typing import NoReturn
 import click
 
 from opinionpool import __version__
+from opinionpool.arguments import Chances, Comparing, Keeping, Pooling, Reading, Writing, chances
 from opinionpool.commands_explain import explain
 from opinionpool.commands_report import report
 from opinionpool.errors import OpinionPoolError
-from opinionpool.options import (
-    Chances,
-    Comparing,
-    Keeping,
-    Pooling,
-    Reading,
-    Writing,
-    chances,
-    comparing,
-    keeping,
-    pooling,
-    read_chances,
-    reading,
-    writing,
-)
+from opinionpool.options import comparing, keeping, pooling, read_chances, reading, writing
 from opinionpool.poolparts import pool_in_parts
 from opinionpool.render import write_json, write_listing, write_topics
 from opinionpool.steps import conclude, contest, error_line, find, read, read_for

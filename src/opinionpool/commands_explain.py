@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import click
 
+from opinionpool.arguments import Chances, Keeping, Pooling, Reading, Writing, chances
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.options import (
-    Chances,
-    Keeping,
-    Pooling,
-    Reading,
-    Writing,
-    chances,
-    pooling,
-    read_chances,
-    reading,
-    writing,
-)
+from opinionpool.options import pooling, read_chances, reading, writing
 from opinionpool.render import write_json, write_listing
 from opinionpool.steps import conclude, read_for
 from opinionpool.streams import destination

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opinionpool.arguments import Pooling, Reading, Writing, chances
 from opinionpool.errors import ArgumentError
-from opinionpool.options import Pooling, Reading, Writing, chances, pooling, reading
+from opinionpool.options import pooling, reading
 from opinionpool.render import printable
 from opinionpool.steps import read
 from opinionpool.streams import destination, progress, tell

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from opinionpool import answers, summary
 from opinionpool.answers import Pooled
+from opinionpool.arguments import Chances, Pooling, Writing, chances
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.kept import Kept, keep, matched
 from opinionpool.learnparts import learn_parts
 from opinionpool.logodds import Array
-from opinionpool.options import Chances, Pooling, Writing, chances
 from opinionpool.partnotes import PartNotes
 from opinionpool.parts import Parts
 from opinionpool.render import write_json, write_listing

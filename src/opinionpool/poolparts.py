@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opinionpool.arguments import Chances, Pooling, Reading, Writing
 from opinionpool.errors import ArgumentError
-from opinionpool.options import Chances, Pooling, Reading, Writing
 from opinionpool.steps import asked
 from opinionpool.streams import progress
 

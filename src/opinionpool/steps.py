@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opinionpool.arguments import BeliefFile, Comparing, Reading
 from opinionpool.errors import ArgumentError, DuplicateError, TableError
-from opinionpool.options import Comparing, Reading, Told
 from opinionpool.render import printable
 from opinionpool.streams import progress, tell
 
@@ -76,7 +76,7 @@ def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecas
     return matched(read(reading, classes=[label_text(label) for label in trained.classes]), trained, file)
 
 
-def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, told: Told) -> Comparison:
+def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, told: BeliefFile) -> Comparison:
     """The comparison that the command line asked for."""
     from opinionpool.compare import compare_pools
 
