@@ -20,8 +20,10 @@ Written by `make bench`, which measures what is compared in alternation and take
 COMPILED = """## What a compiler would add
 
 Nothing here is compiled. The loop of a fit over a million events, floor, logarithm, sums and cross-products in one
-function, was measured apart with numba 0.66 (`njit`, `fastmath`, one thread): {numba}. NumPy in blocks is
-{verdict}, so there is no compiled path.
+function, was measured apart with numba 0.68 (`njit`, `fastmath`, one thread, the faster of plain and tiled loops), in
+processor time: 6.0 ns a forecast for 20 experts and 8.6 for 100, where NumPy in blocks takes 2.5 and 3.3. numba had no
+vector library at hand, without which its logarithm is a scalar one; the loop in C above, which has one, takes 2.4 and
+5.4. A compiled path would not double anything here, so there is none.
 """
 
 
@@ -37,6 +39,7 @@ def write_page(path: Path, found: Mapping[str, Sequence[Row]]) -> None:
             got = cell(row.got) + ("" if row.kept else " **broken**")
             lines.append(f"| {cell(row.what)} | {cell(row.needed)} | {got} | {cell(row.peer)} |")
         lines.append("")
+    lines.append(COMPILED)
     path.write_text("\n".join(lines), encoding="utf-8")
 
 

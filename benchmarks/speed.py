@@ -131,6 +131,8 @@ def pools(q: Array, y: npt.NDArray[np.int64], loops: Reference | None) -> Iterat
         yield within("pool, 1e6 x 20, and the loop of a fit", 2.2, work, q)
     seconds = interleave(lambda: panel_.pool(q), lambda: peer.predict_proba(z), ROUNDS)
     yield faster("pool, 1e6 x 20", 3, seconds, "LDA.predict_proba on log-odds")
+    seconds = interleave(lambda: panel_.pool(q), lambda: peer.predict_proba(log_odds(q)), ROUNDS)
+    yield faster("pool, 1e6 x 20", None, seconds, "the same, log-odds made first")
     seconds = interleave(lambda: pool.predict_proba(q), lambda: peer.predict_proba(z), ROUNDS)
     yield faster("GaussianPool.predict_proba, 1e6 x 20", 3, seconds, "the same")
     one, its = q[0], z[:1]

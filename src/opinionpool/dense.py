@@ -32,8 +32,6 @@ SAFE = {np.dtype(np.float64): 1e-3, np.dtype(np.float32): 0.05}
 # A mean of log-odds so close to 0 costs no digits.
 NEAR = 0.5
 
-_GROUPS = np.array([0, 1, UNRESOLVED])
-
 
 @dataclass(frozen=True, eq=False)
 class BinaryOutcomes:
@@ -186,21 +184,25 @@ def _sums(
         ratios = floored_log_odds(q[rows], bounds, buffer[: rows.stop - rows.start])
         if origin:
             ratios -= kind.type(origin)
-        member = np.equal.outer(_GROUPS, outcomes.codes(rows))
-        counts = np.count_nonzero(member, axis=1)
-        if counts[2]:
-            open_ = member[2]
-            _include(total, ratios[open_], member[2:, open_], 1, slice(2, 3))
-            ratios, member = ratios[~open_], member[:, ~open_]
-        _include(total, ratios, member[:2], 0, slice(0, 2))
-        total.weight += counts
+        happened = outcomes.y[rows]
+        member = np.empty((2, len(happened)), kind)
+        for outcome in (0, 1):
+            np.equal(happened, outcome, out=member[outcome])
+        counts = member.sum(axis=1)
+        left = len(happened) - counts.sum()
+        if left:
+            resolved = (member[0] + member[1]).astype(bool)
+            _include(total, ratios[~resolved], np.ones((1, int(left)), kind), 1, slice(2, 3))
+            ratios, member = ratios[resolved], member[:, resolved]
+        _include(total, ratios, member, 0, slice(0, 2))
+        total.weight += [*counts, left]
     if not np.isfinite(total.total).all():
         raise _GapError
     return total
 
 
-def _include(total: _Sums, ratios: Floats, member: npt.NDArray[np.bool_], which: int, groups: slice) -> None:
-    total.total[groups] += member.astype(ratios.dtype) @ ratios
+def _include(total: _Sums, ratios: Floats, member: Floats, which: int, groups: slice) -> None:
+    total.total[groups] += member @ ratios
     total.cross[which] += ratios.T @ (ratios.copy() if ratios.shape[1] <= FEW else ratios)
 
 
