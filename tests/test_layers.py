@@ -27,6 +27,7 @@ def test_the_layers_hold(root):
     ("module", "line", "told"),
     [
         ("logodds", "from opinionpool.forecasts import Forecasts", "opinionpool.logodds is not allowed to import"),
+        ("logodds", "from opinionpool import Panel", "opinionpool.logodds -> opinionpool"),
         ("stray", "", "not listed as layers"),
         ("forecasts", "import scipy.special", "opinionpool.forecasts -> scipy"),
         ("errors", "import pandas", "opinionpool.errors -> pandas"),
