@@ -432,7 +432,7 @@ class TestPlaces:
 
 
 class TestSilence:
-    """Before anybody has made a forecast, experts are as they are believed to be, as after some that were not scored."""
+    """Before anybody has made a forecast, experts are as they are believed to be, as after some without outcomes."""
 
     @pytest.mark.parametrize("beliefs", ["default", told([0.8, 1.0, 1.2], [2, 1, 0.5], [0.5, -0.3, 0.0], 0.4, 20)])
     @pytest.mark.parametrize("y", [[NAN, NAN], [1, NAN]])
