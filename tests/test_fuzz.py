@@ -159,7 +159,7 @@ def test_saved_pools_in_which_something_was_changed(saved, data):
         for key in place[:-1]:
             inside = inside[key]
         if data.draw(st.booleans()):
-            inside[place[-1]] = data.draw(odd)
+            inside[place[-1]] = copy.deepcopy(data.draw(odd))
         else:
             del inside[place[-1]]
     path.write_text(json.dumps(content))

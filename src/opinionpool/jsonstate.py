@@ -191,6 +191,9 @@ def _plain(given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401
         return _number(given, place)
     names = {str: "text", int: "a whole number", bool: "true or false", Any: "a value"}
     right = type(given) is wanted if wanted is not Any else given is None or isinstance(given, str | bool | int | float)
+    # Where any value may stand, labels of classes may be long numbers, but still numbers for all purposes.
+    if type(given) is int and abs(given) >= (2**63 if wanted is int else 2**1000):
+        raise SavedPoolError(f"{place}: a whole number is too large")
     if not right:
         raise _wrong(place, names.get(wanted) or str(getattr(wanted, "__name__", wanted)), given)
     return given
