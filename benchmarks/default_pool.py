@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,8 @@ KINDS = (
 EXPERTS = (3, 12)
 SIZES = (0, 5, 20, 80)
 TEST = 400
-RIVALS = ("average", "median", "geometric", "extremized", "recalibrated", "linear", "log")
+POOLS = ("gaussian", "average", "median", "geometric", "extremized", "recalibrated", "linear", "log")
+REPEATS = 10
 
 
 def panel(kind: str, rng: np.random.Generator, t: int, n: int) -> tuple[Array, Array]:
@@ -79,35 +79,34 @@ def losses(x: Array, y: Array, size: int, pools: tuple[str, ...]) -> Array:
     return np.array(found)
 
 
-def cells(repeats: int, pools: tuple[str, ...]) -> Iterator[tuple[str, int, int, Array]]:
-    """Kind, experts, resolved events, and the mean loss of each pool."""
-    for number, kind in enumerate(KINDS):
-        for n in EXPERTS:
-            total = np.zeros((len(SIZES), len(pools)))
-            for repeat in range(repeats):
-                rng = np.random.default_rng([number, n, repeat])
-                x, y = panel(kind, rng, max(SIZES) + TEST, n)
-                total += [losses(x, y, size, pools) for size in SIZES]
-            for size, mean in zip(SIZES, total / repeats, strict=True):
-                yield kind, n, size, mean
+def mean_losses(kind: str, n: int, size: int, repeats: int = REPEATS, pools: tuple[str, ...] = POOLS) -> Array:
+    """Mean loss of each pool over panels of one kind, learned from `size` events."""
+    total = np.zeros(len(pools))
+    for repeat in range(repeats):
+        x, y = panel(kind, np.random.default_rng([KINDS.index(kind), n, repeat]), max(SIZES) + TEST, n)
+        total += losses(x, y, size, pools)
+    return np.asarray(total / repeats)
 
 
 def main(repeats: int) -> None:
     """Print regret by kind and number of resolved events, and a summary of all pools."""
     warnings.simplefilter("ignore")
-    pools = ("gaussian", *RIVALS)
-    table = list(cells(repeats, pools))
-    regret = np.array([mean - mean[1:].min() for *_, mean in table])
-    excess = np.array([mean - mean[1] for *_, mean in table])
-    print(f"regret of the default pool against the best of {len(RIVALS)} rivals, mean over {EXPERTS} experts")
-    print(f"{'':16s}" + "".join(f"{size:>9d}" for size in SIZES))
+    table = {(kind, n, size): mean_losses(kind, n, size, repeats) for kind in KINDS for n in EXPERTS for size in SIZES}
+    print("| kind of panel | " + " | ".join(map(str, SIZES)) + " |")
     for kind in KINDS:
-        row = [regret[[c[0] == kind and c[2] == size for c in table], 0].mean() for size in SIZES]
-        print(f"{kind:16s}" + "".join(f"{value:+9.3f}" for value in row))
-    print(f"\n{'pool':14s}{'mean regret':>13s}{'worst regret':>14s}{'worst excess over average':>27s}")
-    for i, name in enumerate(pools):
-        print(f"{name:14s}{regret[:, i].mean():13.4f}{regret[:, i].max():14.4f}{excess[:, i].max():27.4f}")
+        row = [np.mean([regrets(table[kind, n, size])[0] for n in EXPERTS]) for size in SIZES]
+        print(f"| {kind} | " + " | ".join(f"{value:+.3f}" for value in row) + " |")
+    print("\n| pool | mean regret | worst regret | worst excess over the average |")
+    regret = np.array([regrets(mean) for mean in table.values()])
+    excess = np.array([mean - mean[1] for mean in table.values()])
+    for i, name in enumerate(POOLS):
+        print(f"| {name} | {regret[:, i].mean():.3f} | {regret[:, i].max():.3f} | {excess[:, i].max():.3f} |")
+
+
+def regrets(mean: Array) -> Array:
+    """Mean losses less that of the best rival of the default pool."""
+    return np.asarray(mean - mean[1:].min())
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS)

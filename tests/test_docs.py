@@ -63,9 +63,19 @@ class TestFewData:
         few = study("few_data")
         line = next(line for line in page.splitlines() if line.startswith("| mixed |"))
         written = [float(cell) for cell in line.strip("| ").split(" | ")[1:6]]
-        sizes = (5, 80)
+        sizes = (20,)
         computed = np.mean([few.gains("mixed", n, sizes=sizes)[..., 0].mean(axis=0) for n in few.EXPERTS], axis=0)
         assert [written[few.SHOWN.index(size)] for size in sizes] == pytest.approx(computed, abs=0.00051)
+
+    def test_regret(self, page, study):
+        simulated = study("default_pool")
+        section = page[page.index("## Against the best rival") :]
+        line = next(line for line in section.splitlines() if line.startswith("| near-identical |"))
+        written = [float(cell) for cell in line.strip("| ").split(" | ")[1:]]
+        for size in (5, 20):
+            means = [simulated.mean_losses("near-identical", n, size) for n in simulated.EXPERTS]
+            computed = np.mean([simulated.regrets(mean)[0] for mean in means])
+            assert written[simulated.SIZES.index(size)] == pytest.approx(computed, abs=0.00051)
 
     def test_coverage(self, page, study):
         line = next(line for line in page.splitlines() if line.startswith("| 30 |") and "±" in line)
