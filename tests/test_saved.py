@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -511,3 +512,30 @@ def test_files_without_a_nameless_beginning(path, monkeypatch):
     save(op.Panel.exchangeable(2), path)
     assert len(load(path)) == 2
     assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_pipe_is_written_to_and_not_replaced(path):
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        save(op.Panel.exchangeable(2), path)
+        assert b'"checksum"' in os.read(reader, 1 << 16)
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_an_error_names_the_file_that_was_asked_for(path, monkeypatch):
+    long = path.with_name("x" * 300)
+    with pytest.raises(OSError, match="too long") as caught:
+        save(op.Panel.exchangeable(2), long)
+    assert caught.value.filename == str(long)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space") as caught:
+        save(op.Panel.exchangeable(2), path)
+    assert caught.value.filename == str(path)

@@ -124,8 +124,11 @@ class Keeping:
 
     def check(self, inputs: list[str], writing: Writing, pooling: Pooling) -> None:
         """Refuse a file that cannot be written, or is another one of these, and options that contradict each other."""
+        if self.save == "-":
+            raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
         Writing(self.save, "json").check(inputs)
-        if self.save is not None and self.save == writing.output:
+        places = [os.path.realpath(name) for name in (self.save, writing.output) if name is not None]
+        if len(places) > len(set(places)):
             raise click.UsageError(f"{self.save} cannot be the output and the saved pool too")
         if self.model is not None and pooling.panel is not None:
             raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ __all__ = ["replacing"]
 # Linux can write a file that has no name yet, so that nothing is left of it when the process is killed.
 _UNNAMED = getattr(os, "O_TMPFILE", None)
 _DESCRIPTORS = "/proc/self/fd"
+# What writing to an open file fails with, without naming it.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -20,12 +23,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A stream of bytes that becomes the file at `path` when the block ends without an error.
 
     Until then what was there stays, and nobody sees half of the new content, whenever the process ends. Links are
-    followed, permissions kept.
+    followed, permissions kept. Devices and pipes are written to as they are, and never replaced.
 
     Raises
     ------
     OSError
-        If it cannot be written.
+        If it cannot be written; it names `path`.
 
     Examples
     --------
@@ -38,6 +41,35 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ([], b'half')
     """
     target = os.path.realpath(path)
+    with _naming(os.fspath(path)):
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as stream:
+                yield stream
+            return
+        with _drafted(target) as stream:
+            yield stream
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Let errors of writing name the file that was asked for, not a draft or nothing."""
+    try:
+        yield
+    except OSError as error:
+        if _is_draft(str(error.filename), path) if error.filename is not None else error.errno in _FULL:
+            error.filename, error.filename2 = path, None
+        raise
+
+
+def _is_draft(name: str, path: str) -> bool:
+    """Whether `name` is that of a draft of the file at `path`."""
+    folder, last = os.path.split(os.path.realpath(path))
+    return name.startswith((_DESCRIPTORS, os.path.join(folder, f".{last}.")))
+
+
+@contextmanager
+def _drafted(target: str) -> Iterator[BinaryIO]:
+    """A stream into a draft, which takes the place of the file at `target` when all went well."""
     folder, name = os.path.split(target)
     handle = _unnamed(folder)
     draft = None

@@ -54,10 +54,6 @@ def destination(path: str | None) -> Iterator[TextIO]:
         with _standard_output() as stream:
             yield stream
         return
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "w", encoding="utf-8", newline="") as stream:
-            yield stream
-        return
     with replacing(path) as raw:
         stream = io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="")
         try:

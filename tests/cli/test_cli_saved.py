@@ -1,6 +1,7 @@
 """Pools kept in files by the command line: used as they are, or going on to learn."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -159,6 +160,7 @@ def test_files_that_are_read_are_not_written_over(file, command):
         ["--save", "forecasts.csv"],
         ["--model", "m.json", "--save", "m.json"],
         ["--save", "x.json", "-o", "x.json"],
+        ["--save", "x.json", "-o", "./x.json"],
         ["--save", "no/such/place.json"],
     ):
         said = command("pool", "forecasts.csv", *arguments, status=2)
@@ -166,6 +168,11 @@ def test_files_that_are_read_are_not_written_over(file, command):
     assert (
         "cannot be read as a saved pool" in command("pool", "forecasts.csv", "--model", "forecasts.csv", status=1).err
     )
+
+
+def test_a_pool_is_not_saved_to_standard_output(file, command):
+    assert "--save takes the name of a file" in command("pool", file(WIDE), "--save", "-", status=2).err
+    assert not os.path.exists("-")
 
 
 def test_beliefs_go_on(file, command):
