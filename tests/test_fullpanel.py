@@ -193,7 +193,7 @@ def test_large_batches_are_pooled_in_blocks(monkeypatch):
     rng = np.random.default_rng(6)
     panel, q = some_panel(rng, 3, 4), some_forecasts(rng, 50, 4, 3, missing=0.2)
     whole = panel.pool(q, [0.2, 0.3, 0.5])
-    monkeypatch.setattr("opinionpool.fullpanel.BLOCK", 24)
+    monkeypatch.setattr("opinionpool.blockwise.BLOCK", 24)
     assert (panel.pool(q, [0.2, 0.3, 0.5]) == whole).all()
 
 

@@ -1,4 +1,4 @@
-"""Log-odds of binary forecasts, block by block, in a buffer that stays in the cache."""
+"""Events in blocks that stay in the cache, and the log-odds of binary forecasts in a buffer of that size."""
 
 from __future__ import annotations
 
@@ -70,6 +70,15 @@ def blocks_of(piece: slice, experts: int) -> Iterator[slice]:
     size = rows_of_block(experts)
     for start in range(piece.start, piece.stop, size):
         yield slice(start, min(start + size, piece.stop))
+
+
+def blocks(events: int, numbers: int) -> Iterator[slice]:
+    """The blocks of all events, with so many numbers each.
+
+    >>> list(blocks(5, 1 << 15))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return blocks_of(slice(0, events), numbers)
 
 
 def rows_of_block(experts: int) -> int:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from opinionpool.blockwise import blocks
 from opinionpool.classdoubt import ClassDoubt
 from opinionpool.classevidence import ClassEvidence, Found, Gain
 from opinionpool.classweights import ClassWeights, Spreads
@@ -25,7 +26,6 @@ from opinionpool.logodds import Array
 from opinionpool.panel import Panel
 from opinionpool.patterns import Mask, Positions
 from opinionpool.regression import chances
-from opinionpool.stated import BLOCK
 from opinionpool.thinning import spread_evenly
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
@@ -156,11 +156,11 @@ def _evidence(
 
 def _sizes(contrasts: Array, rows: Positions) -> Array:
     """Sum of squares of what was said of each event beyond the prior, centred over the classes."""
-    size, step = np.empty(len(rows)), max(1, BLOCK // max(1, int(np.prod(contrasts.shape[1:]))))
-    for first in range(0, len(rows), step):
-        part = np.nan_to_num(contrasts[rows[first : first + step]])
+    size = np.empty(len(rows))
+    for block in blocks(len(rows), int(np.prod(contrasts.shape[1:]))):
+        part = np.nan_to_num(contrasts[rows[block]])
         mean = np.square(part.sum(axis=2)).sum(axis=1) / (part.shape[2] + 1)
-        size[first : first + step] = np.square(part).sum(axis=(1, 2)) - mean
+        size[block] = np.square(part).sum(axis=(1, 2)) - mean
     return size
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.blockwise import Bounds, Floats, blocks_of, floored_log_odds, pieces, rows_of_block
+from opinionpool.blockwise import Bounds, Floats, blocks, blocks_of, floored_log_odds, pieces, rows_of_block
 from opinionpool.forecasts import UNRESOLVED
 from opinionpool.logodds import Array, check_probabilities
 from opinionpool.moments import Moments, PatternMoments
@@ -209,7 +209,7 @@ def _include(total: _Sums, ratios: Floats, member: Floats, which: int, groups: s
 def _added_up(q: Floats, outcomes: BinaryOutcomes, prior: Array, floor: float, experts: tuple[str, ...]) -> Moments:
     """Moments of blocks about their own means, merged in order."""
     moments = Moments.empty(experts)
-    for rows in blocks_of(slice(0, len(q)), len(experts)):
+    for rows in blocks(len(q), len(experts)):
         ratios = logodds.log_ratios(np.asarray(q[rows], dtype=np.float64), prior, floor)
         moments = moments.merge(Moments.empty(experts).add(ratios, outcomes.codes(rows)))
     return moments

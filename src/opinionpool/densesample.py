@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.blockwise import Floats, blocks_of
+from opinionpool.blockwise import Floats, blocks
 from opinionpool.dense import EVENTS, BinaryOutcomes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learned import LearnedPanel
@@ -62,7 +62,7 @@ def learn_sample(
 def _counted(q: Floats, outcomes: BinaryOutcomes) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Forecasts of each expert on resolved events, and who made one on any; every value is looked at."""
     counts, anywhere = np.zeros(q.shape[1]), np.zeros(q.shape[1], dtype=bool)
-    for rows in blocks_of(slice(0, len(q)), q.shape[1]):
+    for rows in blocks(len(q), q.shape[1]):
         block = q[rows]
         # NaN is neither.
         if not (block.min() >= 0 and block.max() <= 1):

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.blockwise import blocks
 from opinionpool.decomposition import panel_parts, rule_parts
 from opinionpool.dependence import CommonCorrelation
 from opinionpool.errors import ArgumentError, Note, ProbabilityError
@@ -24,7 +25,7 @@ from opinionpool.patterns import Positions
 from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.priors import event_priors
 from opinionpool.rules import Learned, LearnedPool, answering
-from opinionpool.stated import BLOCK, base_rate_shift, read_stated
+from opinionpool.stated import base_rate_shift, read_stated
 from opinionpool.wording import counted, shown, suggestion
 
 __all__ = ["Explanation", "explain", "explain_event"]
@@ -324,9 +325,8 @@ def _without(
 ) -> Array:
     """The answer with each of those present left out, (n,), or (n, K)."""
     answers = []
-    size = max(1, BLOCK // q.size)
-    for start in range(0, len(present), size):
-        left = present[start : start + size]
+    for block in blocks(len(present), q.size):
+        left = present[block]
         rows = np.broadcast_to(q, (len(left), *q.shape)).copy()
         rows[np.arange(len(left)), left] = np.nan
         answers.append(np.asarray(state.pool(rows, prior, base_rate)))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.blockwise import blocks
 from opinionpool.discriminant import Discriminant
 from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.extremes import Extremes
@@ -22,7 +23,7 @@ from opinionpool.names import by_name, chosen_positions
 from opinionpool.patterns import Mask, Positions
 from opinionpool.poolingpanel import PoolingPanel
 from opinionpool.simulation import draw_outcomes
-from opinionpool.stated import BLOCK, Stated, base_rate_shift, read_stated
+from opinionpool.stated import Stated, base_rate_shift, read_stated
 
 __all__ = ["FullPanel"]
 
@@ -259,10 +260,9 @@ class FullPanel(PoolingPanel):
         floor, _, extremes = self._settings
         present = ~np.isnan(stated.q if stated.classes == 2 else stated.q[..., 0])
         for rows, columns, rule in self._parts.rules(present):
-            step = max(1, BLOCK // (len(columns) * stated.classes))
             believed, bias = extremes.subset(columns), self._bias[columns]
-            for first in range(0, len(rows), step):
-                part = rows[first : first + step]
+            for block in blocks(len(rows), len(columns) * stated.classes):
+                part = rows[block]
                 said = logodds.log_ratios(stated.q[np.ix_(part, columns)], stated.prior[part][:, None], floor)
                 contrasts = believed.believed(said - stated.reference[part][:, None]) - bias
                 yield part, columns, np.einsum("tnd,ndk->tnk", contrasts, rule.direction) - rule.constant

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.beliefs import Beliefs
 from opinionpool.believed import Believed, strangers
+from opinionpool.blockwise import blocks
 from opinionpool.default import default_fit
 from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.evidence import Evidence, MomentEvidence, RowEvidence, few_enough
@@ -32,8 +33,6 @@ __all__ = ["CLASS_MODELS", "STRUCTURES", "LearnedPanel", "learn", "learn_from"]
 # Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
 # from so many events on, or if a dense array would be so large.
 CROWD, SPARSE, SEVERAL, LARGE = 500, 0.25, 40, 1 << 26
-# Log-ratios that are summed up at a time.
-BLOCK = 1 << 16
 
 STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
 CLASS_MODELS = ("auto", "symmetric", "full")
@@ -175,9 +174,7 @@ def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Arr
         return RowEvidence(event[order], expert[order], ratios_of(order), outcomes, weight, n)
     d = len(forecasts.classes) - 1
     moments = Moments.empty(forecasts.experts, d + 1)
-    step = max(BLOCK // max(n * d, 1), 1)
-    for start in range(0, t, step):
-        rows = slice(start, min(start + step, t))
+    for rows in blocks(t, n * d):
         ratios = ratios_of(order[rows.start * n : rows.stop * n]).reshape(-1, n, d)
         moments = moments.add(ratios, outcomes[rows], weight[rows])
     return MomentEvidence(moments)

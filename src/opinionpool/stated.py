@@ -8,12 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool import logodds
+from opinionpool import blockwise, logodds
 from opinionpool.errors import ProbabilityError, ShapeError
 from opinionpool.logodds import Array
-
-# Forecasts in a block: about 0.5 MB, so that temporaries stay in cache.
-BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +100,5 @@ def base_rate_shift(base_rate: npt.ArrayLike | None, stated: Stated) -> Array:
 
 
 def blocks(stated: Stated) -> Iterator[slice]:
-    """Slices of events, about `BLOCK` forecasts each."""
-    size = max(1, BLOCK // max(1, int(np.prod(stated.q.shape[1:]))))
-    for start in range(0, len(stated.q), size):
-        yield slice(start, start + size)
+    """Slices of events."""
+    return blockwise.blocks(len(stated.q), int(np.prod(stated.q.shape[1:])))
