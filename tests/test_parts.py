@@ -273,3 +273,15 @@ def test_spans_of_time_on_parts_are_joined():
     notes.add([Note("times", "forecasts made 2020-03-01 to 2020-05-01; resolved 2021-01-01")])
     notes.add([Note("times", "forecasts made 2020-01-01 to 2020-04-01; resolved 2021-02-01")])
     assert notes.all()[0].text == "forecasts made 2020-01-01 to 2020-05-01; resolved 2021-01-01 to 2021-02-01"
+
+
+def test_the_engine_draws_nothing_on_standard_output(tmp_path):
+    path = tmp_path / "forecasts.csv"
+    path.write_text(wide(*said(), False))
+    for progress in (None, lambda _: None):
+        with open_parts(path, Request.of(), None, progress) as found:
+            names = ("enable_progress_bar", "enable_progress_bar_print")
+            drawn, printed = (
+                found.table.connection.execute(f"SELECT current_setting('{name}')").fetchone()[0] for name in names
+            )
+            assert not (drawn and printed)

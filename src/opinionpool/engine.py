@@ -230,6 +230,8 @@ def _connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyC
     connection: duckdb.DuckDBPyConnection = _engine().connect(database, config=_CONFIG)
     if disk is not None:
         connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {_literal(disk.path('spill'))}")
+    # The engine would draw a bar of its own on standard output.
+    connection.execute("SET enable_progress_bar = false")
     connection.execute(f"SET allowed_paths = [{_literal(path)}]")
     connection.execute("SET enable_external_access = false")
     return connection
