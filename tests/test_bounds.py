@@ -49,6 +49,11 @@ def test_very_many_columns():
     refused(parquet(pa.table(columns)), "10,001 columns", LayoutError)
 
 
+def test_very_many_classes():
+    rows = "".join(f"q,ann,c{i},0\n" for i in range(1001))
+    refused("event,expert,class,p\n" + rows, "1,001 classes, and at most 1,000 are pooled", LayoutError)
+
+
 def test_objects_with_keys_of_their_own():
     """Each object has one key that no other has, so a table of them has a cell for each pair."""
     rows = "\n".join(json.dumps({"event": i, f"k{i}": 0.5}) for i in range(2500))

@@ -6,6 +6,7 @@ from opinionpool.errors import LayoutError, TableError
 
 # The engine's work for a column is that for thousands of cells.
 COLUMNS = 10_000
+CLASSES = 1_000
 # Characters of one cell: what the csv module takes, and more than any name or number has.
 CELL = 1 << 17
 # Tables of forecasts shrink to a tenth, and those with one forecast throughout to a hundredth.
@@ -48,4 +49,13 @@ def check_cells(name: str, rows: int, columns: int, written: int) -> None:
         raise TableError(
             f"{name} has {rows:,} rows and {columns:,} columns, nearly all of whose cells are empty or alike, and "
             "would fill the memory; write a row for each forecast, with the columns event, expert and probability"
+        )
+
+
+def check_classes(name: str, classes: int) -> None:
+    """Refuse a table whose events have too many classes: what pools learn grows with their square."""
+    if classes > CLASSES:
+        raise LayoutError(
+            f"{name} has {classes:,} classes, and at most {CLASSES:,} are pooled; if its column holds something else "
+            "than classes, say --column class="
         )

@@ -9,6 +9,7 @@ from os import PathLike
 
 import numpy as np
 
+from opinionpool.bounds import check_classes
 from opinionpool.cells import NumberRules
 from opinionpool.classes import Asked
 from opinionpool.columns import Index, Table
@@ -251,6 +252,7 @@ def read_table(
         settled = settle(observed, events.values, melted.stated, asked, missing, classes)
     else:
         settled = settle_among(observed, events.values, options.of_events, missing)
+    check_classes(table.name, len(settled.classes))
     facts = read_facts(layout, melted, joined, settled.classes, reading, options)
     said, late = drop_late(melted.said, cutoff, facts.closes, facts.resolved_at)
     if cutoff is not None and said.time is None:
