@@ -147,7 +147,8 @@ def _evidence(
     member = _sets(forecasts, rows, size, worth)
     most = max(1, LARGE // (weights.size * weights.free))
     if len(rows) > most:
-        kept, worth = spread_evenly(size, worth, most)
+        kept, parts = spread_evenly(size, worth, most)
+        worth = parts * (worth.sum() / most)
         rows, member = rows[kept], np.unique(member[kept], return_inverse=True)[1]
     believed = weights.panel.settings.extremes.believed(contrasts[rows])
     offset = reference[rows] + weights.pooled(believed)

@@ -40,6 +40,7 @@ from opinionpool.openweights import weight_beliefs
 from opinionpool.optionrows import option_rows
 from opinionpool.regression import Coefficients, Regression, WeightBeliefs, chances, harmonic_mean
 from opinionpool.shrunk import HeldFeatures, believed_features, held_dependence, held_features
+from opinionpool.thinning import spread_evenly
 from opinionpool.uncertainty import Uncertainty
 from opinionpool.unlearned import believed_doubt, believed_limit, nothing_learned
 from opinionpool.voices import Voices
@@ -108,16 +109,12 @@ class _Rows:
         return np.asarray(np.arange(1, self.contrasts.shape[2] + 1) >= self.sizes[:, None])[:, None, :]
 
     def thinned(self) -> _Rows:
-        """Evenly spread events from the least to the most telling, whatever order and frequencies they came in."""
+        """So many events that more would hardly change a choice."""
         if self.weight.sum() <= CHOOSING:
             return self
         inner = metric(self.contrasts.shape[2] + 1)
-        order = np.argsort(np.nansum((self.contrasts @ inner) * self.contrasts, axis=(1, 2)), kind="stable")
-        behind = np.cumsum(self.weight[order])
-        places = (np.arange(CHOOSING) + 0.5) / CHOOSING * behind[-1]
-        picked = np.bincount(order[np.searchsorted(behind, places)], minlength=len(order))
-        kept = np.flatnonzero(picked)
-        weight = picked[kept].astype(np.float64)
+        size = np.nansum((self.contrasts @ inner) * self.contrasts, axis=(1, 2))
+        kept, weight = spread_evenly(size, self.weight, CHOOSING)
         sizes = None if self.sizes is None else self.sizes[kept]
         return _Rows(self.contrasts[kept], self.reference[kept], self.outcomes[kept], weight, self.lean, sizes)
 

@@ -9,7 +9,9 @@ from opinionpool.logodds import Array
 
 
 def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[np.intp], Array]:
-    """Positions of events that stand for all, and their weights, in whatever order and frequencies they came.
+    """Positions of events that stand for all, in order, and how many of `count` equal parts each stands for.
+
+    Which events they are does not depend on the order and the frequencies in which these came.
 
     Parameters
     ----------
@@ -24,11 +26,11 @@ def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[n
     --------
     >>> import numpy as np
     >>> spread_evenly(np.array([3.0, 1.0, 2.0, 4.0]), np.ones(4), 2)
-    (array([1, 0]), array([2., 2.]))
+    (array([0, 1]), array([1., 1.]))
     """
     order = np.argsort(size, kind="stable")
     behind = np.cumsum(weight[order])
     places = (np.arange(count) + 0.5) / count * behind[-1]
-    drawn = np.bincount(np.searchsorted(behind, places), minlength=len(order))
-    kept = order[drawn > 0]
-    return kept, drawn[drawn > 0] * (behind[-1] / count)
+    drawn = np.bincount(order[np.searchsorted(behind, places)], minlength=len(order))
+    kept = np.flatnonzero(drawn)
+    return kept, drawn[kept].astype(np.float64)
