@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.beliefs import Beliefs
+from opinionpool.clock import Clock, times_of
 from opinionpool.errors import ArgumentError, LearningError, Note, ShapeError
 from opinionpool.forecasts import UNRESOLVED, Forecasts, encode_outcomes
 from opinionpool.frequencies import frequencies
@@ -83,25 +84,27 @@ class Stream:
         labels = tuple(classes)
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise ArgumentError(f"classes must be at least two different labels, not {labels}")
-        if half_life is not None and not 0 < half_life < np.inf:
-            raise ArgumentError(f"a half-life must be a finite number above 0, and it is {half_life!r}")
+        clock = Clock(half_life)
         if capacity < 1 or not 0 <= seed < 1 << 63:
             raise ArgumentError(f"capacity must be at least 1 and the seed at least 0, and they are {capacity}, {seed}")
         given = None if prior is None else logodds.class_probabilities(prior, len(labels))
         if given is not None and given.ndim > 1:
             raise ShapeError(f"the prior of a stream is one for all events, and its shape is {given.shape}")
         logodds.class_floors(floor, np.full(len(labels), 1.0 / len(labels)), 100.0)
-        self.half_life, self.capacity, self.seed = half_life, int(capacity), int(seed)
+        self.capacity, self.seed = int(capacity), int(seed)
         self.floor, self.pool_floor = float(floor), float(pool_floor)
-        # Whether times of resolution are given, once that is known.
-        self._timed: bool | None = None
-        self._clock = 0
+        self._clock = clock
         self._state = StreamState(labels, self.floor, given, self.capacity, half_life)
 
     @property
     def classes(self) -> tuple[object, ...]:
         """K labels."""
         return self._state.classes
+
+    @property
+    def half_life(self) -> float | None:
+        """After how many events, or how much time, an event counts half."""
+        return self._clock.half_life
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -284,7 +287,7 @@ class Stream:
             found = Changes(self._state)
             for i, record in enumerate(batch_records(self._state, self.seed, forecasts)):
                 found.plan(record, None if weight is None else weight[i])
-            self._apply(found.made, None if at is None else dict(zip(forecasts.events, _times(at, t), strict=True)))
+            self._apply(found.made, None if at is None else dict(zip(forecasts.events, times_of(at, t), strict=True)))
         return found.notes()
 
     def add_rows(
@@ -333,7 +336,7 @@ class Stream:
         known = codes != UNRESOLVED
         times = None
         if self.half_life is not None or at is not None:
-            times = self._clocked(int(known.sum()), None if at is None else _times(at, len(said))[known])
+            times = self._clock.tell(int(known.sum()), None if at is None else times_of(at, len(said))[known])
         columns = self._state.join(names)
         if len(columns) < len(self.experts) or not (np.diff(columns) == 1).all():
             wide = np.full((len(said), len(self.experts), *said.shape[2:]), np.nan)
@@ -360,18 +363,16 @@ class Stream:
             raise ArgumentError(
                 "streams can be merged if they have the same classes, prior, half-life, capacity, seed and floors"
             )
-        if self.half_life is not None and self.count and other.count and not (self._timed and other._timed):
-            raise ArgumentError("streams that forget can be merged if their events have times: give at= when resolving")
+        clock = self._clock.merged(other._clock, both=bool(self.count and other.count))
         together = self.copy()
-        together._timed = self._timed or other._timed
-        together._clock = max(self._clock, other._clock)
+        together._clock = clock
         together._state.merge(other._state)
         return together
 
     def copy(self) -> Stream:
         """The same, to go on with alone."""
         other = copy(self)
-        other._state = self._state.copy()
+        other._state, other._clock = self._state.copy(), copy(self._clock)
         return other
 
     def sample(self) -> tuple[Forecasts, Array]:
@@ -412,35 +413,13 @@ class Stream:
         times = None
         if at is not None:
             times = np.array([at[str(c.new.event)] if isinstance(at, Mapping) else at for c in fresh], dtype=np.float64)
-        when = iter(self._clocked(len(fresh), times).tolist())
+        when = iter(self._clock.tell(len(fresh), times).tolist())
         for change in changes:
             timed = Change(None, change.new._replace(at=next(when))) if change.fresh else change
             timed.made(self._state)
 
-    def _clocked(self, count: int, at: Array | None) -> Array:
-        """When events are resolved: the times given, or one after the other; all at once if nothing is forgotten."""
-        if self.half_life is None:
-            if at is not None:
-                raise ArgumentError("times of resolution mean something where a half_life is given, and none is")
-            return np.zeros(count)
-        if count and self._timed not in {None, at is not None}:
-            raise ArgumentError("give at= for every event of a stream, or for none")
-        if at is not None and not np.isfinite(at).all():
-            raise ArgumentError("times of resolution must be finite numbers")
-        if count:
-            self._timed = at is not None
-        self._clock += count
-        return np.arange(self._clock - count, self._clock, dtype=np.float64) if at is None else at
-
     def _settings(self) -> tuple[object, ...]:
         return self.classes, self.half_life, self.capacity, self.seed, self.floor, self.pool_floor
-
-
-def _times(at: npt.ArrayLike, events: int) -> Array:
-    times = np.asarray(at, dtype=np.float64)
-    if times.shape != (events,):
-        raise ShapeError(f"{events} events need as many times, and their shape is {times.shape}")
-    return times
 
 
 def _same(one: Array | None, other: Array | None) -> bool:

@@ -204,8 +204,8 @@ def _take(stream: Stream) -> Mapping[str, Any]:
         "seed": stream.seed,
         "floor": stream.floor,
         "pool_floor": stream.pool_floor,
-        "timed": stream._timed,
-        "clock": stream._clock,
+        "timed": stream._clock.timed,
+        "clock": stream._clock.count,
         "experts": tuple(tally.experts),
         "events": tally.events,
         "number": tally.number,
@@ -243,7 +243,7 @@ def _make(
         prior=None if prior is None else logodds.public_probabilities(prior),
         half_life=half_life, capacity=capacity, seed=seed, floor=floor, pool_floor=pool_floor,
     )  # fmt: skip
-    stream._timed, stream._clock = parts["timed"], parts["clock"]
+    stream._clock.timed, stream._clock.count = parts["timed"], parts["clock"]
     state, experts = stream._state, expert_names(parts["experts"], len(parts["experts"]))
     # What is divided by its sum again may differ in its last bit.
     state.tally.prior = prior
