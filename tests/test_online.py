@@ -220,6 +220,11 @@ class TestEvents:
             stream.add(simulated(3))
         assert (stream.count, stream.experts, stream.open) == (0, (), ())
 
+    @pytest.mark.parametrize("given", [[0.3], 0.3, "ann", None])
+    def test_forecasts_are_by_name(self, given):
+        with pytest.raises(ArgumentError, match="by the names of experts"):
+            Stream().forecast("x", given)
+
     def test_events_without_forecasts_count_in_laplaces_estimate(self):
         stream = fed(simulated(20))
         stream.resolve("x", 1, {})
@@ -332,6 +337,15 @@ class TestRows:
         with pytest.raises(ShapeError, match="names"):
             stream.add_rows([[0.5]], [1], experts=["a", "b"])
         assert stream.experts == ()
+
+    @pytest.mark.parametrize("wrong", [0.7, 2, -2, np.nan, None, "yes", np.inf])
+    def test_outcomes_are_positions_and_not_rounded_to_them(self, wrong):
+        stream = Stream()
+        with pytest.raises(ArgumentError, match="outcome 1 is"):
+            stream.add_rows([[0.3], [0.6]], np.array([0, wrong], dtype=object))
+        assert stream.count == 0
+        stream.add_rows([[0.3], [0.6], [0.5]], [0.0, 1.0, -1.0])
+        assert stream.count == 2
 
 
 class TestSample:

@@ -15,6 +15,7 @@ from opinionpool.logodds import Array
 from opinionpool.names import check_distinct
 from opinionpool.records import Record, event_key
 from opinionpool.streamstate import StreamState
+from opinionpool.wording import shown
 
 __all__ = ["Said", "batch_records", "checked_rows", "event_record"]
 
@@ -27,9 +28,14 @@ def event_record(state: StreamState, seed: int, event: str, forecasts: Said, pri
 
     Raises
     ------
-    ShapeError, ProbabilityError, ExpertError
+    ArgumentError, ShapeError, ProbabilityError, ExpertError
         If forecasts or the prior are not what they should be.
     """
+    if not isinstance(forecasts, Mapping):
+        raise ArgumentError(
+            f"forecasts on an event are probabilities by the names of experts, as in {{'ann': 0.8}}, and not a "
+            f"{type(forecasts).__name__}"
+        )
     k = len(state.classes)
     shape = () if k == 2 else (k,)
     said = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in forecasts.values()]
@@ -82,15 +88,30 @@ def checked_rows(
     ShapeError, ProbabilityError, ArgumentError
         If they do not fit together or are out of range.
     """
-    said, codes = logodds.check_probabilities(probabilities), np.asarray(outcomes, dtype=np.intp)
+    said, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
     fits = said.ndim == 2 if classes == 2 else said.ndim == 3 and said.shape[2] == classes
     if not fits or codes.shape != said.shape[:1]:
         raise ShapeError(f"rows of {classes} classes and their outcomes do not fit: shapes {said.shape}, {codes.shape}")
-    if len(codes) and not (codes.min() >= UNRESOLVED and codes.max() < classes):
-        raise ArgumentError(f"outcomes of rows are positions among {classes} classes, or -1")
     if prior is None:
         return said, codes, None
     own = logodds.public_probabilities(logodds.class_probabilities(prior, classes))
     if own.shape != said.shape[:1] + said.shape[2:]:
         raise ShapeError(f"{len(said)} rows need as many priors, and their shape is {own.shape}")
     return said, codes, own
+
+
+def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:
+    """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
+    given = np.asarray(outcomes)
+    try:
+        numbers = given.astype(np.float64) if given.dtype.kind in "biufO" else np.full(given.shape, np.nan)
+    except (TypeError, ValueError):
+        numbers = np.full(given.shape, np.nan)
+    bad = ~((numbers >= UNRESOLVED) & (numbers < classes) & (numbers == np.floor(numbers)))
+    if bad.any():
+        where = int(np.flatnonzero(bad)[0])
+        raise ArgumentError(
+            f"outcomes of rows are positions among {classes} classes, or -1 where not resolved, and outcome {where} is "
+            f"{shown(given.ravel().tolist()[where])}"
+        )
+    return numbers.astype(np.intp)
