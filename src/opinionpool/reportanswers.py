@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opinionpool.answers import about, expert_columns
+from opinionpool.answers import about, expert_columns, signed
 from opinionpool.charts import Gain, gain_chart, interval_bar, legend, weights_chart
 from opinionpool.compare import AVERAGE, DEFAULT, LEVEL, Comparison, Difference, ExpertScore
 from opinionpool.compared import how_line
@@ -16,40 +16,21 @@ from opinionpool.paneltables import WeightTable, weight_table
 from opinionpool.reliability import auc
 from opinionpool.render import decimal, percent, printable, whole
 from opinionpool.reportdata import Findings, Missing, best_expert
+from opinionpool.reportmarkup import columns, folded, missing, section, sentence
 from opinionpool.scores import brier_score, brier_sum
 from opinionpool.wording import counted
 
-__all__ = ["answer_sections", "columns", "missing", "section", "sentence"]
+__all__ = ["answer_sections"]
 
 # Rows that a table shows at once, and that it holds at most; experts in the figure of weights.
 FIRST, MOST = 25, 500
 DRAWN = 24
 
 
-def section(anchor: str, title: str, *parts: str) -> Html:
-    """A part of the page with its heading."""
-    return markup(f'<section id="{anchor}"><h2>{{}}</h2>\n{{}}\n</section>', title, joined(parts, "\n"))
-
-
-def missing(what: str, why: str) -> Html:
-    """What cannot be shown, and why."""
-    return markup('<p class="missing">{} {}.</p>', what, why[:1].upper() + why[1:].rstrip("."))
-
-
-def sentence(said: str) -> str:
-    """What was said, as a sentence."""
-    return said[:1].upper() + said[1:] + ("" if said.endswith((".", "!", "?")) else ".")
-
-
 def answer_sections(f: Findings) -> list[Html]:
     """The sections, in order."""
     weights = weight_table(f.state)
     return [_gains(f), _open_events(f), _experts(f, weights), _weights(f, weights)]
-
-
-def columns(words: Sequence[str], figure: str) -> Html:
-    """Words beside a figure, or above it on a narrow screen."""
-    return markup('<div class="columns"><div>{}</div>{}</div>', joined(words, "\n"), figure)
 
 
 def _gains(f: Findings) -> Html:
@@ -98,11 +79,7 @@ def _numbers(d: Difference) -> tuple[float, float, float]:
 
 
 def _between(d: Difference) -> str:
-    return f"{_signed(d.low)} to {_signed(d.high)}"
-
-
-def _signed(x: float) -> str:
-    return f"{x:+.3f}" if abs(x) >= 0.0005 else "0.000"
+    return f"{signed(d.low)} to {signed(d.high)}"
 
 
 def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
@@ -235,16 +212,12 @@ def _open_events(f: Findings) -> Html:
     parts = [markup("<p>{}</p>", _open_words(f, len(rows))), _event_table(f, rows[:first])]
     if len(rows) > first:
         more = rows[first : first + most]
-        parts.append(_folded(f"The next {counted(len(more), 'open event')}", _event_table(f, more)))
+        parts.append(folded(f"The next {counted(len(more), 'open event')}", _event_table(f, more)))
         left = len(rows) - first - len(more)
         told = f"Events are in the order of the file; the first {first} stand in the table"
         told += f", and {whole(left)} are left out of this page. " if left else ". "
         parts.append(markup('<p class="note">{}{}</p>', told, everything))
     return section("open", title, *parts)
-
-
-def _folded(summary: str, content: str) -> Html:
-    return markup("<details><summary>{}</summary>{}</details>", summary, content)
 
 
 def _open_words(f: Findings, number: int) -> str:
@@ -335,12 +308,12 @@ def _experts(f: Findings, weights: WeightTable | None) -> Html:
     more, left = lines[FIRST : FIRST + MOST], max(len(lines) - FIRST - MOST, 0)
     if more:
         which = "next" if left else "other"
-        parts.append(_folded(f"The {which} {counted(len(more), 'expert')}", table(header, more, numbers=numbers)))
+        parts.append(folded(f"The {which} {counted(len(more), 'expert')}", table(header, more, numbers=numbers)))
     asked = "<code>opinionpool experts FILE -o experts.csv</code>"
     if left:
         parts.append(markup(f'<p class="note">{{}} are left out of this page; {asked} has all.</p>', whole(left)))
     entries = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in READ if entry[0] in header)
-    parts.append(_folded("How to read this table", markup("<dl>{}</dl>", entries)))
+    parts.append(folded("How to read this table", markup("<dl>{}</dl>", entries)))
     if not f.binary and f.forecasts.options is None:
         parts.append(markup(f'<p class="note">Biases are by class; {asked} has them.</p>'))
     return section("experts", title, *parts)

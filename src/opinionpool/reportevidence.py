@@ -22,8 +22,8 @@ from opinionpool.logodds import Array, expit, logit
 from opinionpool.paneltables import recalibrated
 from opinionpool.redundancy import REDUNDANT, clusters
 from opinionpool.render import decimal, percent, whole
-from opinionpool.reportanswers import columns, missing, section, sentence
 from opinionpool.reportdata import Findings, Missing
+from opinionpool.reportmarkup import columns, folded, missing, section, sentence
 from opinionpool.sharederrors import SharedErrors
 from opinionpool.summary import pool_line, remarkable
 from opinionpool.wording import counted, listed
@@ -261,7 +261,7 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
         told = "One more finding" if len(rest) == 1 else f"The other {len(rest):,} findings"
         told += " of these kinds"
         told += f", the first {MOST} of them" if len(rest) > MOST else ""
-        parts.append(markup("<details><summary>{}</summary>{}</details>", told, _listed(rest[:MOST])))
+        parts.append(folded(told, _listed(rest[:MOST])))
     return parts
 
 
