@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
@@ -103,15 +104,16 @@ def checked_rows(
 def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:
     """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
     given = np.asarray(outcomes)
-    try:
-        numbers = given.astype(np.float64) if given.dtype.kind in "biufO" else np.full(given.shape, np.nan)
-    except (TypeError, ValueError):
-        numbers = np.full(given.shape, np.nan)
+    listed = given.ravel().tolist()
+    if given.dtype.kind in "biuf":
+        numbers = given.astype(np.float64)
+    else:
+        numbers = np.reshape([float(each) if isinstance(each, Real) else np.nan for each in listed], given.shape)
     bad = ~((numbers >= UNRESOLVED) & (numbers < classes) & (numbers == np.floor(numbers)))
     if bad.any():
         where = int(np.flatnonzero(bad)[0])
         raise ArgumentError(
             f"outcomes of rows are positions among {classes} classes, or -1 where not resolved, and outcome {where} is "
-            f"{shown(given.ravel().tolist()[where])}"
+            f"{shown(listed[where])}"
         )
     return numbers.astype(np.intp)
