@@ -196,7 +196,7 @@ class TestErrors:
             ({"q": [[0.2, 1.0], [0.1, 0.2]]}, ArgumentError, "floor them first"),
             ({"s": [0]}, ShapeError, "as many outcomes"),
             ({"s": [0, 2]}, OutcomeError, "0 or 1"),
-            ({"sample_weight": [1.0, -2.0]}, ArgumentError, "frequency"),
+            ({"sample_weight": [1.0, -2.0]}, ArgumentError, "weight 1 is -2"),
             ({"weights": [1.0]}, ShapeError, "2 experts"),
             ({"weights": [1.0, -1.0]}, ArgumentError, "at least 0"),
             ({"weights": [0.0, 0.0]}, ArgumentError, "not all 0"),

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
+from opinionpool.frequencies import frequencies
 from opinionpool.logodds import Array, check_probabilities
 
 Mask = npt.NDArray[np.bool_]
@@ -179,13 +180,11 @@ class _Events:
         q, s = check_probabilities(q), np.asarray(s)
         if q.ndim != 2 or q.shape[1] == 0:
             raise ShapeError(f"the beta-transformed pool takes events x experts of two classes, not shape {q.shape}")
-        frequency = np.ones(len(q)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if s.shape != (len(q),) or frequency.shape != (len(q),):
-            raise ShapeError(f"{len(q)} events need as many outcomes and frequencies: {s.shape}, {frequency.shape}")
+        frequency = frequencies(sample_weight, len(q))
+        if s.shape != (len(q),):
+            raise ShapeError(f"{len(q)} events need as many outcomes, not shape {s.shape}")
         if not ((s == 0) | (s == 1)).all():
             raise OutcomeError(f"each outcome must be 0 or 1, and one is {s[(s != 0) & (s != 1)][0]}")
-        if not ((frequency >= 0) & (frequency < np.inf)).all():
-            raise ArgumentError(f"each frequency must be finite and at least 0, and the least is {frequency.min()}")
         if ((q == 0) | (q == 1)).any():
             raise ArgumentError("probabilities must lie strictly between 0 and 1; floor them first")
         present = ~np.isnan(q)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
+from opinionpool.frequencies import frequencies
 from opinionpool.logodds import Array
 
 Index = npt.NDArray[np.intp]
@@ -76,7 +77,8 @@ class Likelihood:
         if not np.isfinite(offset).all():
             raise ArgumentError(f"each offset must be finite, and one is {offset[~np.isfinite(offset)][0]}")
         outcomes = _outcomes(s, t, free + 1)
-        offset, frequency = np.broadcast_to(offset, (t, free)), _frequencies(sample_weight, t)
+        offset = np.broadcast_to(offset, (t, free))
+        frequency = None if sample_weight is None else frequencies(sample_weight, t)
         if frequency is not None and (frequency == 0).any():
             kept = frequency > 0
             x, outcomes, offset, frequency = x[kept], outcomes[kept], offset[kept], frequency[kept]
@@ -215,21 +217,6 @@ def _outcomes(s: npt.ArrayLike, events: int, classes: int) -> Index:
         where = int(right.argmin())
         raise OutcomeError(f"{rule}, and outcome {where} is {array[where]}")
     return array.astype(np.intp)
-
-
-def _frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array | None:
-    if sample_weight is None:
-        return None
-    frequency = np.asarray(sample_weight, dtype=np.float64)
-    if frequency.shape != (events,):
-        raise ShapeError(f"{events} events need as many frequencies, not shape {frequency.shape}")
-    right = (frequency >= 0) & (frequency < np.inf)
-    if not right.all():
-        where = int(right.argmin())
-        raise ArgumentError(
-            f"each frequency must be finite and at least 0, and frequency {where} is {frequency[where]}"
-        )
-    return frequency
 
 
 def _column_maxima(flat: Array) -> Array:
