@@ -294,8 +294,9 @@ def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Belie
     chance = chances([each.evidence for each in found], CORRELATION_CHANCES)
     values = np.array([each.values for each in found])
     undecided = np.sqrt(chance)[:, None] * (values - chance @ values)
-    # The mean of 1 / Σ w, which leans to small weights, is that of the correlations.
-    return float(chance @ np.array(CORRELATIONS)), undecided
+    # The mean of 1 / Σ w, which leans to small weights, is that of the correlations; squares lean to the likeliest one,
+    # which is what holds without outcomes, so that a first event moves little.
+    return float(np.square(chance) @ np.array(CORRELATIONS) / (chance @ chance)), undecided
 
 
 def _coefficients(
