@@ -121,7 +121,7 @@ def test_gaps_longer_than_history_are_only_long(gap):
     "gap",
     [
         -1, "-1d", "4 months", "", "soon", None, True, float("nan"),
-        timedelta(-1), np.timedelta64("NaT"), np.timedelta64(1, "Y"),
+        timedelta(-1), np.timedelta64("NaT", "s"), np.timedelta64(1, "Y"),
     ],
 )  # fmt: skip
 def test_no_gaps(gap):
