@@ -139,7 +139,7 @@ def test_rows_hold_every_option_but_one():
     rows = option_rows(f.event_index, f.expert_index, ratios, f.outcomes, np.ones(40), f.sizes, 3)
     assert isinstance(rows, RowEvidence)
     assert len(rows.outcomes) == (f.sizes[5:] - 1).sum()
-    assert rows.told.events(rows.events) == 35
+    assert rows.design.events(rows.events) == 35
     cells = f.resolved[f.event_index]
     squares = np.einsum("md,de,me->", ratios[cells], metric(5), ratios[cells])
     assert (rows.ratios**2).sum() == pytest.approx(squares, rel=1e-12)

@@ -68,7 +68,7 @@ def _parts_of(likeliest: Likeliest) -> Parts:
 def _check_events(evidence: Evidence, classes: tuple[object, ...]) -> None:
     """At least two outcomes, and more events than means."""
     answered, k = evidence.answered, evidence.classes
-    if not evidence.told.biased:
+    if not evidence.design.biased:
         _check_choices(evidence)
         return
     seen = np.flatnonzero(answered > 0)
@@ -115,12 +115,12 @@ def _silent(
         notes.append(Note("constant", text, int(constant.sum()), serious=True))
     silent = absent | constant
     few = means.terms < 1
-    if means.told.biased:
+    if means.design.biased:
         few = few | ((means.count > 0).sum(axis=0) < 2)
     if (few & ~silent).any():
         i = int((few & ~silent).argmax())
         need, told = "2", ""
-        if means.told.biased:
+        if means.design.biased:
             each = ", ".join(
                 f"{n:g} with outcome {label!r}" for n, label in zip(means.count[:, i], classes, strict=True)
             )

@@ -167,7 +167,7 @@ def maximum_likelihood(
     bias, contrast, covariance = means.bias.copy(), np.zeros(n), np.zeros((n, n))
     bias[kept] = found.coefficients[:, :d] @ np.linalg.inv(root) - reference
     contrast[kept] = found.coefficients[:, d]
-    covariance[np.ix_(kept, kept)] = found.sigma * sample.terms / (sample.terms - means.told.coefficients)
+    covariance[np.ix_(kept, kept)] = found.sigma * sample.terms / (sample.terms - means.design.coefficients)
     return Likeliest(bias, contrast, covariance, report)
 
 

@@ -143,7 +143,7 @@ class Sample:
     def of(cls, evidence: Evidence, kept: Positions) -> Sample:
         """The resolved events as some of the experts answered them."""
         root = np.asarray(np.linalg.cholesky(metric(evidence.classes)), dtype=np.float64)
-        shape, biased = evidence.told.signature @ root, evidence.told.biased
+        shape, biased = evidence.design.signature @ root, evidence.design.biased
         if isinstance(evidence, MomentEvidence):
             held = tuple(_groups_of_moments(evidence, kept, root))
             return cls(len(kept), np.sum([group.weight for group in held], axis=0), shape, biased, held, ())

@@ -8,7 +8,7 @@ import numpy as np
 
 from opinionpool.dependence import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.errors import LearningError
-from opinionpool.evidence import Evidence, Told
+from opinionpool.evidence import Design, Evidence
 from opinionpool.features import Parts
 from opinionpool.logodds import Array, metric
 
@@ -30,7 +30,7 @@ class Means:
         Residual sum of squares.
     count : ndarray, shape (K, N)
         Weight of the forecasts by outcome.
-    told : Told
+    design : Design
         What is expected by outcome.
     """
 
@@ -38,17 +38,17 @@ class Means:
     contrast: Array
     square: Array
     count: Array
-    told: Told
+    design: Design
 
     @property
     def terms(self) -> Array:
         """Residual degrees of freedom, (K - 1) T - K, (N,)."""
-        rows = self.told.signature.shape[1] * self.count.sum(axis=0)
-        return np.asarray(rows - self.told.coefficients)
+        rows = self.design.signature.shape[1] * self.count.sum(axis=0)
+        return np.asarray(rows - self.design.coefficients)
 
     def expected(self, reference: Array) -> Array:
         """Log-ratios expected given each outcome, (K, N, K - 1)."""
-        shape = self.told.signature
+        shape = self.design.signature
         return np.asarray(reference + self.bias + self.contrast[:, None] * shape[:, None, :])
 
 
@@ -56,7 +56,7 @@ def fit_means(
     count: Array,
     mean: Array,
     square: Array,
-    told: Told | None = None,
+    design: Design | None = None,
     *,
     bias: Array | float = 0.0,
     contrast: Array | float = 0.0,
@@ -71,7 +71,7 @@ def fit_means(
         Mean of the log-ratios less the reference, by outcome.
     square : ndarray, shape (N,)
         Sum of squares about those means.
-    told : Told, optional
+    design : Design, optional
         What is expected by outcome; K classes if not given. Where there is no bias, it is its centre.
     bias, contrast : ndarray or float
         Centres, broadcast to (N, K - 1) and (N,).
@@ -83,14 +83,14 @@ def fit_means(
     Means
         Where neither the data nor a worth determine a contrast, it is its centre.
     """
-    told = told or Told.by_outcome(len(count))
-    inner, shape, length = metric(mean.shape[2] + 1), told.signature, told.length
+    design = design or Design.by_outcome(len(count))
+    inner, shape, length = metric(mean.shape[2] + 1), design.signature, design.length
     off = mean - bias
     total = count.sum(axis=0) + worth[0]
-    safe = np.where(total > 0, total, 1.0) if told.biased else np.full(len(total), np.inf)
+    safe = np.where(total > 0, total, 1.0) if design.biased else np.full(len(total), np.inf)
     shape_sum = np.einsum("cn,cd->nd", count, shape)
     mean_sum = np.einsum("cn,cnd->nd", count, off)
-    held = worth[1] * told.mean_length(count.sum(axis=1))
+    held = worth[1] * design.mean_length(count.sum(axis=1))
     bottom = length @ count - np.einsum("nd,de,ne->n", shape_sum, inner, shape_sum) / safe + held
     top = np.einsum("cn,cd,de,cne->n", count, shape, inner, off)
     top = top - np.einsum("nd,de,ne->n", shape_sum, inner, mean_sum) / safe + held * contrast
@@ -99,13 +99,13 @@ def fit_means(
     b = (mean_sum - mu[:, None] * shape_sum) / safe[:, None] + bias
     misfit = mean - b - mu[:, None] * shape[:, None, :]
     between = np.einsum("cn,cnd,de,cne->n", count, misfit, inner, misfit)
-    return Means(b, mu, square + between, count, told)
+    return Means(b, mu, square + between, count, design)
 
 
 def sample_means(evidence: Evidence, reference: Array) -> Means:
     """Least squares for each expert from its own forecasts."""
     marginals = evidence.marginals
-    return fit_means(marginals.count[:-1], marginals.mean[:-1] - reference, marginals.square[0], evidence.told)
+    return fit_means(marginals.count[:-1], marginals.mean[:-1] - reference, marginals.square[0], evidence.design)
 
 
 def still(evidence: Evidence, means: Means) -> Array:
@@ -114,7 +114,7 @@ def still(evidence: Evidence, means: Means) -> Array:
     count = np.where(means.count > 0, means.count, 0.0)
     heard = count.sum(axis=0)
     centre = np.einsum("cn,cnd->nd", count, marginals.mean[:-1]) / np.where(heard > 0, heard, 1.0)[:, None]
-    centre *= evidence.told.biased  # what is the same whatever the options is none of them
+    centre *= evidence.design.biased  # what is the same whatever the options is none of them
     off = marginals.mean[:-1] - centre
     moved = marginals.square[0] + np.einsum("cn,cnd,cnd->n", count, off, off)
     return np.asarray((heard > 1) & (moved <= _rounding(centre, heard)))
@@ -195,10 +195,10 @@ def full_parts(evidence: Evidence, means: Means, reference: Array) -> tuple[Part
     voices = len(distinct(r))
     terms = int(means.terms[0])
     if voices > terms:
-        needed = -(-(voices + means.told.coefficients) // (evidence.classes - 1))
-        counted = "" if means.told.biased else " of two options (one with K counts as K - 1)"
+        needed = -(-(voices + means.design.coefficients) // (evidence.classes - 1))
+        counted = "" if means.design.biased else " of two options (one with K counts as K - 1)"
         raise LearningError(
-            f"rank {min(terms, voices)} < {voices} experts; {means.told.events(means.count[:, 0]):g} events: a full "
+            f"rank {min(terms, voices)} < {voices} experts; {means.design.events(means.count[:, 0]):g} events: a full "
             f"covariance needs at least {needed} resolved events{counted}; use structure='common', 'independent' or "
             "'auto', or leave experts out"
         )
@@ -242,7 +242,7 @@ def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means,
     level = marginals.mean[:-1].mean(axis=1, keepdims=True)
     products = evidence.scatter()
     rows = products.sum() / n**2
-    means = fit_means(count, level - reference, np.array([rows]), evidence.told)
+    means = fit_means(count, level - reference, np.array([rows]), evidence.design)
     v1 = n * float(means.square[0] / means.terms[0])
     if n == 1:
         return means, v1, 0.0
@@ -256,7 +256,7 @@ def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means,
 def _exchangeable_cells(evidence: Evidence, reference: Array) -> tuple[Means, float, float]:
     """With missing forecasts: every cell counts the same, and pairs on shared events give the correlation."""
     count, mean, square = pooled_cells(evidence)
-    means = fit_means(count, mean - reference, square, evidence.told)
+    means = fit_means(count, mean - reference, square, evidence.design)
     n = evidence.marginals.count.shape[1]
     cells = float(count.sum())
     spread = np.full(n, np.sqrt(means.square[0] / cells) if means.square[0] > 0 else np.inf)

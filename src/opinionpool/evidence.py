@@ -22,7 +22,7 @@ FEW_EXPERTS = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class Design:
     """What a contrast mean of 1 looks like in each of G groups of events that are alike in this.
 
     Attributes
@@ -37,7 +37,7 @@ class Told:
     biased: bool = True
 
     @classmethod
-    def by_outcome(cls, classes: int) -> Told:
+    def by_outcome(cls, classes: int) -> Design:
         """For events that share K classes."""
         return cls(signature(classes))
 
@@ -64,7 +64,7 @@ class Told:
 class Evidence(Protocol):
     """Resolved events, as far as the estimates of model.md, section 2.5, need them.
 
-    What is said here of outcomes holds for the groups of `told`.
+    What is said here of outcomes holds for the groups of `design`.
     """
 
     @property
@@ -72,7 +72,7 @@ class Evidence(Protocol):
         """K."""
 
     @property
-    def told(self) -> Told:
+    def design(self) -> Design:
         """What is expected by outcome."""
 
     @property
@@ -118,9 +118,9 @@ class MomentEvidence:
         return self.moments.classes
 
     @property
-    def told(self) -> Told:
+    def design(self) -> Design:
         """What is expected by outcome."""
-        return Told.by_outcome(self.classes)
+        return Design.by_outcome(self.classes)
 
     @property
     def events(self) -> Array:
@@ -183,7 +183,7 @@ class RowEvidence:
         Frequencies.
     experts : int
         N.
-    groups : Told or None
+    groups : Design or None
         What `outcomes` number, if not K classes.
     """
 
@@ -193,7 +193,7 @@ class RowEvidence:
     outcomes: npt.NDArray[np.intp]
     weight: Array
     experts: int
-    groups: Told | None = None
+    groups: Design | None = None
 
     @classmethod
     def of_dense(cls, ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array) -> RowEvidence:
@@ -207,9 +207,9 @@ class RowEvidence:
         return int(self.ratios.shape[1]) + 1
 
     @cached_property
-    def told(self) -> Told:
+    def design(self) -> Design:
         """What is expected by outcome."""
-        return self.groups or Told.by_outcome(self.classes)
+        return self.groups or Design.by_outcome(self.classes)
 
     @cached_property
     def events(self) -> Array:
@@ -226,7 +226,7 @@ class RowEvidence:
         return self._by_outcome((self.outcomes != UNRESOLVED) & (self._crowd > 0))
 
     def _by_outcome(self, known: npt.NDArray[np.bool_]) -> Array:
-        counts = np.bincount(self.outcomes[known], weights=self.weight[known], minlength=len(self.told.signature))
+        counts = np.bincount(self.outcomes[known], weights=self.weight[known], minlength=len(self.design.signature))
         return np.asarray(counts, dtype=np.float64)
 
     @property
@@ -238,7 +238,7 @@ class RowEvidence:
     @cached_property
     def _cell(self) -> npt.NDArray[np.intp]:
         """Outcome and expert of each forecast as one number, the last outcome for unresolved."""
-        group = np.where(self.outcomes == UNRESOLVED, len(self.told.signature), self.outcomes)
+        group = np.where(self.outcomes == UNRESOLVED, len(self.design.signature), self.outcomes)
         return np.asarray(group[self.event_index] * self.experts + self.expert_index)
 
     @cached_property
@@ -260,12 +260,12 @@ class RowEvidence:
     @property
     def _moved(self) -> Array:
         """0 for groups whose mean is known to be 0, whatever coordinates stand for the noise in it, (K + 1, 1, 1)."""
-        moved = np.append((self.told.length > 0) | self.told.biased, True)
+        moved = np.append((self.design.length > 0) | self.design.biased, True)
         return np.asarray(moved[:, None, None], dtype=np.float64)
 
     def _sum(self, values: Array) -> Array:
         """Sum over the forecasts of each expert by outcome, (K + 1, N)."""
-        shape = (len(self.told.signature) + 1, self.experts)
+        shape = (len(self.design.signature) + 1, self.experts)
         return np.asarray(np.bincount(self._cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape), float)
 
     def scatter(self) -> Array:

@@ -289,12 +289,12 @@ def learn_from(
     from opinionpool.averages import sample_parts
 
     check_options(structure, None)
-    if evidence.told.biased and len(classes) != evidence.classes:
+    if evidence.design.biased and len(classes) != evidence.classes:
         raise ShapeError(f"evidence of {evidence.classes} classes does not fit the labels {tuple(classes)}")
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
     kind = "full" if structure == "auto" else structure
     parts, bias, notes = sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
-    biases = logodds.public_log_odds(bias) if evidence.told.biased else 0.0
+    biases = logodds.public_log_odds(bias) if evidence.design.biased else 0.0
     panel = Panel.from_parts(parts, biases, experts, classes, Settings(floor, pool_floor))
     counts = evidence.marginals.count[:-1].sum(axis=0)
     present = evidence.marginals.count.sum(axis=0) > 0

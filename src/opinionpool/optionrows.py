@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.evidence import RowEvidence, Told
+from opinionpool.evidence import Design, RowEvidence
 from opinionpool.logodds import Array
 
 __all__ = ["option_rows", "turned"]
@@ -98,5 +98,5 @@ def option_rows(
         group,
         weight[owner],
         experts,
-        Told(signature[:, None], biased=False),
+        Design(signature[:, None], biased=False),
     )

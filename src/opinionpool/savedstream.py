@@ -289,7 +289,7 @@ def _fill_tally(tally: Tally, experts: tuple[str, ...], parts: Mapping[str, Any]
     tally.origin = origin
     sums, contrasts = parts["moments"], parts["moments_of_contrasts"]
     if (sums is None) != (contrasts is None):
-        raise SavedPoolError("moments are there, or they are not")
+        raise SavedPoolError("moments of log-ratios and of contrasts should both be there, or neither")
     tally.shared = None if sums is None else sums.moments(experts, k)
     tally.own = None if contrasts is None else contrasts.moments(experts, k)
 

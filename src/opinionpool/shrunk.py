@@ -81,7 +81,7 @@ def held_dependence(evidence: Evidence, features: HeldFeatures, believed: Believ
         return common
     each, _ = _held_means(evidence, _Centre.of(believed, evidence.classes))
     found = estimates.correlations(estimates.residual_products(evidence, each, np.zeros(evidence.classes - 1)))
-    events = evidence.told.events(evidence.answered)
+    events = evidence.design.events(evidence.answered)
     share = events / (events + PAIR_WORTH + n + believed.correlation_worth)
     return MatrixCorrelation(share * found + (1.0 - share) * common.matrix())
 
@@ -135,7 +135,7 @@ def _held_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, A
     worth = PANEL_WORTH + float(centre.worth.min())
     of_means = (PANEL_WORTH + float(centre.bias_worth.min()), worth)
     panel = estimates.fit_means(
-        count * share, mean, of_one, evidence.told, bias=bias, contrast=contrast, worth=of_means
+        count * share, mean, of_one, evidence.design, bias=bias, contrast=contrast, worth=of_means
     )
     free = evidence.classes - 1
     counted = PANEL_WORTH + free * float(centre.worth.min())
@@ -144,7 +144,7 @@ def _held_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, A
         marginals.count[:-1],
         marginals.mean[:-1],
         marginals.square[0],
-        evidence.told,
+        evidence.design,
         bias=panel.bias + (centre.bias - bias),
         contrast=panel.contrast * (centre.contrast / contrast),
         worth=(EXPERT_WORTH + centre.bias_worth, EXPERT_WORTH + centre.worth),
@@ -168,7 +168,7 @@ def _common(evidence: Evidence, each: estimates.Means, spread: Array, believed: 
     if len(spread) == 1:
         return 0.0
     total, pairs = evidence.shared(each.expected(np.zeros(evidence.classes - 1)), spread)
-    events = evidence.told.events(evidence.answered) if pairs else 0.0
+    events = evidence.design.events(evidence.answered) if pairs else 0.0
     found = total / ((evidence.classes - 1) * pairs) if pairs else 0.0
     worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho
     return float(np.clip((worth * rho + events * found) / (worth + events), min(LOWEST, rho), HIGHEST))
