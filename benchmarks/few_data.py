@@ -62,7 +62,7 @@ def draw(path: Path, everything: Array) -> None:
     labels = ("resolved events", "gain over the simple average, nats an event")
     plots.family(axes, at, curves, labels=labels, title="mean over all kinds of panels")
     axes.axhline(0.0, color="#888888", linewidth=0.6, zorder=0)
-    axes.set_ylim(-0.22, 0.09)
+    axes.set_ylim(-0.12, 0.09)
     axes.set_xticks(at, [str(size) for size in SIZES])
     plots.save(drawing, path)
 
