@@ -132,7 +132,7 @@ def test_no_gaps(gap):
 def test_few_units():
     assert check_splits(5, 100, "events") == 5
     assert check_splits(5, 3, "events") == 3
-    with pytest.raises(LearningError, match="at least 2 of them, and there is 1"):
+    with pytest.raises(LearningError, match="at least 2 groups of resolved events with forecasts, and there is 1"):
         check_splits(5, 1, "groups")
     with pytest.raises(ArgumentError, match="at least 2 folds"):
         check_splits(1, 100, "events")
