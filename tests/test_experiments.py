@@ -76,7 +76,6 @@ def test_stacked_fits_on_covariates_score_as_transformer_and_pools_do(real):
             assert fit_five(drawn).scores[place] == pytest.approx(scores, abs=2e-5)
 
 
-@pytest.mark.filterwarnings("ignore:Setting penalty=None:UserWarning")  # of scikit-learn 1.8
 def test_scores_against_scikit_learn_and_a_closed_form():
     linear_model = pytest.importorskip("sklearn.linear_model")
     discriminant = pytest.importorskip("sklearn.discriminant_analysis")

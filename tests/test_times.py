@@ -68,6 +68,6 @@ def test_arguments_that_are_times():
     instant = np.datetime64("2025-03-01T00:00", "us")
     for value in ("2025-03-01", date(2025, 3, 1), datetime(2025, 3, 1), np.datetime64("2025-03-01"), instant):
         assert as_time(value, "as_of") == instant
-    for value in ("soon", 20250301, None, np.datetime64("NaT")):
+    for value in ("soon", 20250301, None, np.datetime64("NaT", "us")):
         with pytest.raises(ArgumentError, match="as_of must be a time, and"):
             as_time(value, "as_of")

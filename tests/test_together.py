@@ -139,7 +139,7 @@ class TestWorth:
     def test_events_without_a_date_are_alone(self):
         f = simulated(np.random.default_rng(8), 10, 6, 2.0, unit="date")
         times = f.times.copy()
-        times[:6] = np.datetime64("NaT")
+        times[:6] = np.datetime64("NaT", "us")
         reduced = worth(replace(f, times=times))
         assert reduced[:6].min() > 1.5 * reduced[6:].max()
 

@@ -115,6 +115,7 @@ class Kinds:
         SavedPoolError
             If it is something else.
         """
+        wanted = _spelled_out(wanted)
         origin, arguments = get_origin(wanted), get_args(wanted)
         if origin in {Union, types.UnionType}:
             return self._either(given, arguments, place)
@@ -174,6 +175,16 @@ class Kinds:
             raise SavedPoolError(f"{place}: {error}") from None
         except OpinionPoolError as error:
             raise SavedPoolError(f"{place}: {error}") from None
+
+
+def _spelled_out(wanted: Any) -> Any:  # noqa: ANN401 - a type
+    """The type that a named one stands for, as NumPy's arrays do since 2.5."""
+    named = get_origin(wanted) or wanted
+    meant = getattr(named, "__value__", None)
+    if meant is None:
+        return wanted
+    arguments = get_args(wanted)
+    return _spelled_out(meant[arguments] if arguments else meant)
 
 
 def _text(value: object) -> bool:

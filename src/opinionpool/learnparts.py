@@ -104,7 +104,7 @@ def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
         probabilities=np.concatenate([part.probabilities for part in parts]),
         outcomes=np.concatenate([part.outcomes for part in parts]),
         prior=column("prior", np.nan),
-        times=column("times", np.datetime64("NaT")),
+        times=column("times", np.datetime64("NaT", "us")),
         groups=column("groups", ""),
         notes=(),
     )

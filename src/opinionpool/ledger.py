@@ -81,7 +81,8 @@ class Ledger:
             If an event is in both.
         """
         mine, theirs = self.array(), other.array()
-        both = int(np.isin(theirs["key"], mine["key"]).sum())
+        # By sorting: NumPy 2.0 cannot look up numbers above 2**63 in a table.
+        both = int(np.isin(theirs["key"], mine["key"], kind="sort").sum())
         if both:
             raise ArgumentError(
                 f"{both} of {len(theirs)} resolved events were learned from by both streams; only streams of different "

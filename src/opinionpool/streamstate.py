@@ -213,7 +213,7 @@ class StreamState:
             priors = np.array([blank if record.prior is None else record.prior for record in records], dtype=np.float64)
         times = groups = None
         if any(record.time is not None for record in records):
-            never = np.datetime64("NaT")
+            never = np.datetime64("NaT", "us")
             times = np.array([never if record.time is None else record.time for record in records], "datetime64[us]")
         if any(record.group is not None for record in records):
             groups = np.array(["" if record.group is None else record.group for record in records], dtype=np.str_)
