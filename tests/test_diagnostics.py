@@ -181,6 +181,18 @@ def test_clones_and_complements():
     assert of(checks, "clones") == of(checks, "complements") == []
 
 
+@pytest.mark.parametrize("code", ["clones", "complements"])
+def test_who_says_the_same_but_too_few_different_things_is_not_told_apart(code):
+    """Votes of 0 and 1, all alike: too little to call them one voice, nor to say that nobody is like another."""
+    votes = np.tile(np.arange(40.0)[:, None] % 2, 3)
+    if code == "complements":
+        votes[:, 1] = 1 - votes[:, 1]
+    (check,) = of(check_model(Forecasts.from_array(votes, np.arange(40) % 2)), code, False)
+    assert check.statistic is None
+    assert "too few different" in check.text
+    assert f"too little to look for: {code}" in "\n".join(check_lines([check]))
+
+
 def test_lines_name_the_worst_and_count_the_others():
     rng = np.random.default_rng(7)
     x = rng.uniform(size=(100, 4)).round(2)

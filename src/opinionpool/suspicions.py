@@ -138,10 +138,11 @@ def _alike(forecasts: Forecasts, code: str, said: Codes, other: Codes, shared: I
         agree[i, i + 1 :] = np.count_nonzero(other[i + 1 :] == said[i], axis=1)
     pairs = shared >= SHARED
     total, agreed, tests = int(shared[pairs].sum()), int(agree[pairs].sum()), int(pairs.sum())
-    findings = []
+    findings, untold = [], False
     for i, j in np.argwhere(pairs & (agree >= ALIKE * shared)).tolist():
         same, of = int(agree[i, j]), int(shared[i, j])
         if len(np.unique(said[i][other[j] == said[i]])) < DIFFERENT:
+            untold = True
             continue
         # How often two of them agree by chance: as often as two others do, within limits.
         chance = min(max((agreed - same + 1.0) / (total - of + 2.0), 0.1), 0.5)
@@ -149,9 +150,11 @@ def _alike(forecasts: Forecasts, code: str, said: Codes, other: Codes, shared: I
         one, two = forecasts.experts[j], forecasts.experts[i]
         text = f"{shown(one)} says {what} {shown(two)} on {same / of:.0%} of {of} events: one voice, not two"
         findings.append(Finding(one, same / of, at_least(same, of, chance), True, text))
-    if tests and not findings:
+    if tests and not findings and not untold:
         share = float((agree[pairs] / shared[pairs]).max())
         findings.append(Finding(None, share, 1.0, False, ""))
     said_how = "the same" if code == "clones" else "the opposite of each other"
     fine, idle = f"no two experts say {said_how}", f"too few events that two experts both answer to tell {code}"
+    if untold:
+        idle = f"experts say {said_how}, but too few different things to tell {code}"
     return concluded(code, findings, fine, idle, tests)
