@@ -63,7 +63,10 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
     notes = []
     resolved = forecasts.resolved
     if not resolved.any():
-        text = "outcomes, in a column or in a file of their own with --outcomes, would show whom to believe"
+        text = (
+            "outcomes would show whom to believe: in a column outcome, or any that --column outcome=NAME names, or in "
+            "a file of their own with --outcomes"
+        )
         notes.append(Note("no-outcomes", text))
     notes += one_outcome_notes(forecasts, "gaussian")
     blank = int((forecasts.crowd == 0).sum())
@@ -123,6 +126,7 @@ def _outcomes(forecasts: Forecasts) -> str:
     told = ", ".join(
         f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)
     )
+    told = told if any(counts) else "none known"
     if len(forecasts.classes) == 2:
         told += f"; forecasts are probabilities of {str(forecasts.classes[1])!r}"
     return told
