@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import erfc, exp, lgamma, log, log1p, sqrt
+from math import exp, lgamma, log, log1p, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -30,13 +30,18 @@ def holm(p: Sequence[float], tests: int = 0) -> list[float]:
 
 
 def student(t: float, freedom: float) -> float:
-    """Two-sided p of a t statistic, by Wallace's approximation: a tenth off at most, from 6 degrees of freedom on.
+    """Two-sided p of a t statistic, to three digits: the incomplete beta function, as a smooth integral.
 
-    >>> round(student(2.228, 10.0), 3)
+    >>> round(student(2.228, 10.0), 4)
     0.05
     """
-    z = (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) * sqrt(freedom * log1p(t * t / freedom))
-    return erfc(z / sqrt(2.0))
+    x, half = freedom / (freedom + t * t), freedom / 2.0
+    if x == 0:
+        return 0.0
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    w = (nodes + 1.0) / 2.0
+    inside = float(weights @ (w / np.sqrt(1.0 - x * (1.0 - w * w) ** (1.0 / half))))
+    return min(exp(half * log(x) - lgamma(half) - lgamma(0.5) + lgamma(half + 0.5)) * inside / half, 1.0)
 
 
 def welch(one: Array, two: Array) -> float:
