@@ -202,6 +202,13 @@ class TestWhatTheDataCannotSay:
         assert learned.notes[0].code == "constant"
         assert "'expert_2'" in learned.notes[0].text
 
+    @pytest.mark.parametrize("structure", ["independent", "common"])
+    def test_constant_expert_with_as_few_forecasts_as_means(self, structure):
+        """Two forecasts leave no degree of freedom; that is said by the weight, and by no NumPy warning."""
+        learned = fit([A, B, [0.5, NAN, NAN, 0.5, NAN, NAN]], structure=structure)
+        assert learned.weights[2] == 0
+        assert learned.weights[:2] == pytest.approx(fit([A, B], structure=structure).weights)
+
     def test_expert_without_forecasts_gets_weight_0(self):
         learned = fit([A, [NAN] * 6], structure="independent")
         assert learned.weights == pytest.approx([1.44221, 0], abs=5e-6)

@@ -150,8 +150,8 @@ def correlations(products: Array) -> Array:
 
 
 def spreads(means: Means) -> Array:
-    """Sigma of each expert: residual sum of squares over (K - 1) T - K, (N,)."""
-    return np.sqrt(means.square / means.terms)
+    """Sigma of each expert: residual sum of squares over (K - 1) T - K, (N,); 0 where that leaves nothing."""
+    return np.sqrt(np.where(means.terms > 0, means.square / np.where(means.terms > 0, means.terms, 1.0), 0.0))
 
 
 def independent_parts(means: Means) -> Parts:
