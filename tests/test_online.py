@@ -3,11 +3,12 @@
 import doctest
 import math
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
@@ -478,6 +479,41 @@ class TestForgetting:
         ages = [1999 - place[event] for event in stream.sample()[0].events]
         assert np.median(ages) < 150
 
+    @pytest.mark.parametrize(
+        "time",
+        [
+            np.nan,
+            np.inf,
+            1e308,
+            "2024-01-05",
+            True,
+            date(2024, 1, 5),
+            np.datetime64("2024-01-05"),
+            np.datetime64("NaT"),
+        ],
+    )
+    def test_times_are_numbers(self, time):
+        stream = Stream(half_life=30.0)
+        stream.resolve("a", 1, {"ann": 0.7}, at=3.0)
+        with pytest.raises(ArgumentError, match="times of resolution"):
+            stream.resolve("b", 1, {"ann": 0.7, "zed": 0.6}, at=time)
+        with pytest.raises(ArgumentError, match="times of resolution"):
+            stream.add_rows([[0.7]], [1], at=[time], experts=["zed"])
+        assert (stream.count, stream.experts) == (1, ("ann",))
+
+    def test_nothing_is_left_of_what_is_refused(self):
+        stream = fed(simulated(5), Stream(half_life=5))
+        for other, at in ((stream, 3.0), (Stream(), 3.0)):
+            before = other.experts
+            with pytest.raises(ArgumentError, match=r"at=|half_life"):
+                other.resolve("y", 1, {"zed": 0.3}, at=at)
+            assert other.experts == before
+
+    @pytest.mark.parametrize("half_life", ["x", True, 0, -1.0, np.nan, np.inf])
+    def test_a_half_life_is_a_number(self, half_life):
+        with pytest.raises(ArgumentError, match="half-life"):
+            Stream(half_life=half_life)
+
     def test_counting_streams_cannot_be_merged(self):
         one, two = fed(simulated(5), Stream(half_life=5)), Stream(half_life=5)
         two.resolve("x", 1, {"ann": 0.3})
@@ -501,6 +537,13 @@ class TestMerging:
         with pytest.raises(ArgumentError, match="none may count twice"):
             fed(f).merge(fed(f.select_events([3])))
 
+    @pytest.mark.parametrize("other", [None, [[0.3]], {"ann": 0.3}])
+    def test_what_is_no_stream_and_no_batch_is_refused(self, other):
+        with pytest.raises(ArgumentError, match="merged with another one"):
+            Stream().merge(other)
+        with pytest.raises(ArgumentError, match=r"op\.Forecasts"):
+            Stream().add(other)
+
     def test_half_an_event_is_refused(self):
         one, two = Stream(), Stream()
         one.forecast("x", {"ann": 0.4})
@@ -520,27 +563,32 @@ class TestMerging:
         assert one.merge(two).forecasts().X.tolist() == [[0.4, 0.6]]
 
 
+# So few that they are met again and again.
+EVENTS = st.integers(0, 9).map("q{}".format)
+SAID = st.dictionaries(st.sampled_from(EXPERTS), st.floats(0.01, 0.99), min_size=1)
+
+
 class Machine(RuleBasedStateMachine):
     """Events, revisions, corrections and joins in any order, against a dictionary of what is true in the end."""
 
-    events = Bundle("events")
-
-    @initialize(half=st.booleans(), capacity=st.sampled_from([4, 20_000]))
-    def start(self, half, capacity):
+    @initialize(
+        capacity=st.sampled_from([4, 20_000]),
+        resolved=st.lists(st.tuples(SAID, st.integers(0, 1), st.booleans()), min_size=4, max_size=8),
+    )
+    def start(self, capacity, resolved):
         self.stream = Stream(capacity=capacity)
         self.other = Stream(capacity=capacity)
         self.said, self.happened, self.where = {}, {}, {}
+        for i, (said, outcome, side) in enumerate(resolved):
+            self.forecast(f"q{i}", said, side)
+            self.resolve(f"q{i}", outcome)
 
     def _of(self, event):
         return self.other if self.where.get(event) else self.stream
 
-    @rule(target=events, event=st.integers(0, 30).map("q{}".format))
-    def name(self, event):
-        return event
-
     @rule(
-        event=events,
-        said=st.dictionaries(st.sampled_from(EXPERTS), st.floats(0.01, 0.99), min_size=1),
+        event=EVENTS,
+        said=SAID,
         side=st.booleans(),
     )
     def forecast(self, event, said, side):
@@ -552,26 +600,26 @@ class Machine(RuleBasedStateMachine):
         self._of(event).forecast(event, said)
         self.said.setdefault(event, {}).update(said)
 
-    @rule(event=events, expert=st.sampled_from(EXPERTS))
+    @rule(event=EVENTS, expert=st.sampled_from(EXPERTS))
     def withdraw(self, event, expert):
         if event in self.said and event not in self.happened and expert in self.said[event]:
             self._of(event).forecast(event, {expert: None})
             del self.said[event][expert]
 
-    @rule(event=events, outcome=st.integers(0, 1))
+    @rule(event=EVENTS, outcome=st.integers(0, 1))
     def resolve(self, event, outcome):
         if event in self.said:
             corrected = event in self.happened
             self._of(event).resolve(event, outcome, self.said[event] if corrected else None)
             self.happened[event] = outcome
 
-    @rule(event=events)
+    @rule(event=EVENTS)
     def take_back(self, event):
         if event in self.happened:
             self._of(event).resolve(event, None, self.said[event])
             del self.happened[event]
 
-    @rule(event=events)
+    @rule(event=EVENTS)
     def again(self, event):
         if event in self.happened:
             names = list(self.said[event]) or ["ann"]
@@ -598,7 +646,8 @@ class Machine(RuleBasedStateMachine):
         whole = Stream(capacity=self.stream.capacity)
         whole.add(Forecasts.from_array(x, outcomes, events=events, experts=EXPERTS))
         assert together.fingerprint == whole.fingerprint
-        mine, theirs = together._state.tally, whole._state.tally
+        # Merged with nothing, as events that wait to be counted are then.
+        mine, theirs = together._state.tally, whole.merge(Stream(capacity=whole.capacity))._state.tally
         assert mine.number.tolist() == theirs.number.tolist()
         order = [mine.experts.index(name) for name in EXPERTS if name in mine.experts]
         assert mine.cells[order].tolist() == [int(theirs.cells[i]) for i, e in enumerate(EXPERTS) if e in mine.experts]
@@ -613,7 +662,7 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = Machine.TestCase
-TestMachine.settings = settings(max_examples=40, stateful_step_count=40)
+TestMachine.settings = settings(max_examples=30, stateful_step_count=30)
 
 
 def test_the_page_on_streams(root):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.logodds import Array
+from opinionpool.wording import shown
 
 __all__ = ["Clock", "times_of"]
+
+# Beyond this, differences between times may overflow.
+LATEST = 1e100
 
 
 class Clock:
@@ -34,7 +40,7 @@ class Clock:
     """
 
     def __init__(self, half_life: float | None) -> None:
-        if half_life is not None and not 0 < half_life < np.inf:
+        if half_life is not None and not (_is_number(half_life) and 0 < half_life < np.inf):
             raise ArgumentError(f"a half-life must be a finite number above 0, and it is {half_life!r}")
         self.half_life = half_life
         self.timed: bool | None = None
@@ -48,18 +54,26 @@ class Clock:
         ArgumentError
             If times are given for some events of the stream and not for others, or have no meaning.
         """
+        self.check(events, at)
         if self.half_life is None:
-            if at is not None:
-                raise ArgumentError("times of resolution mean something where a half_life is given, and none is")
             return np.zeros(events)
-        if events and self.timed not in {None, at is not None}:
-            raise ArgumentError("give at= for every event of a stream, or for none")
-        if at is not None and not np.isfinite(at).all():
-            raise ArgumentError("times of resolution must be finite numbers")
         if events:
             self.timed = at is not None
         self.count += events
         return np.arange(self.count - events, self.count, dtype=np.float64) if at is None else at
+
+    def check(self, events: int, at: Array | None) -> None:
+        """Whether `tell` could tell these times.
+
+        Raises
+        ------
+        ArgumentError
+            As `tell` does.
+        """
+        if self.half_life is None and at is not None:
+            raise ArgumentError("times of resolution mean something where a half_life is given, and none is")
+        if self.half_life is not None and events and self.timed not in {None, at is not None}:
+            raise ArgumentError("give at= for every event of a stream, or for none")
 
     def merged(self, other: Clock, *, both: bool) -> Clock:
         """The clock of two streams together; `both` is whether each has resolved events.
@@ -78,8 +92,29 @@ class Clock:
 
 
 def times_of(at: npt.ArrayLike, events: int) -> Array:
-    """Times of resolution, one for each event, (T,)."""
-    times = np.asarray(at, dtype=np.float64)
-    if times.shape != (events,):
-        raise ShapeError(f"{events} events need as many times, and their shape is {times.shape}")
+    """Times of resolution, one for each event, (T,).
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If there is not one for each event, or one is no finite number. A date is none: it has no unit that could be
+        that of the half-life.
+    """
+    given = np.asarray(at)
+    if given.shape != (events,):
+        raise ShapeError(f"{events} events need as many times, and their shape is {given.shape}")
+    for time in [] if given.dtype.kind in "iuf" else given.tolist():
+        if not _is_number(time):
+            raise ArgumentError(
+                "times of resolution are numbers in the unit of the half-life, such as days since a first one, and "
+                f"one is {shown(str(time))}"
+            )
+    times = given.astype(np.float64)
+    bad = ~(np.abs(times) <= LATEST)
+    if bad.any():
+        raise ArgumentError(f"times of resolution must be finite numbers, and one is {times[bad][0]:g}")
     return times
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)

@@ -229,6 +229,9 @@ class Stream:
             raise ArgumentError(
                 f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
             )
+        time = None if at is None else times_of([at], 1)
+        # Before experts are entered, so that nothing is left of what is refused.
+        self._clock.check(int(entry is None and code != UNRESOLVED), time)
         strange = entry is not None and not {str(name) for name in forecasts or {}} <= set(state.experts)
         record = Record(str(event), self._key(event), np.empty(0, np.intp), np.empty(0))
         if not strange:
@@ -246,7 +249,7 @@ class Stream:
             return
         else:
             change = corrected(state, record.revised(record), entry, weight, complete=given)
-        self._apply([change], at)
+        self._apply([change], None if time is None else float(time[0]))
 
     def add(
         self, forecasts: Forecasts, sample_weight: npt.ArrayLike | None = None, at: npt.ArrayLike | None = None
@@ -273,6 +276,10 @@ class Stream:
         ArgumentError
             If the classes are others, or a corrected event is no longer in the sample and came with other forecasts.
         """
+        if not isinstance(forecasts, Forecasts):
+            raise ArgumentError(
+                f"a batch is op.Forecasts, as op.read_forecasts makes them, and not a {type(forecasts).__name__}"
+            )
         if forecasts.options is not None:
             raise ArgumentError("a stream is of events that share their classes, and these have options of their own")
         if tuple(map(str, forecasts.classes)) != tuple(map(str, self.classes)):
@@ -359,6 +366,8 @@ class Stream:
             If they have different settings, share a resolved event, or forget by counting events, which has no meaning
             for streams that ran beside each other (give times of resolution instead).
         """
+        if not isinstance(other, Stream):
+            raise ArgumentError(f"a stream is merged with another one, and not with a {type(other).__name__}")
         if self._settings() != other._settings() or not _same(self.prior, other.prior):
             raise ArgumentError(
                 "streams can be merged if they have the same classes, prior, half-life, capacity, seed and floors"
