@@ -98,6 +98,16 @@ def test_few_events_are_not_asked():
     assert told(learn(f, class_model="full")) == []
 
 
+def test_one_outcome_does_not_tell_how_weights_differ():
+    """What calls the only class that was seen the likeliest always predicts best, whatever the experts said."""
+    x = np.random.default_rng(0).dirichlet(np.ones(3), (60, 3))
+    f = Forecasts.from_array(x, np.zeros(60, dtype=int), classes=(0, 1, 2))
+    learned = learn(f)
+    assert isinstance(learned.panel, Panel)
+    assert learned.weights.tolist() == learn(f, class_model="symmetric").weights.tolist()
+    assert any("same outcome" in note.text for note in learned.notes)
+
+
 def test_events_that_share_a_group_are_left_out_together():
     """Copies of few events, each with a group of its own, say no more than one each; apart, they would."""
     f = drawn(4, 3, 3, 12, 0.0)[2]

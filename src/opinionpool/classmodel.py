@@ -89,6 +89,8 @@ def with_class_model(
         return learned
     elif worth < needed or weights.size > ASKED:
         return _with(learned, _too_few(worth, needed) if worth < needed else _too_many(needed))
+    elif (forecasts.outcomes[used] == forecasts.outcomes[used][0]).all():
+        return _with(learned, _one_outcome())
     evidence = _evidence(weights, forecasts, contrasts, reference, weight, used)
     if class_model == "auto":
         return _chosen(learned, evidence)
@@ -192,6 +194,12 @@ def _too_few(worth: float, needed: int) -> Note:
 
 def _few_sets() -> Note:
     text = "experts have one weight for all classes: too few different events, dates or groups to judge others by"
+    return Note("class-model", text)
+
+
+def _one_outcome() -> Note:
+    # Otherwise weights would be preferred that call this class the likeliest whatever is said.
+    text = "experts have one weight for all classes: every resolved event has the same outcome"
     return Note("class-model", text)
 
 
