@@ -195,6 +195,13 @@ class TestLearns:
         assert [note.code for note in learned.notes] == ["contrary"]
         assert learned.notes[0].serious
 
+    def test_experts_who_know_nothing_are_rarely_taken_for_contrary_ones(self):
+        """A quarter of these had weights that add up to just below 0."""
+        rng = np.random.default_rng(11)
+        batches = [Forecasts.from_array(rng.random((400, 4)), rng.integers(0, 2, 400)) for _ in range(80)]
+        alarms = sum(any(note.code == "contrary" for note in learn(each).notes) for each in batches)
+        assert alarms <= 6
+
     @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
     def test_when_all_always_say_the_same_the_prior_stays(self, order):
         x = np.tile([0.7, 0.2], (20, 1))[:, order]

@@ -54,8 +54,9 @@ MOST_DOUBTED = 1000
 NEGLIGIBLE = 1e-3
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6
-# From so many events on, weights that point the wrong way are worth a warning.
-CONTRARY = 10
+# From so many events on, weights that point the wrong way are worth a warning; but not a sum as close to 0 as that of
+# experts who know nothing, which is below 0 by chance.
+CONTRARY, TURNED = 10, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +276,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     size = float(weights @ weights)
     along = weights / size if size > LEAST_WEIGHT**2 else np.zeros(n)
     bias = centre + along[:, None] * (rows.lean - intercept)
-    notes = (_contrary(),) if weights.sum() < 0 and events >= CONTRARY else ()
+    notes = (_contrary(),) if events >= CONTRARY and weights.sum() < -TURNED else ()
     alone = held_features(rows.evidence(rows.contrasts), believed)
     return DefaultFit(Parts(contrast, held.spread, dependence), bias, extremes, alone, doubt, True, notes)
 
