@@ -126,7 +126,7 @@ def test_classes_are_those_of_the_pool(file, answers, command):
     records = answers("pool", file(LATER.replace(",1\n", ",won\n"), "later.csv"), "--model", "m.json")
     assert [record["outcome"] for record in records] == ["won", ""]
     said = command("pool", file(LATER.replace(",1\n", ",drawn\n"), "later.csv"), "--model", "m.json", status=1)
-    assert "'drawn'" in said.err
+    assert "the classes are 'lost', 'won', and 'drawn' is none of them" in said.err
     three = "event,expert,class,probability,outcome\n" + "".join(
         f"q{t},ann,{c},{p},{'abc'[t % 3]}\n" for t in range(6) for c, p in (("a", 0.5), ("b", 0.3), ("c", 0.2))
     )
