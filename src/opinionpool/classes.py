@@ -118,8 +118,8 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
     strange = [label for word, label in known.items() if word not in {key(each) for each in asked.classes}]
     if strange and len(asked.classes) == 2:
         raise LayoutError(
-            f"the classes are {listed(asked.classes)}, and {shown(strange[0])} is none of them. If it means that an event "
-            "is not resolved, say --missing-value"
+            f"the classes are {listed(asked.classes)}, and {shown(strange[0])} is none of them. If it means that an "
+            "event is not resolved, say --missing-value"
         )
     if len(known) > 2 or len(asked.classes) > 2:
         raise LayoutError(
