@@ -221,6 +221,11 @@ class TestEvents:
             stream.add(simulated(3))
         assert (stream.count, stream.experts, stream.open) == (0, (), ())
 
+    @pytest.mark.parametrize("label", [None, np.nan])
+    def test_what_stands_for_no_outcome_is_no_class(self, label):
+        with pytest.raises(ArgumentError, match="no classes"):
+            Stream([label, 1])
+
     @pytest.mark.parametrize("given", [[0.3], 0.3, "ann", None])
     def test_forecasts_are_by_name(self, given):
         with pytest.raises(ArgumentError, match="by the names of experts"):

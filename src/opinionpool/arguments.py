@@ -72,6 +72,8 @@ class Writing:
         """Refuse an output that cannot be written, or that is an input, before any work is done."""
         if self.output is None:
             return
+        if not self.output:
+            raise click.UsageError("the name of the file to write is empty")
         path = os.path.realpath(self.output)
         ending = os.path.splitext(self.output)[1].lower()
         if self.format is None and ending not in WRITTEN and (os.path.isfile(path) or not os.path.exists(path)):

@@ -84,6 +84,10 @@ class Stream:
         labels = tuple(classes)
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise ArgumentError(f"classes must be at least two different labels, not {labels}")
+        if any(label is None or label != label for label in labels):
+            raise ArgumentError(
+                f"None and NaN stand for events that are not resolved, so they are no classes: {labels}"
+            )
         clock = Clock(half_life)
         if capacity < 1 or not 0 <= seed < 1 << 63:
             raise ArgumentError(f"capacity must be at least 1 and the seed at least 0, and they are {capacity}, {seed}")

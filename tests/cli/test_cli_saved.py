@@ -170,6 +170,11 @@ def test_files_that_are_read_are_not_written_over(file, command):
     )
 
 
+@pytest.mark.parametrize("option", ["--save", "-o"])
+def test_an_empty_name_is_no_directory(file, command, option):
+    assert "name of the file to write is empty" in command("pool", file(WIDE), option, "", status=2).err
+
+
 def test_a_pool_is_not_saved_to_standard_output(file, command):
     assert "--save takes the name of a file" in command("pool", file(WIDE), "--save", "-", status=2).err
     assert not os.path.exists("-")
