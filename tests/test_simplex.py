@@ -172,7 +172,10 @@ def test_ties_are_broken_by_the_least_sum_of_squares(seed):
         options={"ftol": 1e-14, "maxiter": 500},
     )  # fmt: skip
     assert pooled == pytest.approx(base @ start[:3], abs=1e-9)
-    assert w == pytest.approx(found.x, abs=1e-5)
+    # Older releases of SciPy stop at the start for one of the seeds.
+    assert w @ w <= found.fun + 1e-9
+    if found.fun <= w @ w + 1e-9:
+        assert w == pytest.approx(found.x, abs=1e-5)
 
 
 TENTHS = st.sampled_from([0.0001, 0.05, 0.1, 0.2, 0.3, 0.45, 0.5, 0.6, 0.75, 0.9, 0.9999])
