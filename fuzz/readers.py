@@ -2,8 +2,8 @@
 
 Coverage-guided, by atheris, which is not among the project's dependencies:
 
-    python -m venv /tmp/fuzz && /tmp/fuzz/bin/pip install atheris -e . pyarrow
-    /tmp/fuzz/bin/python fuzz/readers.py build/corpus -max_total_time=600 -timeout=30 -rss_limit_mb=3000
+    python -m venv build/fuzz && build/fuzz/bin/pip install atheris -e . pyarrow
+    build/fuzz/bin/python fuzz/readers.py build/corpus -max_total_time=600 -timeout=30 -rss_limit_mb=3000
 
 Options after the folder are libFuzzer's. The folder is filled with small tables to begin with. One input again:
 ``fuzz/readers.py FILE``.
