@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 BUILD := build
-NEWEST ?= $(shell command -v python3.13 || command -v python3.12 || echo $(PYTHON))
+NEWEST ?= $(shell for p in python3.13 python3.12 $(PYTHON); do $$p -c '' >/dev/null 2>&1 && echo $$p && break; done)
 
 # A stamp is named after the contents of what it was made from, so that a changed pin is installed and a touched file is not.
 DEPENDENCIES := .venv/dependencies-$(shell cksum < requirements/dev.txt | tr -dc 0-9)
