@@ -494,7 +494,7 @@ class TestForgetting:
             True,
             date(2024, 1, 5),
             np.datetime64("2024-01-05"),
-            np.datetime64("NaT"),
+            np.datetime64("NaT", "us"),
         ],
     )
     def test_times_are_numbers(self, time):
