@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import Forecasts, Panel
-from opinionpool.diagnostics import CODES, check_model
-from opinionpool.logodds import Array, expit, logit
+from opinionpool.analysis.checks import CODES, check_model
+from opinionpool.arrays import Array
+from opinionpool.logodds import expit, logit
 
 Outcomes = npt.NDArray[np.intp]
 # Experts, events, correlation, classes, step that forecasts are rounded to, share missing.

@@ -13,11 +13,11 @@ import sys
 
 import numpy as np
 
-from opinionpool import believed
-from opinionpool.extremes import Extremes
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import learn
+from opinionpool.learning import prior as believed
+from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit
+from opinionpool.model.contrasts import Extremes
 
 EVENTS, EXPERTS, CORRELATIONS = (10, 30, 100), (3, 10), (0.0, 0.5)
 REPEATS, NEW = 200, 100

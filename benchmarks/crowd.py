@@ -17,7 +17,7 @@ import numpy.typing as npt
 from row import Row
 
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import learn
+from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit
 
 Array = npt.NDArray[np.float64]

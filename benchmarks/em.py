@@ -15,10 +15,10 @@ from row import Row
 from threadpoolctl import threadpool_limits
 from timing import interleave, once
 
-from opinionpool import estimates
-from opinionpool.em import maximum_likelihood
-from opinionpool.estep import Model, Sample
-from opinionpool.evidence import RowEvidence
+from opinionpool.estimation import averages as estimates
+from opinionpool.estimation.e_step import Model, Sample
+from opinionpool.estimation.em import maximum_likelihood
+from opinionpool.estimation.evidence import RowEvidence
 
 Array = npt.NDArray[np.float64]
 

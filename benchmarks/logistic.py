@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 from timing import interleave
 
-from opinionpool.logistic import logistic_fit
+from opinionpool.estimation.logistic import logistic_fit
 
 Array = npt.NDArray[np.float64]
 Outcomes = npt.NDArray[np.int64]

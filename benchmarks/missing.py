@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import learn
-from opinionpool.panel import Panel
-from opinionpool.scores import log_score
+from opinionpool.learning.learn import learn
+from opinionpool.model.panel import Panel
+from opinionpool.scoring.scores import log_score
 
 Array = npt.NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 from timing import interleave, once
 
-from opinionpool.datasets import CORRELATIONS, DataSet, MissingDataError, bupa, pima, simulated
-from opinionpool.experiments import ITERATIONS, draw, fit_five
+from opinionpool.paper.datasets import CORRELATIONS, DataSet, MissingDataError, bupa, pima, simulated
+from opinionpool.paper.experiments import ITERATIONS, draw, fit_five
 
 Array = npt.NDArray[np.float64]
 FASTER = 20.0

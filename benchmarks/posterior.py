@@ -16,10 +16,9 @@ import sys
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.beliefs import Beliefs
-from opinionpool.believed import Believed
-from opinionpool.openweights import weight_beliefs
-from opinionpool.regression import Coefficients, Regression
+from opinionpool.estimation.posterior import Coefficients, Regression
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.prior import Believed, weight_beliefs
 
 Array = npt.NDArray[np.float64]
 

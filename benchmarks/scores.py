@@ -10,8 +10,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from timing import Comparison, interleave
 
-from opinionpool.reliability import auc, decompose
-from opinionpool.scores import log_score, mean_log_score, mean_score
+from opinionpool.scoring.reliability import auc, decompose
+from opinionpool.scoring.scores import log_score, mean_log_score, mean_score
 
 ROUNDS = 11
 EVENTS = 1_000_000

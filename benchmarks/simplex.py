@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 from timing import interleave
 
-from opinionpool.simplex import simplex_weights
+from opinionpool.estimation.simplex import simplex_weights
 
 Array = npt.NDArray[np.float64]
 

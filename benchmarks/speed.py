@@ -17,8 +17,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from threadpoolctl import threadpool_info
 from timing import Comparison, interleave
 
-from opinionpool.dense import BinaryOutcomes, dense_moments
-from opinionpool.estimators import GaussianPool
+from opinionpool.estimation.moments import BinaryOutcomes, dense_moments
+from opinionpool.estimators.pools import GaussianPool
 
 Array = npt.NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opinionpool.beliefs import Beliefs
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import learn
-from opinionpool.panel import Panel
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.learn import learn
+from opinionpool.model.panel import Panel
 
 NAMES = ("ann", "bob", "cat", "dan")
 PANELS = 10

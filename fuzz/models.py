@@ -17,12 +17,12 @@ import numpy as np
 with atheris.instrument_imports(include=["opinionpool"]):
     from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
     from opinionpool.forecasts import Forecasts
-    from opinionpool.learn import learn
-    from opinionpool.online import Stream
-    from opinionpool.panel import Panel
-    from opinionpool.panelfile import read_beliefs
-    from opinionpool.rules import POOLS, fit_pool
-    from opinionpool.saved import load, save
+    from opinionpool.learning.beliefs import read_beliefs
+    from opinionpool.learning.learn import learn
+    from opinionpool.model.panel import Panel
+    from opinionpool.pools.registry import POOLS, fit_pool
+    from opinionpool.saving import load, save
+    from opinionpool.streams.stream import Stream
 
 FOLDER = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
 FILE = FOLDER / "input"

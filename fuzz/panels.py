@@ -22,9 +22,9 @@ import numpy as np
 
 from opinionpool.errors import OpinionPoolError, OpinionPoolWarning, PanelError
 from opinionpool.forecasts import Forecasts
-from opinionpool.panel import Panel
-from opinionpool.rules import POOLS, fit_pool
-from opinionpool.scores import log_score
+from opinionpool.model.panel import Panel
+from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.scoring.scores import log_score
 
 EPS = np.finfo(float).eps
 # Cells of the largest panel that is fitted, by how long its pool takes for each.

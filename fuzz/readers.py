@@ -23,11 +23,12 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["opinionpool"]):
-    from opinionpool import describe, rules
     from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
     from opinionpool.forecasts import Forecasts
-    from opinionpool.render import write_csv
-    from opinionpool.tables import read_forecasts
+    from opinionpool.pools import registry as rules
+    from opinionpool.report import check as describe
+    from opinionpool.report.listing import write_csv
+    from opinionpool.tables.read import read_forecasts
 
 WIDE = "event,ann,bob,outcome\nq1,0.9,0.8,1\nq2,0.2,,0\nq3,0.4,0.3,\nq4,0.6,1,1\n"
 LONG = (

@@ -18,8 +18,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import opinionpool as op
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import learn
-from opinionpool.rules import POOLS, fit_pool
+from opinionpool.learning.learn import learn
+from opinionpool.pools.registry import POOLS, fit_pool
 
 A, Y = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1]
 NAN = float("nan")
@@ -27,178 +27,178 @@ NAN = float("nan")
 # By case: tests as file::test, or file::class::test; a file alone in this folder is this one.
 CASES = {
     1: (
-        "test_scores.py::test_certain_and_wrong_is_finite",
+        "scoring/test_scores.py::test_certain_and_wrong_is_finite",
         "test_logodds.py::test_float32_is_upcast_before_flooring",
         "test_cases.py::test_single_precision_of_a_file_is_certain_and_wrong",
     ),
     3: (
-        "test_scores.py::test_hard_forecasts_are_ranked_and_counted",
-        "test_compare.py::TestExperts::test_hard_zeros_count_as_the_floor",
+        "scoring/test_scores.py::test_hard_forecasts_are_ranked_and_counted",
+        "scoring/test_comparison.py::TestExperts::test_hard_zeros_count_as_the_floor",
     ),
-    4: ("test_estimators.py::test_zeros_and_ones_are_floored_alike_at_both_ends",),
-    6: ("test_pools.py::TestWorkedNumbers::test_experts_who_each_rule_out_another_class",),
-    7: ("test_pools.py::TestWorkedNumbers::test_two_hundred_independent_experts_do_not_overflow",),
+    4: ("estimators/test_pools.py::test_zeros_and_ones_are_floored_alike_at_both_ends",),
+    6: ("pools/test_averages.py::TestWorkedNumbers::test_experts_who_each_rule_out_another_class",),
+    7: ("pools/test_averages.py::TestWorkedNumbers::test_two_hundred_independent_experts_do_not_overflow",),
     9: (
-        "test_tables.py::test_rounded_rows_over_classes_are_accepted_and_normalised",
-        "test_estimators.py::test_rounded_rows_are_normalised_and_that_is_said_once",
-        "test_scores.py::test_rows_off_by_rounding_are_normalised",
+        "tables/test_read.py::test_rounded_rows_over_classes_are_accepted_and_normalised",
+        "estimators/test_pools.py::test_rounded_rows_are_normalised_and_that_is_said_once",
+        "scoring/test_scores.py::test_rows_off_by_rounding_are_normalised",
     ),
-    11: ("test_pools.py::TestWorkedNumbers::test_three_classes_are_pooled_together",),
+    11: ("pools/test_averages.py::TestWorkedNumbers::test_three_classes_are_pooled_together",),
     12: ("test_cases.py::test_answers_over_classes_are_those_of_bayes_rule",),
     14: (
-        "test_rules.py::TestWorkedNumbers::test_an_impossible_event_that_happened",
-        "test_simplex.py::test_a_fit_that_was_stopped_says_so",
+        "pools/test_registry.py::TestWorkedNumbers::test_an_impossible_event_that_happened",
+        "estimation/test_simplex.py::test_a_fit_that_was_stopped_says_so",
     ),
     16: (
-        "test_rules.py::TestWorkedNumbers::test_maximum_likelihood_of_the_log_pool_is_not_penalised",
-        "test_logistic.py::TestErrors::test_too_few_iterations_are_told",
+        "pools/test_registry.py::TestWorkedNumbers::test_maximum_likelihood_of_the_log_pool_is_not_penalised",
+        "estimation/test_logistic.py::TestErrors::test_too_few_iterations_are_told",
     ),
-    17: ("test_rules.py::TestWorkedNumbers::test_separated_outcomes",),
+    17: ("pools/test_registry.py::TestWorkedNumbers::test_separated_outcomes",),
     18: (
-        "test_learn.py::TestWhatTheDataCannotSay::test_errors_name_the_cause_and_the_way_out",
-        "test_estimators.py::test_too_few_events_for_the_data_alone_name_what_is_needed",
+        "learning/test_learn.py::TestWhatTheDataCannotSay::test_errors_name_the_cause_and_the_way_out",
+        "estimators/test_pools.py::test_too_few_events_for_the_data_alone_name_what_is_needed",
     ),
-    20: ("test_estimators.py::test_complements_share_one_weight",),
-    21: ("test_estimators.py::test_more_experts_than_events_are_refused_by_rank_or_shrunk",),
-    22: ("test_pools.py::TestWorkedNumbers::test_three_independent_experts_count_the_prior_once",),
-    24: ("test_estimators.py::test_clones_share_their_weight_equally",),
-    26: ("test_estimators.py::test_the_variance_has_divisor_events_less_two",),
-    27: ("test_panel.py::test_example_of_section_4_3",),
-    28: ("test_pools.py::TestWorkedNumbers::test_geometric_mean_is_that_of_odds",),
-    30: ("test_scores.py::test_two_conventions_of_the_brier_score",),
+    20: ("estimators/test_pools.py::test_complements_share_one_weight",),
+    21: ("estimators/test_pools.py::test_more_experts_than_events_are_refused_by_rank_or_shrunk",),
+    22: ("pools/test_averages.py::TestWorkedNumbers::test_three_independent_experts_count_the_prior_once",),
+    24: ("estimators/test_pools.py::test_clones_share_their_weight_equally",),
+    26: ("estimators/test_pools.py::test_the_variance_has_divisor_events_less_two",),
+    27: ("model/test_panel.py::test_example_of_section_4_3",),
+    28: ("pools/test_averages.py::TestWorkedNumbers::test_geometric_mean_is_that_of_odds",),
+    30: ("scoring/test_scores.py::test_two_conventions_of_the_brier_score",),
     31: (
-        "test_estimators.py::test_the_score_is_higher_for_the_better_forecast",
+        "estimators/test_pools.py::test_the_score_is_higher_for_the_better_forecast",
         "test_cases.py::test_a_search_takes_the_better_pool",
     ),
     33: (
-        "test_tables.py::test_columns_of_classes_go_by_name",
-        "test_estimators.py::test_columns_are_matched_to_classes_by_name",
+        "tables/test_read.py::test_columns_of_classes_go_by_name",
+        "estimators/test_pools.py::test_columns_are_matched_to_classes_by_name",
         "test_cases.py::test_perfect_forecasts_lose_nothing_whatever_their_columns_order",
     ),
-    35: ("test_estimators.py::test_classes_do_not_depend_on_the_order_of_appearance",),
+    35: ("estimators/test_pools.py::test_classes_do_not_depend_on_the_order_of_appearance",),
     36: (
-        "test_tables.py::test_which_class_is_forecast_is_asked",
-        "cli/test_cli_answers.py::test_what_a_probability_is_about_is_said",
+        "tables/test_read.py::test_which_class_is_forecast_is_asked",
+        "cli/test_answers.py::test_what_a_probability_is_about_is_said",
     ),
     38: (
-        "test_estimators.py::test_one_outcome_only_is_explained_or_answered",
-        "cli/test_cli_answers.py::test_one_kind_of_outcome_is_told_by_every_command_whose_pool_learns",
+        "estimators/test_pools.py::test_one_outcome_only_is_explained_or_answered",
+        "cli/test_answers.py::test_one_kind_of_outcome_is_told_by_every_command_whose_pool_learns",
     ),
     40: (
-        "test_tables.py::test_an_outcome_among_no_classes_is_listed_with_its_lines",
-        "test_estimators.py::test_a_label_that_was_never_seen_cannot_be_scored",
+        "tables/test_read.py::test_an_outcome_among_no_classes_is_listed_with_its_lines",
+        "estimators/test_pools.py::test_a_label_that_was_never_seen_cannot_be_scored",
     ),
     41: (
-        "test_rules.py::TestWorkedNumbers::test_one_of_two_experts_is_missing",
-        "test_panel.py::test_one_forecast_of_a_correlated_pair_is_taken_as_if_alone",
+        "pools/test_registry.py::TestWorkedNumbers::test_one_of_two_experts_is_missing",
+        "model/test_panel.py::test_one_forecast_of_a_correlated_pair_is_taken_as_if_alone",
     ),
     42: (
-        "test_pools.py::TestWorkedNumbers::test_missing_forecasts_renormalise_the_linear_pool",
-        "cli/test_cli_answers.py::test_an_event_without_forecasts_gets_the_prior",
+        "pools/test_averages.py::TestWorkedNumbers::test_missing_forecasts_renormalise_the_linear_pool",
+        "cli/test_answers.py::test_an_event_without_forecasts_gets_the_prior",
     ),
-    44: ("test_compare.py::TestExperts::test_an_expert_is_scored_on_what_it_answered",),
+    44: ("scoring/test_comparison.py::TestExperts::test_an_expert_is_scored_on_what_it_answered",),
     46: (
-        "test_tables.py::test_runs_of_one_expert_are_averaged_within_the_expert",
+        "tables/test_read.py::test_runs_of_one_expert_are_averaged_within_the_expert",
         "test_cases.py::test_ten_runs_of_one_expert_count_once",
     ),
     47: (
-        "test_tables.py::test_percent_is_read_in_its_column_alone",
-        "test_cells.py::test_a_column_that_mixes_marked_and_unmarked_names_one_of_each",
+        "tables/test_read.py::test_percent_is_read_in_its_column_alone",
+        "tables/test_cells.py::test_a_column_that_mixes_marked_and_unmarked_names_one_of_each",
     ),
     48: (
-        "test_tables.py::test_a_scale_to_100_is_named_for_the_file",
-        "test_cells.py::test_the_unit_is_decided_for_the_column_and_never_for_a_cell",
-        "test_cells.py::test_a_name_about_per_cent_marks_its_column_and_is_asked_about_when_in_doubt",
+        "tables/test_read.py::test_a_scale_to_100_is_named_for_the_file",
+        "tables/test_cells.py::test_the_unit_is_decided_for_the_column_and_never_for_a_cell",
+        "tables/test_cells.py::test_a_name_about_per_cent_marks_its_column_and_is_asked_about_when_in_doubt",
     ),
-    51: ("test_tables.py::test_a_code_for_abstention_is_refused_or_missing",),
-    53: ("test_tables.py::test_a_byte_order_mark_changes_nothing",),
+    51: ("tables/test_read.py::test_a_code_for_abstention_is_refused_or_missing",),
+    53: ("tables/test_read.py::test_a_byte_order_mark_changes_nothing",),
     55: (
-        "test_tables.py::test_ids_are_text_on_both_sides_of_a_join",
-        "test_tables.py::test_events_that_do_not_match_are_counted_with_examples",
+        "tables/test_read.py::test_ids_are_text_on_both_sides_of_a_join",
+        "tables/test_read.py::test_events_that_do_not_match_are_counted_with_examples",
     ),
-    57: ("test_tables.py::test_repeated_forecasts_are_listed_or_follow_a_rule",),
+    57: ("tables/test_read.py::test_repeated_forecasts_are_listed_or_follow_a_rule",),
     58: (
-        "test_tables.py::test_nobody_and_nothing_vanishes",
+        "tables/test_read.py::test_nobody_and_nothing_vanishes",
         "test_cases.py::test_unanswered_events_and_silent_experts_stay_in_the_answers",
     ),
     59: (
-        "test_tables.py::test_numbers_as_names_of_experts",
-        "test_estimators.py::test_names_are_matched_as_text",
+        "tables/test_read.py::test_numbers_as_names_of_experts",
+        "estimators/test_pools.py::test_names_are_matched_as_text",
     ),
-    62: ("test_tables.py::test_outcomes_are_trimmed_and_compared_in_any_case",),
+    62: ("tables/test_read.py::test_outcomes_are_trimmed_and_compared_in_any_case",),
     64: (
-        "test_tables.py::test_a_fraction_is_no_outcome",
-        "test_estimators.py::test_outcomes_that_are_not_classes_are_refused",
+        "tables/test_read.py::test_a_fraction_is_no_outcome",
+        "estimators/test_pools.py::test_outcomes_that_are_not_classes_are_refused",
     ),
     65: (
-        "test_estimators.py::test_rows_are_matched_by_index",
-        "test_estimators.py::test_rows_with_other_keys_are_refused",
+        "estimators/test_pools.py::test_rows_are_matched_by_index",
+        "estimators/test_pools.py::test_rows_with_other_keys_are_refused",
     ),
-    67: ("test_rules.py::TestWorkedNumbers::test_weights_by_name_when_an_expert_is_left_out",),
+    67: ("pools/test_registry.py::TestWorkedNumbers::test_weights_by_name_when_an_expert_is_left_out",),
     68: (
-        "test_estimators.py::test_every_coding_of_the_outcomes_gives_the_same_pool",
-        "test_estimators.py::test_predict_returns_the_type_of_y",
+        "estimators/test_pools.py::test_every_coding_of_the_outcomes_gives_the_same_pool",
+        "estimators/test_pools.py::test_predict_returns_the_type_of_y",
         "test_cases.py::test_text_for_outcomes_goes_through_all_of_scikit_learn",
     ),
     70: (
-        "test_estimators.py::test_constructors_store_their_arguments_and_offer_the_options_of_each_rule",
-        "test_estimators.py::test_the_callers_data_stay_as_they_are",
-        "test_estimators.py::test_search_over_structures_and_floors",
+        "estimators/test_pools.py::test_constructors_store_their_arguments_and_offer_the_options_of_each_rule",
+        "estimators/test_pools.py::test_the_callers_data_stay_as_they_are",
+        "estimators/test_pools.py::test_search_over_structures_and_floors",
     ),
-    71: ("test_estimators.py::test_zero_weight_is_no_event_and_weight_two_is_the_event_twice",),
+    71: ("estimators/test_pools.py::test_zero_weight_is_no_event_and_weight_two_is_the_event_twice",),
     74: ("test_cases.py::test_a_saved_pool_is_plain_json_and_answers_to_the_last_bit",),
     75: (
-        "test_compare.py::TestSplits::test_the_first_block_in_time_stays_without_a_score",
-        "test_compare.py::TestSplits::test_dates_with_random_folds_are_noted",
+        "scoring/test_comparison.py::TestSplits::test_the_first_block_in_time_stays_without_a_score",
+        "scoring/test_comparison.py::TestSplits::test_dates_with_random_folds_are_noted",
         "test_cases.py::test_six_dated_events_in_two_folds_leave_two_without_a_score",
     ),
     76: (
-        "test_tables.py::test_forecasts_after_the_close_do_not_count",
-        "cli/test_cli_options.py::test_options_reach_the_reader",
+        "tables/test_read.py::test_forecasts_after_the_close_do_not_count",
+        "cli/test_options.py::test_options_reach_the_reader",
     ),
-    78: ("test_tables.py::test_times_without_a_zone_are_utc",),
+    78: ("tables/test_read.py::test_times_without_a_zone_are_utc",),
     79: (
-        "test_rules.py::test_an_expert_who_cannot_have_been_wrong_is_told_wherever_something_is_learned",
-        "test_compare.py::TestExperts::test_experts_who_cannot_be_wrong_are_noted",
+        "pools/test_registry.py::test_an_expert_who_cannot_have_been_wrong_is_told_wherever_something_is_learned",
+        "scoring/test_comparison.py::TestExperts::test_experts_who_cannot_be_wrong_are_noted",
     ),
     81: (
-        "test_estimators.py::test_a_base_rate_of_one_per_cent_turns_80_into_4",
-        "test_rules.py::TestWorkedNumbers::test_a_base_rate_leaves_the_weights_alone",
+        "estimators/test_pools.py::test_a_base_rate_of_one_per_cent_turns_80_into_4",
+        "pools/test_registry.py::TestWorkedNumbers::test_a_base_rate_leaves_the_weights_alone",
     ),
     82: (
-        "test_learn.py::TestWorkedNumbers::test_laplace",
-        "cli/test_cli_answers.py::test_the_prior_is_laplaces_unless_given",
+        "learning/test_learn.py::TestWorkedNumbers::test_laplace",
+        "cli/test_answers.py::test_the_prior_is_laplaces_unless_given",
     ),
     83: (
-        "test_estimators.py::test_an_extreme_prior_is_bayes_rule",
-        "cli/test_cli_explain.py::test_the_column_adds_up_to_the_answer",
+        "estimators/test_pools.py::test_an_extreme_prior_is_bayes_rule",
+        "cli/test_explain.py::test_the_column_adds_up_to_the_answer",
         "test_logodds.py::test_prior_out_of_range",
         "test_logodds.py::test_prior_of_three_classes",
     ),
     85: (
-        "test_reliability.py::test_forecast_of_one_belongs_to_the_last_bin",
-        "test_reliability.py::test_an_inexact_edge",
+        "scoring/test_reliability.py::test_forecast_of_one_belongs_to_the_last_bin",
+        "scoring/test_reliability.py::test_an_inexact_edge",
     ),
-    86: ("test_reliability.py::test_tied_forecasts_stay_together",),
-    87: ("test_reliability.py::test_empty_bins_are_listed_and_never_drawn",),
-    89: ("test_reliability.py::test_three_events_are_too_few_to_judge",),
-    90: ("test_rules.py::TestWorkedNumbers::test_maximum_likelihood_of_the_log_pool_is_not_penalised",),
+    86: ("scoring/test_reliability.py::test_tied_forecasts_stay_together",),
+    87: ("scoring/test_reliability.py::test_empty_bins_are_listed_and_never_drawn",),
+    89: ("scoring/test_reliability.py::test_three_events_are_too_few_to_judge",),
+    90: ("pools/test_registry.py::TestWorkedNumbers::test_maximum_likelihood_of_the_log_pool_is_not_penalised",),
     92: (
-        "test_learn.py::TestWhatTheDataCannotSay::test_pairwise_covariances_are_never_used_as_they_are",
-        "test_estimators.py::test_missing_cells_never_make_an_indefinite_covariance",
+        "learning/test_learn.py::TestWhatTheDataCannotSay::test_pairwise_covariances_are_never_used_as_they_are",
+        "estimators/test_pools.py::test_missing_cells_never_make_an_indefinite_covariance",
     ),
     93: (
-        "test_rules.py::TestWorkedNumbers::test_one_expert",
-        "test_estimators.py::test_one_expert_is_recalibrated",
+        "pools/test_registry.py::TestWorkedNumbers::test_one_expert",
+        "estimators/test_pools.py::test_one_expert_is_recalibrated",
     ),
     94: ("test_cases.py::test_many_classes_and_experts_need_no_covariance_for_each_class",),
-    97: ("cli/test_cli_render.py::test_json_never_holds_nan",),
+    97: ("cli/test_render.py::test_json_never_holds_nan",),
     99: (
-        "cli/test_cli_render.py::test_formulas_are_text_and_numbers_are_numbers_in_csv",
-        "cli/test_cli_options.py::test_names_that_look_like_formulas_survive",
+        "cli/test_render.py::test_formulas_are_text_and_numbers_are_numbers_in_csv",
+        "cli/test_options.py::test_names_that_look_like_formulas_survive",
     ),
     101: (
-        "test_estimators.py::test_a_corrected_outcome_replaces_everything",
+        "estimators/test_pools.py::test_a_corrected_outcome_replaces_everything",
         "test_cases.py::test_a_corrected_outcome_in_a_file_shows_at_once",
     ),
 }
@@ -338,7 +338,7 @@ def test_text_for_outcomes_goes_through_all_of_scikit_learn(coding):
 
 # Case 74.
 def test_a_saved_pool_is_plain_json_and_answers_to_the_last_bit(tmp_path):
-    saved = pytest.importorskip("opinionpool.saved")
+    saved = pytest.importorskip("opinionpool.saving.files")
     X = np.column_stack([A, [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]])
     learned = fit_pool("gaussian", Forecasts.from_array(X, Y, experts=["A", "B"]))
     path = tmp_path / "pool.json"

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from opinionpool import describe
 from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
 from opinionpool.forecasts import Forecasts
-from opinionpool.learn import learn
-from opinionpool.panel import Panel
-from opinionpool.panelfile import read_beliefs
-from opinionpool.rules import POOLS, fit_pool
-from opinionpool.saved import load, save
-from opinionpool.tables import read_forecasts
+from opinionpool.learning.beliefs import read_beliefs
+from opinionpool.learning.learn import learn
+from opinionpool.model.panel import Panel
+from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.report import check as describe
+from opinionpool.saving.files import load, save
+from opinionpool.tables.read import read_forecasts
 
 NAN = float("nan")
 FORECASTS = Forecasts.from_array(

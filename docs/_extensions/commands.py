@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from opinionpool.cli import app as program
-from opinionpool.options import comparing, keeping, pooling, reading, writing
+from opinionpool.cli.app import app as program
+from opinionpool.cli.options import comparing, keeping, pooling, reading, writing
 
 GROUPS = {
     "Reading": (reading, "How FILE is read."),

@@ -1,6 +1,6 @@
 """``python -m opinionpool`` is the command ``opinionpool``."""
 
-from opinionpool.cli import main
+from opinionpool.cli.app import main
 
 if __name__ == "__main__":
     main()

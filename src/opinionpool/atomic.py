@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-__all__ = ["replacing"]
-
 # Linux can write a file that has no name yet, so that nothing is left of it when the process is killed.
 _UNNAMED = getattr(os, "O_TMPFILE", None)
 _DESCRIPTORS = "/proc/self/fd"

@@ -14,15 +14,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arrays import Array, Index
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.logodds import LEAST, Array, check_probabilities, normalised
+from opinionpool.labels import UNRESOLVED, Options, check_options, encode_among, even_chances, option_slots, padded
+from opinionpool.logodds import LEAST, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, repeated, unknown_expert
-from opinionpool.optionsets import Options, check_options, encode_among, even_chances, option_slots, padded
-from opinionpool.wording import listed, shown
-
-Index = npt.NDArray[np.intp]
-
-UNRESOLVED = -1
+from opinionpool.text import listed, shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -313,3 +310,81 @@ def encode_outcomes(
             raise OutcomeError(f"each outcome must be one of {names}, and outcome {i} is {outcome!r}")
         encoded[i] = codes[outcome]
     return encoded
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Counts of some forecasts.
+
+    Attributes
+    ----------
+    classes : tuple
+    events, experts, cells : int
+    outcomes : tuple of int
+        Resolved events by class.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.9, 0.7], [0.2, float("nan")]], [1, None])
+    >>> Totals.of(f) + Totals.of(f)
+    Totals(classes=(0, 1), events=4, experts=2, cells=6, outcomes=(0, 2))
+    """
+
+    classes: tuple[object, ...]
+    events: int
+    experts: int
+    cells: int
+    outcomes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, forecasts: Forecasts) -> Totals:
+        """Those of forecasts in memory."""
+        t, n = forecasts.shape
+        known = forecasts.outcomes[forecasts.resolved]
+        counts = np.bincount(known, minlength=len(forecasts.classes)).tolist()
+        return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts))
+
+    def __add__(self, other: Totals) -> Totals:
+        """Both together, by the same experts on other events."""
+        counts = tuple(a + b for a, b in zip(self.outcomes, other.outcomes, strict=True))
+        return Totals(self.classes, self.events + other.events, self.experts, self.cells + other.cells, counts)
+
+    @property
+    def resolved(self) -> int:
+        """Resolved events."""
+        return sum(self.outcomes)
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Which of T events belong together.
+
+    Attributes
+    ----------
+    unit : str
+        What they share: "group" or "date".
+    member : ndarray of int, shape (T,)
+        A number for each event; those without a label, or date, are alone. Later dates have larger numbers.
+    """
+
+    unit: str
+    member: npt.NDArray[np.intp]
+
+
+def by_group(forecasts: Forecasts) -> Clusters | None:
+    """Events by the group that they were given; None if none was."""
+    if forecasts.groups is None:
+        return None
+    return Clusters("group", _numbered(forecasts.groups, forecasts.groups == ""))
+
+
+def by_date(forecasts: Forecasts) -> Clusters | None:
+    """Events by their day; None if they have no times."""
+    if forecasts.times is None:
+        return None
+    return Clusters("date", _numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
+
+
+def _numbered(labels: npt.NDArray[np.generic], alone: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    distinct, member = np.unique(labels, return_inverse=True)
+    return np.asarray(np.where(alone, len(distinct) + np.arange(len(alone)), member))

@@ -8,14 +8,13 @@ makes them independent of the reference class and is 1 when K = 2.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arrays import Array
 from opinionpool.errors import ProbabilityError, ShapeError
-
-Array: TypeAlias = npt.NDArray[np.float64]
 
 FLOOR = 1e-4
 POOL_FLOOR = 1e-8

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from opinionpool.errors import ExpertError
 from opinionpool.logodds import check_probabilities
-from opinionpool.wording import listed, shown, suggestion
+from opinionpool.text import listed, shown, suggestion
 
 # So many names, as of experts, are made once.
 KEPT = 1000
@@ -138,7 +138,7 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
 
 
 def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Positions of the experts of a sub-panel, who are given by names or positions.
+    """Index of the experts of a sub-panel, who are given by names or positions.
 
     Raises
     ------

@@ -6,13 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.errors import ArgumentError, ProbabilityError
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.logodds import Array
-from opinionpool.optionsets import even_chances
-from opinionpool.stated import spread_prior
-
-__all__ = ["event_priors", "laplace_prior", "outcome_counts", "own_priors", "shared_prior"]
+from opinionpool.labels import even_chances
 
 
 def laplace_prior(events: Array) -> Array:
@@ -30,6 +27,17 @@ def shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Arra
     if prior is None:
         return laplace_prior(outcome_counts(forecasts, weight))
     return logodds.class_probabilities(prior, len(forecasts.classes))
+
+
+def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str = "prior") -> Array:
+    """A prior for one or for all events as class probabilities of every event, (T, K)."""
+    p = logodds.class_probabilities(prior, classes, what)
+    events = int(np.prod(lead))
+    if p.ndim == 1:
+        return np.broadcast_to(p, (events, classes))
+    if p.shape[:-1] != lead:
+        raise ShapeError(f"the {what} must be one value or one per event, {lead}, and its shape is {p.shape[:-1]}")
+    return p.reshape((events, classes))
 
 
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:

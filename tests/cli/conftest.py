@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from opinionpool import cli
+from opinionpool.cli import app as cli
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""What a fitted pool tells: why an answer, what the panel is worth, whether the model holds."""

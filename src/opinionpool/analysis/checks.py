@@ -1,0 +1,513 @@
+"""Whether forecasts are as the model takes them to be: checks, in words with a number each.
+
+Each check is a family of tests, by expert or by pair, corrected for how many there are (Holm) and made at a level of
+1%, so that where the model holds one of them alarms in about 1 of 20 files. What is too small to matter is in order,
+however significant it is. Leakage is a rule and no test. `benchmarks/checks.py` measures false alarms and detection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, lgamma, log, log1p, sqrt
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.analysis.residuals import Residuals
+from opinionpool.arrays import Array, Index
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import even_chances
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.model.accuracy import normal_cdf
+from opinionpool.text import counted, shown
+
+
+def holm(p: Sequence[float], tests: int = 0) -> list[float]:
+    """P-values of tests made together, each as probable as to be so small somewhere among them (Holm 1979).
+
+    Where there were more tests than p-values, those left out are taken to be larger.
+
+    >>> holm([0.01, 0.5, 0.02])
+    [0.03, 0.5, 0.04]
+    """
+    order = sorted(range(len(p)), key=p.__getitem__)
+    number = max(tests, len(p))
+    adjusted, most = [0.0] * len(p), 0.0
+    for rank, i in enumerate(order):
+        most = max(most, min(1.0, (number - rank) * p[i]))
+        adjusted[i] = most
+    return adjusted
+
+
+def student(t: float, freedom: float) -> float:
+    """Two-sided p of a t statistic, to three digits: the incomplete beta function, as a smooth integral.
+
+    >>> round(student(2.228, 10.0), 4)
+    0.05
+    """
+    x, half = freedom / (freedom + t * t), freedom / 2.0
+    if x == 0:
+        return 0.0
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    w = (nodes + 1.0) / 2.0
+    inside = float(weights @ (w / np.sqrt(1.0 - x * (1.0 - w * w) ** (1.0 / half))))
+    return min(exp(half * log(x) - lgamma(half) - lgamma(0.5) + lgamma(half + 0.5)) * inside / half, 1.0)
+
+
+def welch(one: Array, two: Array) -> float:
+    """Two-sided p of equal means, variances not taken to be equal; 1 where neither sample varies."""
+    a, b = float(one.var(ddof=1)) / len(one), float(two.var(ddof=1)) / len(two)
+    if a + b == 0:
+        return 1.0
+    freedom = (a + b) ** 2 / (a * a / (len(one) - 1) + b * b / (len(two) - 1))
+    return student(float(one.mean() - two.mean()) / sqrt(a + b), freedom)
+
+
+def ranks(values: npt.NDArray[np.generic]) -> Array:
+    """Ranks from 1, the mean of theirs for equal values.
+
+    >>> ranks(np.array([3.0, 1.0, 3.0]))
+    array([2.5, 1. , 2.5])
+    """
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - (count - 1) / 2.0)[place])
+
+
+def rank_correlation(x: npt.NDArray[np.generic], y: npt.NDArray[np.generic]) -> tuple[float, float]:
+    """Spearman's correlation and its two-sided p; 0 and 1 where one of the two never changes."""
+    a, b = ranks(x), ranks(y)
+    a, b = a - a.mean(), b - b.mean()
+    size = sqrt(float(a @ a) * float(b @ b))
+    if size == 0:
+        return 0.0, 1.0
+    r, freedom = max(-1.0, min(1.0, float(a @ b) / size)), len(a) - 2
+    left = 1.0 - r * r
+    return r, student(r * sqrt(freedom / left), freedom) if left > 1e-15 else 0.0
+
+
+def not_normal(values: Array) -> tuple[float, float, float]:
+    """Skewness, excess kurtosis, and p of normality by Anderson and Darling's statistic, mean and variance estimated.
+
+    P as D'Agostino and Stephens (1986) have it. Means of several groups may have been taken off: for large samples that
+    makes no difference (Pierce and Kopecky 1979).
+    """
+    n = len(values)
+    z = np.sort(values - values.mean()) / values.std(ddof=1)
+    low, high = (np.log(np.maximum(normal_cdf(x), 1e-300)) for x in (z, -z[::-1]))
+    a = -n - float(((2.0 * np.arange(1, n + 1) - 1.0) / n) @ (low + high))
+    a = min(a * (1.0 + 0.75 / n + 2.25 / n**2), 13.0)
+    if a >= 0.6:
+        p = exp(1.2937 - 5.709 * a + 0.0186 * a * a)
+    elif a >= 0.34:
+        p = exp(0.9177 - 4.279 * a - 1.38 * a * a)
+    elif a >= 0.2:
+        p = 1.0 - exp(-8.318 + 42.796 * a - 59.938 * a * a)
+    else:
+        p = 1.0 - exp(-13.436 + 101.14 * a - 223.73 * a * a)
+    spread = float(np.mean(z**2))
+    return float(np.mean(z**3)) / spread**1.5, float(np.mean(z**4)) / spread**2 - 3.0, p
+
+
+def at_least(successes: int, trials: int, chance: float) -> float:
+    """How probable so many successes or more are in trials of a chance.
+
+    >>> round(at_least(2, 3, 0.5), 3)
+    0.5
+    """
+    if successes <= 0:
+        return 1.0
+    if chance <= 0:
+        return 0.0
+    if chance >= 1:
+        return 1.0
+    if successes <= trials * chance:
+        # From the other end, where terms do not vanish.
+        return 1.0 - at_least(trials - successes + 1, trials, 1.0 - chance)
+    odds = log(chance) - log1p(-chance)
+    start = lgamma(trials + 1) - lgamma(successes + 1) - lgamma(trials - successes + 1)
+    term = exp(start + successes * log(chance) + (trials - successes) * log1p(-chance))
+    total = term
+    for k in range(successes, trials):
+        term *= (trials - k) / (k + 1) * exp(odds)
+        total += term
+        if term < 1e-17 * total and k > trials * chance:
+            break
+    return min(total, 1.0)
+
+
+# Of each family of tests.
+LEVEL = 0.01
+CODES = ("normality", "spreads", "correlations", "drift", "leakage", "placeholders", "clones", "complements")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding.
+
+    Attributes
+    ----------
+    code : str
+        One of `CODES`.
+    expert : str or None
+        Whom it is about; None for all.
+    statistic : float or None
+        What was measured; the text says what it is.
+    p : float or None
+        How probable so much is by chance somewhere among the experts; None where it is no test.
+    text : str
+        One sentence, for people.
+    serious : bool
+        Whether it departs from the model by more than chance explains, and so far that it matters. False: looked at and
+        found in order, or too little to look at.
+    """
+
+    code: str
+    expert: str | None
+    statistic: float | None
+    p: float | None
+    text: str
+    serious: bool
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One test of one expert, before it is known how many there are."""
+
+    expert: str | None
+    statistic: float
+    p: float
+    matters: bool
+    text: str
+
+
+def concluded(code: str, findings: Sequence[Finding], fine: str, idle: str, tests: int = 0) -> list[Check]:
+    """The checks of a family: those that alarm, the least probable first, else that all is in order.
+
+    `tests` is how many there were, if more than are given because the others are in order by far.
+    """
+    if not findings:
+        return [Check(code, None, None, None, idle, False)]
+    adjusted = holm([each.p for each in findings], tests)
+    order = sorted(range(len(findings)), key=lambda i: adjusted[i])
+    alarms = [
+        Check(code, each.expert, each.statistic, adjusted[i], each.text, True)
+        for i in order
+        if (each := findings[i]).matters and adjusted[i] < LEVEL
+    ]
+    if alarms:
+        return alarms
+    least = findings[order[0]]
+    return [Check(code, None, least.statistic, adjusted[order[0]], fine, False)]
+
+
+# Fewer numbers of an expert say nothing about their distribution, and fewer on one side nothing about differences.
+ENOUGH, EACH, DATES = 20, 8, 12
+# Departures that matter: skewness, excess kurtosis, a ratio of spreads, a difference of correlations.
+SKEWED, TAILED, UNEQUAL, APART = 1.0, 2.0, 1.4, 0.1
+# Forecasts that vary less, in log-odds, do not vary.
+STILL = 1e-9
+
+
+def normality(residuals: Residuals) -> list[Check]:
+    """Contrasts within an outcome, beside a normal distribution, by their skewness and kurtosis."""
+    findings = []
+    for name, rows in residuals.each(ENOUGH):
+        values = residuals.values[rows].ravel()
+        if float(values.std()) < STILL:
+            continue
+        skew, tail, p = not_normal(values)
+        kind = "a long tail on one side" if abs(skew) > SKEWED else "long tails" if tail > 0 else "a flat middle"
+        shape = f"{kind} (skewness {skew:+.1f}, excess kurtosis {tail:+.1f})"
+        text = f"what {shown(name)} says is not normal within an outcome: {shape}"
+        findings.append(Finding(name, tail, p, abs(skew) > SKEWED or abs(tail) > TAILED, text))
+    fine = f"contrasts look normal within an outcome ({counted(len(findings), 'expert')} tested)"
+    idle = f"too few outcomes to say whether contrasts are normal: {ENOUGH} by one expert are needed"
+    return concluded("normality", findings, fine, idle)
+
+
+def spreads(residuals: Residuals) -> list[Check]:
+    """The spread of each expert's contrasts where a class happens and where not: Brown and Forsythe's test."""
+    findings = []
+    for name, rows in residuals.each(2 * EACH):
+        outcome, values = residuals.outcome[rows], residuals.values[rows]
+        size = np.empty(len(values))
+        for c in np.unique(outcome):
+            inside = values[outcome == c]
+            size[outcome == c] = np.linalg.norm(inside - np.median(inside, axis=0), axis=1)
+        findings += [
+            _spread(residuals, name, c, size[outcome == c], size[outcome != c])
+            for c in _sides(residuals)
+            if EACH <= np.count_nonzero(outcome == c) <= len(outcome) - EACH
+        ]
+    fine = (
+        f"contrasts spread alike whatever happens ({counted(len({each.expert for each in findings}), 'expert')} tested)"
+    )
+    idle = f"too few outcomes of each kind to compare spreads: {EACH} of each by one expert are needed"
+    return concluded("spreads", findings, fine, idle)
+
+
+def _spread(residuals: Residuals, name: str, c: int, one: Array, two: Array) -> Finding:
+    ratio = float(np.sqrt(np.mean(one**2) / max(float(np.mean(two**2)), 1e-300)))
+    text = (
+        f"what {shown(name)} says spreads {ratio:.1f} times as much where {_happens(residuals, c)} "
+        "as where not, and the model takes it to spread alike"
+    )
+    return Finding(name, ratio, welch(one, two), not 1.0 / UNEQUAL < ratio < UNEQUAL, text)
+
+
+def _sides(residuals: Residuals) -> list[int]:
+    """Classes that are compared with the others: one of two; none where each event has options of its own."""
+    if residuals.forecasts.options is not None:
+        return []
+    return [1] if residuals.classes == 2 else list(range(residuals.classes))
+
+
+def _happens(residuals: Residuals, c: int) -> str:
+    label = residuals.forecasts.classes[c]
+    return "it happens" if residuals.classes == 2 and label in (1, True, "1") else f"the outcome is {shown(label)}"
+
+
+def correlations(residuals: Residuals) -> list[Check]:
+    """How correlated experts are on the same event, where one class happens and where it does not."""
+    k, t = residuals.classes, len(residuals.forecasts.events)
+    cell = residuals.expert * k + residuals.outcome
+    square = np.bincount(cell, np.einsum("md,md->m", residuals.values, residuals.values), residuals.starts[-1] + k)
+    count = np.bincount(cell, minlength=len(square))
+    free = np.maximum(count - 1, 1) * (k - 1)
+    scale = np.sqrt(square / free)[cell]
+    kept = (scale > STILL) & (count[cell] >= EACH)
+    z = residuals.values[kept] / scale[kept][:, None]
+    event = residuals.event[kept]
+    summed = np.stack([np.bincount(event, column, t) for column in z.T], axis=-1)
+    each, present = np.bincount(event, np.einsum("md,md->m", z, z), t), np.bincount(event, minlength=t)
+    used = present >= 2
+    pairs = present[used] * (present[used] - 1.0)
+    # The mean correlation between those present on each event.
+    mean = (np.einsum("td,td->t", summed, summed) - each)[used] / pairs / (k - 1)
+    outcome = residuals.forecasts.outcomes[used]
+    findings = []
+    for c in _sides(residuals):
+        one, two = mean[outcome == c], mean[outcome != c]
+        if min(len(one), len(two)) < EACH:
+            continue
+        apart = float(one.mean() - two.mean())
+        text = (
+            f"experts are correlated at {one.mean():.2f} where {_happens(residuals, c)} and at {two.mean():.2f} where "
+            "not, and the model takes them to be correlated alike"
+        )
+        findings.append(Finding(None, apart, welch(one, two), abs(apart) > APART, text))
+    fine = "experts are correlated alike whatever happens"
+    idle = f"too few outcomes of each kind to compare correlations: {EACH} of each by two experts are needed"
+    return concluded("correlations", findings, fine, idle)
+
+
+def drift(residuals: Residuals) -> list[Check]:
+    """Whether an expert's bias or score has a trend: rank correlation over dates, the events of one counting as one."""
+    times = residuals.forecasts.times
+    if times is None:
+        return [Check("drift", None, None, None, "without times nobody can say whether an expert changes", False)]
+    day = times.astype("datetime64[D]")[residuals.event]
+    score = -np.logaddexp(0.0, -residuals.confidence)
+    findings: list[Finding] = []
+    for name, rows in residuals.each(ENOUGH):
+        known = ~np.isnat(day[rows])
+        dates, index = np.unique(day[rows][known], return_inverse=True)
+        if len(dates) < DATES:
+            continue
+        number = np.bincount(index)
+        series = [("score", score[rows][known])]
+        if residuals.classes == 2 and residuals.forecasts.options is None:
+            series.append(("bias", residuals.values[rows][known, 0]))
+        for what, values in series:
+            by_date = np.bincount(index, values) / number
+            r, p = rank_correlation(np.arange(len(dates)), by_date)
+            findings.append(Finding(name, r, p, True, _trend(name, what, r, len(dates))))
+    tested = counted(len({each.expert for each in findings}), "expert")
+    idle = f"too few dates to say whether an expert changes: {DATES} are needed, and {ENOUGH} outcomes by one expert"
+    return concluded("drift", findings, f"no expert changes over time ({tested} tested)", idle)
+
+
+def _trend(name: str, what: str, r: float, dates: int) -> str:
+    over = f"rank correlation with time {r:+.2f}, over {counted(dates, 'date')}"
+    if what == "score":
+        return f"{shown(name)} gets {'better' if r > 0 else 'worse'} over time ({over})"
+    return f"what {shown(name)} says {'rises' if r > 0 else 'falls'} over time, whatever happens ({over})"
+
+
+Codes: TypeAlias = npt.NDArray[np.int32]
+
+# An expert knew the outcomes who gives what happened odds of 49 to 1 beyond the prior nearly always, and is never on
+# the other side; from so many outcomes on, so many of them of each of two kinds.
+CERTAIN, ALWAYS, OUTCOMES, KINDS = float(np.log(49.0)), 0.95, 10, 3
+# Forecasts before anything is said about placeholders, the share of them that matters, and the grids that people use.
+SEVERAL, MATTERS, GRIDS = 10, 0.05, (0.25, 0.1, 0.05, 0.01)
+# Two experts are one who agree on so large a share of so many events, with so many different statements.
+ALIKE, SHARED, DIFFERENT = 0.9, 10, 5
+# Comparisons of forecasts, pair by pair, that take seconds.
+MOST_COMPARED = 1 << 32
+EQUAL = 1e-9
+
+
+def leakage(residuals: Residuals) -> list[Check]:
+    """Experts who are right with extreme confidence nearly everywhere, as if they had known what happened.
+
+    An expert so good by rights has an accuracy of 12 or more, an area under the curve of 0.9997.
+    """
+    found, looked, most = [], 0, 0.0
+    for name, rows in residuals.each(OUTCOMES):
+        seen = np.bincount(residuals.outcome[rows], minlength=residuals.classes)
+        if (seen >= KINDS).sum() < 2 and residuals.forecasts.options is None:
+            continue
+        looked += 1
+        beyond = residuals.beyond[rows]
+        share = float((beyond >= CERTAIN).mean())
+        most = max(most, share)
+        if share >= ALWAYS and (beyond > 0).all():
+            text = (
+                f"{shown(name)} is right with extreme confidence on {share:.0%} of {len(beyond)} events and never "
+                "wrong: were these forecasts made before the outcomes were known?"
+            )
+            found.append(Check("leakage", name, share, None, text, True))
+    if found:
+        return found
+    if not looked:
+        text = f"too few outcomes to say whether somebody knew them: {OUTCOMES} by one expert are needed"
+        return [Check("leakage", None, None, None, text, False)]
+    return [Check("leakage", None, most, None, "nobody is right with extreme confidence everywhere", False)]
+
+
+def placeholders(forecasts: Forecasts) -> list[Check]:
+    """Experts who say exactly 50%, or 1/K of each class, more often than what they say otherwise explains."""
+    binary, own = len(forecasts.classes) == 2, forecasts.options is not None
+    order = np.argsort(forecasts.expert_index, kind="stable")
+    sizes = forecasts.sizes[forecasts.event_index[order]]
+    starts = np.searchsorted(forecasts.expert_index[order], np.arange(len(forecasts.experts) + 1))
+    findings = []
+    what = "50%" if binary else "the same of each option" if own else f"1/{len(forecasts.classes)} of each class"
+    for i, name in enumerate(forecasts.experts):
+        said = forecasts.probabilities[order[starts[i] : starts[i + 1]]]
+        if len(said) < SEVERAL:
+            continue
+        count, p = _halves(said) if binary else _evens(said, sizes[starts[i] : starts[i + 1]])
+        times = "once" if count == 1 else f"{count} times"
+        text = f"{shown(name)} says {what} {times} in {len(said)}: a placeholder?"
+        findings.append(Finding(name, count / len(said), p, count >= MATTERS * len(said), text))
+    fine = f"nobody says {what} more often than what they say otherwise explains"
+    return concluded("placeholders", findings, fine, f"too few forecasts to tell placeholders: {SEVERAL} are needed")
+
+
+def _halves(said: Array) -> tuple[int, float]:
+    """How often an expert says 50%, and how probable that is beside its neighbours on the likeliest grid."""
+    count = int((np.abs(said - 0.5) < EQUAL).sum())
+    p = 0.0
+    for step in GRIDS:
+        near = [k for k in (-2, -1, 1, 2) if 0.0 < 0.5 + k * step < 1.0]
+        beside = sum(int((np.abs(said - 0.5 - k * step) < EQUAL).sum()) for k in near)
+        p = max(p, at_least(count, count + beside, 1.0 / (1 + len(near))))
+    return count, p
+
+
+def _evens(said: Array, sizes: npt.NDArray[np.intp]) -> tuple[int, float]:
+    """How often an expert gives all classes the same, up to whole per cents, beside what else is repeated."""
+    even = np.abs(said - even_chances(sizes, said.shape[1])).max(axis=1) < 0.0075
+    _, repeated = np.unique(said[~even], axis=0, return_counts=True)
+    count, beside = int(even.sum()), int(repeated.max(initial=0))
+    return count, at_least(count, count + beside, 0.5)
+
+
+def clones(forecasts: Forecasts) -> list[Check]:
+    """Pairs of experts who say the same, or exactly the opposite, on nearly every event that both answer."""
+    binary = len(forecasts.classes) == 2
+    t, n = forecasts.shape
+    kinds = ("clones", "complements") if binary else ("clones",)
+    if n * n * t > MOST_COMPARED:
+        return [Check(code, None, None, None, "too many experts to compare pair by pair", False) for code in kinds]
+    said, same, opposite = _codes(forecasts)
+    there = (said >= 0).astype(np.float32)
+    shared = np.triu((there @ there.T).round().astype(np.intp), 1)
+    others = {"clones": same, "complements": opposite}
+    return [check for code in kinds for check in _alike(forecasts, code, said, others[code], shared)]
+
+
+def _codes(forecasts: Forecasts) -> tuple[Codes, Codes, Codes]:
+    """A number for each statement, the same to compare it with, and that of its opposite, (N, T); below 0 for none.
+
+    What is its own opposite is nobody's.
+    """
+    t, n = forecasts.shape
+    p = forecasts.probabilities
+    p = p[:, None] if p.ndim == 1 else p
+    both = np.concatenate([p, 1.0 - p]).round(9)
+    code = np.zeros(len(both), dtype=np.intp)
+    for column in both.T:
+        # Column by column, because rows are slow to sort.
+        levels = np.unique(column, return_inverse=True)[1]
+        code = np.unique(code * (levels.max(initial=0) + 1) + levels, return_inverse=True)[1]
+    said, opposite = code.reshape(2, -1)
+    found = np.full((3, n, t), [[[-1]], [[-2]], [[-2]]], dtype=np.int32)
+    where = forecasts.expert_index, forecasts.event_index
+    for array, values in zip(found, (said, said, np.where(said == opposite, -2, opposite)), strict=True):
+        array[where] = values
+    return found[0], found[1], found[2]
+
+
+def _alike(forecasts: Forecasts, code: str, said: Codes, other: Codes, shared: Index) -> list[Check]:
+    agree = np.zeros_like(shared)
+    for i in range(len(said) - 1):
+        agree[i, i + 1 :] = np.count_nonzero(other[i + 1 :] == said[i], axis=1)
+    pairs = shared >= SHARED
+    total, agreed, tests = int(shared[pairs].sum()), int(agree[pairs].sum()), int(pairs.sum())
+    findings, untold = [], False
+    for i, j in np.argwhere(pairs & (agree >= ALIKE * shared)).tolist():
+        same, of = int(agree[i, j]), int(shared[i, j])
+        if len(np.unique(said[i][other[j] == said[i]])) < DIFFERENT:
+            untold = True
+            continue
+        # How often two of them agree by chance: as often as two others do, within limits.
+        chance = min(max((agreed - same + 1.0) / (total - of + 2.0), 0.1), 0.5)
+        what = "the same as" if code == "clones" else "the opposite of"
+        one, two = forecasts.experts[j], forecasts.experts[i]
+        text = f"{shown(one)} says {what} {shown(two)} on {same / of:.0%} of {of} events: one voice, not two"
+        findings.append(Finding(one, same / of, at_least(same, of, chance), True, text))
+    if tests and not findings and not untold:
+        share = float((agree[pairs] / shared[pairs]).max())
+        findings.append(Finding(None, share, 1.0, False, ""))
+    said_how = "the same" if code == "clones" else "the opposite of each other"
+    fine, idle = f"no two experts say {said_how}", f"too few events that two experts both answer to tell {code}"
+    if untold:
+        idle = f"experts say {said_how}, but too few different things to tell {code}"
+    return concluded(code, findings, fine, idle, tests)
+
+
+def check_model(
+    forecasts: Forecasts, state: LearnedPanel | None = None, prior: npt.ArrayLike | None = None
+) -> list[Check]:
+    """Check whether forecasts are as the model takes them to be: at least one finding of each of `CODES`.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+    state : LearnedPanel, optional
+        Its prior and its floor are used; else Laplace's estimate, and the usual floor.
+    prior : optional
+        As it was given to the fit, if there is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f = Forecasts.from_array(np.tile([[0.1, 0.5], [0.9, 0.5]], (20, 1)), [0, 1] * 20)
+    >>> [check.text for check in check_model(f) if check.serious and check.code == "placeholders"]
+    ["'expert_2' says 50% 40 times in 40: a placeholder?"]
+    """
+    residuals = Residuals.of(forecasts, state, prior)
+    return [
+        *normality(residuals),
+        *spreads(residuals),
+        *correlations(residuals),
+        *drift(residuals),
+        *leakage(residuals),
+        *placeholders(forecasts),
+        *clones(forecasts),
+    ]

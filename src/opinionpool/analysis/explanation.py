@@ -1,0 +1,429 @@
+"""Why a pool answers what it answers on one event: who said what, what it counted for, and what it would be without.
+
+The Gaussian pool's answer is a sum (11): the prior's log-odds, what the panel adds on its own account, and w_i C_i of
+every expert who answered. Pools that are sums of log-odds or of probabilities are taken apart the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index
+from opinionpool.blocks import blocks
+from opinionpool.errors import ArgumentError, Note, ProbabilityError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.logodds import class_probabilities
+from opinionpool.model.contrasts import Said, Stated, base_rate_shift, read_stated
+from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.panel import Panel, PoolingPanel
+from opinionpool.model.pooling import weights_for
+from opinionpool.pools.registry import Learned, LearnedPool, answering
+from opinionpool.priors import event_priors
+from opinionpool.text import counted, shown, suggestion
+
+# Pools whose answer is the prior and a sum of contrasts, and those that are a sum of probabilities.
+RATIOS = ("log", "independent", "geometric", "extremized", "recalibrated")
+SHARES = ("average", "linear")
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """An answer as start + lean + the sum of contributions, before any base rate; N experts, 0 for those not there.
+
+    Attributes
+    ----------
+    scale : {"log-odds", "probability"}
+        Of contributions, start and lean: D = K - 1 log-ratios, or D = K probabilities.
+    bias, contrast : ndarray, shape (N, K - 1)
+    weights : ndarray, shape (N,), or None
+        None where the weight of a contrast is not one number.
+    contributions : ndarray, shape (N, D)
+    start, lean : ndarray, shape (D,)
+    """
+
+    scale: str
+    bias: Array
+    contrast: Array
+    weights: Array | None
+    contributions: Array
+    start: Array
+    lean: Array
+
+
+def panel_parts(panel: PoolingPanel, stated: Stated) -> Decomposition:
+    """L* = L° + lean + Σ w_i C_i; where extremes have a centre, it is each one's bias, and what is left the lean."""
+    floor, _, extremes = panel.settings
+    ratios = logodds.log_ratios(stated.q, stated.prior[:, None, :], floor)[0]
+    present = ~np.isnan(ratios[:, :1])
+    believed = extremes.believed(ratios - stated.reference, logodds.no_options(stated.prior))
+    believed = np.where(present, believed, 0.0)
+    inner = logodds.uncentred(panel.bias) if ratios.shape[1] > 1 else panel.bias[:, None]
+    if not isinstance(panel, Panel):
+        added = logodds.uncentred(panel.contributions(stated.q[0], logodds.public_probabilities(stated.prior[0])))
+        contrast = np.where(present, believed - inner, 0.0)
+        return Decomposition(
+            "log-odds", inner, contrast, None, added, stated.reference[0], np.zeros_like(stated.reference[0])
+        )
+    bias = inner if extremes.centre is None else extremes.centre
+    weights = weights_for(panel.parts, present[None, :, 0])[0]
+    contrast = np.where(present, believed - bias, 0.0)
+    lean = np.asarray(weights @ (bias - inner))
+    return Decomposition("log-odds", bias, contrast, weights, weights[:, None] * contrast, stated.reference[0], lean)
+
+
+def rule_parts(state: LearnedPool, stated: Stated) -> Decomposition:
+    """The same for pools that are sums of contrasts, or of probabilities.
+
+    Raises
+    ------
+    ArgumentError
+        For the others: median, trimmed and beta-linear.
+    """
+    if state.rule not in RATIOS + SHARES:
+        raise ArgumentError(
+            f"the {state.rule} pool's answer is not a sum of what each expert adds; "
+            f"explain one of gaussian, {', '.join(RATIOS + SHARES)}"
+        )
+    said = Said(logodds.log_ratios(stated.q, stated.prior[:, None, :], state.floor), stated.reference)
+    contrast = said.contrasts[0]
+    none, still = np.zeros_like(contrast), np.zeros(contrast.shape[1])
+    if state.rule in SHARES:
+        if not said.present.any():
+            empty = np.zeros((len(contrast), stated.classes))
+            return Decomposition(
+                "probability", none, none, np.zeros(len(contrast)), empty, stated.prior[0], np.zeros(stated.classes)
+            )
+        shares = said.shares(state.parameters.get("weights"))[0]
+        added = shares[:, None] * said.probabilities[0]
+        zero = np.zeros(stated.classes)
+        return Decomposition("probability", none, contrast, shares, added, zero, zero)
+    if not said.present.any():
+        return Decomposition("log-odds", none, none, np.zeros(len(contrast)), none, stated.reference[0], still)
+    weights = _contrast_weights(state, said)
+    a = np.asarray(state.parameters.get("intercept", 0.0), dtype=np.float64)
+    d = len(still)
+    lean = np.broadcast_to(a, d) if d == 1 else logodds.uncentred(np.broadcast_to(a, d + 1))
+    return Decomposition("log-odds", none, contrast, weights, weights[:, None] * contrast, stated.reference[0], lean)
+
+
+def _contrast_weights(state: LearnedPool, said: Said) -> Array:
+    """What each contrast is multiplied by, (N,), 0 where missing."""
+    given, present = state.parameters, said.present[0]
+    scale = float(given.get("factor", 1.0)) * float(given.get("slope", 1.0))
+    if state.rule == "independent":
+        return np.asarray(present, dtype=np.float64)
+    if state.rule == "log":
+        n = len(present)
+        weights = given.get("weights")
+        return np.asarray(np.where(present, np.full(n, 1.0 / n) if weights is None else weights, 0.0))
+    return np.asarray(scale * said.shares(given.get("weights"))[0])
+
+
+LEVEL = 0.9
+# So many weights below 0 are put in words one by one.
+MOST_TOLD = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The parts of one pooled answer. They add up: start + lean + sum of contributions + shift = total.
+
+    Values by class are numbers when K = 2, about ``classes[1]``; for K > 2 they have a last axis of K, and log-odds are
+    log-probabilities centred over the classes. Where events have options of their own, classes are those of this event.
+    n experts answered.
+
+    Attributes
+    ----------
+    event : str or None
+        Its name, where there is one.
+    pool : str
+        The pool's name.
+    scale : {"log-odds", "probability"}
+        What contributions, start, lean, shift and total are measured in. Probabilities in linear pools.
+    classes : tuple
+        K labels.
+    experts : tuple of str
+        The n who answered, in the panel's order.
+    stated : ndarray, shape (n,), or (n, K)
+        What they said.
+    bias : ndarray, shape (n,), or (n, K)
+        How far from the prior each is taken to be when it knows nothing, in log-odds (6).
+    contrast : ndarray, shape (n,), or (n, K)
+        What they say beyond prior and bias, as far as extremes are believed (7).
+    weights : ndarray, shape (n,), or None
+        In the sub-panel of these n (10); shares of the answer in linear pools. None where a weight is not one number.
+    contributions : ndarray, shape (n,), or (n, K)
+        What each adds: weight times contrast, or share times probability.
+    without : ndarray, shape (n,), or (n, K)
+        What the pooled probability would be had this one not answered.
+    prior : ndarray, shape (), or (K,)
+        The reference, a probability.
+    start : ndarray, shape (), or (K,)
+        What the rest is added to: the prior's log-odds; 0 in linear pools.
+    lean : ndarray, shape (), or (K,)
+        What the pool adds on its own account: an intercept, that is what it holds to be common to all experts, and how
+        far it does not believe a prior that was estimated.
+    shift : ndarray, shape (), or (K,)
+        What the base rate adds.
+    total : ndarray, shape (), or (K,)
+        The sum, before the floor on answers.
+    probability : ndarray, shape (), or (K,)
+        The answer.
+    interval : tuple of float, or None
+        Between what the probability lies with a chance of `level`, as far as outcomes left the weights open.
+    level : float
+    notes : tuple of Note
+        What needs words: weights below 0, answers at the floor.
+    """
+
+    event: str | None
+    pool: str
+    scale: str
+    classes: tuple[object, ...]
+    experts: tuple[str, ...]
+    stated: Array
+    bias: Array
+    contrast: Array
+    weights: Array | None
+    contributions: Array
+    without: Array
+    prior: Array
+    start: Array
+    lean: Array
+    shift: Array
+    total: Array
+    probability: Array
+    interval: tuple[float, float] | None = None
+    level: float = LEVEL
+    notes: tuple[Note, ...] = ()
+
+
+def explain_event(
+    forecasts: Forecasts,
+    event: str | int,
+    state: Learned,
+    *,
+    prior: npt.ArrayLike | None = None,
+    base_rate: npt.ArrayLike | None = None,
+    level: float = LEVEL,
+) -> Explanation:
+    """Explain what a pool says about one event of some forecasts.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+    event : str or int
+        Its name or its position.
+    state : Learned
+        What a fit learned from forecasts by the same experts, in the same order
+        (`opinionpool.pools.registry.fit_pool`).
+    prior, base_rate : optional
+        As they were given to the fit and to pooling; the event's own prior wins.
+    level : float, default 0.9
+        Of the interval.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such event (with the name that was meant), or as `explain` does.
+
+    Examples
+    --------
+    >>> from opinionpool.pools.registry import fit_pool
+    >>> f = Forecasts.from_array([[0.7, 0.6], [0.2, 0.3], [0.9, None]], [1, 0, None], experts=["ann", "bob"])
+    >>> why = explain_event(f, "event_3", fit_pool("average", f))
+    >>> why.experts, why.contributions.round(3).tolist()
+    (('ann',), [0.9])
+    """
+    t = event_position(forecasts, event)
+    each = event_priors(forecasts, prior)
+    said, own = forecasts.select_events([t]).X[0], prior if each is None else logodds.public_probabilities(each[t])
+    if forecasts.options is not None and each is not None:
+        # As if there were no other options than this event's.
+        labels = forecasts.options[t]
+        state, own = answering(state, labels), logodds.public_probabilities(each[t, : len(labels)])
+        if said.ndim == 2:
+            said = said[:, 1] if len(labels) == 2 else said[:, : len(labels)]
+    return explain(state, said, own, base_rate, event=forecasts.events[t], level=level)
+
+
+def event_position(forecasts: Forecasts, event: str | int) -> int:
+    """The position of an event given by name or position; a name wins over a number that looks like it."""
+    if isinstance(event, (int, np.integer)) and not isinstance(event, bool):
+        if not 0 <= event < len(forecasts.events):
+            raise ArgumentError(f"there are events 0 to {len(forecasts.events) - 1}, and no {event}")
+        return int(event)
+    if event not in forecasts.events:
+        raise ArgumentError(
+            f"no event is called {shown(event)}; {suggestion(str(event), forecasts.events, 'there are')}"
+        )
+    return forecasts.events.index(event)
+
+
+def explain(
+    state: Learned | PoolingPanel,
+    q: npt.ArrayLike,
+    prior: npt.ArrayLike | None = None,
+    base_rate: npt.ArrayLike | None = None,
+    *,
+    event: str | None = None,
+    level: float = LEVEL,
+) -> Explanation:
+    """Explain what a pool says about forecasts on one event.
+
+    Parameters
+    ----------
+    state : Learned or Panel
+        What a fit learned, or a panel as it was assessed.
+    q : array_like, shape (N,), or (N, K) when K > 2
+        NaN where an expert did not answer.
+    prior : float, or array_like (K,) when K > 2, optional
+        Unless given, that of the fit; even chances for a panel.
+    base_rate : float, or array_like (K,) when K > 2, optional
+    event : str, optional
+        Its name.
+    level : float, default 0.9
+        Of the interval.
+
+    Raises
+    ------
+    ArgumentError
+        If the pool is not a sum of what experts say: median, trimmed and beta-linear.
+    ProbabilityError, ShapeError
+        If the forecasts do not fit.
+
+    Examples
+    --------
+    >>> panel = Panel([1.0, 2.0], [[2.0, 1.0], [1.0, 4.0]], names=["ann", "bob"])
+    >>> why = explain(panel, [0.8, 0.7])
+    >>> why.contributions.round(3), float(why.total.round(3)), why.without.round(3)
+    (array([0.792, 0.726]), 1.518, array([0.7, 0.8]))
+    """
+    panel = state if isinstance(state, PoolingPanel) else state.panel if isinstance(state, LearnedPanel) else None
+    of: PoolingPanel | LearnedPool = panel if panel is not None else cast("LearnedPool", state)
+    names = of.names if isinstance(of, PoolingPanel) else of.experts
+    prior = _prior(state, prior, len(of.classes))
+    stated = read_stated(q, prior, len(names), len(of.classes))
+    if stated.lead:
+        raise ArgumentError(f"one event is explained at a time, and forecasts of shape {np.shape(q)} are of several")
+    parts = panel_parts(of, stated) if isinstance(of, PoolingPanel) else rule_parts(of, stated)
+    present = np.flatnonzero(~np.isnan(stated.q[0].reshape(len(names), -1)[:, 0]))
+    total = parts.start + parts.lean + parts.contributions.sum(axis=0)
+    probability = np.asarray(state.pool(stated.q[0], prior, base_rate))
+    show = logodds.public_probabilities if parts.scale == "probability" else logodds.public_log_odds
+    shift = base_rate_shift(base_rate, stated)[0]
+    if parts.scale == "probability":
+        shift = total - total if base_rate is None else class_probabilities(probability, stated.classes) - total
+    found = Explanation(
+        event=event,
+        pool=of.rule if isinstance(of, LearnedPool) else "gaussian",
+        scale=parts.scale,
+        classes=tuple(of.classes),
+        experts=tuple(names[i] for i in present),
+        stated=stated.q[0][present],
+        bias=logodds.public_log_odds(parts.bias[present]),
+        contrast=logodds.public_log_odds(parts.contrast[present]),
+        weights=None if parts.weights is None else parts.weights[present],
+        contributions=show(parts.contributions[present]),
+        without=_without(state, stated.q[0], present, prior, base_rate),
+        prior=logodds.public_probabilities(stated.prior[0]),
+        start=show(parts.start),
+        lean=show(parts.lean),
+        shift=show(shift),
+        total=show(total + shift),
+        probability=probability,
+        level=level,
+    )
+    if isinstance(state, LearnedPanel) and state.doubt is not None and stated.classes == 2:
+        low, high = state.interval(stated.q[0], prior, base_rate, level)
+        found = replace(found, interval=(float(low), float(high)))
+    return replace(found, notes=(*_against(found, state, present), *_at_floor(found)))
+
+
+def _against(found: Explanation, state: Learned | PoolingPanel, present: Index) -> list[Note]:
+    """Weights below 0 of experts who say anything, in words."""
+    if found.weights is None:
+        return []
+    told = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)
+    below = np.flatnonzero((found.weights < 0) & told)
+    alone = state.alone if isinstance(state, LearnedPanel) else None
+    panel = state.panel if isinstance(state, LearnedPanel) else state
+    contrast = alone.contrast if alone is not None else panel.parts.contrast if isinstance(panel, Panel) else None
+    notes = []
+    for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_TOLD].tolist():
+        name = f"{shown(found.experts[i])} (weight {found.weights[i]:.3f})"
+        if contrast is None:
+            text = f"{name} counts against what it says: beside what the others said, it pointed the other way"
+        elif contrast[present[i]] < 0:
+            text = f"{name} is turned round: what it calls likely happens less often"
+        else:
+            text = (
+                f"{name} corrects for shared error: most of what it says is known from {_nearest(found, panel, i)}, "
+                "and taking some of it off takes out errors that they share"
+            )
+        notes.append(Note("negative-weights", text))
+    if len(below) > MOST_TOLD:
+        text = f"{counted(len(below) - MOST_TOLD, 'more weight')} below 0, by less"
+        notes.append(Note("negative-weights", text, len(below) - MOST_TOLD))
+    return notes
+
+
+def _nearest(found: Explanation, panel: Learned | PoolingPanel, i: int) -> str:
+    """Who among those with larger weights says most of what one expert says, if that is known."""
+    assert found.weights is not None
+    if isinstance(panel, Panel) and not isinstance(panel.parts.dependence, CommonCorrelation):
+        here = [panel.names.index(name) for name in found.experts]
+        unit = np.zeros(len(panel))
+        unit[here[i]] = 1.0
+        near = np.where(found.weights > 0, panel.parts.dependence.times(unit)[here], -np.inf)
+        j = int(near.argmax())
+        if near[j] > 0:
+            return f"{shown(found.experts[j])} (correlation {near[j]:.2f})"
+    return "those with larger weights"
+
+
+def _at_floor(found: Explanation) -> list[Note]:
+    """That the answer is not the sum, because nothing is called impossible."""
+    if found.scale == "log-odds":
+        total = np.atleast_1d(found.total)
+        raw = logodds.softmax(total if len(total) == 1 else logodds.uncentred(total))
+    else:
+        raw = found.total if found.total.ndim else class_probabilities(found.total)
+    off = np.abs((raw if found.probability.ndim else logodds.public_probabilities(raw)) - found.probability)
+    if (off <= 1e-12).all():
+        return []
+    return [Note("at-floor", "the answer is at its bound: no outcome is called impossible, whatever the sum")]
+
+
+def _prior(state: Learned | PoolingPanel, prior: npt.ArrayLike | None, k: int) -> npt.ArrayLike:
+    """The prior to use, in the form that pools take."""
+    if prior is not None:
+        return prior
+    if isinstance(state, PoolingPanel):
+        return 0.5 if k == 2 else np.full(k, 1.0 / k)
+    if state.prior is None:
+        raise ProbabilityError("this pool was learned with a prior for each event, so an explanation needs one too")
+    return logodds.public_probabilities(state.prior)
+
+
+def _without(
+    state: Learned | PoolingPanel,
+    q: Array,
+    present: Index,
+    prior: npt.ArrayLike,
+    base_rate: npt.ArrayLike | None,
+) -> Array:
+    """The answer with each of those present left out, (n,), or (n, K)."""
+    answers = []
+    for block in blocks(len(present), q.size):
+        left = present[block]
+        rows = np.broadcast_to(q, (len(left), *q.shape)).copy()
+        rows[np.arange(len(left)), left] = np.nan
+        answers.append(np.asarray(state.pool(rows, prior, base_rate)))
+    return np.concatenate(answers) if answers else np.zeros((0, *q.shape[1:]))

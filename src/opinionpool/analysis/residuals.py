@@ -1,0 +1,217 @@
+"""What is left of forecasts on resolved events when what experts say on average, given the outcome, is taken off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.analysis.selection import clusters
+from opinionpool.arrays import Array
+from opinionpool.errors import LearningError
+from opinionpool.estimation.evidence import turned
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.shrinkage import PAIR_WORTH
+from opinionpool.logodds import FLOOR
+from opinionpool.model.contrasts import Extremes
+from opinionpool.priors import event_priors, shared_prior
+
+# How far extremes are believed, about, before any fit.
+BELIEVED = Extremes(5.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What experts said on resolved events, beyond what they say on average given what happened, ordered by expert.
+
+    Extremes count as far as they are believed.
+
+    Attributes
+    ----------
+    forecasts : Forecasts
+    event, expert : ndarray of int, shape (M,)
+    outcome : ndarray of int, shape (M,)
+        Where events have options of their own, which cannot be compared, 0.
+    values : ndarray, shape (M, K - 1)
+        In coordinates of equal variance, uncorrelated where the noise is the same for all classes. Where events have
+        options of their own, (M, 1): from the other options to the one that happened.
+    confidence : ndarray, shape (M,)
+        Log-odds given to what happened.
+    beyond : ndarray, shape (M,)
+        The same less the prior's.
+    starts : ndarray of int, shape (N + 1,)
+        Where each expert's begin.
+    """
+
+    forecasts: Forecasts
+    event: npt.NDArray[np.intp]
+    expert: npt.NDArray[np.intp]
+    outcome: npt.NDArray[np.intp]
+    values: Array
+    confidence: Array
+    beyond: Array
+    starts: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls, forecasts: Forecasts, state: LearnedPanel | None = None, prior: npt.ArrayLike | None = None
+    ) -> Residuals:
+        """Those of some forecasts; prior, floor and belief in extremes are those of `state` if there is one."""
+        t, n = forecasts.shape
+        k = len(forecasts.classes)
+        cells = np.flatnonzero(forecasts.resolved[forecasts.event_index])
+        cells = cells[np.argsort(forecasts.expert_index[cells], kind="stable")]
+        event, expert = forecasts.event_index[cells], forecasts.expert_index[cells]
+        outcome = forecasts.outcomes[event]
+        own = event_priors(forecasts, prior)
+        shared = state.prior if state is not None else None
+        if own is None and shared is None:
+            shared = shared_prior(forecasts, prior, np.ones(t))
+        reference = shared[None] if own is None and shared is not None else own[event]  # type: ignore[index]
+        floor = FLOOR if state is None else state.panel.settings.floor
+        ratios = logodds.log_ratios(forecasts.probabilities[cells], reference, floor)
+        p = logodds.softmax(ratios)
+        here = np.arange(len(cells))
+        started = np.broadcast_to(reference, p.shape)[here, outcome]
+        given = p[here, outcome]
+        confidence = np.log(given) - np.log1p(-given)
+        extremes = BELIEVED if state is None else Extremes(state.panel.settings.extremes.limit)
+        absent = logodds.no_options(reference)
+        contrasts = extremes.believed(ratios - logodds.prior_log_ratios(reference), absent)
+        if forecasts.options is None:
+            values, kind, kinds = contrasts @ np.linalg.cholesky(logodds.metric(k)), outcome, k
+        else:
+            size = forecasts.sizes[event]
+            values, kind, kinds = _leading(contrasts, outcome, size), size, k + 1
+            outcome = np.zeros_like(outcome)
+        cell = expert * kinds + kind
+        count = np.bincount(cell, minlength=n * kinds)
+        for axis in range(values.shape[1]):
+            mean = np.bincount(cell, values[:, axis], n * kinds) / np.maximum(count, 1)
+            values[:, axis] -= mean[cell]
+        return cls(
+            forecasts,
+            event,
+            expert,
+            outcome,
+            values,
+            confidence,
+            confidence - (np.log(started) - np.log1p(-started)),
+            np.searchsorted(expert, np.arange(n + 1)),
+        )
+
+    def each(self, least: int) -> list[tuple[str, slice]]:
+        """Experts with so many forecasts on resolved events, and where these are."""
+        enough = np.flatnonzero(np.diff(self.starts) >= least)
+        return [(self.forecasts.experts[i], slice(int(self.starts[i]), int(self.starts[i + 1]))) for i in enough]
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return len(self.forecasts.classes)
+
+
+def _leading(contrasts: Array, outcome: npt.NDArray[np.intp], size: npt.NDArray[np.intp]) -> Array:
+    """The coordinate that points to what happened, (M, 1), of contrasts over the first so many options."""
+    values = np.empty((len(contrasts), 1))
+    for k in np.unique(size).tolist():
+        rows = np.flatnonzero(size == k)
+        values[rows] = turned(contrasts[rows, : k - 1], outcome[rows])[:, :1]
+    return values
+
+
+# More experts would not be legible.
+MOST = 40
+# Residuals whose squares add up to less are rounding.
+ROUNDING = 1e-16
+
+
+@dataclass(frozen=True, eq=False)
+class SharedErrors:
+    """Correlations of the errors of N experts.
+
+    Attributes
+    ----------
+    experts : tuple of str
+        In an order that puts those who err together next to each other.
+    correlation : ndarray, shape (N, N)
+        Each held to the mean of all pairs as far as the pair has few events in common.
+    common : float
+        That mean.
+    left_out : int
+        Experts with forecasts on resolved events who are not shown, because others weigh more.
+    """
+
+    experts: tuple[str, ...]
+    correlation: Array
+    common: float
+    left_out: int
+
+
+def shared_errors(
+    forecasts: Forecasts, learned: LearnedPanel, prior: npt.ArrayLike | None = None, most: int = MOST
+) -> SharedErrors:
+    """Correlations of the errors of the experts, at most `most` of them, those with the largest weights.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        What the panel was learned from.
+    learned : LearnedPanel
+    prior : optional
+        As it was given to the fit, if there is one.
+    most : int
+
+    Raises
+    ------
+    LearningError
+        If fewer than two experts have forecasts on resolved events that ever differ.
+
+    Examples
+    --------
+    >>> from opinionpool.learning.learn import learn
+    >>> rng = np.random.default_rng(0)
+    >>> shared, own = rng.normal(size=(2, 400, 1)), rng.normal(size=(400, 3))
+    >>> y = np.arange(400) % 2
+    >>> L = 2 * y[:, None] - 1 + np.hstack([3 * shared[0], 3 * shared[0], 0 * shared[0]]) + own
+    >>> f = Forecasts.from_array(1 / (1 + np.exp(-L)), y, experts=["ann", "bob", "cat"])
+    >>> found = shared_errors(f, learn(f))
+    >>> found.experts.index("cat") != 1, bool(found.correlation.min() < 0.2)
+    (True, True)
+    """
+    residuals = Residuals.of(forecasts, learned, prior)
+    moving = np.bincount(residuals.expert, (residuals.values**2).sum(axis=1), len(forecasts.experts)) > ROUNDING
+    heard = np.flatnonzero(moving & learned.panel.heard)
+    if len(heard) < 2:
+        raise LearningError("errors are shared by two experts at least whose forecasts of resolved events differ")
+    kept = np.sort(heard[np.argsort(-np.abs(learned.weights[heard]), kind="stable")[:most]])
+    found, shared = _pairs(residuals, kept)
+    off = ~np.eye(len(kept), dtype=bool)
+    total = shared[off].sum()
+    common = float((found * shared)[off].sum() / total) if total > 0 else 0.0
+    worth = PAIR_WORTH + len(kept)
+    held = (shared * found + worth * common) / (shared + worth)
+    np.fill_diagonal(held, 1.0)
+    order = clusters(held).order
+    experts = tuple(forecasts.experts[kept[i]] for i in order.tolist())
+    return SharedErrors(experts, held[np.ix_(order, order)], common, len(heard) - len(kept))
+
+
+def _pairs(residuals: Residuals, kept: npt.NDArray[np.intp]) -> tuple[Array, Array]:
+    """Correlation of each pair of some experts on the events that both answered, and how many these are."""
+    place = np.full(len(residuals.forecasts.experts), -1)
+    place[kept] = np.arange(len(kept))
+    column = place[residuals.expert]
+    chosen = column >= 0
+    shape = (len(residuals.forecasts.events), len(kept))
+    values, seen = np.zeros((*shape, residuals.values.shape[1])), np.zeros(shape)
+    values[residuals.event[chosen], column[chosen]] = residuals.values[chosen]
+    seen[residuals.event[chosen], column[chosen]] = 1.0
+    products = np.einsum("tnd,tmd->nm", values, values, optimize=True)
+    square = (values**2).sum(axis=2).T @ seen
+    scale = np.sqrt(square * square.T)
+    found = np.where(scale > 0, products / np.where(scale > 0, scale, 1.0), 0.0)
+    return np.clip(found, -1.0, 1.0), seen.T @ seen

@@ -1,0 +1,394 @@
+"""Whom to ask: what one expert more would add to a panel, and which k of its experts to keep.
+
+The accuracy of a panel is μ* = 2 s'R⁻¹s with s = μ/σ (model.md, section 2.1), so an expert with signal t, correlated r
+with the others, makes it larger by 2 (t − r'R⁻¹s)²/(1 − r'R⁻¹r): never smaller, and by nothing where the others say it
+already. All of it needs an absolute accuracy, and holds if the panel's parameters are true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.analysis.value import effective_number, expected_auc, expected_brier, expected_score
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, PanelError, ShapeError
+from opinionpool.model.correlation import SINGULAR, CommonCorrelation
+from opinionpool.model.features import vector
+from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import signal
+
+# All subsets are tried of so many experts.
+EXHAUSTIVE = 15
+# Subsets solved at once.
+BATCH = 4096
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a larger accuracy is worth.
+
+    Attributes
+    ----------
+    before, after : float
+        Joint accuracy mu*.
+    auc, score, brier : float
+        By how much the area under the curve, the expected score and the expected Brier score (less than 0: better)
+        change. Score and Brier are None for more than two classes.
+    weight : float or None
+        Of the new expert, where it is a certain one.
+    """
+
+    before: float
+    after: float
+    auc: float
+    score: float | None
+    brier: float | None
+    weight: float | None = None
+
+
+def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | None = None) -> Gain:
+    """What one more expert like these would add: as accurate as they are on average, and as dependent.
+
+    How dependent they are is what makes their effective number N/(1 + (N − 1)ρ) (24), at least 0: that experts
+    complete each other is not taken to go on.
+
+    Parameters
+    ----------
+    panel : Panel
+    prior : float, default 0.5
+    correlation : float, optional
+        ρ; needed for a panel of one.
+
+    Raises
+    ------
+    AccuracyUnknownError
+        If the panel knows relative accuracies only.
+    ArgumentError
+        If one expert leaves the correlation open, or it is outside [0, 1].
+
+    Examples
+    --------
+    >>> gain = gain_from_one_more(Panel.exchangeable(4, correlation=0.5, accuracy=1.0))
+    >>> round(gain.before, 4), round(gain.after, 4), round(gain.score, 4)
+    (1.6, 1.6667, 0.0123)
+    """
+    heard = np.flatnonzero(panel.heard)
+    before, n = panel.joint_accuracy, len(heard)
+    mean = float(panel.accuracy[heard].mean()) if n else 0.0
+    if mean == 0:
+        return _gain(before, before, prior, panel)
+    if correlation is None:
+        if n == 1:
+            raise ArgumentError("one expert does not say how dependent another would be; give correlation=")
+        correlation = max((n / effective_number(panel) - 1.0) / (n - 1.0), 0.0)
+    if not 0 <= correlation <= 1:
+        raise ArgumentError(f"a correlation with one more like these must lie in [0, 1], and it is {correlation!r}")
+    together = n / (1.0 + (n - 1.0) * correlation)
+    more = (n + 1.0) / (1.0 + n * correlation)
+    return _gain(before, before + mean * (more - together), prior, panel)
+
+
+def gain_from(
+    panel: Panel,
+    accuracy: float,
+    correlation: npt.ArrayLike,
+    calibration: float = 1.0,
+    prior: float = 0.5,
+) -> Gain:
+    """What a certain expert would add to the panel.
+
+    Parameters
+    ----------
+    panel : Panel
+    accuracy : float
+        mu* of the new expert alone, at least 0.
+    correlation : float or array_like, shape (N,)
+        With each of the panel's experts, within an outcome.
+    calibration : float, default 1.0
+        kappa. It changes the new expert's weight, not what it adds.
+    prior : float, default 0.5
+
+    Raises
+    ------
+    AccuracyUnknownError
+        If the panel knows relative accuracies only.
+    PanelError, ShapeError
+        If no expert can be correlated with these in that way, or a value is out of range.
+
+    Examples
+    --------
+    >>> panel = Panel.exchangeable(4, correlation=0.5, accuracy=1.0)
+    >>> gain = gain_from(panel, accuracy=1.0, correlation=0.0)
+    >>> round(gain.after, 4), round(gain.score, 3), round(gain.weight, 3)
+    (2.6, 0.158, 1.0)
+    """
+    heard = np.flatnonzero(panel.heard)
+    r = vector(correlation, len(panel), "correlation with the new expert")[heard]
+    if not (accuracy >= 0 and np.isfinite(accuracy)):
+        raise PanelError(f"an accuracy must be a finite number, at least 0, and it is {accuracy!r}")
+    if not (calibration > 0 and np.isfinite(calibration)):
+        raise PanelError(f"the calibration of a new expert must be above 0, and it is {calibration!r}")
+    before = panel.joint_accuracy
+    own, known = np.sqrt(accuracy / 2.0), signal(panel.parts)[heard]
+    among = panel.parts.dependence.subset(heard)
+    onto = among.solve(r) if len(heard) else r
+    left = 1.0 - float(r @ onto)
+    if left < SINGULAR:
+        raise PanelError(
+            "no new expert can be so correlated with these, because what it says would follow from what they say; "
+            "give smaller correlations"
+        )
+    new = (float(own) - float(onto @ known)) / left
+    # Signal over spread, for the contrast mu*/kappa and the spread sqrt(2 mu*)/kappa.
+    weight = 2.0 * new * calibration / float(np.sqrt(2.0 * accuracy)) if accuracy else 0.0
+    return _gain(before, before + 2.0 * new**2 * left, prior, panel, weight)
+
+
+def _gain(before: float, after: float, prior: float, panel: Panel, weight: float | None = None) -> Gain:
+    both = np.array([before, after])
+    score = brier = None
+    if len(panel.classes) == 2:
+        score, brier = (float(np.diff(f(both, prior))[0]) for f in (expected_score, expected_brier))
+    return Gain(before, after, float(np.diff(expected_auc(both))[0]), score, brier, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """Some of the experts.
+
+    Attributes
+    ----------
+    experts : tuple of str
+        The best first, as far as they were chosen one by one.
+    accuracy : float
+        Their joint accuracy mu*.
+    share : float
+        That as a part of the whole panel's.
+    exact : bool
+        Whether all subsets of this size were tried.
+    """
+
+    experts: tuple[str, ...]
+    accuracy: float
+    share: float
+    exact: bool
+
+
+def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
+    """The k experts who know most together.
+
+    Parameters
+    ----------
+    panel : Panel
+    k : int
+        From 1 to the number of experts.
+    method : {"auto", "exhaustive", "greedy"}
+        All subsets, or one expert after the other, each the one that adds most. "auto" tries all of up to 15 experts.
+
+    Raises
+    ------
+    AccuracyUnknownError
+        If the panel knows relative accuracies only.
+    ArgumentError
+        If there is no such number or method.
+
+    Examples
+    --------
+    The second and the third repeat each other:
+
+    >>> r = [[1.0, 0.2, 0.2], [0.2, 1.0, 0.95], [0.2, 0.95, 1.0]]
+    >>> panel = Panel.from_features(1.0, r, accuracy=[0.9, 1.0, 1.1], names=["ann", "bob", "cy"])
+    >>> best_subset(panel, 2).experts
+    ('ann', 'cy')
+    """
+    if isinstance(k, bool) or not (1 <= k <= len(panel) and k % 1 == 0):
+        raise ArgumentError(f"a subset of {len(panel)} experts has 1 to {len(panel)} of them, and not {k!r}")
+    if method not in {"auto", "exhaustive", "greedy"}:
+        raise ArgumentError(f"method must be auto, exhaustive or greedy, and it is {method!r}")
+    if method == "greedy" or (method == "auto" and len(panel) > EXHAUSTIVE):
+        return subset_path(panel, int(k))[-1]
+    panel.parts.check_scale("the best subset")
+    most, chosen = -1.0, np.zeros(0, dtype=np.intp)
+    every = combinations(range(len(panel)), int(k))
+    while batch := list(islice(every, BATCH)):
+        present = np.zeros((len(batch), len(panel)), dtype=bool)
+        np.put_along_axis(present, np.array(batch), True, axis=1)
+        found = panel.weights_for(present) @ panel.parts.contrast
+        if found.max() > most:
+            most, chosen = float(found.max()), np.array(batch[int(found.argmax())])
+    return _subset(panel, chosen, most, exact=True)
+
+
+def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
+    """Experts chosen one after the other, each the one that adds most: subsets of 1, 2, ... `most` of them.
+
+    In O(N k²) operations and the k columns of the correlation that are needed.
+    """
+    panel.parts.check_scale("the best subset")
+    n = len(panel)
+    k = n if most is None else most
+    heard = panel.heard
+    rest, left = np.where(heard, signal(panel.parts), 0.0), np.where(heard, 1.0, 0.0)
+    rows, chosen, total = np.zeros((k, n)), [], 0.0
+    path = []
+    free = np.ones(n, dtype=bool)
+    for step in range(k):
+        # What each adds to those chosen: its signal beyond theirs, over its variance beyond theirs.
+        telling = free & (left > SINGULAR)
+        adds = np.where(telling, 2.0 * rest**2 / np.where(telling, left, 1.0), 0.0)
+        best = int(np.where(free, adds, -1.0).argmax())
+        free[best] = False
+        chosen.append(best)
+        total += float(adds[best])
+        if telling[best]:
+            unit = np.zeros(n)
+            unit[best] = 1.0
+            column = panel.parts.dependence.times(unit) - rows[:step].T @ rows[:step, best]
+            rows[step] = np.where(heard, column / np.sqrt(left[best]), 0.0)
+            rest = rest - rows[step] * (rest[best] / np.sqrt(left[best]))
+            left = left - rows[step] ** 2
+        path.append(_subset(panel, np.array(chosen), total, exact=len(chosen) in {1, n}))
+    return path
+
+
+def _subset(panel: Panel, chosen: npt.NDArray[np.intp], accuracy: float, *, exact: bool) -> Subset:
+    whole = panel.joint_accuracy
+    names = tuple(panel.names[i] for i in chosen.tolist())
+    return Subset(names, accuracy, accuracy / whole if whole else 1.0, exact)
+
+
+# Of two equally accurate experts who are correlated so much, the second makes the accuracy 5% larger.
+REDUNDANT = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """N experts joined two clusters at a time, the most correlated first.
+
+    Attributes
+    ----------
+    joined : ndarray of int, shape (N - 1, 2)
+        Experts are clusters 0 .. N - 1, and row s makes cluster N + s.
+    correlation : ndarray, shape (N - 1,)
+        Mean correlation between members of the two, never increasing.
+    """
+
+    joined: npt.NDArray[np.intp]
+    correlation: Array
+
+    @property
+    def order(self) -> npt.NDArray[np.intp]:
+        """Index of the experts so that each cluster stands together, (N,); what a heat map is drawn in."""
+        n = len(self.joined) + 1
+        members = [[i] for i in range(n)]
+        for a, b in self.joined.tolist():
+            # The cluster with the earlier expert goes first.
+            one, two = sorted((members[a], members[b]), key=min)
+            members.append(one + two)
+        return np.array(members[-1], dtype=np.intp)
+
+    def groups(self, least: float = REDUNDANT) -> list[tuple[int, ...]]:
+        """Index of experts in clusters of two or more whose mean correlation is at least so much."""
+        n = len(self.joined) + 1
+        members: dict[int, list[int]] = {i: [i] for i in range(n)}
+        for step, ((a, b), r) in enumerate(zip(self.joined.tolist(), self.correlation.tolist(), strict=True)):
+            if r < least:
+                break
+            members[n + step] = members.pop(a) + members.pop(b)
+        return sorted(tuple(sorted(group)) for group in members.values() if len(group) > 1)
+
+
+def clusters(correlation: npt.ArrayLike) -> Clusters:
+    """Join experts by average linkage (UPGMA), in O(N²) steps on an N x N array.
+
+    Parameters
+    ----------
+    correlation : array_like, shape (N, N)
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If this is not a square array of finite numbers.
+
+    Examples
+    --------
+    >>> found = clusters([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
+    >>> found.order.tolist(), found.groups(0.8), found.correlation.round(2).tolist()
+    ([0, 2, 1], [(0, 2)], [0.9, 0.15])
+    """
+    near = np.array(correlation, dtype=np.float64)
+    if near.ndim != 2 or near.shape[0] != near.shape[1]:
+        raise ShapeError(f"clusters need a square matrix of correlations, and its shape is {near.shape}")
+    if not np.isfinite(near).all():
+        raise ArgumentError("clusters need finite correlations, and one is missing or infinite")
+    n = len(near)
+    np.fill_diagonal(near, -np.inf)
+    size = np.ones(n)
+    merges: list[tuple[float, int, int]] = []
+    chain: list[int] = []
+    alive = np.ones(n, dtype=bool)
+    # Along a chain of nearest neighbours, two that are each other's nearest are joined; average linkage allows it.
+    while len(merges) < n - 1:
+        if not chain:
+            chain.append(int(alive.argmax()))
+        here = chain[-1]
+        nearest = int(near[here].argmax())
+        if len(chain) > 1 and near[here, chain[-2]] >= near[here, nearest]:
+            nearest = chain[-2]
+            del chain[-2:]
+            keep, gone = min(here, nearest), max(here, nearest)
+            merges.append((float(near[here, nearest]), keep, gone))
+            row = (size[keep] * near[keep] + size[gone] * near[gone]) / (size[keep] + size[gone])
+            size[keep] += size[gone]
+            alive[gone] = False
+            row[~alive] = -np.inf
+            row[keep] = -np.inf
+            near[keep], near[:, keep] = row, row
+            near[gone], near[:, gone] = -np.inf, -np.inf
+        else:
+            chain.append(nearest)
+    return _sorted(merges, n)
+
+
+def _sorted(merges: list[tuple[float, int, int]], n: int) -> Clusters:
+    """Merges from the closest to the farthest, clusters numbered in that order."""
+    order = sorted(range(len(merges)), key=lambda step: -merges[step][0])
+    root, name = list(range(n)), list(range(n))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        return i
+
+    joined = np.empty((n - 1, 2), dtype=np.intp)
+    for number, step in enumerate(order):
+        a, b = find(merges[step][1]), find(merges[step][2])
+        joined[number] = sorted((name[a], name[b]))
+        root[b] = a
+        name[a] = n + number
+    return Clusters(joined, np.array([merges[step][0] for step in order]))
+
+
+def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, ...]]:
+    """Experts whose contrasts are so correlated within outcomes that one of them says nearly all.
+
+    Those who say nothing belong to no group. One correlation for all pairs makes one group of all, or none.
+
+    Examples
+    --------
+    >>> r = [[1.0, 0.95, 0.3], [0.95, 1.0, 0.3], [0.3, 0.3, 1.0]]
+    >>> redundant_groups(Panel.from_features(1.0, r, names=["ann", "bob", "cy"]))
+    [('ann', 'bob')]
+    """
+    heard = np.flatnonzero(panel.heard)
+    if len(heard) < 2:
+        return []
+    if isinstance(panel.parts.dependence, CommonCorrelation):
+        return [tuple(panel.names[i] for i in heard)] if panel.parts.dependence.rho >= least else []
+    found = clusters(panel.correlation[np.ix_(heard, heard)]).groups(least)
+    return [tuple(panel.names[heard[i]] for i in group) for group in found]

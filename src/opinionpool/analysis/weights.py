@@ -1,0 +1,109 @@
+"""Weights of a fitted pool with their credible intervals, and what one expert says, recalibrated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.pools.registry import Learned
+
+
+@dataclass(frozen=True, eq=False)
+class WeightTable:
+    """Weights of N experts, the largest first.
+
+    Attributes
+    ----------
+    experts : tuple of str
+    weight : ndarray, shape (N,)
+    low, high : ndarray, shape (N,)
+        Between what each weight lies; NaN where that is not known.
+    level : float
+        Of these intervals, each by itself.
+    """
+
+    experts: tuple[str, ...]
+    weight: Array
+    low: Array
+    high: Array
+    level: float
+
+
+def weight_table(state: Learned, level: float = 0.9) -> WeightTable | None:
+    """The weights that a pool learned; None if it has none.
+
+    Examples
+    --------
+    >>> from opinionpool.forecasts import Forecasts
+    >>> from opinionpool.learning.learn import learn
+    >>> q = [[0.2, 0.5], [0.3, 0.6], [0.6, 0.3], [0.4, 0.7], [0.7, 0.2], [0.8, 0.4]]
+    >>> table = weight_table(learn(Forecasts.from_array(q, [0, 0, 0, 1, 1, 1])))
+    >>> table.experts, bool((table.low < table.weight).all())
+    (('expert_1', 'expert_2'), True)
+    """
+    if state.weights is None:
+        return None
+    weight = np.asarray(state.weights, dtype=np.float64)
+    low, high = weight_interval(state, level)
+    order = np.argsort(-weight, kind="stable")
+    return WeightTable(
+        experts=tuple(state.experts[i] for i in order.tolist()),
+        weight=weight[order],
+        low=low[order],
+        high=high[order],
+        level=level,
+    )
+
+
+def weight_interval(state: Learned, level: float = 0.9) -> tuple[Array, Array]:
+    """Between what the weights of N experts lie, each by itself, (N,) twice; NaN where that is not known."""
+    weight = np.full(len(state.experts), np.nan) if state.weights is None else np.asarray(state.weights, np.float64)
+    error = np.full(len(weight), np.nan)
+    if isinstance(state, LearnedPanel) and state.doubt is not None:
+        error = np.where(state.present & state.panel.heard, state.doubt.weight_errors(len(weight)), np.nan)
+    half = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
+    return weight - half, weight + half
+
+
+def recalibrated(learned: LearnedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:
+    """What to believe on hearing one expert alone (14), by what the data say of it: L* = L° + kappa (L - L° - b).
+
+    Parameters
+    ----------
+    learned : LearnedPanel
+        Of two classes.
+    expert : int
+        Its position.
+    q : array_like, shape (P,)
+        Stated probabilities.
+    prior : float
+
+    Returns
+    -------
+    ndarray, shape (P,)
+
+    Examples
+    --------
+    >>> from opinionpool.forecasts import Forecasts
+    >>> from opinionpool.learning.learn import learn
+    >>> f = Forecasts.from_array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]], [0, 0, 0, 1, 1, 1])
+    >>> recalibrated(learn(f, prior=0.5, beliefs=None), 0, [0.5, 0.7], prior=0.5).round(4)
+    array([0.5   , 0.7724])
+    """
+    if len(learned.panel.classes) != 2:
+        raise ArgumentError(f"one curve is of two classes, and there are {len(learned.panel.classes)}")
+    features = learned.panel if learned.alone is None else learned.alone
+    kappa = float(features.calibration[expert])
+    bias = float(np.ravel(features.bias[expert])[0])
+    p = logodds.class_probabilities(prior)
+    said = logodds.log_ratios(np.asarray(q, dtype=np.float64), p, learned.panel.settings.floor)
+    reference = logodds.prior_log_ratios(p)
+    updated = reference + kappa * (said - reference - bias)
+    return np.asarray(logodds.pooled_probabilities(updated, p, learned.panel.settings.pool_floor)[..., 1])

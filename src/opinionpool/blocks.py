@@ -1,0 +1,141 @@
+"""Events in blocks that stay in the cache, the log-odds of binary forecasts in such a block, and work on threads."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from opinionpool.arrays import Array, Floats
+from opinionpool.logodds import log_ratios
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+# Numbers in a block, 512 KB of float64: temporaries stay in the cache.
+BLOCK = 1 << 16
+# Blocks in a piece of work for a thread.
+PIECE = 32
+# Up to so many numbers, two plain loops are faster than the one of `np.clip`, which takes longer to begin.
+SMALL = 1 << 12
+
+
+class Bounds(NamedTuple):
+    """The log-odds of a probability at the floor of either class."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, prior: Array, floor: float) -> Bounds:
+        """Bounds for a prior of shape (2,)."""
+        low, high = log_ratios(np.array([0.0, 1.0]), prior, floor)[:, 0].tolist()
+        return cls(low, high)
+
+
+def floored_log_odds(q: Floats, bounds: Bounds, out: Floats) -> Floats:
+    """Log-odds of probabilities, within bounds, in `out`, of the same shape and with its precision.
+
+    NaN where q is NaN or is no probability.
+
+    >>> q = np.array([0.5, 0.0, 1.5])
+    >>> floored_log_odds(q, Bounds(-9.0, 9.0), np.empty(3))
+    array([ 0., -9., nan])
+    """
+    kind = out.dtype
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.subtract(1.0, q, out=out, dtype=kind)
+        np.divide(q, out, out=out, dtype=kind)
+        np.log(out, out=out)
+    return within(out, bounds.low, bounds.high)
+
+
+def within(values: Floats, low: float, high: float) -> Floats:
+    """The values, in place, moved to the ends of a range where they lie outside."""
+    if values.size > SMALL:
+        return np.clip(values, low, high, out=values)
+    np.maximum(values, low, out=values)
+    return np.minimum(values, high, out=values)
+
+
+def pieces(events: int, experts: int) -> Iterator[slice]:
+    """Slices of events, `PIECE` blocks each."""
+    size = PIECE * rows_of_block(experts)
+    for start in range(0, events, size):
+        yield slice(start, min(start + size, events))
+
+
+def blocks_of(piece: slice, experts: int) -> Iterator[slice]:
+    """The blocks of a piece."""
+    size = rows_of_block(experts)
+    for start in range(piece.start, piece.stop, size):
+        yield slice(start, min(start + size, piece.stop))
+
+
+def blocks(events: int, numbers: int) -> Iterator[slice]:
+    """The blocks of all events, with so many numbers each.
+
+    >>> list(blocks(5, 1 << 15))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return blocks_of(slice(0, events), numbers)
+
+
+def rows_of_block(experts: int) -> int:
+    """Events in a block."""
+    return max(1, BLOCK // max(experts, 1))
+
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: int | None = None) -> Iterator[Result]:
+    """What `work` makes of each piece, in their order; at most two pieces a thread are on their way.
+
+    >>> list(in_order(lambda x: x * x, range(4), threads=2))
+    [0, 1, 4, 9]
+    """
+    threads = processors() if threads is None else threads
+    with one_blas_thread():
+        if threads == 1:
+            yield from map(work, pieces)
+            return
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        waiting: deque[Future[Result]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for piece in pieces:
+                    waiting.append(pool.submit(work, piece))
+                    if len(waiting) == 2 * threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Linear algebra on one thread, for the time of a with statement."""
+    limited: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """The libraries of linear algebra that are loaded; to look for them takes longer than most work here."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -1,0 +1,3 @@
+"""The command line; `main` is the entry point."""
+
+from opinionpool.cli.app import main as main

@@ -1,0 +1,479 @@
+"""The options that commands share, as decorators: each hands its command one object of `opinionpool.cli.options`."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+if TYPE_CHECKING:
+    from opinionpool.arrays import Array
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.learning.beliefs import Beliefs
+    from opinionpool.streams.trained import TrainedPool
+
+# Endings of names that say nothing wrong about what is in the file.
+WRITTEN = ("", ".csv", ".json", ".txt")
+
+# Probabilities as given, each with the class it is for, if one is named.
+Chances: TypeAlias = tuple[tuple[str | None, float], ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a file of forecasts, as the command line said."""
+
+    file: str
+    outcomes: str | None
+    positive: str | None
+    column: tuple[tuple[str, str], ...]
+    options: str | None
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    duplicates: str | None
+    as_of: str | None
+    percent: bool
+    decimal: str | None
+    encoding: str | None
+    missing_value: tuple[str, ...]
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [name for name in (self.file, self.outcomes) if name not in (None, "-")]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Where results go and in which form, as the command line said."""
+
+    output: str | None
+    format: str | None
+
+    def chosen(self, *, people: bool = False) -> str:
+        """The format: as said, else by the file's name, else a table on a terminal and CSV elsewhere.
+
+        What is meant for people is a table wherever it goes, unless a file's name says otherwise.
+        """
+        if self.format is not None:
+            return self.format
+        ending = "" if self.output is None else os.path.splitext(self.output)[1].lower()
+        if ending in {".csv", ".json"}:
+            return ending[1:]
+        return "table" if people or (self.output is None and sys.stdout.isatty()) else "csv"
+
+    def check(self, inputs: list[str]) -> None:
+        """Refuse an output that cannot be written, or that is an input, before any work is done."""
+        if self.output is None:
+            return
+        if not self.output:
+            raise click.UsageError("the name of the file to write is empty")
+        path = os.path.realpath(self.output)
+        ending = os.path.splitext(self.output)[1].lower()
+        if self.format is None and ending not in WRITTEN and (os.path.isfile(path) or not os.path.exists(path)):
+            raise click.UsageError(
+                f"{self.output}: results are written as .csv, .json or .txt, or to a name without an ending, and not "
+                f"as {ending}; say --format if a file of that name is wanted all the same"
+            )
+        folder = os.path.dirname(path)
+        if os.path.isdir(path) or not os.path.isdir(folder):
+            what = "is a directory" if os.path.isdir(path) else f"cannot be written: there is no directory {folder}"
+            raise click.UsageError(f"{self.output} {what}")
+        device = os.path.exists(path) and not os.path.isfile(path)
+        if not os.access(path if device else folder, os.W_OK):
+            raise click.UsageError(f"{self.output} cannot be written: permission denied")
+        if any(os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name) for name in inputs):
+            raise click.UsageError(f"{self.output} is read from, so it cannot be the output too")
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Which pool, with which prior and beliefs, as the command line said."""
+
+    pool: str
+    prior: Chances
+    panel: str | None
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [] if self.panel is None else [self.panel]
+
+    def told(self) -> BeliefFile:
+        """What is believed; only the Gaussian pool takes it."""
+        if self.panel is not None and self.pool != "gaussian":
+            raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
+        return BeliefFile.of(self.panel)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Which file the pool is from, and which it goes to, as the command line said."""
+
+    model: str | None
+    save: str | None
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [] if self.model is None else [self.model]
+
+    def check(self, inputs: list[str], writing: Writing, pooling: Pooling) -> None:
+        """Refuse a file that cannot be written, or is another one of these, and options that contradict each other."""
+        if self.save == "-":
+            raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
+        Writing(self.save, "json").check(inputs)
+        places = [os.path.realpath(name) for name in (self.save, writing.output) if name is not None]
+        if len(places) > len(set(places)):
+            raise click.UsageError(f"{self.save} cannot be the output and the saved pool too")
+        if self.model is not None and pooling.panel is not None:
+            raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
+
+    def read(self, pooling: Pooling) -> tuple[str, TrainedPool] | None:
+        """The file of --model, and the pool that it holds."""
+        if self.model is None:
+            return None
+        from opinionpool.saving.files import load
+        from opinionpool.streams.trained import TrainedPool
+
+        trained = TrainedPool.of(load(self.model))
+        source = click.get_current_context().get_parameter_source("pool")
+        if source is click.core.ParameterSource.COMMANDLINE and pooling.pool != trained.name:
+            raise click.UsageError(f"--pool is {pooling.pool}, and the pool in {self.model} is {trained.name}")
+        if self.save is not None and pooling.prior:
+            raise click.UsageError("--prior is settled when a pool first learns, so it cannot change as it goes on")
+        return self.model, trained
+
+
+@dataclass(frozen=True)
+class BeliefFile:
+    """What is believed, and the file that says it."""
+
+    file: str | None = None
+    beliefs: Beliefs | None = None
+
+    @classmethod
+    def of(cls, panel: str | None) -> BeliefFile:
+        """What the file of --panel says, if there is one."""
+        if panel is None:
+            return cls()
+        from opinionpool.learning.beliefs import read_beliefs
+
+        return cls(panel, read_beliefs(panel))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a pool is fitted with."""
+        return {} if self.beliefs is None else {"beliefs": self.beliefs}
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Which pools to compare, and how events are set apart, as the command line said."""
+
+    pools: tuple[str, ...] | None
+    by_time: bool
+    by_group: bool
+    gap: str
+    folds: int
+    repeats: int | None
+    seed: int
+    prior: Chances
+    panel: str | None
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [] if self.panel is None else [self.panel]
+
+    def told(self) -> BeliefFile:
+        """What the Gaussian pool is to believe."""
+        if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
+            raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
+        return BeliefFile.of(self.panel)
+
+    @property
+    def by(self) -> str | None:
+        """What sets events apart, as `opinionpool.scoring.comparison` calls it."""
+        if self.by_time and self.by_group:
+            raise click.UsageError("--by-time and --by-group exclude each other")
+        return "time" if self.by_time else "group" if self.by_group else None
+
+
+def chances(option: str, given: Chances, forecasts: Forecasts) -> float | Array | None:
+    """A prior or base rate as pools take it: one number for binary events, else one per class, which add up to 1."""
+    if not given:
+        return None
+    if forecasts.options is not None:
+        raise click.UsageError(
+            f"{option}: each event has options of its own, so no number can be for all events; a column prior can give "
+            "one for each option of an event"
+        )
+    labels = [str(label) for label in forecasts.classes]
+    named = {label: p for label, p in given if label is not None}
+    unknown = [label for label in named if label not in labels]
+    if unknown:
+        raise click.UsageError(f"{option}: {unknown[0]!r} is not a class; the classes are {', '.join(labels)}")
+    if len(labels) == 2:
+        if len(given) > 1:
+            raise click.UsageError(f"{option}: events of two classes need one number, and there are {len(given)}")
+        label, p = given[0]
+        return 1.0 - p if label == labels[0] else p
+    if len(named) != len(labels) or len(given) != len(labels):
+        example = " ".join(f"{option} {label}={1 / len(labels):.2g}" for label in labels[:2])
+        raise click.UsageError(f"{option}: events of {len(labels)} classes need a number for each, as in {example} ...")
+    total = math.fsum(named.values())
+    if abs(total - 1.0) > 1e-4:
+        raise click.UsageError(f"{option}: the numbers of the classes must add up to 1, and they add up to {total:.6g}")
+    import numpy as np
+
+    return np.array([named[label] for label in labels]) / total
+
+
+POOLS = (
+    "gaussian",
+    "linear",
+    "log",
+    "independent",
+    "average",
+    "geometric",
+    "median",
+    "trimmed",
+    "extremized",
+    "recalibrated",
+    "beta-linear",
+)
+FORMATS = ("table", "csv", "json")
+
+# A function that click makes a command of, and one that adds an option to it.
+Command: TypeAlias = Callable[..., Any]
+Decorator: TypeAlias = Callable[[Command], Command]
+
+
+def reading(command: Command) -> Command:
+    """Give a command the argument FILE and the options that say how to read it, as ``reading``."""
+    file = click.Path(exists=True, dir_okay=False, allow_dash=True)
+    options = [
+        click.argument("file", type=file),
+        click.option("--outcomes", metavar="FILE", type=file, help="Outcomes in a file of their own."),
+        click.option("--positive", metavar="CLASS", help="The outcome that the probabilities are about."),
+        click.option(
+            "--column",
+            metavar="ROLE=NAME",
+            callback=_assignments,
+            multiple=True,
+            help="The column that holds the event, expert, probability, class, outcome, time, closes, resolved_at, "
+            "prior or group, where its name does not say so. Nothing after = means: no column. Repeatable.",
+        ),
+        click.option(
+            "--options",
+            type=click.Choice(["event", "shared"]),
+            help="Whether each event has options of its own, or all share their classes. Default: its own where "
+            "different sets have no class in common; where they do, this is asked.",
+        ),
+        click.option("--include", metavar="EXPERT", multiple=True, help="Hear this expert only. Repeatable."),
+        click.option("--exclude", metavar="EXPERT", multiple=True, help="Do not hear this expert. Repeatable."),
+        click.option(
+            "--duplicates",
+            type=click.Choice(["last", "mean"]),
+            help="Which of several forecasts by one expert on one event counts.",
+        ),
+        click.option("--as-of", metavar="TIME", help="Use what was known at this time, such as 2025-03-01T12:00Z."),
+        click.option("--percent", is_flag=True, help="Probabilities are percentages, 0 to 100."),
+        click.option("--decimal", type=click.Choice([".", ","]), help="The decimal mark."),
+        click.option(
+            "--encoding", metavar="NAME", callback=_encoding, help="The text's encoding if not UTF-8, such as cp1252."
+        ),
+        click.option("--missing-value", metavar="V", multiple=True, help="A word or number for no answer. Repeatable."),
+    ]
+    return _stack(options, _gather(Reading, "reading")(command))
+
+
+def writing(command: Command) -> Command:
+    """Give a command the options that say where results go, as ``writing``."""
+    options = [
+        click.option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            callback=lambda _context, _parameter, name: None if name == "-" else name,
+            help="Write to this file instead of standard output; its old content stays until all is done.",
+        ),
+        click.option(
+            "--format",
+            type=click.Choice(FORMATS),
+            help="Default: a table on a terminal, else CSV; JSON where FILE ends in .json.",
+        ),
+    ]
+    return _stack(options, _gather(Writing, "writing")(command))
+
+
+def pooling(command: Command) -> Command:
+    """Give a command the options that say which pool and which prior, as ``pooling``."""
+    options: list[Decorator] = [
+        click.option(
+            "--pool",
+            type=click.Choice(POOLS),
+            metavar="NAME",
+            default="gaussian",
+            help=f"One of {', '.join(POOLS)}. Default: gaussian.",
+        ),
+        _prior,
+        _panel,
+    ]
+    return _stack(options, _gather(Pooling, "pooling")(command))
+
+
+def keeping(command: Command) -> Command:
+    """Give a command the options that say where a pool is from and where it goes, as ``keeping``."""
+    file = click.Path(exists=True, dir_okay=False)
+    options: list[Decorator] = [
+        click.option(
+            "--model",
+            type=file,
+            metavar="FILE",
+            help="Use the pool that --save has written, as it is; with --save, let it go on learning.",
+        ),
+        click.option(
+            "--save", metavar="FILE", help="Write the pool, and what it needs to go on learning, to this file (JSON)."
+        ),
+    ]
+    return _stack(options, _gather(Keeping, "keeping")(command))
+
+
+def comparing(command: Command) -> Command:
+    """Give a command the options that say what to compare and how, as ``comparing``."""
+    options: list[Decorator] = [
+        click.option(
+            "--pools",
+            metavar="A,B,...",
+            callback=_pools,
+            help=f"Some of {', '.join(POOLS)}. Default: all of them; for thousands of experts "
+            "with few forecasts each, all but linear and log. The average is always there.",
+        ),
+        click.option("--by-time", is_flag=True, help="Learn from the past of the scored events alone."),
+        click.option(
+            "--gap",
+            metavar="SPAN",
+            default="0",
+            help="With --by-time: how long before an event may help to forecast others: days, or as in 4w, 36h.",
+        ),
+        click.option("--by-group", is_flag=True, help="Never learn from the scored events' own groups."),
+        click.option(
+            "--folds", type=click.IntRange(1), default=5, metavar="N", help="Parts, or blocks of time. Default: 5."
+        ),
+        click.option(
+            "--repeats",
+            type=click.IntRange(1),
+            metavar="N",
+            help="How often events are dealt anew. Default: until it hardly matters, at most 20 times.",
+        ),
+        click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Of all chance. Default: 0."),
+        _prior,
+        _panel,
+    ]
+    return _stack(options, _gather(Comparing, "comparing")(command))
+
+
+def _prior(command: Command) -> Command:
+    """Give a command the option --prior."""
+    return click.option(
+        "--prior",
+        metavar="P",
+        callback=read_chances,
+        multiple=True,
+        help="How likely an event is before any expert is heard, such as 0.01 or 1%; the experts are taken to "
+        "share it. Default: Laplace's estimate from the resolved events. More than two classes: CLASS=P for each.",
+    )(command)
+
+
+def _panel(command: Command) -> Command:
+    """Give a command the option --panel."""
+    return click.option(
+        "--panel",
+        metavar="PANEL.toml",
+        type=click.Path(exists=True, dir_okay=False),
+        help="What is believed of the experts, such as calibration = 0.9, or below [experts.NAME] auc = 0.8, for the "
+        "gaussian pool. Default: what is assumed of any panel.",
+    )(command)
+
+
+def _pools(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """Names of pools, separated by commas."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in POOLS:
+            raise click.BadParameter(f"no pool is called {name!r}; there are {', '.join(POOLS)}")
+    return names
+
+
+def _gather(kind: type[Any], name: str) -> Decorator:
+    """Hand a command one object in place of the options that are its fields."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(**given: object) -> object:
+            own = {field.name: given.pop(field.name) for field in fields(kind)}
+            return command(**given, **{name: kind(**own)})
+
+        return wrapper
+
+    return decorate
+
+
+def _stack(options: Sequence[Decorator], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_chances(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> Chances:
+    """Probabilities strictly between 0 and 1, such as 0.01, 1%, or CLASS=0.01."""
+    found = []
+    for value in given:
+        label, sign, text = value.rpartition("=")
+        text = text.strip()
+        try:
+            if "_" in text or not text.isascii():  # Python would take these for digits
+                raise ValueError
+            p = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not a number; write 0.01 or 1%") from None
+        if not 0.0 < p < 1.0:
+            hint = f"; for {text} per cent write {text}%" if 1.0 <= p < 100.0 and not text.endswith("%") else ""
+            raise click.BadParameter(f"{text} does not lie strictly between 0 and 1{hint}")
+        found.append((label.strip() if sign else None, p))
+    return tuple(found)
+
+
+def _assignments(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Texts of the form ROLE=NAME, taken apart at the first equals sign."""
+    found: list[tuple[str, str]] = []
+    for value in given:
+        role, sign, name = value.partition("=")
+        if not sign or not role.strip():
+            raise click.BadParameter(f"{value!r} is not of the form ROLE=NAME, such as event=question")
+        if role.strip() in dict(found):
+            raise click.BadParameter(f"{role.strip()} is named twice; one column can be it")
+        found.append((role.strip(), name.strip()))
+    return tuple(found)
+
+
+def _encoding(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
+    """Refuse names that no encoding has."""
+    if name is not None:
+        try:
+            "".encode(name)
+        except LookupError:
+            raise click.BadParameter(f"no text encoding is called {name!r}; cp1252 and utf-16 are usual") from None
+    return name

@@ -1,0 +1,415 @@
+"""Pools that the command line keeps in files: used as they are, or going on to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import click
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.cli.options import Chances, Pooling, Reading, Writing, chances
+from opinionpool.cli.streams import asked, conclude, destination, progress
+from opinionpool.errors import ArgumentError, ExpertError, Note
+from opinionpool.forecasts import Forecasts, Totals
+from opinionpool.labels import label_text
+from opinionpool.logodds import class_probabilities, public_probabilities
+from opinionpool.pools import registry as rules
+from opinionpool.pools.registry import POOLS, Learned, learn_parts
+from opinionpool.priors import event_priors
+from opinionpool.report import answers, summary
+from opinionpool.report.answers import PRIORLESS, Pooled, one_outcome_notes, pool_events
+from opinionpool.report.listing import printable, whole, write_json, write_listing
+from opinionpool.streams.trained import TrainedPool, matched
+from opinionpool.tables.parts import PartNotes, Parts
+from opinionpool.text import counted, listed
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The pool that answers, and how it came about.
+
+    Attributes
+    ----------
+    name : str
+    state : Learned
+    forecasts : Forecasts
+        By the experts of the pool, in its order.
+    prior : float, ndarray or None
+        What the answers are given with, where it is not what the pool has.
+    given : bool
+        Whether the prior was given, and not estimated.
+    trained : TrainedPool or None
+        What can be saved.
+    loaded : str or None
+        The file that the pool is from.
+    notes : tuple of Note
+    """
+
+    name: str
+    state: Learned
+    forecasts: Forecasts
+    prior: float | Array | None
+    given: bool
+    trained: TrainedPool | None
+    loaded: str | None
+    notes: tuple[Note, ...]
+
+    @property
+    def reference(self) -> float | Array | None:
+        """The prior given, or what fills the blanks among the events' own."""
+        if self.loaded is None or self.prior is not None:
+            return self.prior
+        if self.forecasts.prior is None or self.state.prior is None:
+            return None
+        fill = public_probabilities(self.state.prior)
+        return float(fill) if len(self.forecasts.classes) == 2 else fill
+
+    @property
+    def answered_with(self) -> Learned:
+        """What was learned, with the prior that the answers start from instead of the one that it was learned with."""
+        if self.loaded is None or self.trained is None:
+            return self.state
+        if event_priors(self.forecasts, self.reference) is not None:
+            return replace(self.trained.learned, prior=None)
+        if self.prior is None:
+            return self.state
+        return replace(self.trained.learned, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
+
+    def pooled(self, base_rate: float | Array | None) -> Pooled:
+        """The answers for every event."""
+        if self.loaded is None:
+            return pool_events(self.forecasts, self.name, self.state, self.prior, base_rate)
+        each = self.reference
+        t, k = len(self.forecasts.events), len(self.forecasts.classes)
+        if self.prior is not None:
+            each = np.broadcast_to(self.prior, (t,) if k == 2 else (t, k))
+        pooled = pool_events(self.forecasts, self.name, self.state, each, base_rate)
+        return replace(pooled, in_sample=self._learned_from())
+
+    def _learned_from(self) -> Any:  # noqa: ANN401 - an array of truth values
+        """Events that had a part in the answers."""
+        stream = None if self.trained is None else self.trained.stream
+        none = np.zeros(len(self.forecasts.events), dtype=bool)
+        if stream is None:
+            return none
+        known = np.array([stream.knows(event) for event in self.forecasts.events], dtype=bool)
+        answered = self.forecasts.crowd > 0
+        taught = answered if POOLS[self.name].learns else none
+        if stream.prior is None and self.prior is None and self.forecasts.prior is None:
+            taught = taught | ~answered | (self.name not in PRIORLESS)
+        return known & taught
+
+    def lines(self, saved: str | None) -> list[str]:
+        """Where the pool is from and where it went, for people."""
+        told = []
+        if self.loaded is not None:
+            told.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
+        if saved is not None:
+            told.append(f"saved in {printable(saved)}: {self._size()}")
+        return told
+
+    def facts(self, saved: str | None) -> dict[str, object]:
+        """The same for JSON."""
+        if self.trained is None:
+            return {}
+        stream = self.trained.stream
+        return {
+            "model": self.loaded,
+            "saved": saved,
+            "learned_events": float(self.state.events.sum()),
+            "fingerprint": None if stream is None else stream.fingerprint,
+        }
+
+    def _size(self) -> str:
+        events = self.state.events.sum()
+        learned = f"{whole(round(float(events)))} resolved event{'' if events == 1 else 's'}"
+        stream = None if self.trained is None else self.trained.stream
+        mark = "" if stream is None else f", fingerprint {stream.fingerprint[:12]}"
+        return f"{self.name} pool, {counted(len(self.state.experts), 'expert')}, {learned}{mark}"
+
+
+def keep(
+    forecasts: Forecasts,
+    name: str,
+    prior: float | Array | None,
+    options: dict[str, Any],
+    model: tuple[str, TrainedPool] | None,
+    *,
+    learning: bool,
+) -> Kept:
+    """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        About the classes of the pool.
+    name : str
+        Of the pool to be fitted.
+    prior : float or ndarray, optional
+    options : dict
+        Those of the pool to be fitted.
+    model : pair of str and TrainedPool, optional
+        A file, and what is in it.
+    learning : bool
+        Whether what it learns is to be saved.
+
+    Raises
+    ------
+    ArgumentError
+        If a pool is to learn from events with options of their own.
+    ExpertError
+        If a pool that does not learn does not know an expert.
+    """
+    if learning and forecasts.options is not None:
+        raise ArgumentError(
+            "--save keeps pools of events that share their classes, and these have options of their own; leave it out"
+        )
+    if model is None:
+        told = one_outcome_notes(forecasts, name)
+        if not learning:
+            state = rules.fit_pool(name, forecasts, prior=prior, **options)
+            return Kept(name, state, forecasts, prior, prior is not None, None, None, (*state.notes, *told))
+        # What a pool needs to go on learning is loaded where it is to be saved.
+        from opinionpool.streams.trained import TrainedPool
+
+        trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
+        notes = (*trained.learned.notes, *told)
+        return Kept(name, trained.learned, forecasts, prior, prior is not None, trained, None, notes)
+    file, trained = model
+    if learning:
+        trained, new = trained.updated(forecasts)
+        notes = (*trained.learned.notes, *new)
+    else:
+        strange = [expert for expert in forecasts.experts if expert not in set(trained.experts)]
+        if strange:
+            verb = "is" if len(strange) == 1 else "are"
+            raise ExpertError(
+                f"{listed(strange)} {verb} unknown to the pool in {file}: leave out with --exclude, or say "
+                "--save NEW to go on learning"
+            )
+        notes = (*trained.learned.notes, *_unlearned(forecasts, trained))
+    given = prior is not None or (trained.stream is not None and trained.stream.prior is not None)
+    aligned = _aligned(forecasts, trained.experts)
+    return Kept(trained.name, trained.learned, aligned, prior, given, trained, file, notes)
+
+
+def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
+    stream = trained.stream
+    fresh = [e for e, known in zip(forecasts.events, forecasts.resolved, strict=True) if known]
+    fresh = [event for event in fresh if stream is None or not stream.knows(event)]
+    if not fresh:
+        return ()
+    way = "; --save NEW goes on learning" if stream is not None else ""
+    text = f"{counted(len(fresh), 'resolved event')} not learned from: the saved pool is used as it is{way}"
+    return (Note("not-learned", text, len(fresh)),)
+
+
+def _aligned(forecasts: Forecasts, experts: tuple[str, ...]) -> Forecasts:
+    """The same by more experts, in their order."""
+    place = {expert: i for i, expert in enumerate(experts)}
+    columns = np.array([place[expert] for expert in forecasts.experts], dtype=np.intp)
+    return replace(forecasts, experts=experts, expert_index=columns[forecasts.expert_index])
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """The pool that answers.
+
+    Attributes
+    ----------
+    name : str
+    state : Learned
+        With the prior that the answers start from.
+    given : bool
+        Whether the prior was given, and not estimated.
+    some : Forecasts
+        Some of those that it answers on.
+    forecasts : iterator of Forecasts
+        All of them, a part at a time.
+    answer : callable
+        From forecasts to the answers, and the notes on these.
+    notes, rate_notes : sequence of Note
+        On what was learned, and on the base rate.
+    lines : list of str
+        What was believed or where it is from, for people.
+    facts : dict
+        The same for JSON.
+    """
+
+    name: str
+    state: Learned
+    given: bool
+    some: Forecasts
+    forecasts: Iterator[Forecasts]
+    answer: Callable[[Forecasts], tuple[Pooled, Sequence[Note]]]
+    notes: Sequence[Note]
+    rate_notes: Sequence[Note]
+    lines: list[str]
+    facts: dict[str, object]
+
+
+def pool_parts(
+    parts: Parts, pooling: Pooling, writing: Writing, base_rate: Chances, model: tuple[str, TrainedPool] | None
+) -> None:
+    """Write a probability for every event of each part, by a pool that is learned from all of them, or a saved one."""
+    first = next(parts.forecasts(threads=1))
+    if model is not None:
+        first = matched(first, model[1], model[0])
+    prior, rate = chances("--prior", pooling.prior, first), chances("--base-rate", base_rate, first)
+    pool = _learned(parts, pooling, prior, rate) if model is None else _kept(parts, first, model, prior, rate)
+    _write(parts, pool, rate, writing)
+
+
+def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: float | Array | None) -> _Pool:
+    """A pool that has gone through all parts once, to learn."""
+    told = pooling.told()
+    learned = learn_parts(pooling.pool, parts.forecasts(), prior, told.options)
+    state = learned.state
+
+    def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
+        pooled = answers.pool_events(forecasts, pooling.pool, state, prior, rate)
+        return pooled, answers.answer_notes(pooled)
+
+    return _Pool(
+        name=pooling.pool,
+        state=state,
+        given=prior is not None,
+        some=learned.sample,
+        forecasts=parts.forecasts(),
+        answer=answer,
+        notes=(*learned.notes, *state.notes, *answers.one_outcome_notes(learned.sample, pooling.pool)),
+        rate_notes=summary.base_rate_notes(state, prior is not None, rate),
+        lines=summary.belief_lines(told.file, told.beliefs),
+        facts=summary.belief_facts(told.beliefs),
+    )
+
+
+def _kept(
+    parts: Parts,
+    first: Forecasts,
+    model: tuple[str, TrainedPool],
+    prior: float | Array | None,
+    rate: float | Array | None,
+) -> _Pool:
+    """A pool from a file, as it is."""
+    file, trained = model
+
+    def kept_for(forecasts: Forecasts) -> Kept:
+        return keep(forecasts, trained.name, prior, {}, model, learning=False)
+
+    def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
+        kept = kept_for(forecasts)
+        pooled = kept.pooled(rate)
+        own = [note for note in kept.notes if note.code == "not-learned"]
+        return pooled, [*own, *answers.answer_notes(pooled)]
+
+    kept = kept_for(first)
+    return _Pool(
+        name=kept.name,
+        state=kept.answered_with,
+        given=kept.given,
+        some=first,
+        forecasts=(matched(part, trained, file) for part in parts.forecasts()),
+        answer=answer,
+        notes=trained.learned.notes,
+        rate_notes=summary.base_rate_notes(kept.state, kept.given, rate),
+        lines=kept.lines(None),
+        facts=kept.facts(None),
+    )
+
+
+@dataclass(eq=False)
+class _Answers:
+    """The answers on one part after the other, and what was met on the way."""
+
+    parts: Parts
+    pool: _Pool
+    totals: Totals | None = None
+    read: PartNotes = field(default_factory=PartNotes)
+    answered: PartNotes = field(default_factory=PartNotes)
+
+    def each(self) -> Iterator[Pooled]:
+        """The answers on each part, in order."""
+        for forecasts in self.pool.forecasts:
+            pooled, notes = self.pool.answer(forecasts)
+            self.read.add(forecasts.notes)
+            self.answered.add(notes)
+            size = Totals.of(forecasts)
+            self.totals = size if self.totals is None else self.totals + size
+            yield pooled
+
+    @property
+    def size(self) -> Totals:
+        """Counts of all parts, once they have been gone through."""
+        return self.totals or Totals.of(self.pool.some)
+
+    def notes(self) -> tuple[Note, ...]:
+        """What is to be said then."""
+        return (
+            *self.read.all(unresolved=self.size.events, normalised=self.size.cells),
+            *self.parts.standing_out(),
+            *self.parts.notes,
+            *self.pool.notes,
+            *self.answered.all(**{"in-sample": self.size.events}),
+            *self.pool.rate_notes,
+        )
+
+
+def _write(parts: Parts, pool: _Pool, rate: float | Array | None, writing: Writing) -> None:
+    """Write the answers as they come, and conclude."""
+    found, kind = _Answers(parts, pool), writing.chosen()
+    facts: dict[str, object] = {}
+
+    def records() -> Iterator[dict[str, object]]:
+        for pooled in found.each():
+            yield from answers.event_records(pooled)
+        # All that is to be said is known now, and what follows the events is written afterwards.
+        facts.update(summary.pool_facts(pool.some, pool.name, pool.state, rate, found.notes()))
+        facts.update(summary.facts(found.size) | pool.facts)
+
+    with destination(writing.output) as out:
+        if kind == "json":
+            write_json("events", records(), facts, out)
+        else:
+            for number, pooled in enumerate(found.each()):
+                write_listing(answers.event_columns(pooled), kind, out, headed=number == 0)
+    conclude(
+        kind,
+        summary.size_line(found.size),
+        summary.pool_line(pool.some, pool.name, pool.state, pool.given, rate),
+        *pool.lines,
+        *summary.note_lines(pool.some, found.notes()),
+    )
+
+
+def pool_in_parts(
+    reading: Reading,
+    pooling: Pooling,
+    writing: Writing,
+    base_rate: Chances,
+    model: tuple[str, TrainedPool] | None = None,
+) -> bool:
+    """Pool a file in parts, if it is so large, having learned from it in parts; whether that was done.
+
+    With a `model`, nothing is learned.
+    """
+    from opinionpool.tables.parts import is_large, open_parts
+    from opinionpool.tables.read import Request
+
+    if reading.outcomes is not None or not is_large(reading.file):
+        return False
+    labels = None if model is None else [label_text(label) for label in model[1].classes]
+    try:
+        request = Request.of(**asked(reading, labels))
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    with ExitStack() as stack:
+        with progress(f"reading {reading.file}") as advance:
+            parts = stack.enter_context(open_parts(reading.file, request, reading.encoding, advance))
+        if parts is not None:
+            pool_parts(parts, pooling, writing, base_rate, model)
+        return parts is not None

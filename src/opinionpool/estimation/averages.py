@@ -1,0 +1,275 @@
+"""Sample averages to panels: the estimates of section 5.4 in four structures (model.md, sections 2.5 and 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.errors import LearningError
+from opinionpool.estimation.evidence import Design, Evidence
+from opinionpool.logodds import metric
+from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
+from opinionpool.model.features import Parts
+
+# Two experts whose correlation is this close to 1 or -1 say the same thing.
+CLONE = 1e-9
+# Relative size below which a spread is rounding.
+ROUNDING = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """The regression D = b + mu [k = Y] + noise of each expert.
+
+    Attributes
+    ----------
+    bias : ndarray, shape (N, K - 1)
+    contrast : ndarray, shape (N,)
+    square : ndarray, shape (N,)
+        Residual sum of squares.
+    count : ndarray, shape (K, N)
+        Weight of the forecasts by outcome.
+    design : Design
+        What is expected by outcome.
+    """
+
+    bias: Array
+    contrast: Array
+    square: Array
+    count: Array
+    design: Design
+
+    @property
+    def terms(self) -> Array:
+        """Residual degrees of freedom, (K - 1) T - K, (N,)."""
+        rows = self.design.signature.shape[1] * self.count.sum(axis=0)
+        return np.asarray(rows - self.design.coefficients)
+
+    def expected(self, reference: Array) -> Array:
+        """Log-ratios expected given each outcome, (K, N, K - 1)."""
+        shape = self.design.signature
+        return np.asarray(reference + self.bias + self.contrast[:, None] * shape[:, None, :])
+
+
+def fit_means(
+    count: Array,
+    mean: Array,
+    square: Array,
+    design: Design | None = None,
+    *,
+    bias: Array | float = 0.0,
+    contrast: Array | float = 0.0,
+    worth: tuple[Array | float, Array | float] = (0.0, 0.0),
+) -> Means:
+    """Least squares for bias and contrast, held to centres that count as `worth` events.
+
+    Parameters
+    ----------
+    count : ndarray, shape (K, N)
+    mean : ndarray, shape (K, N, K - 1)
+        Mean of the log-ratios less the reference, by outcome.
+    square : ndarray, shape (N,)
+        Sum of squares about those means.
+    design : Design, optional
+        What is expected by outcome; K classes if not given. Where there is no bias, it is its centre.
+    bias, contrast : ndarray or float
+        Centres, broadcast to (N, K - 1) and (N,).
+    worth : pair of float or ndarray, shape (N,)
+        What the centres of bias and of contrast count, in events; 0 is least squares alone.
+
+    Returns
+    -------
+    Means
+        Where neither the data nor a worth determine a contrast, it is its centre.
+    """
+    design = design or Design.by_outcome(len(count))
+    inner, shape, length = metric(mean.shape[2] + 1), design.signature, design.length
+    off = mean - bias
+    total = count.sum(axis=0) + worth[0]
+    safe = np.where(total > 0, total, 1.0) if design.biased else np.full(len(total), np.inf)
+    shape_sum = np.einsum("cn,cd->nd", count, shape)
+    mean_sum = np.einsum("cn,cnd->nd", count, off)
+    held = worth[1] * design.mean_length(count.sum(axis=1))
+    bottom = length @ count - np.einsum("nd,de,ne->n", shape_sum, inner, shape_sum) / safe + held
+    top = np.einsum("cn,cd,de,cne->n", count, shape, inner, off)
+    top = top - np.einsum("nd,de,ne->n", shape_sum, inner, mean_sum) / safe + held * contrast
+    known = bottom > ROUNDING * np.maximum(total, 1.0)
+    mu = np.where(known, top / np.where(known, bottom, 1.0), contrast)
+    b = (mean_sum - mu[:, None] * shape_sum) / safe[:, None] + bias
+    misfit = mean - b - mu[:, None] * shape[:, None, :]
+    between = np.einsum("cn,cnd,de,cne->n", count, misfit, inner, misfit)
+    return Means(b, mu, square + between, count, design)
+
+
+def sample_means(evidence: Evidence, reference: Array) -> Means:
+    """Least squares for each expert from its own forecasts."""
+    marginals = evidence.marginals
+    return fit_means(marginals.count[:-1], marginals.mean[:-1] - reference, marginals.square[0], evidence.design)
+
+
+def still(evidence: Evidence, means: Means) -> Array:
+    """Experts with several forecasts that never move, as far as rounding can tell, (N,) bool."""
+    marginals = evidence.marginals
+    count = np.where(means.count > 0, means.count, 0.0)
+    heard = count.sum(axis=0)
+    centre = np.einsum("cn,cnd->nd", count, marginals.mean[:-1]) / np.where(heard > 0, heard, 1.0)[:, None]
+    centre *= evidence.design.biased  # what is the same whatever the options is none of them
+    off = marginals.mean[:-1] - centre
+    moved = marginals.square[0] + np.einsum("cn,cnd,cnd->n", count, off, off)
+    return np.asarray((heard > 1) & (moved <= _rounding(centre, heard)))
+
+
+def without_spread(evidence: Evidence, means: Means) -> Array:
+    """Experts who say the same whenever the same happens, (N,) bool."""
+    size = np.abs(evidence.marginals.mean[:-1]).max(axis=0)
+    return np.asarray(means.square <= _rounding(size, means.count.sum(axis=0)))
+
+
+def _rounding(level: Array, count: Array) -> Array:
+    return np.asarray(ROUNDING**2 * count * (1.0 + (level**2).sum(axis=-1)))
+
+
+def residual_products(evidence: Evidence, means: Means, reference: Array) -> Array:
+    """S, the residual cross-products of complete evidence, (N, N)."""
+    misfit = evidence.marginals.mean[:-1] - means.expected(reference)
+    n = misfit.shape[1]
+    weighed = means.count[:, :1, None] * (misfit @ metric(evidence.classes))
+    between = np.swapaxes(weighed, 0, 1).reshape(n, -1) @ np.swapaxes(misfit, 0, 1).reshape(n, -1).T
+    return np.asarray(evidence.scatter() + between)
+
+
+def correlations(products: Array) -> Array:
+    """Cross-products scaled to a correlation matrix; experts without any get zeros off the diagonal."""
+    size = np.sqrt(np.diag(products))
+    scale = np.where(size > 0, size, np.inf)
+    r = np.clip(products / np.outer(scale, scale), -1.0, 1.0)
+    np.fill_diagonal(r, 1.0)
+    # To rounding, clones and complements are exact.
+    return np.asarray(np.where(np.abs(r) > 1.0 - CLONE, np.sign(r), r))
+
+
+def spreads(means: Means) -> Array:
+    """Sigma of each expert: residual sum of squares over (K - 1) T - K, (N,); 0 where that leaves nothing."""
+    return np.sqrt(np.where(means.terms > 0, means.square / np.where(means.terms > 0, means.terms, 1.0), 0.0))
+
+
+def independent_parts(means: Means) -> Parts:
+    """Every correlation taken to be 0."""
+    return Parts(means.contrast, spreads(means), CommonCorrelation(len(means.contrast), 0.0))
+
+
+def common_correlation(evidence: Evidence, means: Means, reference: Array) -> float:
+    """Mean off-diagonal correlation, weighted by shared events and kept inside its range."""
+    n = len(means.contrast)
+    heard = means.square > 0
+    spread = np.where(heard, np.sqrt(means.square / np.where(heard, means.count.sum(axis=0), 1.0)), np.inf)
+    total, pairs = evidence.shared(means.expected(reference), spread)
+    return keep_in_range(total / pairs if pairs > 0 else 0.0, n)
+
+
+def keep_in_range(rho: float, n: int) -> float:
+    """A common correlation inside (-1/(N-1), 1]."""
+    if n == 1:
+        return 0.0
+    if rho > 1.0 - CLONE:
+        return 1.0
+    return max(rho, -(1.0 - CLONE) / (n - 1))
+
+
+def common_parts(evidence: Evidence, means: Means, reference: Array) -> Parts:
+    """Features of each expert, and one correlation for all pairs."""
+    rho = common_correlation(evidence, means, reference)
+    return Parts(means.contrast, spreads(means), CommonCorrelation(len(means.contrast), rho))
+
+
+def full_parts(evidence: Evidence, means: Means, reference: Array) -> tuple[Parts, Array]:
+    """A correlation for each pair, from complete evidence; and R.
+
+    Raises
+    ------
+    LearningError
+        If there are too few events for so many experts.
+    """
+    r = correlations(residual_products(evidence, means, reference))
+    voices = len(distinct(r))
+    terms = int(means.terms[0])
+    if voices > terms:
+        needed = -(-(voices + means.design.coefficients) // (evidence.classes - 1))
+        counted = "" if means.design.biased else " of two options (one with K counts as K - 1)"
+        raise LearningError(
+            f"rank {min(terms, voices)} < {voices} experts; {means.design.events(means.count[:, 0]):g} events: a full "
+            f"covariance needs at least {needed} resolved events{counted}; use structure='common', 'independent' or "
+            "'auto', or leave experts out"
+        )
+    dependence: Dependence = MatrixCorrelation(r)
+    return Parts(means.contrast, spreads(means), dependence), r
+
+
+def distinct(r: Array) -> list[list[int]]:
+    """Groups of experts who are clones or complements of each other, in order of their first member."""
+    if np.count_nonzero(np.abs(r) > 1.0 - CLONE) == len(r):
+        return [[i] for i in range(len(r))]
+    groups: list[list[int]] = []
+    for i in range(len(r)):
+        home = next((group for group in groups if abs(r[group[0], i]) > 1.0 - CLONE), None)
+        if home is None:
+            groups.append([i])
+        else:
+            home.append(i)
+    return groups
+
+
+def exchangeable_parts(evidence: Evidence, reference: Array) -> tuple[Parts, Array]:
+    """One bias, contrast, spread and correlation for all; and the bias, (N, K - 1)."""
+    marginals = evidence.marginals
+    n = marginals.count.shape[1]
+    if evidence.complete:
+        means, variance, rho = _exchangeable_complete(evidence, reference)
+    else:
+        means, variance, rho = _exchangeable_cells(evidence, reference)
+    parts = Parts(
+        np.full(n, means.contrast[0]), np.full(n, np.sqrt(variance)), CommonCorrelation(n, keep_in_range(rho, n))
+    )
+    return parts, np.tile(means.bias[0], (n, 1))
+
+
+def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means, float, float]:
+    """The variances between and within row means, V1 and V2 of model.md, section 2.5."""
+    marginals, inner = evidence.marginals, metric(evidence.classes)
+    n = marginals.count.shape[1]
+    count = marginals.count[:-1, :1]
+    level = marginals.mean[:-1].mean(axis=1, keepdims=True)
+    products = evidence.scatter()
+    rows = products.sum() / n**2
+    means = fit_means(count, level - reference, np.array([rows]), evidence.design)
+    v1 = n * float(means.square[0] / means.terms[0])
+    if n == 1:
+        return means, v1, 0.0
+    apart = marginals.mean[:-1] - level
+    between = np.einsum("c,cnd,de,cne->", count[:, 0], apart, inner, apart)
+    v2 = float(np.trace(products) - n * rows + between) / ((evidence.classes - 1) * count.sum() * (n - 1))
+    total = v1 + (n - 1) * v2
+    return means, float(total / n), float((v1 - v2) / total) if total > 0 else 0.0
+
+
+def _exchangeable_cells(evidence: Evidence, reference: Array) -> tuple[Means, float, float]:
+    """With missing forecasts: every cell counts the same, and pairs on shared events give the correlation."""
+    count, mean, square = pooled_cells(evidence)
+    means = fit_means(count, mean - reference, square, evidence.design)
+    n = evidence.marginals.count.shape[1]
+    cells = float(count.sum())
+    spread = np.full(n, np.sqrt(means.square[0] / cells) if means.square[0] > 0 else np.inf)
+    total, pairs = evidence.shared(np.repeat(means.expected(reference), n, axis=1), spread)
+    return means, float(means.square[0] / means.terms[0]), total / pairs if pairs else 0.0
+
+
+def pooled_cells(evidence: Evidence) -> tuple[Array, Array, Array]:
+    """All forecasts as if by one expert: counts (K, 1), means (K, 1, K - 1), squares about them (1,)."""
+    marginals = evidence.marginals
+    count = marginals.count[:-1].sum(axis=1, keepdims=True)
+    mean = np.einsum("cn,cnd->cd", marginals.count[:-1], marginals.mean[:-1]) / np.where(count > 0, count, 1.0)
+    apart = marginals.mean[:-1] - mean[:, None]
+    between = np.einsum("cn,cnd,de,cne->", marginals.count[:-1], apart, metric(evidence.classes), apart)
+    return count, mean[:, None], np.array([marginals.square[0].sum() + between])

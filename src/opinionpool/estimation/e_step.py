@@ -1,0 +1,373 @@
+"""The E-step of a multivariate normal regression whose responses are partly missing.
+
+With K_t the inverse of Sigma_oo placed in an N x N of zeros, and v_t = K_t (x_t − m_t), the next Sigma and coefficients
+need only the sums of v_t v_tᵀ − K_t and of v_t times the regressors. No missing block is ever formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidence
+from opinionpool.labels import UNRESOLVED
+from opinionpool.logodds import metric
+
+# A pattern of presence that occurs on so many events is held as moments.
+REPEATED = 16
+# Up to so many forecasts, events are inverted side by side; beyond, each by LAPACK.
+SMALL = 64
+# Numbers in a block of events, so that it stays in cache.
+BLOCK = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Expected log-ratios and covariance of N experts.
+
+    Attributes
+    ----------
+    coefficients : ndarray, shape (N, K)
+        Whitened bias (K - 1) and contrast of each expert.
+    sigma : ndarray, shape (N, N)
+    """
+
+    coefficients: Array
+    sigma: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What a step needs: sums over events and whitened classes at a model.
+
+    Attributes
+    ----------
+    curvature : ndarray, shape (N, N)
+        Of v vᵀ − K.
+    score : ndarray, shape (N, K)
+        Of v times the regressors.
+    log_likelihood : float
+        Without its constant.
+    """
+
+    curvature: Array
+    score: Array
+    log_likelihood: float
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Events on which the same experts answered, as moments in whitened log-ratios.
+
+    Attributes
+    ----------
+    columns : ndarray of int, shape (n,)
+    weight : ndarray, shape (K,)
+        By outcome.
+    mean : ndarray, shape (K, n, K - 1)
+    scatter : ndarray, shape (n, n)
+        About those means, summed over classes.
+    """
+
+    columns: Index
+    weight: Array
+    mean: Array
+    scatter: Array
+
+    def sums(self, model: Model, shape: Array) -> tuple[Array, Array, float]:
+        """Curvature (n, n), score (n, K) and log-likelihood."""
+        d = shape.shape[1]
+        sigma = model.sigma[np.ix_(self.columns, self.columns)]
+        root = np.linalg.cholesky(sigma)
+        inverse = np.linalg.inv(sigma)
+        off = self.mean - expected(model.coefficients[self.columns], shape)
+        products = self.scatter + np.einsum("c,cnd,cmd->nm", self.weight, off, off)
+        total = d * float(self.weight.sum())
+        curvature = inverse @ products @ inverse - total * inverse
+        solved = self.weight[:, None, None] * (inverse @ off)
+        score = np.concatenate([solved.sum(axis=0), np.einsum("cnd,cd->n", solved, shape)[:, None]], axis=1)
+        value = total * 2.0 * np.log(np.diag(root)).sum() + float(np.einsum("nm,nm->", inverse, products))
+        return curvature, score, -value / 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Events with the same number n of forecasts, by different experts.
+
+    Attributes
+    ----------
+    columns : ndarray of int, shape (n, T)
+    ratios : ndarray, shape (K - 1, n, T)
+        Whitened.
+    outcomes : ndarray of int, shape (T,)
+    weight : ndarray, shape (T,)
+    """
+
+    columns: Index
+    ratios: Array
+    outcomes: Index
+    weight: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Resolved events with missing forecasts, whitened over the classes and sorted by who answered.
+
+    Attributes
+    ----------
+    experts : int
+        N.
+    events : ndarray, shape (K,)
+        Weight of the events with a forecast by outcome.
+    shape : ndarray, shape (K, K - 1)
+        Whitened signature of each outcome.
+    biased : bool
+        Whether there is a bias; where not, it stays 0.
+    groups : tuple of Group
+    batches : tuple of Batch
+    """
+
+    experts: int
+    events: Array
+    shape: Array
+    biased: bool
+    groups: tuple[Group, ...]
+    batches: tuple[Batch, ...]
+
+    @classmethod
+    def of(cls, evidence: Evidence, kept: Index) -> Sample:
+        """The resolved events as some of the experts answered them."""
+        root = np.asarray(np.linalg.cholesky(metric(evidence.classes)), dtype=np.float64)
+        shape, biased = evidence.design.signature @ root, evidence.design.biased
+        if isinstance(evidence, MomentEvidence):
+            held = tuple(_groups_of_moments(evidence, kept, root))
+            return cls(len(kept), np.sum([group.weight for group in held], axis=0), shape, biased, held, ())
+        assert isinstance(evidence, RowEvidence)
+        rows = list(_batches_of_rows(evidence, kept, root))
+        events = np.sum([_by_outcome(rows.outcomes, rows.weight, len(shape)) for rows in rows], axis=0)
+        groups: list[Group] = []
+        batches: list[Batch] = []
+        for batch in rows:
+            repeated, rest = _split(batch, len(shape))
+            groups += repeated
+            batches += rest
+        return cls(len(kept), events, shape, biased, tuple(groups), tuple(batches))
+
+    @property
+    def design(self) -> Array:
+        """XᵀX of the regressors, (K, K): an intercept for each whitened class, and the signature."""
+        d = self.shape.shape[1]
+        design = np.eye(d + 1) * self.events.sum()
+        design[d, :d] = design[:d, d] = self.biased * (self.events @ self.shape)
+        design[d, d] = self.events @ (self.shape**2).sum(axis=1)
+        return np.asarray(design)
+
+    @property
+    def terms(self) -> float:
+        """Rows of the regression, (K - 1) T."""
+        return float(self.events.sum() * self.shape.shape[1])
+
+    def sums(self, model: Model) -> Sums:
+        """The E-step.
+
+        Raises
+        ------
+        LinAlgError
+            If Sigma is not positive definite.
+        """
+        n, k = model.coefficients.shape
+        curvature, score, value = np.zeros((n, n)), np.zeros((n, k)), 0.0
+        for group in self.groups:
+            own = group.sums(model, self.shape)
+            curvature[np.ix_(group.columns, group.columns)] += own[0]
+            score[group.columns] += own[1]
+            value += own[2]
+        lower = np.zeros(n * n)
+        for batch in self.batches:
+            add = _add_small if len(batch.columns) <= SMALL else _add_large
+            value += add(batch, model, self.shape, lower, score)
+        if not self.biased:
+            score[:, :-1] = 0.0
+        below = lower.reshape(n, n)
+        # Each pair came once, above or below the diagonal.
+        curvature += below + below.T - np.diag(np.diag(below))
+        return Sums(curvature, score, value)
+
+
+def expected(coefficients: Array, shape: Array) -> Array:
+    """Whitened log-ratios expected given each outcome, (K, N, K - 1)."""
+    return np.asarray(coefficients[:, :-1] + coefficients[:, -1:] * shape[:, None, :])
+
+
+def _groups_of_moments(evidence: MomentEvidence, kept: Index, root: Array) -> Iterator[Group]:
+    position = np.full(len(evidence.moments.experts), -1)
+    position[kept] = np.arange(len(kept))
+    for key, part in evidence.moments.patterns.items():
+        columns = position[np.array(key, dtype=np.intp)]
+        heard = np.flatnonzero(columns >= 0)
+        if len(heard) and part.weight[:-1].any():
+            mean = part.mean[:-1][:, heard] @ root
+            yield Group(columns[heard], part.weight[:-1], mean, part.scatter[0][np.ix_(heard, heard)])
+
+
+def _batches_of_rows(evidence: RowEvidence, kept: Index, root: Array) -> Iterator[Batch]:
+    """Events by their number of forecasts."""
+    position = np.full(evidence.experts, -1)
+    position[kept] = np.arange(len(kept))
+    counted = (evidence.outcomes != UNRESOLVED) & (evidence.weight > 0)
+    cells = np.flatnonzero(counted[evidence.event_index] & (position[evidence.expert_index] >= 0))
+    column, event = position[evidence.expert_index[cells]], evidence.event_index[cells]
+    order = np.lexsort((column, event))
+    column, ratios = column[order], evidence.ratios[cells[order]] @ root
+    crowd = np.bincount(event, minlength=len(evidence.outcomes))
+    start = np.concatenate([[0], np.cumsum(crowd)[:-1]])
+    for n in np.unique(crowd[crowd > 0]):
+        events = np.flatnonzero(crowd == n)
+        index = start[events] + np.arange(n)[:, None]
+        own = np.ascontiguousarray(np.moveaxis(ratios[index], 2, 0))
+        yield Batch(column[index], own, evidence.outcomes[events], evidence.weight[events])
+
+
+def _by_outcome(outcomes: Index, weight: Array, classes: int) -> Array:
+    return np.bincount(outcomes, weights=weight, minlength=classes).astype(np.float64)
+
+
+def _split(batch: Batch, classes: int) -> tuple[list[Group], list[Batch]]:
+    """Patterns that repeat as moments, and the other events."""
+    n = len(batch.columns)
+    _, which, count = np.unique(batch.columns.T, axis=0, return_inverse=True, return_counts=True)
+    which = which.ravel()
+    many = count >= (REPEATED if n <= SMALL else 2)
+    order = np.argsort(which, kind="stable")
+    parts = np.split(order, np.cumsum(count)[:-1])
+    groups = [_group(batch, parts[i], classes) for i in np.flatnonzero(many)]
+    rest = np.flatnonzero(~many[which])
+    if not len(rest):
+        return groups, []
+    left = Batch(
+        np.ascontiguousarray(batch.columns[:, rest]),
+        np.ascontiguousarray(batch.ratios[..., rest]),
+        batch.outcomes[rest],
+        batch.weight[rest],
+    )
+    return groups, [left]
+
+
+def _group(batch: Batch, rows: Index, classes: int) -> Group:
+    ratios, outcomes, weight = batch.ratios[..., rows], batch.outcomes[rows], batch.weight[rows]
+    member = np.zeros((classes, len(rows)))
+    member[outcomes, np.arange(len(rows))] = weight
+    total = member.sum(axis=1)
+    mean = np.einsum("ct,dnt->cnd", member / np.where(total > 0, total, 1.0)[:, None], ratios)
+    off = ratios - np.moveaxis(mean[outcomes], 0, 2).swapaxes(0, 1)
+    return Group(batch.columns[:, rows[0]], total, mean, np.einsum("t,dnt,dmt->nm", weight, off, off, optimize=True))
+
+
+def _blocks(batch: Batch) -> Iterator[slice]:
+    n, t = batch.columns.shape
+    size = _block(n)
+    for start in range(0, t, size):
+        yield slice(start, min(start + size, t))
+
+
+def _block(n: int) -> int:
+    """Events in a block."""
+    return max(16, BLOCK // n**2)
+
+
+def _residuals(batch: Batch, rows: slice, model: Model, shape: Array) -> Array:
+    """Whitened log-ratios less what is expected, (K - 1, n, T)."""
+    own = model.coefficients[batch.columns[:, rows]]
+    told = shape[batch.outcomes[rows]]
+    return np.stack([batch.ratios[j][:, rows] - own[..., j] - own[..., -1] * told[:, j] for j in range(shape.shape[1])])
+
+
+def _add_score(columns: Index, solved: Array, told: Array, weight: Array, score: Array) -> None:
+    """Add v times the regressors; `solved` is (K - 1, n, T)."""
+    n = len(score)
+    for j, own in enumerate([*solved, np.einsum("jnt,tj->nt", solved, told)]):
+        score[:, j] += np.bincount(columns.ravel(), weights=(own * weight).ravel(), minlength=n)
+
+
+def _add_small(batch: Batch, model: Model, shape: Array, lower: Array, score: Array) -> float:
+    """Add a batch to the sums, its matrices inverted side by side; the log-likelihood."""
+    n, d = len(batch.columns), shape.shape[1]
+    size, value = len(model.sigma), 0.0
+    sigma = np.ascontiguousarray(model.sigma).ravel()
+    lines = [slice(i * (i + 1) // 2, (i + 1) * (i + 2) // 2) for i in range(n)]
+    most = min(_block(n), batch.columns.shape[1])
+    # Memory that is used again costs less than new memory, and a root stays 0 above its diagonal.
+    places, products = np.empty((lines[-1].stop, most), dtype=np.intp), np.empty((lines[-1].stop, most))
+    roots, factors = np.zeros((n + d, n, most)), np.empty((n + d, most))
+    for rows in _blocks(batch):
+        columns, weight, told = batch.columns[:, rows], batch.weight[rows], shape[batch.outcomes[rows]]
+        place, added, root = places[:, : len(weight)], products[:, : len(weight)], roots[..., : len(weight)]
+        for i, line in enumerate(lines):
+            np.add(columns[i] * size, columns[: i + 1], out=place[line])
+            np.take(sigma, place[line], out=root[i, : i + 1], mode="clip")
+        logs = _invert_root(root[:n])
+        scaled = np.einsum("ikt,dkt->dit", root[:n], _residuals(batch, rows, model, shape))
+        value += float(weight @ (2.0 * d * logs + np.einsum("dit,dit->t", scaled, scaled)))
+        solved = np.einsum("ijt,dit->djt", root[:n], scaled)
+        # v vᵀ − K, K = L⁻ᵀ L⁻¹, as one product: v are further rows of L⁻¹.
+        root[n:] = solved
+        for i, line in enumerate(lines):
+            left = factors[: n + d - i, : len(weight)]
+            np.multiply(root[i:n, i], -d * weight, out=left[: n - i])
+            np.multiply(solved[:, i], weight, out=left[n - i :])
+            np.einsum("kt,kjt->jt", left, root[i:, : i + 1], out=added[line])
+        lower += np.bincount(place.ravel(), weights=added.ravel(), minlength=size * size)
+        _add_score(columns, solved, told, weight, score)
+    return -value / 2.0
+
+
+def _invert_root(matrices: Array) -> Array:
+    """Turn (n, n, T) matrices L Lᵀ into L⁻¹, side by side so that each operation is one long one; log det L, (T,).
+
+    Only lower triangles are read and overwritten; above them must be 0.
+    """
+    n = len(matrices)
+    pivots = np.empty((n, matrices.shape[2]))
+    for j in range(n):
+        if j:
+            matrices[j:, j] -= np.einsum("ikt,kt->it", matrices[j:, :j], matrices[j, :j])
+        pivots[j] = matrices[j, j]
+        if not pivots[j].min() > 0:
+            raise np.linalg.LinAlgError("not positive definite")
+        inverse = 1.0 / np.sqrt(pivots[j])
+        matrices[j + 1 :, j] *= inverse
+        matrices[j, j] = inverse
+    for i in range(1, n):
+        row = matrices[i, :i].copy()
+        # In two parts, as half of what is above row i is 0.
+        for first, last in ((0, i // 2), (i // 2, i)):
+            if last > first:
+                product = np.einsum("kt,kjt->jt", row[first:], matrices[first:i, first:last])
+                np.multiply(product, -matrices[i, i], out=matrices[i, first:last])
+    # Logarithms of products of a few are fewer logarithms, and far from overflow.
+    products = [pivots[first : first + 6].prod(axis=0) for first in range(0, n, 6)]
+    return np.asarray(np.log(products).sum(axis=0) / 2.0)
+
+
+def _add_large(batch: Batch, model: Model, shape: Array, lower: Array, score: Array) -> float:
+    """The same where events have many forecasts."""
+    size, value, d = len(model.sigma), 0.0, shape.shape[1]
+    for rows in _blocks(batch):
+        columns, weight, told = batch.columns[:, rows], batch.weight[rows], shape[batch.outcomes[rows]]
+        each = columns.T
+        place = each[:, :, None] * size + each[:, None, :]
+        sigma = model.sigma.ravel()[place]
+        pivots = np.linalg.cholesky(sigma).diagonal(axis1=1, axis2=2)
+        inverse = np.linalg.inv(sigma)
+        off = np.moveaxis(_residuals(batch, rows, model, shape), 2, 0)
+        solved = off @ inverse
+        products = np.einsum("tjn,tjn->t", off, solved)
+        value += float(weight @ (2.0 * d * np.log(pivots).sum(axis=1) + products))
+        both = np.swapaxes(solved, 1, 2) @ solved - d * inverse
+        half = np.tril(both, -1) + both * np.eye(both.shape[1])
+        lower += np.bincount(place.ravel(), weights=(half * weight[:, None, None]).ravel(), minlength=size * size)
+        _add_score(columns, np.moveaxis(solved, 0, 2), told, weight, score)
+    return -value / 2.0

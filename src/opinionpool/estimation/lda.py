@@ -1,0 +1,250 @@
+"""The full model from the data alone: K means and one covariance, linear discriminant analysis (model.md, section 3).
+
+From complete forecasts the means are those of each outcome, and Ω the products of what is left over T − K. Where
+forecasts are missing it is maximum likelihood on those that are there, by EM (Dempster, Laird and Rubin, JRSS B 39,
+1977), Ω then times T/(T − K); who answers must not depend on what was not said, given the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index, Mask, each_pattern
+from opinionpool.errors import LearningError, Note, PanelError
+from opinionpool.labels import UNRESOLVED
+from opinionpool.model.full_panel import Discriminant
+from opinionpool.text import listed
+
+# Of the largest change in a step of EM, in units of each log-ratio's spread.
+TOLERANCE = 1e-7
+STEPS = 2000
+# Relative size below which a spread is rounding.
+ROUNDING = 1e-11
+# Free log-odds up to which a covariance is looked at.
+MOST = 2000
+_WAYS_OUT = "use beliefs='default', or class_model='symmetric'"
+
+
+class FullFit(NamedTuple):
+    """What was found.
+
+    Attributes
+    ----------
+    parts : Discriminant
+    bias : ndarray, shape (N, K - 1)
+    notes : list of Note
+    """
+
+    parts: Discriminant
+    bias: Array
+    notes: list[Note]
+
+
+class _Model(NamedTuple):
+    """Means (K, P) and covariance (P, P) of P log-ratios."""
+
+    means: Array
+    covariance: Array
+
+
+def full_fit(
+    contrasts: Array,
+    outcomes: npt.NDArray[np.intp],
+    weight: Array,
+    experts: tuple[str, ...],
+    classes: tuple[object, ...],
+) -> FullFit:
+    """Means and covariance from resolved events.
+
+    Parameters
+    ----------
+    contrasts : ndarray, shape (T, N, K - 1)
+        L − L°, NaN where missing.
+    outcomes : ndarray of int, shape (T,)
+        -1 where not resolved.
+    weight : ndarray, shape (T,)
+        Frequencies.
+    experts, classes : tuple
+        Names and labels, for messages.
+
+    Raises
+    ------
+    LearningError
+        If the data do not determine them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1, 2], 100)
+    >>> x = np.array([[[-1, -1]], [[1, 0]], [[0, 1]]])[y] + rng.normal(size=(300, 1, 2))
+    >>> found = full_fit(x, y, np.ones(300), ("ann",), ("home", "draw", "away"))
+    >>> (found.parts.means + found.bias)[:, 0].round(1).tolist(), found.parts.covariance[0, :, 0].round(1).tolist()
+    ([[-1.1, -0.9], [0.9, -0.1], [-0.1, 1.1]], [[1.0, 0.0], [0.0, 1.0]])
+    """
+    used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(contrasts[..., 0]).all(axis=1)
+    contrasts, outcomes, weight = contrasts[used], outcomes[used], weight[used]
+    count = np.bincount(outcomes, weights=weight, minlength=len(classes))
+    if not count.all():
+        raise LearningError(
+            f"no resolved event with a forecast has outcome {classes[int(np.argmin(count))]!r}, so its means cannot be "
+            f"estimated from the data alone; {_WAYS_OUT}"
+        )
+    kept, notes = _speakers(contrasts, experts)
+    _check(contrasts[:, kept], outcomes, weight, [experts[i] for i in kept], classes)
+    t, (n, d) = len(contrasts), contrasts.shape[1:]
+    rows = contrasts[:, kept].reshape(t, -1)
+    if np.isnan(rows).any():
+        found, steps = _likeliest(rows, outcomes, weight, len(classes))
+        notes.append(_missing_note(steps))
+    else:
+        found = _moments(rows, outcomes, weight, np.zeros((rows.shape[1],) * 2), len(classes))
+    covariance = np.zeros((n, d, n, d))
+    block = (found.covariance * count.sum() / (count.sum() - len(classes))).reshape(len(kept), d, len(kept), d)
+    covariance[kept[:, None], :, kept] = block.transpose(0, 2, 1, 3)
+    means = np.zeros((len(classes), n, d))
+    means[:, kept] = found.means.reshape(len(classes), len(kept), d)
+    bias = means.mean(axis=0)
+    parts = Discriminant(means - bias, covariance)
+    spread = np.sqrt(np.einsum("papa->p", block) / d)
+    still = spread <= ROUNDING * (1.0 + np.nanmax(np.abs(contrasts[:, kept]), axis=(0, 2)))
+    if not still.any():
+        try:
+            parts.rule(kept)
+        except PanelError:
+            still[:] = True
+    if still.any():
+        raise LearningError(
+            "some of what the experts say never varies within an outcome and differs between outcomes, so how far to "
+            f"trust it cannot be told from the data alone; {_WAYS_OUT}"
+        )
+    return FullFit(parts, bias, notes)
+
+
+def _speakers(contrasts: Array, experts: tuple[str, ...]) -> tuple[Index, list[Note]]:
+    """Experts who do not always say the same, and what to tell of the others."""
+    notes = []
+    absent = np.asarray(np.isnan(contrasts[..., 0]).all(axis=0))
+    if absent.any():
+        told = listed([experts[i] for i in np.flatnonzero(absent)], 3)
+        text = f"{told} had no forecast on a resolved event and got weight 0"
+        notes.append(Note("no-forecasts", text, int(absent.sum()), serious=True))
+    said = np.where(absent[:, None], 0.0, contrasts)
+    moved = np.nanmax(said, axis=0) - np.nanmin(said, axis=0)
+    still = (moved <= ROUNDING * (1.0 + np.nanmax(np.abs(said), axis=0))).all(axis=1)
+    if (still & ~absent).any():
+        told = listed([experts[i] for i in np.flatnonzero(still & ~absent)], 3)
+        text = f"{told} always said the same and got weight 0"
+        notes.append(Note("constant", text, int((still & ~absent).sum()), serious=True))
+    if still.all():
+        raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
+    return np.flatnonzero(~still), notes
+
+
+def _check(
+    contrasts: Array,
+    outcomes: npt.NDArray[np.intp],
+    weight: Array,
+    names: list[str],
+    classes: tuple[object, ...],
+) -> None:
+    """Enough events for as many log-ratios as there are, in every class and for every pair of experts."""
+    (n, d), k = contrasts.shape[1:], len(classes)
+    if n * d > MOST:
+        raise LearningError(f"{n} experts have {n * d} log-ratios of {k} classes, more than the {MOST} allowed here")
+    present = ~np.isnan(contrasts[..., 0])
+    voices = len({np.ascontiguousarray(contrasts[:, i]).tobytes() for i in range(n)})
+    events, needed = weight.sum(), voices * d + k
+    if events < needed:
+        raise LearningError(
+            f"the full model of {voices} experts and {k} classes needs at least {needed} resolved events with "
+            f"forecasts, and there are {events:g}; {_WAYS_OUT}"
+        )
+    by_class = np.stack([weight @ (present * (outcomes == c)[:, None]) for c in range(k)])
+    if not by_class.all():
+        c, i = np.argwhere(by_class == 0)[0]
+        raise LearningError(
+            f"expert {names[i]!r} has no forecast on a resolved event with outcome {classes[c]!r}, so its mean there "
+            f"cannot be estimated from the data alone; {_WAYS_OUT}, or leave the expert out"
+        )
+    together = (present.T * weight) @ present
+    if (together < 2 * d + k).any():
+        i, j = np.unravel_index(int(np.argmin(together)), together.shape)
+        raise LearningError(
+            f"the full model needs at least {2 * d + k} resolved events for every pair of experts, and {names[i]!r} "
+            f"and {names[j]!r} met on {together[i, j]:g}; {_WAYS_OUT}, or leave experts out"
+        )
+
+
+def _moments(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, unsure: Array, classes: int) -> _Model:
+    """Means of the classes, and products of what is left, with what is unsure about it, over T."""
+    member = np.zeros((classes, len(rows)))
+    member[outcomes, np.arange(len(rows))] = weight
+    means = member @ rows / member.sum(axis=1, keepdims=True)
+    apart = rows - means[outcomes]
+    products = (apart.T * weight) @ apart + unsure
+    return _Model(means, (products + products.T) / (2.0 * weight.sum()))
+
+
+def _likeliest(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, classes: int) -> tuple[_Model, int]:
+    """Maximum likelihood by EM, and in how many steps."""
+    present = ~np.isnan(rows)
+    patterns = list(each_pattern(present))
+    model = _start(rows, outcomes, weight, present, classes)
+    for step in range(STEPS):
+        filled, unsure = _expected(rows, outcomes, weight, patterns, model)
+        after = _moments(filled, outcomes, weight, unsure, classes)
+        spread = np.sqrt(np.diag(model.covariance))
+        moved = np.abs(after.means - model.means).max(axis=0) / spread
+        turned = np.abs(after.covariance - model.covariance) / np.outer(spread, spread)
+        model = after
+        if max(moved.max(), turned.max()) < TOLERANCE:
+            return model, step + 1
+    raise LearningError(
+        "forecasts are missing, and those that are there do not determine the full model: its likelihood keeps rising "
+        f"towards a singular covariance; {_WAYS_OUT}, or leave experts out"
+    )
+
+
+def _start(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, present: Mask, classes: int) -> _Model:
+    """Each log-ratio alone."""
+    held = np.where(present, rows, 0.0)
+    member = np.zeros((classes, len(rows)))
+    member[outcomes, np.arange(len(rows))] = weight
+    means = (member @ held) / (member @ present)
+    square = weight @ np.where(present, held - means[outcomes], 0.0) ** 2 / (weight @ present)
+    if not (square > 0).all():
+        raise LearningError(f"an expert always says the same of a class given the outcome; {_WAYS_OUT}")
+    return _Model(means, np.diag(square))
+
+
+def _expected(
+    rows: Array,
+    outcomes: npt.NDArray[np.intp],
+    weight: Array,
+    patterns: list[tuple[Index, Index]],
+    model: _Model,
+) -> tuple[Array, Array]:
+    """Rows with what is missing as expected from the rest and the outcome, and what remains unsure, summed."""
+    filled, unsure = rows.copy(), np.zeros_like(model.covariance)
+    for chosen, columns in patterns:
+        gone = np.setdiff1d(np.arange(rows.shape[1]), columns)
+        if len(gone) == 0:
+            continue
+        across = model.covariance[np.ix_(columns, gone)]
+        onto = np.linalg.solve(model.covariance[np.ix_(columns, columns)], across)
+        known = rows[np.ix_(chosen, columns)] - model.means[np.ix_(outcomes[chosen], columns)]
+        filled[np.ix_(chosen, gone)] = model.means[np.ix_(outcomes[chosen], gone)] + known @ onto
+        left = model.covariance[np.ix_(gone, gone)] - across.T @ onto
+        unsure[np.ix_(gone, gone)] += weight[chosen].sum() * left
+    return filled, unsure
+
+
+def _missing_note(steps: int) -> Note:
+    text = (
+        f"forecasts are missing, so this is maximum likelihood on those that are there, found in {steps} steps; it "
+        "assumes that who answers does not depend on what happens"
+    )
+    return Note("maximum-likelihood", text)

@@ -1,0 +1,358 @@
+"""The likelihood of outcomes given contrasts, a block of events at a time.
+
+Coefficients are the weights of N experts and, if there is an intercept, K − 1 of it. The contrasts are shifted
+by about their mean, so that weights and intercept hardly interact; `Likelihood.to_raw` undoes that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index, frequencies
+from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
+
+# A block of the design should stay in the cache.
+_BLOCK_BYTES = 1 << 19
+# Products of more terms wake BLAS's threads, which on a busy machine costs far more than they bring, unless the
+# product is that of few rows.
+_TERMS = 380_000
+_FEW_ROWS = 32
+# Events whose mean is near enough to that of all.
+_SHIFT_EVENTS = 1 << 12
+_TINY = np.finfo(np.float64).tiny
+
+
+class Value(NamedTuple):
+    """Mean loss per event, with its derivatives by the coefficients."""
+
+    loss: float
+    gradient: Array
+    hessian: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """Outcomes of T events, given the contrasts of N experts.
+
+    Attributes
+    ----------
+    x : ndarray, shape (T, N, K - 1)
+        Contrasts.
+    s : ndarray of int, shape (T,)
+        Outcomes.
+    offset : ndarray, shape (T, K - 1)
+        Log-ratios of the prior.
+    frequency : ndarray or None, shape (T,)
+        All positive; None where all are 1.
+    intercept : bool
+        Whether the coefficients end with an intercept.
+    shift : ndarray, shape (N, K - 1)
+        What is subtracted from the contrasts.
+    """
+
+    x: Array
+    s: Index
+    offset: Array
+    frequency: Array | None
+    intercept: bool
+    shift: Array
+
+    @classmethod
+    def of(
+        cls, x: Array, s: npt.ArrayLike, offset: Array, sample_weight: npt.ArrayLike | None, intercept: bool
+    ) -> Likelihood:
+        """The likelihood of checked arrays, without events of frequency 0."""
+        t, free = len(x), x.shape[2]
+        if offset.shape not in {(1, free), (t, free)}:
+            raise ShapeError(f"the offset must fit {t} events and {free} log-ratios, not have shape {offset.shape}")
+        if not np.isfinite(offset).all():
+            raise ArgumentError(f"each offset must be finite, and one is {offset[~np.isfinite(offset)][0]}")
+        outcomes = _outcomes(s, t, free + 1)
+        offset = np.broadcast_to(offset, (t, free))
+        frequency = None if sample_weight is None else frequencies(sample_weight, t)
+        if frequency is not None and (frequency == 0).any():
+            kept = frequency > 0
+            x, outcomes, offset, frequency = x[kept], outcomes[kept], offset[kept], frequency[kept]
+        shift = np.zeros(x.shape[1:])
+        if intercept and len(x):
+            shift = x[:: -(-len(x) // _SHIFT_EVENTS)].mean(axis=0)
+        likelihood = cls(x, outcomes, offset, frequency, intercept, shift)
+        if not np.isfinite(likelihood.extents).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
+            raise ArgumentError(f"each contrast must be finite, and at event {where[0]}, expert {where[1]} it is not")
+        return likelihood
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return int(self.x.shape[2]) + 1
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        return int(self.x.shape[1] + self.intercept * self.x.shape[2])
+
+    @property
+    def gains_count(self) -> int:
+        """How many gains there are of what happened on what did not."""
+        return len(self.s) * (self.classes - 1)
+
+    @cached_property
+    def events(self) -> float:
+        """The sum of the frequencies, T where all are 1."""
+        return float(len(self.s) if self.frequency is None else self.frequency.sum())
+
+    @cached_property
+    def extents(self) -> Array:
+        """Bounds on the absolute values in each column of the design, (P,); NaN or infinite if a contrast is."""
+        largest = np.zeros(self.shift.size)
+        for rows in self._blocks():
+            flat = self.x[rows].reshape(len(self.x[rows]), -1)
+            largest = np.maximum(largest, np.maximum(_column_maxima(flat), _column_maxima(-flat)))
+        largest = largest.reshape(self.x.shape[1:]) + np.abs(self.shift)
+        return np.append(largest.max(axis=1, initial=0.0), np.ones(self.size - len(largest)))
+
+    @cached_property
+    def to_raw(self) -> Array:
+        """The matrix that turns coefficients here into those of unshifted contrasts, (P, P)."""
+        matrix = np.eye(self.size)
+        if self.intercept:
+            matrix[len(self.shift) :, : len(self.shift)] = -self.shift.T
+        return matrix
+
+    def thinned(self, stride: int) -> Likelihood:
+        """Each `stride`-th event."""
+        frequency = None if self.frequency is None else self.frequency[::stride]
+        x, s = np.ascontiguousarray(self.x[::stride]), self.s[::stride]
+        return replace(self, x=x, s=s, offset=self.offset[::stride], frequency=frequency)
+
+    def value(self, coefficients: Array) -> Value:
+        """Loss, gradient and Hessian in one pass."""
+        loss, gradient, hessian = 0.0, np.zeros(self.size), np.zeros((self.size, self.size))
+        for rows in self._blocks():
+            designs = self._designs(rows)
+            ratios = self._ratios(designs, coefficients)
+            ratios[1:] += self.offset[rows].T
+            lost, p, residuals = _softmax(ratios, self.s[rows])
+            frequency = None if self.frequency is None else self.frequency[rows]
+            loss += float(lost.sum() if frequency is None else lost @ frequency)
+            for residual, design in zip(residuals, designs, strict=True):
+                gradient += (residual if frequency is None else residual * frequency) @ design
+            _add_curvature(hessian, designs, p, frequency)
+        events = self.events or 1.0
+        return Value(loss / events, gradient / events, hessian / events)
+
+    def mean_gain(self) -> Array:
+        """The mean of all gains, (P,)."""
+        total = np.zeros(self.size)
+        for rows in self._blocks():
+            for k, design in enumerate(self._designs(rows), start=1):
+                total += ((self.s[rows] == k) - 1.0 / self.classes) @ design
+        return total / max(len(self.s), 1)
+
+    def gram(self) -> Array:
+        """The Hessian if all classes were equally probable in all events: what the data can tell apart."""
+        gram = np.zeros((self.size, self.size))
+        for rows in self._blocks():
+            even = np.full((self.classes, len(self.s[rows])), 1.0 / self.classes)
+            _add_curvature(gram, self._designs(rows), even, None)
+        return gram / max(len(self.s), 1)
+
+    def gains(self, direction: Array) -> Array:
+        """By how much each outcome gains on each of the K classes along a direction, (T K,)."""
+        gains = np.empty((len(self.s), self.classes))
+        for rows in self._blocks():
+            ratios = self._ratios(self._designs(rows), direction)
+            gains[rows] = (np.take_along_axis(ratios, self.s[rows][None], axis=0) - ratios).T
+        return gains.ravel()
+
+    def gain_row(self, position: int) -> Array:
+        """One gain as a linear function of the direction, (P,)."""
+        event, other = divmod(position, self.classes)
+        designs = [np.zeros((1, self.size)), *self._designs(slice(event, event + 1))]
+        return np.asarray((designs[self.s[event]] - designs[other])[0])
+
+    def _blocks(self) -> Iterator[slice]:
+        step = max(1, _BLOCK_BYTES // (8 * max(1, self.size * self.x.shape[2])))
+        for start in range(0, len(self.s), step):
+            yield slice(start, start + step)
+
+    def _designs(self, rows: slice) -> list[Array]:
+        """What multiplies the coefficients in the log-ratio of each class but the first, (rows, P) each."""
+        x, designs = self.x[rows], []
+        for k in range(x.shape[2]):
+            design = np.empty((len(x), self.size))
+            np.subtract(x[:, :, k], self.shift[:, k], out=design[:, : x.shape[1]])
+            if self.intercept:
+                design[:, x.shape[1] :] = np.arange(x.shape[2]) == k
+            designs.append(design)
+        return designs
+
+    @staticmethod
+    def _ratios(designs: list[Array], coefficients: Array) -> Array:
+        """Log-ratios without the offset, (K, rows), 0 for the first class."""
+        return np.stack([np.zeros(len(designs[0])), *(design @ coefficients for design in designs)])
+
+
+def _outcomes(s: npt.ArrayLike, events: int, classes: int) -> Index:
+    array = np.asarray(s)
+    if array.shape != (events,):
+        raise ShapeError(f"{events} events need as many outcomes, not shape {array.shape}")
+    if events == 0:
+        return np.empty(0, dtype=np.intp)
+    rule = f"each outcome must be a whole number from 0 to {classes - 1}"
+    if array.dtype.kind not in "biuf":
+        raise OutcomeError(f"{rule}, and the first is {array[0]!r}")
+    right = (array >= 0) & (array < classes) & (array == np.floor(array))
+    if not right.all():
+        where = int(right.argmin())
+        raise OutcomeError(f"{rule}, and outcome {where} is {array[where]}")
+    return array.astype(np.intp)
+
+
+def _column_maxima(flat: Array) -> Array:
+    """The maximum of each column, several rows side by side because NumPy is slow on short ones."""
+    beside = 32
+    whole = len(flat) // beside * beside
+    maxima = flat[whole:].max(axis=0, initial=0.0)
+    if whole:
+        wide = flat[:whole].reshape(-1, beside * flat.shape[1]).max(axis=0)
+        maxima = np.maximum(maxima, wide.reshape(beside, -1).max(axis=0))
+    return np.asarray(maxima)
+
+
+def _softmax(ratios: Array, outcomes: Index) -> tuple[Array, Array, Array]:
+    """Loss of each event, probabilities (K, rows), and those of K - 1 classes less the outcome, (K - 1, rows).
+
+    The last is precise even where the outcome was all but certain.
+    """
+    ratios -= ratios.max(axis=0)
+    happened = [outcomes == k for k in range(len(ratios))]
+    lost, other = np.zeros(len(outcomes)), np.zeros(len(outcomes))
+    for ratio, hit in zip(ratios, happened, strict=True):
+        lost -= np.where(hit, ratio, 0.0)
+    p = np.exp(ratios, out=ratios)
+    total = p.sum(axis=0)
+    lost += np.log(total)
+    p /= total
+    for share, hit in zip(p, happened, strict=True):
+        other += np.where(hit, 0.0, share)
+    residuals = np.stack([np.where(hit, -other, share) for share, hit in zip(p[1:], happened[1:], strict=True)])
+    return lost, p, residuals
+
+
+def _add_curvature(hessian: Array, designs: list[Array], p: Array, frequency: Array | None) -> None:
+    """Add the covariance over classes of the design, summed over events; `designs` are overwritten.
+
+    Classes are merged one at a time, and each adds what separates it from the earlier ones:
+    p_j q/(p_j + q) (z_j − z̄)(z_j − z̄)ᵀ with q the earlier classes' probability and z̄ their mean design. No
+    difference of large numbers appears.
+    """
+    earlier, mean = p[0], None
+    for later, design in zip(p[1:], designs, strict=True):
+        if mean is not None:
+            np.subtract(design, mean, out=design)
+        both = np.maximum(earlier + later, _TINY)
+        share = later / both
+        factor = earlier * share
+        if frequency is not None:
+            factor *= frequency
+        if design is not designs[-1]:
+            step = design * share[:, None]
+            mean = step if mean is None else mean + step
+            earlier = both
+        np.multiply(design, np.sqrt(factor)[:, None], out=design)
+        _add_product(hessian, design)
+
+
+def _add_product(gram: Array, design: Array) -> None:
+    """Add a design's inner products, (P, P)."""
+    rows, size = design.shape
+    step = _TERMS // max(1, size * (size + 1))
+    if step < _FEW_ROWS:
+        step = max(1, rows)
+    for start in range(0, rows, step):
+        piece = design[start : start + step]
+        gram += piece.T @ piece
+
+
+Gains: TypeAlias = Callable[[Array], Array]
+Row: TypeAlias = Callable[[int], Array]
+
+# A row may fall short of 0 by this much of the longest row, and ρ is 0 below this much of what it is the sum of.
+ROUNDING = 1e-10
+# A direction separates only if some row gains this much of the longest row.
+SEPARATES = 1e-7
+
+
+def separating_direction(gains: Gains, row: Row, total: Array, longest: float) -> Array | None:
+    """A direction in which no row loses and some row gains, or None if there is none.
+
+    Parameters
+    ----------
+    gains : callable
+        r'd of all rows, shape (M,), for a direction d of shape (P,).
+    row : callable
+        The row at one position, shape (P,).
+    total : ndarray, shape (P,)
+        Σ u⁰_r r for any positive u⁰. The smaller, the fewer steps: at a maximum of the likelihood it is 0.
+    longest : float
+        A bound on the length of the rows.
+
+    Returns
+    -------
+    ndarray, shape (P,), or None
+        Of length 1. What is returned has been verified on every row, up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[1.0, 1.0], [1.0, -1.0]])
+    >>> separating_direction(rows.dot, lambda i: rows[i], rows.sum(axis=0), 1.5)
+    array([1., 0.])
+    >>> rows = np.array([[1.0], [-0.1]])
+    >>> separating_direction(rows.dot, lambda i: rows[i], rows.sum(axis=0), 1.0) is None
+    True
+    """
+    size = len(total)
+    active: list[int] = []
+    rows, v = np.empty((0, size)), np.empty(0)
+    for _ in range(10 * size + 50):
+        rest = total + v @ rows
+        length = float(np.linalg.norm(rest))
+        if length <= ROUNDING * (float(np.linalg.norm(total)) + longest * float(v.sum())):
+            return None
+        direction = rest / length
+        gain = gains(direction)
+        worst = int(gain.argmin())
+        if gain[worst] >= -ROUNDING * longest:
+            return direction if gain.max() > SEPARATES * longest else None
+        if worst in active:
+            return None
+        active.append(worst)
+        rows = np.vstack([rows, row(worst)])
+        kept, v = _non_negative(rows, -total, np.append(v, 0.0))
+        active = [i for i, keep in zip(active, kept, strict=True) if keep]
+        rows, v = rows[kept], v[kept]
+    return None
+
+
+def _non_negative(rows: Array, target: Array, v: Array) -> tuple[Array, Array]:
+    """The inner loop of Lawson & Hanson: from a feasible v to the least squares of a subset that is positive."""
+    kept = np.ones(len(v), dtype=bool)
+    while True:
+        best = np.zeros(len(v))
+        best[kept] = np.linalg.lstsq(rows[kept].T, target, rcond=None)[0]
+        bad = kept & (best <= 0)
+        if not bad.any():
+            return kept, best
+        ratio = np.where(bad, v / np.where(bad, np.maximum(v - best, np.finfo(float).tiny), 1.0), np.inf)
+        v = v + ratio.min() * (best - v)
+        kept &= ratio > ratio.min()
+        v[~kept] = 0.0

@@ -1,0 +1,239 @@
+"""The most probable coefficients of a log pool under normal beliefs, and how well the beliefs predict (evidence)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.estimation.likelihood import Likelihood
+
+_STEPS = 50
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """A posterior mode under independent standard normal beliefs.
+
+    Attributes
+    ----------
+    coefficients : ndarray, shape (P,)
+    evidence : float
+        Laplace's approximation to the log probability of the outcomes.
+    precision : ndarray, shape (R, R)
+        Of the coefficients in `basis`; outside it they are as they were believed.
+    basis : ndarray or None, shape (P, R)
+        Orthonormal; None if it is the identity.
+    """
+
+    coefficients: Array
+    evidence: float
+    precision: Array
+    basis: Array | None = None
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the coefficients given the outcomes, by Laplace's approximation, (P, P)."""
+        within = np.linalg.inv(self.precision)
+        if self.basis is None:
+            return np.asarray(within)
+        return np.eye(len(self.basis)) + self.basis @ (within - np.eye(len(within))) @ self.basis.T
+
+
+def posterior_mode(
+    design: Array,
+    outcomes: npt.NDArray[np.intp],
+    offset: Array,
+    weight: Array,
+    start: Array | None = None,
+) -> Mode:
+    """The mode of standard normal coefficients given outcomes whose log-ratios are offset + design'coefficients.
+
+    Parameters
+    ----------
+    design : ndarray, shape (T, P, K - 1)
+    outcomes : ndarray of int, shape (T,)
+    offset : ndarray, shape (T, K - 1)
+    weight : ndarray, shape (T,)
+        Frequencies.
+    start : ndarray, shape (P,), optional
+        Where to begin; the answer does not depend on it.
+    """
+    t, p, d = design.shape
+    if p > t * d:
+        # Coefficients that no event sees stay at 0: solve among the others.
+        rows = np.swapaxes(design, 1, 2).reshape(t * d, p)
+        basis = np.linalg.qr(rows.T)[0]
+        seen = (rows @ basis).reshape(t, d, -1).swapaxes(1, 2)
+        found = posterior_mode(seen, outcomes, offset, weight)
+        return Mode(basis @ found.coefficients, found.evidence, found.precision, basis)
+    likelihood = Likelihood.of(design, outcomes, offset, weight, intercept=False)
+    theta = np.zeros(p) if start is None else start
+    value = likelihood.value(theta)
+    cost = likelihood.events * value.loss + theta @ theta / 2
+    for _ in range(_STEPS):
+        precision = likelihood.events * value.hessian + np.eye(p)
+        gradient = likelihood.events * value.gradient + theta
+        step = np.linalg.solve(precision, gradient)
+        decrease = float(gradient @ step)
+        if decrease < _TOLERANCE:
+            # So close, a whole step squares what is left.
+            theta, cost = theta - step, cost - decrease / 2
+            break
+        length = 1.0
+        while True:
+            trial = theta - length * step
+            value = likelihood.value(trial)
+            tried = likelihood.events * value.loss + trial @ trial / 2
+            if tried <= cost - 1e-4 * length * decrease or length < 1e-6:
+                break
+            length /= 2
+        theta, cost = trial, tried
+    spread = np.log(np.diag(np.linalg.cholesky(precision))).sum()
+    return Mode(theta, float(-cost - spread), precision)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightBeliefs:
+    """Means and spreads of the coefficients.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (N,)
+        Of the weights.
+    slope_spread : float
+        Standard deviation of the sum of the weights as they move alike.
+    intercept_spread : float
+        In log-odds, a class-symmetric spread when K > 2; 0 where there is no intercept.
+    apart : callable
+        From how much weights would differ if nothing were said of anybody to how they do: a number where all do so
+        alike, about their mean; else a root of their covariance, (N, N).
+    """
+
+    mean: Array
+    slope_spread: float
+    intercept_spread: float
+    apart: Callable[[float], float | Array]
+
+    def root(self, apart: float, d: int) -> Array:
+        """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
+        n, own, intercept = len(self.mean), self.apart(apart), self.intercept_root(d)
+        columns = np.zeros((d + n, 1 + intercept.shape[1]))
+        columns[:d, 1:] = intercept
+        columns[d:, 0] = self.slope_spread / n
+        if not moves(own, n):
+            return columns
+        free = np.zeros((d + n, n))
+        free[d:] = own if isinstance(own, np.ndarray) else own * (np.eye(n) - 1.0 / n)
+        return np.concatenate([columns, free], axis=1)
+
+    def intercept_root(self, d: int) -> Array:
+        """Root of the covariance of the intercept, (K - 1, K - 1), or (K - 1, 0) where there is none."""
+        return intercept_root(self.intercept_spread, d)[:, : d if self.intercept_spread > 0 else 0]
+
+
+def moves(own: float | Array, n: int) -> bool:
+    """Whether n weights differ."""
+    return isinstance(own, np.ndarray) or (own > 0 and n > 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """What a regression found.
+
+    Attributes
+    ----------
+    values : ndarray, shape (K - 1 + N,)
+        Intercept and weights.
+    evidence : float
+        Log probability of the outcomes under the beliefs.
+    mode : Mode
+        The standardised coefficients.
+    beliefs : WeightBeliefs
+    apart : float
+        How much weights were taken to differ.
+    """
+
+    values: Array
+    evidence: float
+    mode: Mode
+    beliefs: WeightBeliefs
+    apart: float
+
+    def covariance(self) -> Array:
+        """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""
+        root = self.beliefs.root(self.apart, len(self.values) - len(self.beliefs.mean))
+        return np.asarray(root @ self.mode.covariance @ root.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Outcomes of T events and what N experts contribute to them.
+
+    Attributes
+    ----------
+    contrasts : ndarray, shape (T, N, K - 1)
+        u, none missing.
+    offset : ndarray, shape (T, K - 1)
+        L°.
+    outcomes : ndarray of int, shape (T,)
+    weight : ndarray, shape (T,)
+        Frequencies.
+    beliefs : WeightBeliefs
+    """
+
+    contrasts: Array
+    offset: Array
+    outcomes: npt.NDArray[np.intp]
+    weight: Array
+    beliefs: WeightBeliefs
+
+    def fit(self, apart: float, start: Coefficients | None = None) -> Coefficients:
+        """The most probable coefficients if weights differ from each other by about `apart`."""
+        t, n, d = self.contrasts.shape
+        held, own = self.beliefs, self.beliefs.apart(apart)
+        level, several = self.contrasts.mean(axis=1), moves(own, n)
+        root = held.intercept_root(d)
+        free = root.shape[1]
+        columns = [held.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, free, d))]
+        if isinstance(own, np.ndarray):
+            columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
+        elif several:
+            columns.append(own * (self.contrasts - level[:, None, :]))
+        first = None
+        if start is not None and len(start.mode.coefficients) == 1 + free + (n if several else 0):
+            first = start.mode.coefficients
+        expected = np.einsum("tnd,n->td", self.contrasts, held.mean)
+        mode = posterior_mode(
+            np.concatenate(columns, axis=1), self.outcomes, self.offset + expected, self.weight, first
+        )
+        theta = mode.coefficients
+        weights = held.mean + held.slope_spread * float(theta[0]) / n
+        if isinstance(own, np.ndarray):
+            weights = weights + own @ theta[1 + free :]
+        elif several:
+            found = own * theta[1 + free :]
+            weights = weights + (found - found.mean())
+        return Coefficients(np.concatenate([root @ theta[1 : 1 + free], weights]), mode.evidence, mode, held, apart)
+
+
+def intercept_root(spread: float, d: int) -> Array:
+    """Root of the covariance of an intercept about 0, (K - 1, K - 1): independent log-probabilities favour no class."""
+    return np.asarray(spread * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
+
+
+def harmonic_mean(values: npt.ArrayLike, chance: npt.ArrayLike) -> float:
+    """The mean that leans to the small ones among positive values of given probabilities; infinite if all are."""
+    inverse = float(np.asarray(chance) @ (1.0 / np.asarray(values, dtype=np.float64)))
+    return 1.0 / inverse if inverse > 0 else np.inf
+
+
+def chances(evidence: list[float], prior: tuple[float, ...]) -> Array:
+    """Posterior probabilities of alternatives from their log evidence and prior probabilities."""
+    score = np.array(evidence) + np.log(prior)
+    chance = np.exp(score - score.max())
+    return np.asarray(chance / chance.sum())

@@ -1,0 +1,461 @@
+"""Weights of the linear opinion pool by maximum likelihood on the simplex (model.md, section 6).
+
+With q_ti > 0 the probability that expert i gave to what happened in event t, and frequency weights u_t that
+sum to U, the weights maximise (1/U) Σ_t u_t log(Σ_i w_i q_ti) over w ≥ 0, Σ w = 1. That is concave, and
+max_i (1/U) Σ_t u_t q_ti / p_t − 1, with p = Qw, certifies how far from the maximum it is: 0 there, and nowhere
+less than what is still to be gained.
+
+The method is Newton's with the exact Hessian, the quadratic problem of each step solved on the simplex by an active
+set, as in mixsqp (Kim, Carbonetto, Stephens & Anitescu 2020). One read of the array, in blocks that stay in the
+cache, gives objective, gradient and Hessian. A long array is first solved on every 16th row; the Hessian found
+there, of the experts who can still get weight, serves for the whole, corrected by the curvature that the steps meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index, Mask, frequencies
+from opinionpool.errors import ArgumentError, LearningError, ShapeError
+from opinionpool.estimation.mixture import BLOCK, Complete, Likelihood, Partial, Point
+
+# How far below 0 a component, or relative to the linear term a derivative, may be and still count as 0.
+NEGLIGIBLE = 1e-13
+# Exchanging all wrong components at once is tried this often without progress, then one at a time.
+PATIENCE = 3
+# How much length weighs against likeness in one step of `shortest`; the steps make up for it.
+PENALTY = 1e-4
+STEPS = 60
+
+
+def least_quadratic(matrix: Array, linear: Array, free: Mask) -> Array | None:
+    """The x ≥ 0 that minimises ½ x'Ax − b'x, by block principal pivoting (Júdice & Pires 1994).
+
+    A component is either free, with derivative 0, or 0, with derivative ≥ 0. Those that break this change sides
+    together, and after some rounds without progress one by one, which ends after finitely many (Murty 1974).
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (N, N)
+        A, symmetric and positive definite.
+    linear : ndarray, shape (N,)
+        b.
+    free : ndarray of bool, shape (N,)
+        A guess at which components are above 0.
+
+    Returns
+    -------
+    ndarray, shape (N,), or None
+        With exact zeros. None if rounding keeps the exchange from ending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> least_quadratic(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([2.0, 0.5]), np.array([True, True]))
+    array([1., 0.])
+    """
+    size = len(linear)
+    slack = 10 * NEGLIGIBLE * (1.0 + float(np.abs(linear).max()))
+    fewest, patience = size + 1, PATIENCE
+    for _ in range(10 * size + 20):
+        (inside,) = free.nonzero()
+        if len(inside) == size:
+            x = np.linalg.solve(matrix, linear)
+            wrong = x < -NEGLIGIBLE
+        else:
+            x = np.zeros(size)
+            x[inside] = np.linalg.solve(matrix[inside[:, None], inside], linear[inside])
+            wrong = np.where(free, x < -NEGLIGIBLE, matrix @ x - linear < -slack)
+        (places,) = wrong.nonzero()
+        if not len(places):
+            return np.asarray(np.maximum(x, 0.0))
+        if len(places) < fewest:
+            fewest, patience = len(places), PATIENCE
+        elif patience:
+            patience -= 1
+        else:
+            wrong[places[:-1]] = False
+        free = free ^ wrong
+    return None
+
+
+def shortest(x: Array, rows: Array) -> Array | None:
+    """The shortest y ≥ 0 that the rows of S cannot tell from x: Sy = Sx.
+
+    It is unique, so that components which can stand in for one another share. Found by the method of multipliers,
+    and then, its zeros known, by least squares.
+
+    Parameters
+    ----------
+    x : ndarray, shape (N,)
+        At least 0.
+    rows : ndarray, shape (M, N)
+        S, with orthonormal rows.
+
+    Returns
+    -------
+    ndarray, shape (N,), or None
+        None if it is not found to nine digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shortest(np.array([1.0, 0.0, 3.0]), np.array([[0.6, 0.8, 0.0]])).round(12)
+    array([0.36, 0.48, 0.  ])
+    """
+    target = rows @ x
+    y = rows.T @ target
+    if y.min() >= 0:
+        return np.asarray(y)
+    matrix = rows.T @ rows
+    matrix.flat[:: len(x) + 1] += PENALTY
+    aim, free, miss = target, y > 0, np.inf
+    for _ in range(STEPS):
+        found = least_quadratic(matrix, rows.T @ aim, free)
+        if found is None:
+            return None
+        y, free = found, found > 0
+        residual = target - rows @ y
+        before, miss = miss, float(np.abs(residual).max())
+        if miss <= NEGLIGIBLE or (miss <= 1e-9 and miss > 0.5 * before):
+            break
+        aim = aim + residual
+    exact = np.zeros(len(x))
+    exact[free] = np.linalg.lstsq(rows[:, free], target, rcond=1e-9)[0]
+    if exact.min() >= -1e-12 and np.abs(rows @ exact - target).max() <= 1e-9:
+        return np.maximum(exact, 0.0)
+    return y if miss <= 1e-9 else None
+
+
+# A long array is first solved on every 16th row, or on a smaller part that leaves 16 rows per expert.
+STRIDE = 16
+ROWS_PER_EXPERT = 16
+# An expert whose derivative is below 0 by this many times what it may change is left out of a long array's Hessian.
+NEAR = 20.0
+# A Hessian serves again while it shrinks the gap by this, and, where it costs little, once the gap is below that.
+FAST = 0.4
+CLOSE = 1e-4
+# Part of the predicted gain that a step must bring, and what rounding may hide of it.
+GAIN = 1e-4
+ROUNDING = 1e-14
+# About how far weights move per unit of derivative, to guess which of them end above 0.
+GUESS = 8.0
+# Directions of the Hessian below this are ties; experts whose derivative is at least this may take part in them.
+TIED = 1e-10
+TIED_SCORE = -1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class SimplexFit:
+    """Weights on the simplex, and how far from the best they can be.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (N,)
+        At least 0, and 1 together to a rounding. 0 is exact.
+    gap : float
+        The certificate: the largest derivative of the mean log-likelihood from here towards one expert alone.
+    iterations : int
+        Newton steps on the whole array.
+    passes : float
+        Reads of the array, the check of its values included. Reading every k-th row counts 1/k.
+    converged : bool
+        Whether `gap` is within the tolerance. If it is not, whoever uses the weights must say so.
+    """
+
+    weights: Array
+    gap: float
+    iterations: int
+    passes: float
+    converged: bool
+
+
+def simplex_weights(
+    q: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    present: npt.ArrayLike | None = None,
+    tolerance: float = 1e-8,
+    max_iterations: int = 100,
+) -> SimplexFit:
+    """Maximum-likelihood weights of a linear pool.
+
+    Complete forecasts. The likelihood is concave and the certificate proves the answer. Where several weights are
+    equally likely the one with the least sum of squares is returned, so that it is unique: experts who always say
+    the same share equally, and what any mixture of others could replace is spread over them. Differences between
+    experts that move the certificate by less than about 1e-10 count as none.
+
+    Missing forecasts. p_t = Σ_present w_i q_ti / Σ_present w_i is not concave in log p. Guaranteed is a stationary
+    point (no derivative towards an expert above the tolerance) that is at least as likely as equal weights, reached
+    along steps that never lose likelihood; not that it is the best of several. Each weight is at least 1e-6 / N:
+    without that, where everybody with weight is absent, p would be 0 / 0 and the likelihood would have no maximum.
+    Such an event is pooled by the weights of those who are present, however small. Events with a single forecast
+    tell nothing about weights. An expert who shares no event with another has no evidence for or against, and
+    gets 1 / N. Experts who always say the same share equally.
+
+    Parameters
+    ----------
+    q : array_like, shape (T, N)
+        Probability that each expert gave to what happened, floored: above 0. Rows may be scaled.
+    sample_weight : array_like, shape (T,), optional
+        Frequency of each event, at least 0.
+    present : array_like of bool, shape (T, N), optional
+        Where `q` holds a forecast; the rest of `q` is ignored.
+    tolerance : float, default 1e-8
+        The largest gap that counts as converged.
+    max_iterations : int, default 100
+        Newton steps on the whole array.
+
+    Returns
+    -------
+    SimplexFit
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If the arguments do not fit together, or a probability is not above 0, or a weight is negative.
+    LearningError
+        If there is no event, or none with both weight and a forecast.
+
+    Examples
+    --------
+    >>> fit = simplex_weights([[0.0001, 0.0001], [0.8, 0.7], [0.7, 0.6]])
+    >>> fit.weights, fit.converged
+    (array([1., 0.]), True)
+    """
+    array, share, mask = _checked(q, sample_weight, present)
+    if mask is not None:
+        return _with_missing(array, share, mask, tolerance, max_iterations)
+    likelihood = Complete(array, share)
+    v, curved, read = _start(array, share)
+    here = likelihood.read(v, curved is None)
+    here, curved, iterations = _maximise(likelihood, here, curved, tolerance, max_iterations)
+    if here.gap <= tolerance:
+        here = _shared(likelihood, here, curved, tolerance)
+    return SimplexFit(here.v, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
+
+
+def _checked(
+    q: npt.ArrayLike, sample_weight: npt.ArrayLike | None, present: npt.ArrayLike | None
+) -> tuple[Array, Array, Mask | None]:
+    """The array, the share of each event, and the mask if anything is missing."""
+    array = np.asarray(q, dtype=np.float64)
+    if array.ndim != 2 or not array.shape[1]:
+        raise ShapeError(f"probabilities of what happened need shape (events, experts), not {array.shape}")
+    events = len(array)
+    mask = None if present is None else np.asarray(present, dtype=bool)
+    if mask is not None and mask.shape != array.shape:
+        raise ShapeError(f"the mask of present forecasts needs shape {array.shape}, not {mask.shape}")
+    if mask is not None and mask.all():
+        mask = None
+    _check_range(array, mask)
+    share = frequencies(sample_weight, events)
+    if mask is not None:
+        share = np.where(mask.any(axis=1), share, 0.0)
+    total = share.sum()
+    if not total > 0:
+        raise LearningError("weights are learned from resolved events with forecasts, and there are none")
+    return array, share / total, mask
+
+
+def _check_range(array: Array, mask: Mask | None) -> None:
+    """Every probability that is present is above 0 and finite; one read."""
+    rows = max(1, BLOCK // array.shape[1])
+    for start in range(0, len(array), rows):
+        block = array[start : start + rows]
+        if mask is not None:
+            block = block[mask[start : start + rows]]
+            if not block.size:
+                continue
+        low, high = block.min(), block.max()
+        if not (low > 0 and high < np.inf):
+            wrong = high if low > 0 else low
+            raise ArgumentError(f"probabilities of what happened must be floored above 0, and one is {wrong:g}")
+
+
+def _stride(events: int, size: int) -> int | None:
+    """Every how many rows a long array is solved first; None for a short one."""
+    stride = min(STRIDE, events // (ROWS_PER_EXPERT * size))
+    return stride if stride >= STRIDE // 2 and events * size > BLOCK else None
+
+
+def _rough(rows: int) -> float:
+    """A gap well inside what a sample of rows can tell."""
+    return 0.1 / float(np.sqrt(rows))
+
+
+def _start(q: Array, share: Array) -> tuple[Array, Point | None, float]:
+    """Where to start, the Hessian there if it is known, and the reads that it took."""
+    events, size = q.shape
+    stride = _stride(events, size)
+    part = share[::stride]
+    if stride is None or not part.any():
+        return np.full(size, 1.0 / size), None, 0.0
+    thin = Complete(np.ascontiguousarray(q[::stride]), part / part.sum())
+    v, curved, read = _start(thin.q, thin.share)
+    here, _, _ = _maximise(thin, thin.read(v, curved is None), curved, _rough(len(part)), STRIDE)
+    curved = thin.read(here.v, True, _near(here, NEAR * _rough(len(part))))
+    return here.v, curved, (read + thin.passes) / stride
+
+
+def _near(here: Point, margin: float) -> Index | None:
+    """The experts with weight or with a derivative less than `margin` below 0; None if they are many."""
+    (near,) = ((here.v > 0) | (here.score > -margin)).nonzero()
+    return near if 2 * len(near) <= len(here.v) else None
+
+
+def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_iterations: int) -> SimplexFit:
+    """The fit with missing forecasts, on the events with two or more."""
+    size = q.shape[1]
+    rows = (present.sum(axis=1) > 1) & (share > 0)
+    heard = present[rows].any(axis=0)
+    weights = np.full(size, 1.0 / size)
+    if not rows.any():
+        return SimplexFit(weights, 0.0, 0, 1.0, True)
+    if not (rows.all() and heard.all()):
+        q, share, present = q[np.ix_(rows, heard)], share[rows], present[np.ix_(rows, heard)]
+    likelihood = Partial(q, share, present)
+    experts = q.shape[1]
+    here, read = likelihood.read(np.full(experts, 1.0 / experts)), 0.0
+    stride = _stride(*q.shape)
+    if stride is not None:
+        part = share[::stride] / share[::stride].sum()
+        rough = _with_missing(q[::stride], part, present[::stride], _rough(len(part)), STRIDE)
+        there = likelihood.read(likelihood.position(rough.weights))
+        here, read = min(here, there, key=lambda point: point.objective), rough.passes / stride
+    here, curved, iterations = _maximise(likelihood, here, None, tolerance, max_iterations)
+    assert curved.hessian is not None
+    v = _averaged(likelihood, here.v, curved.hessian, np.arange(experts))
+    weights[heard] = likelihood.weights(v) * (experts / size)
+    return SimplexFit(weights, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
+
+
+def _maximise(
+    likelihood: Likelihood, here: Point, curved: Point | None, tolerance: float, max_iterations: int
+) -> tuple[Point, Point, int]:
+    """Newton steps from a point, with another's Hessian if it has none: the last, that of the Hessian, the number."""
+    before = 0.0 if curved is None else np.inf
+    curved = here if curved is None else curved
+    for step in range(max_iterations):
+        if here.gap <= tolerance:
+            return here, curved, step
+        if curved.columns is not None and np.delete(here.score, curved.columns).max() > tolerance:
+            here = curved = likelihood.read(here.v, True, _near(here, NEAR * here.gap))
+        fast = here.gap <= FAST * before and (here.gap <= CLOSE or not likelihood.short)
+        x = _step(likelihood, here, curved)
+        there = likelihood.read(x, not fast, curved.columns)
+        if not _better(likelihood, here, there):
+            x = _shorter(likelihood, here, there)
+            if x is here.v and curved is here:
+                return here, curved, step
+            there = likelihood.read(x, True, curved.columns)
+        if there.hessian is None and there.gap > tolerance:
+            _learn(curved, there.v - here.v, here.score - there.score)
+        elif there.hessian is not None:
+            curved = there
+        before, here = here.gap, there
+    return here, curved, max_iterations
+
+
+def _learn(curved: Point, step: Array, change: Array) -> None:
+    """Give the Hessian the curvature that was met along a step (Broyden, Fletcher, Goldfarb & Shanno)."""
+    assert curved.hessian is not None
+    if curved.columns is not None:
+        step, change = step[curved.columns], change[curved.columns]
+    met = float(step @ change)
+    expected = curved.hessian @ step
+    known = float(step @ expected)
+    if met > ROUNDING * known > 0:
+        curved.hessian += np.outer(change / met, change) - np.outer(expected / known, expected)
+
+
+def _step(likelihood: Likelihood, here: Point, curved: Point) -> Array:
+    """Where the quadratic model is least; the best expert alone if rounding keeps that from being downhill."""
+    matrix, columns = likelihood.model(here, curved)
+    v, score = (here.v, here.score) if columns is None else (here.v[columns], here.score[columns])
+    x = least_quadratic(matrix, matrix @ v + score, v + GUESS * score > 0)
+    if x is None or score @ x < -10 * ROUNDING:
+        x, columns = np.ones(1), np.array([here.score.argmax()])
+    x /= x.sum()
+    if columns is None:
+        return x
+    target = np.zeros(len(here.v))
+    target[columns] = x
+    return target
+
+
+def _better(likelihood: Likelihood, here: Point, there: Point) -> bool:
+    """Whether a step brings what it must; if the likelihood is concave, halving the certificate will do too."""
+    promised = GAIN * float(here.score @ there.v)
+    if there.objective <= here.objective - promised + ROUNDING * (1.0 + abs(here.objective)):
+        return True
+    return likelihood.concave and there.gap <= 0.5 * here.gap
+
+
+def _shorter(likelihood: Likelihood, here: Point, there: Point) -> Array:
+    """The least objective on the way to a point too far, to 5% of the step, without a read; `here` if none is less."""
+    low, high, least = 0.0, 1.0, here.objective
+    step = there.pooled - here.pooled
+    while high - low > 0.05 * high and high > ROUNDING:
+        middle = 0.5 * (low + high)
+        pooled = here.pooled + middle * step
+        value = likelihood.objective(pooled)
+        if value <= least and likelihood.slope(pooled, step) <= 0:
+            low, least = middle, value
+        else:
+            high = middle
+    return here.v + low * (there.v - here.v) if low else here.v
+
+
+def _shared(likelihood: Complete, here: Point, curved: Point, tolerance: float) -> Point:
+    """Of all weights with the same pooled forecasts, those with the least sum of squares."""
+    tied = (here.v > 0) | (here.score > TIED_SCORE)
+    if not _singular(curved, tied):
+        return here
+    (places,) = tied.nonzero()
+    matrix = likelihood.read(here.v, True, places).hessian
+    assert matrix is not None
+    values, vectors = np.linalg.eigh(matrix)
+    found = shortest(here.v[places], vectors[:, values > TIED].T) if values[0] <= TIED else None
+    if found is None:
+        return here
+    v = here.v.copy()
+    v[places] = found
+    v = _averaged(likelihood, v / v.sum(), matrix, places)
+    if np.abs(v - here.v).max() <= ROUNDING:
+        here.v = v
+        return here
+    there = likelihood.read(v, False)
+    return there if there.gap <= tolerance else here
+
+
+def _singular(curved: Point, tied: Mask) -> bool:
+    """Whether the Hessian of some experts may have a direction of no curvature, by its Cholesky pivots."""
+    assert curved.hessian is not None
+    (inside,) = (tied if curved.columns is None else tied[curved.columns]).nonzero()
+    if len(inside) < 2:
+        return False
+    try:
+        pivots = np.linalg.cholesky(curved.hessian[inside[:, None], inside]).diagonal()
+    except np.linalg.LinAlgError:
+        return True
+    return float(pivots.min()) ** 2 < 1e3 * TIED
+
+
+def _averaged(likelihood: Likelihood, v: Array, matrix: Array, places: Index) -> Array:
+    """`v` with the mean among experts who always said the same, found by equal rows of the Hessian."""
+    v, left = v.copy(), np.ones(len(places), dtype=bool)
+    total = matrix.sum(axis=1)
+    for k, place in enumerate(places):
+        if not left[k]:
+            continue
+        close = 1e-9 * np.abs(matrix[k]).max()
+        # Rows with other sums need no closer look.
+        like = np.flatnonzero(left & (np.abs(total - total[k]) <= close * len(matrix)))
+        like = like[np.abs(matrix[like] - matrix[k]).max(axis=1) <= close]
+        twins = [place, *(other for other in places[like] if other > place and likelihood.alike(place, other))]
+        left &= ~np.isin(places, twins)
+        v[twins] = v[twins].mean()
+    return v

@@ -1,0 +1,277 @@
+"""Recalibration of a single expert, and of continuous covariates into log-odds (the paper, sections 3.1 and 4.1)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Mask
+from opinionpool.errors import ArgumentError, LearningError, OpinionPoolWarning, OutcomeError, ProbabilityError
+from opinionpool.estimation import averages as estimates
+from opinionpool.estimation.averages import Means
+from opinionpool.estimation.evidence import evidence_of
+from opinionpool.estimators.base import Given, labels_of
+from opinionpool.estimators.inputs import aligned, event_weights, row_keys
+from opinionpool.labels import Labels, classes_of, encode
+from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.priors import laplace_prior, spread_prior
+
+OUTPUTS = ("log-odds", "probability")
+
+
+def recalibrate(
+    q: npt.ArrayLike,
+    calibration: npt.ArrayLike,
+    bias: npt.ArrayLike = 0.0,
+    prior: npt.ArrayLike = 0.5,
+    *,
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+) -> Array:
+    """What to believe on hearing one expert alone (14): L* = L° + kappa (L - L° - b).
+
+    Parameters
+    ----------
+    q : float or array_like
+        Stated probabilities, NaN where missing. All arguments broadcast.
+    calibration : float or array_like
+        kappa (13): 1 = take as is, below 1 = overconfident, above 1 = underconfident, 0 = keep the prior.
+    bias : float or array_like, default 0.0
+        b in log-odds (6).
+    prior : float or array_like, default 0.5
+    floor, pool_floor : float
+        The least probability taken and given (model.md, section 4).
+
+    Returns
+    -------
+    ndarray
+        NaN where `q` is.
+
+    Raises
+    ------
+    ProbabilityError, ArgumentError
+        If a probability is outside [0, 1], a prior outside (0, 1), or a calibration or bias not finite.
+
+    Examples
+    --------
+    >>> recalibrate([0.7, 0.9], calibration=0.5).round(4)
+    array([0.6044, 0.75  ])
+    """
+    kappa, b = np.asarray(calibration, dtype=np.float64), np.asarray(bias, dtype=np.float64)
+    if not (np.isfinite(kappa).all() and np.isfinite(b).all()):
+        raise ArgumentError("calibration and bias must be finite numbers")
+    p = logodds.class_probabilities(prior)
+    q, kappa, b, _ = np.broadcast_arrays(logodds.check_probabilities(q), kappa, b, p[..., 0])
+    said = logodds.log_ratios(np.asarray(q), p, floor)
+    reference = logodds.prior_log_ratios(p)
+    updated = reference + kappa[..., None] * (said - reference - b[..., None])
+    return np.asarray(logodds.pooled_probabilities(updated, p, pool_floor)[..., 1])
+
+
+def calibration_curve(calibration: npt.ArrayLike, prior: float, q: npt.ArrayLike) -> Array:
+    """What to believe for each stated probability, for several calibrations of an unbiased expert (Figure 1).
+
+    Parameters
+    ----------
+    calibration : array_like, shape (...)
+    prior : float
+    q : array_like, shape (P,)
+
+    Returns
+    -------
+    ndarray, shape (..., P)
+
+    Examples
+    --------
+    >>> calibration_curve([0.0, 0.5, 1.0], prior=0.3, q=[0.1, 0.3, 0.9]).round(3)
+    array([[0.3  , 0.3  , 0.3  ],
+           [0.179, 0.3  , 0.663],
+           [0.1  , 0.3  , 0.9  ]])
+    """
+    return recalibrate(q, np.asarray(calibration, dtype=np.float64)[..., None], prior=prior)
+
+
+class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Continuous covariates as calibrated, unbiased log-odds of a binary outcome (section 4.1).
+
+    Each column is taken for a distorted statement of log-odds, normal given the outcome: from its conditional means and
+    its pooled variance (divisor T - 2) it is debiased and recalibrated (14), so that the result is unbiased and
+    calibrated (21). One expert's log-odds can be given too. NaN stays NaN, and columns learn from the rows they have.
+    A column that never varies says nothing: it becomes the prior, with a warning.
+
+    y may hold None or NaN for events that are not resolved. **prior**, one or one per event, is Laplace's
+    estimate in `fit` if not given, and that of the fit in `transform`; it and **sample_weight**, a frequency, can be
+    routed as metadata.
+
+    Parameters
+    ----------
+    output : {"log-odds", "probability"}
+        Probabilities are what the pools take. No floor is applied.
+
+    Attributes
+    ----------
+    bias_, calibration_, contrast_, variance_ : ndarray, shape (N,)
+        b, kappa, mu and sigma² of each column less L° (6), (13), (8); calibration 0 where a column says nothing.
+    prior_ : float or None
+        The reference; None if each event had its own.
+    classes_ : ndarray, shape (2,)
+    n_features_in_, feature_names_in_
+        Columns of X, and their names if it had any.
+
+    Examples
+    --------
+    >>> X, y = [[-2.0], [-1.0], [0.0], [0.0], [1.0], [2.0]], [0, 0, 0, 1, 1, 1]
+    >>> recalibrated = LogOddsTransformer().fit(X, y)
+    >>> recalibrated.calibration_, recalibrated.transform([[0.5]])
+    (array([2.]), array([[1.]]))
+    """
+
+    classes_: Labels
+    prior_: float | None
+    bias_: Array
+    calibration_: Array
+    contrast_: Array
+    variance_: Array
+
+    def __init__(self, output: str = "log-odds") -> None:
+        self.output = output
+
+    def fit(
+        self, X: Given, y: Given, prior: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Learn from the resolved events.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (T, N)
+        y : array_like, shape (T,)
+        prior : float or array_like, shape (T,), optional
+        sample_weight : array_like, shape (T,), optional
+
+        Raises
+        ------
+        OutcomeError
+            If there are more than two classes.
+        LearningError
+            If a column has too few events, or no variation within an outcome.
+        """
+        if self.output not in OUTPUTS:
+            raise ArgumentError(f"output must be one of {', '.join(OUTPUTS)}, and it is {self.output!r}")
+        keys = row_keys(X)
+        x = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        labels, known = labels_of(aligned(y, keys, "y"), len(x), type(self).__name__)
+        classes = classes_of(labels)
+        if len(classes) > 2:
+            raise OutcomeError(f"Only binary classification is supported. There are {len(classes)} classes in y.")
+        codes = encode(labels, known, classes)
+        weight = event_weights(aligned(sample_weight, keys, "sample_weight"), len(x))
+        events = np.asarray(np.bincount(codes[known], weights=weight[known], minlength=2), dtype=np.float64)
+        _check_events(events, classes)
+        prior = float(laplace_prior(events)[1]) if prior is None else aligned(prior, keys, "prior")
+        reference = _log_odds(prior, len(x))
+        common = np.ndim(prior) == 0
+        # A common prior is subtracted from the means: columns in small units would lose their digits to it.
+        heard, means, scale, centre = _means(x, 0.0 if common else reference, codes, weight)
+        self._check(means, heard)
+        self.classes_ = classes
+        self.prior_ = float(np.asarray(prior)) if common else None
+        self._reference = float(reference[0, 0]) if common else 0.0
+        self._middle = means.bias[:, 0] * scale + centre
+        self.contrast_ = means.contrast * scale
+        self.variance_ = np.where(heard, means.square / np.where(heard, means.terms, 1.0), 0.0) * scale**2
+        self.bias_ = self._middle - self._reference
+        self.calibration_ = 2.0 * self.contrast_ / np.where(heard, self.variance_, np.inf)
+        if not heard.all():
+            told = ", ".join(repr(str(name)) for name in self.get_feature_names_out()[~heard])
+            warnings.warn(
+                f"{told} never varied on resolved events and became the prior", OpinionPoolWarning, stacklevel=2
+            )
+        return self
+
+    def transform(self, X: Given, prior: npt.ArrayLike | None = None) -> Array:
+        """Updated log-odds, or probabilities, of ``classes_[1]`` by each column alone, (T, N).
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (T, N)
+        prior : float or array_like, shape (T,), optional
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ProbabilityError
+            If each event had its own prior in `fit` and none is given now.
+        """
+        check_is_fitted(self)
+        keys = row_keys(X)
+        x = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        if prior is None:
+            if self.prior_ is None:
+                raise ProbabilityError("this was learned with a prior for each event, so transforming needs one too")
+            prior = self.prior_
+        reference = _log_odds(aligned(prior, keys, "prior"), len(x))
+        updated = reference + self.calibration_ * (x - self._middle - (reference - self._reference))
+        return updated if self.output == "log-odds" else logodds.expit(updated)
+
+    def fit_transform(
+        self, X: Given, y: Given, prior: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Array:
+        """`fit`, then `transform` with the same prior."""
+        return self.fit(X, y, prior, sample_weight).transform(X, prior)
+
+    def _check(self, means: Means, heard: Mask) -> None:
+        """Both outcomes, 3 events and some variation within an outcome for each column that is heard."""
+        for i in np.flatnonzero(heard):
+            short = (means.count[:, i] == 0).any() or means.terms[i] < 1
+            if short or means.square[i] <= estimates.ROUNDING**2 * means.count[:, i].sum():
+                name = str(self.get_feature_names_out()[i])
+                raise LearningError(
+                    "need at least 3 resolved events with both outcomes and some within-outcome variation for "
+                    f"{name!r}, and it has {means.count[0, i]:g} and {means.count[1, i]:g}; leave it out"
+                )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+def _log_odds(prior: npt.ArrayLike, events: int) -> Array:
+    """L° of every event, (T, 1)."""
+    return logodds.prior_log_ratios(spread_prior(prior, (events,), 2))
+
+
+def _check_events(events: Array, classes: Labels) -> None:
+    if not events.all() or events.sum() < 3:
+        told = " and ".join(f"{n:g} with outcome {label!r}" for n, label in zip(events, classes.tolist(), strict=True))
+        what = "" if events.all() else ", one class at most"
+        raise LearningError(f"need at least 3 resolved events and both outcomes, and there are {told}{what}")
+
+
+def _means(
+    x: Array, reference: Array | float, codes: npt.NDArray[np.intp], weight: Array
+) -> tuple[Mask, Means, Array, Array]:
+    """Which columns vary; the regression of each column less `reference`, in units of scale from a centre; and these.
+
+    Covariates come in any unit, and a common one keeps rounding as small as it is for log-odds.
+    """
+    counted = ((codes >= 0) & (weight > 0))[:, None] & ~np.isnan(x)
+    low, high = (f(x, axis=0, where=counted, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
+    heard = np.isfinite(low) & (high - low > 1e-13 * np.maximum(np.abs(low), np.abs(high)))
+    d = np.where(counted & heard, x - reference, np.nan)
+    number = np.maximum(counted.sum(axis=0), 1)
+    centre = np.where(heard, np.nansum(d, axis=0) / number, 0.0)
+    scale = np.where(heard, np.sqrt(np.nansum((d - centre) ** 2, axis=0) / number), 1.0)
+    ratios = ((d - centre) / scale)[:, :, None]
+    evidence = evidence_of(ratios, codes, weight, tuple(f"x{i}" for i in range(x.shape[1])))
+    return heard, estimates.sample_means(evidence, np.zeros(1)), scale, centre

@@ -1,0 +1,410 @@
+"""Every pool as a scikit-learn classifier.
+
+X holds what experts said, events x experts, and y what happened; `opinionpool.estimators.base.BasePool` says in which
+forms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from opinionpool.analysis.weights import weight_interval
+from opinionpool.arrays import Array
+from opinionpool.estimators.base import Given, IncrementalPool
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.learn import CLASS_MODELS, learn_dense
+from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.panel import PoolingPanel
+from opinionpool.pools import beta_linear as beta, logarithmic as fits
+from opinionpool.pools.averages import FACTOR, TRIM, Weights
+
+__all__ = [
+    "AveragePool",
+    "BetaLinearPool",
+    "ExtremizedPool",
+    "GaussianPool",
+    "GeometricPool",
+    "IndependentPool",
+    "LinearPool",
+    "LogPool",
+    "MedianPool",
+    "RecalibratedPool",
+    "TrimmedPool",
+]
+
+
+class GaussianPool(IncrementalPool):
+    """Log-odds of the experts weighed by their calibration, accuracy and correlation (the paper; model.md).
+
+    Parameters
+    ----------
+    structure : {"auto", "full", "common", "exchangeable", "independent"}
+        What correlations are learned: one for each pair, one for all, all experts alike, or none. "auto" is the
+        default rule, for any number of events; with `beliefs` None it is "full".
+    beliefs : Beliefs, "default" or None
+        What is believed of the experts, by their names (columns without names are ``expert_1`` ...). "default" is
+        ``op.Beliefs()``, what is assumed of any panel. None: the data alone, an error where they do not determine the
+        weights.
+    class_model : {"auto", "symmetric", "full"}
+        K > 2: one weight per expert for all classes, or weights that differ between classes; "auto" takes the latter
+        where it predicts clearly better. With `beliefs` None, "auto" is "symmetric", and "full" is linear discriminant
+        analysis.
+    floor, pool_floor : float
+        The least probability taken from an expert and given as an answer (model.md, section 4).
+
+    Attributes
+    ----------
+    panel_ : Panel, or FullPanel where classes differ
+    weights_ : ndarray, shape (N,)
+    weight_intervals_ : ndarray, shape (N, 2)
+    prior_ : ndarray, shape (K,), or None
+    classes_ : ndarray, shape (K,)
+    n_events_ : float
+        Weight of the resolved events.
+    notes_ : tuple of Note
+    state_ : LearnedPanel
+    n_features_in_, feature_names_in_
+        Columns of X, and their names if it had any.
+
+    Examples
+    --------
+    >>> pool = GaussianPool(beliefs=None)
+    >>> pool = pool.fit([0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1], prior=0.5)
+    >>> pool.weights_.round(5), pool.predict_proba([0.7]).round(5)
+    (array([1.44221]), array([[0.22759, 0.77241]]))
+    """
+
+    rule = "gaussian"
+    state_: LearnedPanel
+
+    def __init__(
+        self,
+        structure: str = "auto",
+        beliefs: Beliefs | str | None = "default",
+        class_model: str = "auto",
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> None:
+        self.structure = structure
+        self.beliefs = beliefs
+        self.class_model = class_model
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+    def predict_interval(
+        self,
+        X: Given,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        level: float = 0.9,
+    ) -> Array:
+        """Between what the pooled probability lies, as far as beliefs and outcomes leave the weights open.
+
+        Parameters
+        ----------
+        X, prior, base_rate
+            As for `predict_proba`.
+        level : float, default 0.9
+
+        Returns
+        -------
+        ndarray, shape (T, 2), or (T, K, 2) when K > 2
+            Of the probability of ``classes_[1]``, or of each class; lower and upper end.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        LearningError
+            If it is not known, as with `beliefs` None, and for crowds.
+        ArgumentError
+            For a level outside (0, 1).
+
+        Examples
+        --------
+        >>> pool = GaussianPool().fit([0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1], prior=0.5)
+        >>> pool.predict_proba([0.7])[:, 1].round(2), pool.predict_interval([0.7]).round(2)
+        (array([0.7]), array([[0.55, 0.81]]))
+        """
+        check_is_fitted(self)
+        return np.stack(self.state_.interval(*self._asked(X, prior, base_rate), level), axis=-1)
+
+    @property
+    def weight_intervals_(self) -> Array:
+        """Between what each weight lies with a chance of 90%, (N, 2); NaN where that is not known."""
+        check_is_fitted(self)
+        return np.stack(weight_interval(self.state_), axis=-1)
+
+    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> bool:
+        options = self._options()
+        # Of two classes there is one model.
+        if options.pop("class_model") not in CLASS_MODELS:
+            return False
+        state = learn_dense(X, y, prior=prior, floor=self.floor, pool_floor=self.pool_floor, **options)
+        if state is not None:
+            self.state_ = state
+        return state is not None
+
+    @property
+    def panel_(self) -> PoolingPanel:
+        """The panel of experts that was learned."""
+        check_is_fitted(self)
+        return self.state_.panel
+
+
+class LinearPool(IncrementalPool):
+    """LinOps: a weighted mean of the probabilities, the weights by maximum likelihood (model.md, section 6).
+
+    Where forecasts are missing the weights are renormalised over those present.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,), optional
+        Instead of learned ones: by expert name, or in the order of the columns; scaled to sum to 1.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = LinearPool(weights=[2, 1, 1]).fit([[0.7, 0.6, 0.2], [0.1, 0.5, 0.4]], [1, 0])
+    >>> pool.weights_, pool.predict_proba([[0.8, 0.6, 0.4]])
+    (array([0.5 , 0.25, 0.25]), array([[0.35, 0.65]]))
+    """
+
+    rule = "linear"
+
+    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.weights = weights
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class LogPool(IncrementalPool):
+    """LogOps (2): a weighted sum of contrasts, weights and intercept by maximum likelihood, the logistic regression.
+
+    A missing expert counts as repeating the prior.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,), optional
+        Instead of learned ones: by expert name, or in the order of the columns. The intercept is then 0.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> q, y = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8, 0.35, 0.65], [0, 0, 0, 1, 1, 1, 0, 1]
+    >>> pool = LogPool().fit(q, y)
+    >>> pool.weights_.round(4), pool.predict_proba([0.8]).round(4)
+    (array([2.2586]), array([[0.0418, 0.9582]]))
+    """
+
+    rule = "log"
+
+    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.weights = weights
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class IndependentPool(IncrementalPool):
+    """IndOps (23): the sum of the contrasts of calibrated experts whose errors are independent.
+
+    Parameters
+    ----------
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = IndependentPool().fit([[0.2, 0.2, 0.2]], [0], prior=0.1)
+    >>> pool.predict_proba([[0.2, 0.2, 0.2]]).round(5)
+    array([[0.44138, 0.55862]])
+    """
+
+    rule = "independent"
+
+    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class AveragePool(IncrementalPool):
+    """AvgOps: the mean probability of the experts present.
+
+    Parameters
+    ----------
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> AveragePool().fit([[0.9, 0.6, 0.3]], [1]).predict_proba([[0.9, 0.6, 0.3]])
+    array([[0.4, 0.6]])
+    """
+
+    rule = "average"
+
+    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class GeometricPool(IncrementalPool):
+    """The geometric mean of the odds: the mean of the log-odds of those present.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,), optional
+        By expert name, or in the order of the columns, equal if not given. At least 0; they are scaled to sum to 1.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> GeometricPool().fit([[0.9, 0.6, 0.1]], [1]).predict_proba([[0.9, 0.6, 0.1]]).round(5)
+    array([[0.46626, 0.53374]])
+    """
+
+    rule = "geometric"
+
+    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.weights = weights
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class MedianPool(IncrementalPool):
+    """The median probability of the experts present.
+
+    Parameters
+    ----------
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> MedianPool().fit([[0.9, 0.6, 0.1]], [1]).predict_proba([[0.9, 0.6, 0.1]])
+    array([[0.4, 0.6]])
+    """
+
+    rule = "median"
+
+    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class TrimmedPool(IncrementalPool):
+    """The mean probability without the highest and the lowest.
+
+    Parameters
+    ----------
+    trim : float, default 0.1
+        The fraction cut off at each end, from 0 (the average) to 0.5 (the median); its source is told in
+        `opinionpool.pools.averages.trimmed_pool`.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> TrimmedPool(trim=0.25).fit([[0.9, 0.6, 0.5, 0.1]], [1]).predict_proba([[0.9, 0.6, 0.5, 0.1]]).round(5)
+    array([[0.45, 0.55]])
+    """
+
+    rule = "trimmed"
+
+    def __init__(self, trim: float = TRIM, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.trim = trim
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class ExtremizedPool(IncrementalPool):
+    """The mean log-odds of those present, moved away from the prior by a factor.
+
+    Parameters
+    ----------
+    factor : float, default 3 ** 0.5
+        Its source is told in `opinionpool.pools.averages.extremized_pool`.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> ExtremizedPool().fit([[0.3, 0.2]], [0], prior=0.1).predict_proba([[0.3, 0.2]]).round(4)
+    array([[0.5808, 0.4192]])
+    """
+
+    rule = "extremized"
+
+    def __init__(self, factor: float = FACTOR, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.factor = factor
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class RecalibratedPool(IncrementalPool):
+    """The mean log-odds of those present, with an intercept and a slope that are learned.
+
+    Parameters
+    ----------
+    penalty : float, default 1.0
+        How firmly intercept 0 and slope 1 are believed, in events.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = RecalibratedPool().fit([[0.4, 0.4], [0.6, 0.6], [0.7, 0.7], [0.3, 0.3]] * 5, [0, 1, 1, 0] * 5)
+    >>> float(pool.predict_proba([[0.7, 0.7]])[0, 1].round(2))
+    0.91
+    """
+
+    rule = "recalibrated"
+
+    def __init__(self, penalty: float = fits.PENALTY, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.penalty = penalty
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class BetaLinearPool(IncrementalPool):
+    """The linear pool, moved away from 1/2 by a beta distribution that is learned; two classes only.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,), optional
+        By expert name, or in the order of the columns; scaled to sum to 1. If not given, learned where the events are
+        many enough, else equal.
+    penalty : float, default 1.0
+        How firmly the linear pool itself, a = b = 1, is believed, in events.
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = BetaLinearPool().fit([[0.4, 0.4], [0.6, 0.6], [0.7, 0.7], [0.3, 0.3]] * 5, [0, 1, 1, 0] * 5)
+    >>> pool.predict([[0.7, 0.7], [0.4, 0.3]])
+    array([1, 0])
+    """
+
+    rule = "beta-linear"
+    binary_only = True
+
+    def __init__(
+        self,
+        weights: Weights | None = None,
+        penalty: float = beta.PENALTY,
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> None:
+        self.weights = weights
+        self.penalty = penalty
+        self.floor = floor
+        self.pool_floor = pool_floor

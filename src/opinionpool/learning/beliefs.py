@@ -1,0 +1,389 @@
+"""What a decision maker believes of a panel beforehand, each belief with its worth in resolved events.
+
+A belief of worth n weighs as n resolved events would on which the panel turned out as believed, beside what is assumed
+of any panel (`opinionpool.learning.prior`). What is not said is assumed as of any panel, and learned.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from opinionpool.errors import ArgumentError, OpinionPoolError
+from opinionpool.model.accuracy import ELICITED
+from opinionpool.text import shown, suggestion
+
+# What a plain number is worth, in events. It is about what the default beliefs are worth themselves, so that saying
+# a number counts, and a few dozen events that speak against it count as much.
+WORTH = 20.0
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A value, and how many resolved events it is worth.
+
+    Attributes
+    ----------
+    value : float
+    worth : float, default 20
+        Above 0; infinite for what is assessed, and not learned.
+
+    Raises
+    ------
+    ArgumentError
+        If these are not numbers, or the worth is not above 0.
+    """
+
+    value: float
+    worth: float = WORTH
+
+    def __post_init__(self) -> None:
+        for name in ("value", "worth"):
+            object.__setattr__(self, name, _number(getattr(self, name), f"a {name}"))
+        if not self.worth > 0:
+            raise ArgumentError(
+                f"a worth must be above 0 events, and it is {self.worth:g}; leave out a belief that is worth nothing, "
+                "or say inf for one that nothing can change"
+            )
+
+    @classmethod
+    def of(cls, given: object, what: str) -> Belief:
+        """A belief from a number, a pair (value, worth) or a mapping with these keys; `what` names it in errors."""
+        try:
+            if isinstance(given, Belief):
+                return given
+            if isinstance(given, Mapping):
+                _check_keys(given, ("value", "worth"))
+                if "value" not in given:
+                    raise ArgumentError("there is a worth and no value; write { value = 0.6, worth = 20 }")
+                return cls(**given)
+            if isinstance(given, tuple | list):
+                if len(given) != 2:
+                    raise ArgumentError(f"a pair of value and worth has two numbers, and this has {len(given)}")
+                return cls(*given)
+            return cls(_number(given, "a belief"))
+        except ArgumentError as error:
+            raise type(error)(f"{what}: {error}") from None
+
+    def __str__(self) -> str:
+        return f"{self.value:g} (assessed)" if math.isinf(self.worth) else f"{self.value:g} (worth {self.worth:g})"
+
+
+# What stands for a belief: a number, a pair (value, worth), or a mapping with these keys.
+Given: TypeAlias = Belief | float | tuple[float, float] | Mapping[str, float] | None
+
+
+class _Range(NamedTuple):
+    """The values that a feature may have: above `least` (or from it, if `closed`) up to `most`."""
+
+    least: float
+    most: float
+    closed: bool = False
+
+    def check(self, what: str, value: float) -> None:
+        inside = self.least <= value if self.closed else self.least < value
+        if not (inside and value <= self.most):
+            raise ArgumentError(
+                f"{what}: a value must be {'at least' if self.closed else 'above'} {self.least:g} and at most "
+                f"{self.most:g}, and it is {value:g}"
+            )
+
+
+_RANGES: Mapping[str, _Range] = MappingProxyType(
+    {
+        "bias": _Range(-20.0, 20.0, closed=True),
+        "calibration": _Range(0.01, 100.0, closed=True),
+        "relative_accuracy": _Range(1e-4, 1e4, closed=True),
+        "accuracy": _Range(1e-4, 100.0, closed=True),
+        "correlation": _Range(-1.0, 1.0),
+        "extremes": _Range(0.1, math.inf, closed=True),
+    }
+)
+# Ways of saying how accurate somebody is, of which one is enough.
+_ACCURACIES = ("accuracy", *ELICITED, "relative_accuracy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpertBeliefs:
+    """What is believed of one expert; what is not said is believed as of the panel.
+
+    Parameters
+    ----------
+    bias : float, Belief, pair or mapping, optional
+        b in log-odds (6); only 0 for more than two classes.
+    calibration : same, optional
+        kappa (13): 1 = take as is, below 1 = overconfident.
+    relative_accuracy : same, optional
+        m (16), relative to an expert of whom no accuracy is said by name.
+    accuracy, auc, score, hit_rate : same, optional
+        The absolute accuracy mu* (15), or what the expert would have if bias and calibration were mended: the area
+        under the ROC curve; the expected normalised log score (26), or the share of events on the likelier side of
+        which the outcome falls, both on events with even chances. One of these four and `relative_accuracy` at most.
+
+    Raises
+    ------
+    ArgumentError, PanelError
+        If a value is outside its range, or accuracy is said in two ways.
+    """
+
+    bias: Given = None
+    calibration: Given = None
+    relative_accuracy: Given = None
+    accuracy: Given = None
+    auc: Given = None
+    score: Given = None
+    hit_rate: Given = None
+
+    def __post_init__(self) -> None:
+        for name in _names(self):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            belief = Belief.of(given, name)
+            object.__setattr__(self, name, belief)
+            if name in _RANGES:
+                _RANGES[name].check(name, belief.value)
+            else:
+                _converted(name, belief)
+        said = [name for name in _ACCURACIES if getattr(self, name) is not None]
+        if len(said) > 1:
+            raise ArgumentError(f"{said[0]} and {said[1]} both say how accurate an expert is; keep one of them")
+
+    def get(self, name: str) -> Belief | None:
+        """The belief of that name, if there is one."""
+        found = getattr(self, name)
+        return found if isinstance(found, Belief) else None
+
+    def absolute(self) -> Belief | None:
+        """The absolute accuracy, however it was said; None if it was not."""
+        own = self.get("accuracy")
+        if own is not None:
+            return own
+        for name in ELICITED:
+            belief = self.get(name)
+            if belief is not None:
+                return _converted(name, belief)
+        return None
+
+    @property
+    def stated(self) -> dict[str, Belief]:
+        """The beliefs that there are, by name."""
+        found = ((name, self.get(name)) for name in _names(self))
+        return {name: belief for name, belief in found if belief is not None}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name.replace('_', ' ')} {belief}" for name, belief in self.stated.items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beliefs(ExpertBeliefs):
+    """What is believed of a panel, and of experts by name; ``Beliefs()`` is what is assumed of any panel.
+
+    Each belief is a number, which is worth 20 events, a pair (value, worth) or ``{"value": value, "worth": worth}``.
+    With everything that matters (calibration, accuracies, correlation and bias) assessed at worth inf, nothing is
+    learned, and the pool is that of `Panel.from_features`.
+
+    Parameters
+    ----------
+    bias, calibration, accuracy, auc, score, hit_rate : float, Belief, pair or mapping, optional
+        Of every expert of whom nothing else is said by name; see `ExpertBeliefs`.
+    relative_accuracy : same, optional
+        Only 1 makes sense for all: they are equally accurate.
+    correlation : same, optional
+        The common correlation of the experts' contrasts within an outcome, above -1/(N-1).
+    extremes : float, optional
+        How far extreme statements are believed, in log-odds beyond the prior (`opinionpool.model.contrasts`). inf
+        believes everything. It is learned, unless it is said.
+    experts : mapping of str to ExpertBeliefs, or to mapping, optional
+
+    Raises
+    ------
+    ArgumentError, PanelError
+        If a value is outside its range, or accuracy is said in two ways.
+
+    Examples
+    --------
+    >>> beliefs = Beliefs(correlation=(0.6, 50), experts={"alice": {"auc": 0.8}})
+    >>> print(beliefs)
+    correlation 0.6 (worth 50); 'alice': auc 0.8 (worth 20)
+    """
+
+    correlation: Given = None
+    extremes: Given = None
+    experts: Mapping[str, ExpertBeliefs] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extremes", _assessed("extremes", self.extremes))
+        super().__post_init__()
+        relative = self.get("relative_accuracy")
+        if relative is not None and relative.value != 1.0:
+            raise ArgumentError(
+                f"relative_accuracy: of all experts it can only be 1, and it is {relative.value:g}; say it of experts "
+                "by name"
+            )
+        object.__setattr__(self, "experts", MappingProxyType(_of_experts(self.experts)))
+
+    @property
+    def any_panel(self) -> bool:
+        """Whether nothing is said, so that what is assumed of any panel remains."""
+        return not self.stated and not any(own.stated for own in self.experts.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, from which `beliefs_of_mapping` makes it again."""
+        return _plain(self) | {"experts": {name: _plain(own) for name, own in self.experts.items()}}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return beliefs_of_mapping, (self.to_dict(),)
+
+    def __str__(self) -> str:
+        parts = [super().__str__()] if self.stated else []
+        parts += [f"{shown(name)}: {own}" for name, own in self.experts.items() if own.stated]
+        return "; ".join(parts)
+
+
+def beliefs_of_mapping(given: Mapping[str, Any]) -> Beliefs:
+    """Beliefs from nested mappings, as a file has them.
+
+    Raises
+    ------
+    ArgumentError, PanelError
+        If a key is unknown, or a value breaks a rule.
+
+    Examples
+    --------
+    >>> print(beliefs_of_mapping({"calibration": 0.9, "experts": {"bob": {"bias": {"value": 0.2, "worth": 5}}}}))
+    calibration 0.9 (worth 20); 'bob': bias 0.2 (worth 5)
+    """
+    _check_keys(given, tuple(each.name for each in fields(Beliefs)))
+    return Beliefs(**given)
+
+
+def _assessed(name: str, given: object) -> Belief | None:
+    """What is assessed or left to be learned, so that its worth can only be inf."""
+    if given is None:
+        return None
+    belief = Belief.of(given, name)
+    if isinstance(given, Belief | tuple | list) or (isinstance(given, Mapping) and "worth" in given):
+        if not math.isinf(belief.worth):
+            raise ArgumentError(
+                f"{name}: are assessed, at worth inf, or left out and learned; their worth cannot be {belief.worth:g}"
+            )
+        return belief
+    return Belief(belief.value, math.inf)
+
+
+def _of_experts(given: object) -> dict[str, ExpertBeliefs]:
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"experts: must be beliefs by expert name, as in [experts.alice], and it is {_described(given)}"
+        )
+    return {str(name): _of_expert(str(name), own) for name, own in given.items()}
+
+
+def _of_expert(name: str, given: object) -> ExpertBeliefs:
+    if isinstance(given, ExpertBeliefs) and not isinstance(given, Beliefs):
+        return given
+    what = f"experts.{name if name.isprintable() and 0 < len(name) <= 60 else shown(name)}"
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"{what}: must be beliefs by their names, as in relative_accuracy = 2.0, and it is {_described(given)}"
+        )
+    try:
+        _check_keys(given, tuple(each.name for each in fields(ExpertBeliefs)))
+        return ExpertBeliefs(**given)
+    except OpinionPoolError as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
+def _names(beliefs: ExpertBeliefs) -> Iterator[str]:
+    return (each.name for each in fields(beliefs) if each.name != "experts")
+
+
+def _plain(beliefs: ExpertBeliefs) -> dict[str, Any]:
+    return {name: {"value": own.value, "worth": own.worth} for name, own in beliefs.stated.items()}
+
+
+def _converted(name: str, belief: Belief) -> Belief:
+    """An elicited accuracy as the accuracy that it is."""
+    try:
+        return Belief(ELICITED[name](belief.value), belief.worth)
+    except OpinionPoolError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _number(value: object, what: str) -> float:
+    """A number that is one: not NaN, not a truth value, not text."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ArgumentError(f"{what} must be a number, and it is {_described(value)}; write 0.6, without quotes")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ArgumentError(f"{what} must be a number of usual size, and it has hundreds of digits") from None
+    if math.isnan(number):
+        raise ArgumentError(f"{what} must be a number, and it is nan; leave out what is not known")
+    return number
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "a list"
+    return shown(value) if isinstance(value, str) else str(value)[:60].lower()
+
+
+def _check_keys(given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in given:
+        if key not in known:
+            raise ArgumentError(f"there is no key {shown(str(key))}; {suggestion(str(key), known, 'there are')}")
+
+
+# Bytes; what people believe of a thousand experts takes a tenth of it.
+LARGEST = 1_000_000
+
+
+def read_beliefs(path: str | os.PathLike[str]) -> Beliefs:
+    """Beliefs from a file.
+
+    Such as ::
+
+        correlation = { value = 0.6, worth = 20 }
+        calibration = 0.9
+
+        [experts.alice]
+        relative_accuracy = 2.0
+        bias = 0.2
+
+    The keys are those of `Beliefs`, and below ``experts`` those of `ExpertBeliefs`.
+
+    Raises
+    ------
+    ArgumentError, PanelError
+        If it is not TOML, has an unknown key, or a value that breaks a rule.
+    OSError
+        If it cannot be read.
+    """
+    with open(path, "rb") as file:
+        raw = file.read(LARGEST + 1)
+    name = os.fspath(path)
+    if len(raw) > LARGEST:
+        raise ArgumentError(f"{name}: a file of beliefs has at most {LARGEST:,} bytes, and this has more")
+    try:
+        given = tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ArgumentError(f"{name}, line {line}: a TOML file is UTF-8, and this is not; save it as UTF-8") from None
+    except RecursionError:
+        raise ArgumentError(f"{name}: brackets are nested too deeply; beliefs need one pair at most") from None
+    except ValueError as error:
+        raise ArgumentError(f"{name}: this is not TOML: {error}; a line looks like calibration = 0.9") from None
+    try:
+        return beliefs_of_mapping(given)
+    except OpinionPoolError as error:
+        raise type(error)(f"{name}: {error}") from None

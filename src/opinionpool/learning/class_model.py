@@ -1,0 +1,348 @@
+"""Whether weights differ between classes: the choice between the class-symmetric and the full model, by the data.
+
+Both are judged by events that were left out, each set with its date or group, if there is one. What the full model
+would have learned without them takes one step of Newton's method: from the symmetric model, to see whether weights are
+worth learning at all, and from what was learned, to see whether it holds (Rad and Maleki, JRSS B 82, 2020). The
+symmetric model has seen these events, which favours it a little, and it is believed to be right about some more
+(`opinionpool.learning.class_model`). The full model is taken where its mean log score is better by more than twice its
+standard error; weights are then averaged over how far they may differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index, Mask
+from opinionpool.blocks import blocks
+from opinionpool.errors import LearningError, Note
+from opinionpool.estimation.posterior import chances, posterior_mode
+from opinionpool.estimation.sampling import spread_evenly
+from opinionpool.forecasts import Forecasts, by_date, by_group
+from opinionpool.learning.class_weights import ClassDoubt, ClassWeights, Spreads
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.logodds import softmax
+from opinionpool.model.panel import Panel
+
+# How many of its standard errors a gain must be.
+CLEAR = 2.0
+# What the symmetric panel is believed to know of events, as if so many had been seen that happened as it says. Without
+# it, weights that are too sure seem better as long as no event has come out against them.
+WORTH = 15.0
+
+
+class Gain(NamedTuple):
+    """By how much the log score of events that were left out is better, each, and its standard error."""
+
+    mean: float
+    error: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether this is more than chance."""
+        return self.mean > CLEAR * self.error
+
+
+class Slopes(NamedTuple):
+    """Gradient (S, P) and Hessian (S, P, P) of the log-likelihood, by set of events."""
+
+    gradient: Array
+    hessian: Array
+
+
+class Found(NamedTuple):
+    """Coefficients (P,), their covariance (P, P), and the log probability of the outcomes."""
+
+    coefficients: Array
+    covariance: Array
+    evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class ClassEvidence:
+    """What resolved events say of differences between classes.
+
+    Attributes
+    ----------
+    weights : ClassWeights
+    design : ndarray, shape (T, P, K - 1)
+    offset : ndarray, shape (T, K - 1)
+        Log-ratios by the symmetric panel.
+    outcomes : ndarray of int, shape (T,)
+    weight : ndarray, shape (T,)
+        How many independent events each is worth.
+    member : ndarray of int, shape (T,)
+        The set of events, 0 to S - 1, that is left out with it.
+    """
+
+    weights: ClassWeights
+    design: Array
+    offset: Array
+    outcomes: npt.NDArray[np.intp]
+    weight: Array
+    member: Index
+
+    @property
+    def sets(self) -> int:
+        """S."""
+        return int(self.member.max()) + 1
+
+    @cached_property
+    def at_symmetry(self) -> Slopes:
+        """Slopes where no weights differ."""
+        return self.slopes(np.zeros(self.design.shape[1]))
+
+    def slopes(self, coefficients: Array) -> Slopes:
+        """Slopes at some coefficients."""
+        p = self.design.shape[1]
+        found = Slopes(np.empty((self.sets, p)), np.empty((self.sets, p, p)))
+        for g in range(self.sets):
+            rows = np.flatnonzero(self.member == g)
+            design, answer = self.design[rows], softmax(self._ratios(rows, coefficients))[:, 1:]
+            surprise = (self.outcomes[rows, None] == np.arange(1, answer.shape[1] + 1)) - answer
+            curvature = answer[:, :, None] * (np.eye(answer.shape[1]) - answer[:, None, :])
+            found.gradient[g] = np.einsum("tpk,tk->p", design, surprise * self.weight[rows, None])
+            flat = (design @ (curvature * self.weight[rows, None, None])).transpose(1, 0, 2).reshape(p, -1)
+            found.hessian[g] = flat @ design.transpose(1, 0, 2).reshape(p, -1).T
+        return found
+
+    def gain(self, spreads: Spreads, start: Array, slopes: Slopes) -> Gain:
+        """What weights learned without the events that they predict gain, by a step of Newton's from `start`."""
+        kept, scale = self._kept(spreads)
+        gradient, hessian = slopes.gradient.sum(axis=0), slopes.hessian.sum(axis=0)
+        events, gained, lost = np.empty((3, self.sets))
+        for g in range(self.sets):
+            left = np.eye(len(kept)) + scale[:, None] * (hessian - slopes.hessian[g])[np.ix_(kept, kept)] * scale
+            slope = scale * (gradient - slopes.gradient[g])[kept] - start[kept] / scale
+            without = np.zeros(len(start))
+            without[kept] = start[kept] + scale * np.linalg.solve(left, slope)
+            rows = np.flatnonzero(self.member == g)
+            before, after = log_chances(self.offset[rows]), log_chances(self._ratios(rows, without))
+            events[g], happened = self.weight[rows].sum(), self.outcomes[rows, None]
+            gained[g] = self.weight[rows] @ np.take_along_axis(after - before, happened, axis=1)[:, 0]
+            lost[g] = self.weight[rows] @ (np.exp(before) * (before - after)).sum(axis=1)
+        total = events.sum()
+        mean = (gained.sum() - WORTH * lost.sum() / total) / (total + WORTH)
+        apart = gained - gained.sum() / total * events
+        error = np.sqrt(np.square(apart).sum() * self.sets / (self.sets - 1)) / (total + WORTH)
+        return Gain(float(mean), float(error))
+
+    def fit(self, spreads: Spreads) -> Found:
+        """The most probable coefficients, and what is open about them."""
+        kept, scale = self._kept(spreads)
+        p = self.design.shape[1]
+        mode = posterior_mode(self.design[:, kept] * scale[:, None], self.outcomes, self.offset, self.weight)
+        found = Found(np.zeros(p), np.zeros((p, p)), mode.evidence)
+        found.coefficients[kept] = scale * mode.coefficients
+        found.covariance[np.ix_(kept, kept)] = scale[:, None] * mode.covariance * scale
+        return found
+
+    def _kept(self, spreads: Spreads) -> tuple[Index, Array]:
+        """Coefficients that may differ from 0, and their standard deviations."""
+        roots = self.weights.roots(spreads)
+        kept = np.flatnonzero(roots)
+        return kept, roots[kept]
+
+    def _ratios(self, rows: Index, coefficients: Array) -> Array:
+        return np.asarray(self.offset[rows] + np.einsum("tpk,p->tk", self.design[rows], coefficients))
+
+
+def log_chances(ratios: Array) -> Array:
+    """Log-probabilities (T, K) of log-ratios (T, K - 1)."""
+    full = np.concatenate([np.zeros((len(ratios), 1)), ratios], axis=1)
+    return np.asarray(full - np.logaddexp.reduce(full, axis=1, keepdims=True))
+
+
+# How far weights may differ between classes; averaged by how well each predicts the outcomes.
+SPREADS = (Spreads(0.1, 0.0), Spreads(0.3, 0.1), Spreads(0.3, 0.3), Spreads(1.0, 0.3), Spreads(1.0, 1.0))
+# One that is less probable than this is left out of the average.
+NEGLIGIBLE = 1e-3
+# Sets of events to leave out: so many, and not fewer than that, as an error is told from them.
+SETS, FEWEST = 20, 10
+# Numbers in the largest array; more events are thinned.
+LARGE = 1 << 23
+# Coefficients up to which the data are asked, and up to which they are learned.
+ASKED, MOST = 600, 2000
+
+
+def with_class_model(
+    learned: LearnedPanel,
+    panel: Panel,
+    forecasts: Forecasts,
+    contrasts: Array,
+    reference: Array,
+    weight: Array,
+    class_model: str,
+) -> LearnedPanel:
+    """What was learned, with weights that differ between classes if the data, or `class_model`, ask for it.
+
+    Parameters
+    ----------
+    learned : LearnedPanel
+        The default pool.
+    panel : Panel
+        Its panel.
+    forecasts : Forecasts
+    contrasts : ndarray, shape (T, N, K - 1)
+        L − L°, NaN where missing.
+    reference : ndarray, shape (T, K - 1)
+        L°.
+    weight : ndarray, shape (T,)
+        How many independent events each is worth.
+    class_model : {"auto", "full"}
+
+    Raises
+    ------
+    LearningError
+        If "full" would have too many weights.
+    """
+    weights = ClassWeights(panel)
+    if not len(weights.audible):
+        return learned
+    used = forecasts.resolved & (weight > 0) & ~np.isnan(contrasts[:, weights.audible, 0]).all(axis=1)
+    nothing = learned.structure == "assumed" or not used.any()
+    worth, needed = float(weight[used].sum()), len(weights.first) * weights.free**2
+    if class_model == "full":
+        if weights.size > MOST:
+            raise LearningError(
+                f"weights that differ between classes would be {needed:,} numbers, and this learns them for up to "
+                f"about {MOST:,}; use class_model='symmetric', or choose experts"
+            )
+        if nothing:
+            return _differing(learned, weights, Found(np.zeros(weights.size), np.zeros((weights.size,) * 2), 0.0))
+    elif nothing:
+        return learned
+    elif worth < needed or weights.size > ASKED:
+        return _with(learned, _too_few(worth, needed) if worth < needed else _too_many(needed))
+    elif (forecasts.outcomes[used] == forecasts.outcomes[used][0]).all():
+        return _with(learned, _one_outcome())
+    evidence = _evidence(weights, forecasts, contrasts, reference, weight, used)
+    if class_model == "auto":
+        return _chosen(learned, evidence)
+    return _differing(learned, weights, _average(*_fits(evidence)))
+
+
+def _chosen(learned: LearnedPanel, evidence: ClassEvidence) -> LearnedPanel:
+    """The full model, if it is clearly better, at first sight and for good."""
+    if evidence.sets < FEWEST:
+        return _with(learned, _few_sets())
+    start = np.zeros(evidence.weights.size)
+    gain = max(evidence.gain(spreads, start, evidence.at_symmetry) for spreads in SPREADS)
+    if gain.clear:
+        found, chance = _fits(evidence)
+        best = int(np.argmax(chance))
+        likeliest = found[best].coefficients
+        gain = evidence.gain(SPREADS[best], likeliest, evidence.slopes(likeliest))
+        if gain.clear:
+            return _with(_differing(learned, evidence.weights, _average(found, chance)), _gained(gain))
+    return _with(learned, _no_gain(gain))
+
+
+def _fits(evidence: ClassEvidence) -> tuple[list[Found], Array]:
+    """What is most probable for each spread, and how probable that is."""
+    found = [evidence.fit(spreads) for spreads in SPREADS]
+    return found, chances([each.evidence for each in found], (1.0 / len(SPREADS),) * len(SPREADS))
+
+
+def _average(found: list[Found], chance: Array) -> Found:
+    """Coefficients averaged over how far weights differ."""
+    kept = np.flatnonzero(chance > NEGLIGIBLE)
+    share = chance[kept] / chance[kept].sum()
+    values = np.array([found[i].coefficients for i in kept])
+    mean = share @ values
+    covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
+    for part, i in zip(share, kept, strict=True):
+        covariance += part * found[i].covariance
+    return Found(mean, covariance, float(np.max([each.evidence for each in found])))
+
+
+def _differing(learned: LearnedPanel, weights: ClassWeights, found: Found) -> LearnedPanel:
+    doubt = None if learned.doubt is None else ClassDoubt(learned.doubt.covariance, weights, found.covariance)
+    return replace(learned, panel=weights.full_panel(found.coefficients), doubt=doubt)
+
+
+def _with(learned: LearnedPanel, note: Note) -> LearnedPanel:
+    return replace(learned, notes=(*learned.notes, note))
+
+
+def _evidence(
+    weights: ClassWeights, forecasts: Forecasts, contrasts: Array, reference: Array, weight: Array, used: Mask
+) -> ClassEvidence:
+    """Of events that are spread evenly where there are too many."""
+    rows = np.flatnonzero(used)
+    size, worth = _sizes(contrasts, rows), weight[rows]
+    member = _sets(forecasts, rows, size, worth)
+    most = max(1, LARGE // (weights.size * weights.free))
+    if len(rows) > most:
+        kept, parts = spread_evenly(size, worth, most)
+        worth = parts * (worth.sum() / most)
+        rows, member = rows[kept], np.unique(member[kept], return_inverse=True)[1]
+    believed = weights.panel.settings.extremes.believed(contrasts[rows])
+    offset = reference[rows] + weights.pooled(believed)
+    return ClassEvidence(weights, weights.design(believed), offset, forecasts.outcomes[rows], worth, member)
+
+
+def _sizes(contrasts: Array, rows: Index) -> Array:
+    """Sum of squares of what was said of each event beyond the prior, centred over the classes."""
+    size = np.empty(len(rows))
+    for block in blocks(len(rows), int(np.prod(contrasts.shape[1:]))):
+        part = np.nan_to_num(contrasts[rows[block]])
+        mean = np.square(part.sum(axis=2)).sum(axis=1) / (part.shape[2] + 1)
+        size[block] = np.square(part).sum(axis=(1, 2)) - mean
+    return size
+
+
+def _sets(forecasts: Forecasts, rows: Index, size: Array, weight: Array) -> Index:
+    """Up to `SETS` sets of events that are left out together: neighbours in time, groups, or else dealt by size."""
+    clusters = by_group(forecasts) or by_date(forecasts)
+    if clusters is None:
+        # Events that say the same stay together, so that it plays no part how often a row is repeated.
+        return np.asarray(np.unique(size, return_inverse=True)[1] % SETS)
+    _, member = np.unique(clusters.member[rows], return_inverse=True)
+    reached = np.cumsum(np.bincount(member, weights=weight))
+    block = np.minimum((reached / reached[-1] * SETS - 1e-9).astype(np.intp), SETS - 1)
+    return np.asarray(np.unique(block[member], return_inverse=True)[1])
+
+
+def _too_many(needed: int) -> Note:
+    text = f"experts have one weight for all classes: {needed:,} that differ between classes would be too many to learn"
+    return Note("class-model", text)
+
+
+def _too_few(worth: float, needed: int) -> Note:
+    text = (
+        f"experts have one weight for all classes: {worth:.3g} independent events are too few to learn {needed:,} that "
+        "differ between classes"
+    )
+    return Note("class-model", text)
+
+
+def _few_sets() -> Note:
+    text = "experts have one weight for all classes: too few different events, dates or groups to judge others by"
+    return Note("class-model", text)
+
+
+def _one_outcome() -> Note:
+    # Otherwise weights would be preferred that call this class the likeliest whatever is said.
+    text = "experts have one weight for all classes: every resolved event has the same outcome"
+    return Note("class-model", text)
+
+
+def _no_gain(best: Gain) -> Note:
+    text = (
+        "experts have one weight for all classes: weights that differ between classes are not clearly better on "
+        f"events left out (log score {best.mean:+.3f} each, standard error {best.error:.3f})"
+    )
+    return Note("class-model", text)
+
+
+def _gained(best: Gain) -> Note:
+    text = (
+        "weights differ between classes, which is clearly better on events left out (log score "
+        f"{best.mean:+.3f} each, standard error {best.error:.3f})"
+    )
+    return Note("class-model", text)

@@ -1,0 +1,188 @@
+"""Weights that differ between classes, held to equal ones: the default's full model (model.md, sections 2.7 and 3).
+
+Around a class-symmetric panel, what expert i says adds C_iᵀ A_i to the log-ratios, with A_i = w_i I + s B/n + B_i: its
+weight in the symmetric panel; what weights have in common between classes, in proportion to the sum s of the weights
+that is believed of any panel; and what is the expert's own (Σ B_i = 0). B and the B_i have coefficients that are normal
+around 0 in coordinates in which no class is special. With an intercept they are the most probable ones given the
+outcomes. Missing contrasts are taken as Σ expects them, which is what exact sub-panels imply. All of this is then one
+Gaussian panel: Ω is Σ for any two classes, and the means follow from the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index
+from opinionpool.estimation.posterior import intercept_root
+from opinionpool.learning.fitted import Uncertainty
+from opinionpool.learning.prior import BIAS, believed_slope
+from opinionpool.logodds import metric, uncentred
+from opinionpool.model.contrasts import Stated
+from opinionpool.model.full_panel import Discriminant, FullPanel
+from opinionpool.model.panel import Panel, PoolingPanel
+from opinionpool.model.pooling import fill_as_expected
+
+# Experts whose correlation and spreads are this close to 1 and to each other are one voice.
+CLONE = 1e-9
+
+
+class Spreads(NamedTuple):
+    """How far weights differ between classes: those of all experts together, as a share of their sum, and apart."""
+
+    together: float
+    apart: float
+
+
+@dataclass(frozen=True, eq=False)
+class ClassWeights:
+    """How the weights of a class-symmetric panel may come to differ between classes.
+
+    There are P coefficients: (K − 1)² for all experts together, as many for each of the V voices among those who say
+    something if there are several, and an intercept of K − 1. Experts who always say the same are one voice.
+
+    Attributes
+    ----------
+    panel : Panel
+    """
+
+    panel: Panel
+
+    @property
+    def free(self) -> int:
+        """K - 1."""
+        return len(self.panel.classes) - 1
+
+    @cached_property
+    def audible(self) -> Index:
+        """Experts who say something, (n,)."""
+        return np.flatnonzero(self.panel.heard)
+
+    @cached_property
+    def bias(self) -> Array:
+        """Of these experts, (n, K - 1)."""
+        return uncentred(self.panel.bias[self.audible])
+
+    @cached_property
+    def source(self) -> Index:
+        """The voice of each of these experts, (n,)."""
+        found = np.empty(len(self.audible), dtype=np.intp)
+        first: list[int] = []
+        r, spread = self.panel.correlation[np.ix_(self.audible, self.audible)], self.panel.parts.spread[self.audible]
+        for i in range(len(found)):
+            same = [
+                v for v, j in enumerate(first) if r[i, j] > 1.0 - CLONE and abs(spread[i] / spread[j] - 1.0) < CLONE
+            ]
+            found[i] = same[0] if same else len(first)
+            if not same:
+                first.append(i)
+        return found
+
+    @cached_property
+    def first(self) -> Index:
+        """The first of these experts with each voice, (V,)."""
+        return np.unique(self.source, return_index=True)[1]
+
+    @cached_property
+    def shapes(self) -> Array:
+        """What coefficients make of weights: all matrices on log-ratios, even ones first, ((K - 1)², K - 1, K - 1)."""
+        d = self.free
+        turn = np.linalg.cholesky(metric(d + 1))
+        start = np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)])
+        standard = np.linalg.qr(start.T)[0].T.reshape(-1, d, d)
+        return np.asarray(turn @ standard @ np.linalg.inv(turn))
+
+    @property
+    def size(self) -> int:
+        """P."""
+        return len(self.roots(Spreads(1.0, 1.0)))
+
+    def pooled(self, contrasts: Array) -> Array:
+        """What the symmetric panel adds to the log-ratios, (T, K - 1), from contrasts (T, N, K - 1) as believed."""
+        own = contrasts[:, self.audible]
+        weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.audible]
+        apart = np.where(np.isnan(own), 0.0, own - self.bias)
+        return np.asarray(np.einsum("tn,tnd->td", weights, apart))
+
+    def roots(self, spreads: Spreads) -> Array:
+        """Standard deviations of the coefficients, (P,)."""
+        voices = len(self.first)
+        own = np.full(len(self.shapes) * voices * (voices > 1), spreads.apart)
+        return np.concatenate([np.full(len(self.shapes), spreads.together), own, np.ones(self.free)])
+
+    def design(self, contrasts: Array) -> Array:
+        """How log-ratios go with the coefficients, (T, P, K - 1); 0 where nobody answered."""
+        own = contrasts[:, self.audible]
+        full = fill_as_expected(own - self.bias, self.panel.parts.subset(self.audible))[:, self.first]
+        answered = np.asarray(~np.isnan(own[..., 0]).all(axis=1))
+        t, d = len(contrasts), self.free
+        level = full.mean(axis=1)
+        columns = [np.einsum("td,pdk->tpk", believed_slope(len(self.first)) * level, self.shapes)]
+        if len(self.first) > 1:
+            columns.append(np.einsum("tnd,pdk->tnpk", full - level[:, None], self.shapes).reshape(t, -1, d))
+        intercept = intercept_root(BIAS, d).T * np.ones((t, 1, 1))
+        return np.asarray(np.concatenate([*columns, intercept], axis=1) * answered[:, None, None])
+
+    def matrices(self, coefficients: Array) -> Array:
+        """A_i, what turns contrasts into what they add, (V, K - 1, K - 1)."""
+        p, n, d = len(self.shapes), len(self.first), self.free
+        weights = np.bincount(self.source, weights=self.panel.weights[self.audible])
+        common = believed_slope(n) / n * np.tensordot(coefficients[:p], self.shapes, 1)
+        found = weights[:, None, None] * np.eye(d) + common
+        if n > 1:
+            own = np.tensordot(coefficients[p : p + n * p].reshape(n, p), self.shapes, 1)
+            found = found + own - own.mean(axis=0)
+        return np.asarray(found)
+
+    def full_panel(self, coefficients: Array) -> FullPanel:
+        """The panel that has these coefficients."""
+        k, d, n = self.free + 1, self.free, len(self.first)
+        sigma = self.panel.subset(self.audible[self.first].tolist()).covariance
+        covariance = np.einsum("nm,ab->namb", sigma, np.linalg.inv(metric(k)))
+        weights = self.matrices(coefficients).reshape(n * d, d)
+        ratios = covariance.reshape(n * d, n * d) @ weights
+        means = np.concatenate([np.zeros((1, n * d)), ratios.T])
+        parts = Discriminant((means - means.mean(axis=0)).reshape(k, n, d), covariance)
+        # Contrasts are measured from where they make up for the constant and leave the intercept.
+        intercept = intercept_root(BIAS, d) @ coefficients[len(coefficients) - d :]
+        owed = intercept + uncentred(parts.rule(np.arange(n)).constant.sum(axis=0))
+        shift = ratios @ np.linalg.pinv(weights.T @ ratios, hermitian=True) @ owed
+        return self._among_all(parts.subset(self.source), self.bias - shift.reshape(n, d)[self.source])
+
+    def _among_all(self, parts: Discriminant, bias: Array) -> FullPanel:
+        """With those who say nothing."""
+        n, d, kept = len(self.panel), self.free, self.audible
+        means, covariance = np.zeros((d + 1, n, d)), np.zeros((n, d, n, d))
+        means[:, kept] = parts.means
+        covariance[kept[:, None], :, kept] = parts.covariance.transpose(0, 2, 1, 3)
+        biases = uncentred(self.panel.bias)
+        biases[kept] = bias
+        names, classes, settings = self.panel.names, self.panel.classes, self.panel.settings
+        return FullPanel.from_parts(Discriminant(means, covariance), biases, names, classes, settings)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDoubt(Uncertainty):
+    """What is open about the symmetric panel, and about differences between classes, taken to be independent.
+
+    Attributes
+    ----------
+    covariance : ndarray, shape (K - 1 + N, K - 1 + N)
+    weights : ClassWeights
+    differences : ndarray, shape (P, P)
+        Covariance of its coefficients.
+    """
+
+    weights: ClassWeights
+    differences: Array
+
+    def _covariance(self, panel: PoolingPanel, stated: Stated, rows: slice) -> Array:
+        prior, settings = stated.prior[rows][:, None, :], panel.settings
+        said = logodds.log_ratios(stated.q[rows], prior, settings.floor) - stated.reference[rows][:, None, :]
+        design = self.weights.design(settings.extremes.believed(said))
+        own = np.einsum("tia,ij,tjb->tab", design, self.differences, design, optimize=True)
+        return np.asarray(super()._covariance(self.weights.panel, stated, rows) + own)

@@ -1,0 +1,207 @@
+"""Learning from a crowd: thousands of experts with a handful of forecasts each.
+
+A weight per expert, as in `opinionpool.learning.default`, or a covariance, would need an array of events x experts.
+Here experts have a common correlation and features that are held to the crowd's (`opinionpool.learning.hierarchy`), so
+their weights follow from the features, for whoever is present (model.md, sections 2.2 and 2.3). What outcomes still
+decide are four numbers, as in the default pool: how far extreme statements are believed, how much of the differences
+between experts to believe (`SHARES`), and a slope and an intercept for the answer. They are judged on contrasts pooled
+with each expert's features as its other forecasts show them, so an expert does not look good for having been learned
+from the event. Every step is linear in the number of forecasts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import Note
+from opinionpool.estimation.posterior import Mode, chances, harmonic_mean, intercept_root, posterior_mode
+from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.hierarchy import Cells, Differences, Hierarchy
+from opinionpool.learning.prior import LIMIT_CHANCES, LIMITS, SLOPE
+from opinionpool.learning.screening import CONSTANT
+from opinionpool.model.contrasts import Extremes
+from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.features import Parts
+from opinionpool.model.pooling import cell_weights
+from opinionpool.text import listed
+
+BIAS = 0.4
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+SHARE_CHANCES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
+# What a fit may be divided by when a bias is read from an intercept.
+LEAST_SLOPE = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdFit:
+    """What was learned of N experts.
+
+    Attributes
+    ----------
+    parts : Parts
+    bias : ndarray, shape (N, K - 1)
+    extremes : Extremes
+    share : float
+        How much of the differences between experts is believed.
+    notes : tuple of Note
+    """
+
+    parts: Parts
+    bias: Array
+    extremes: Extremes
+    share: float
+    notes: tuple[Note, ...]
+
+
+def crowd_fit(
+    event: Index,
+    expert: Index,
+    contrasts: Array,
+    reference: Array,
+    outcomes: npt.NDArray[np.intp],
+    weight: Array,
+    experts: tuple[str, ...],
+    absent: npt.NDArray[np.bool_] | None = None,
+) -> CrowdFit:
+    """Learn from the M forecasts of N experts on T events, at least one of which is resolved and has one.
+
+    Parameters
+    ----------
+    event, expert : ndarray of int, shape (M,)
+        Ordered by event.
+    contrasts : ndarray, shape (M, K - 1)
+        L − L°.
+    reference : ndarray, shape (T, K - 1)
+        L°.
+    outcomes : ndarray of int, shape (T,)
+        -1 where not resolved.
+    weight : ndarray, shape (T,)
+        Frequencies.
+    experts : tuple of str
+        N names.
+    absent : ndarray of bool, shape (T, K - 1), optional
+        Classes that are no options of an event, see `opinionpool.logodds.no_options`, where events have options of
+        their own; nobody then has a bias.
+    """
+    constant = _constant(expert, contrasts, len(experts))
+    used = (outcomes[event] != UNRESOLVED) & (weight[event] > 0) & ~constant[expert]
+    kept, row = np.unique(event[used], return_inverse=True)
+    task = _Task(
+        row.ravel(),
+        expert[used],
+        contrasts[used],
+        reference[kept],
+        outcomes[kept],
+        weight[kept],
+        len(experts),
+        None if absent is None else absent[kept],
+    )
+    of_limits = chances([_Held.at(task, limit).evidence() for limit in LIMITS], LIMIT_CHANCES)
+    extremes = Extremes(harmonic_mean(LIMITS, of_limits))
+    held = _Held.at(task, extremes.limit)
+    best = int(np.argmax(held.scores()))
+    share = SHARES[best]
+    parts, bias = held.panel(share)
+    spread = np.where(constant, 0.0, parts.spread)
+    contrast = np.where(constant, 0.0, parts.contrast)
+    notes = []
+    if constant.any():
+        names = listed([experts[i] for i in np.flatnonzero(constant)], 3)
+        notes.append(Note("constant", f"{names} always said the same and got weight 0", int(constant.sum())))
+    return CrowdFit(Parts(contrast, spread, parts.dependence), bias, extremes, share, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The forecasts on resolved events, by those who do not always say the same."""
+
+    event: Index
+    expert: Index
+    contrasts: Array
+    reference: Array
+    outcomes: npt.NDArray[np.intp]
+    weight: Array
+    experts: int
+    absent: npt.NDArray[np.bool_] | None = None
+
+    def cells(self, limit: float, root: Array) -> Cells:
+        """Forecasts as far as they are believed, whitened."""
+        k, absent = self.contrasts.shape[1] + 1, self.absent
+        told, own = logodds.signature(k)[self.outcomes], None
+        if absent is not None:
+            told, own = logodds.levelled(told, absent), k - 1.0 - absent.sum(axis=1)
+        believed = Extremes(limit).believed(self.contrasts, None if absent is None else absent[self.event])
+        return Cells(
+            self.event,
+            self.expert,
+            believed @ root,
+            (told @ root)[self.event],
+            self.weight[self.event],
+            len(self.outcomes),
+            self.experts,
+            own,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A task with extremes held to some limit, and the crowd as it then is."""
+
+    task: _Task
+    root: Array
+    cells: Cells
+    crowd: Hierarchy
+    otherwise: Differences
+
+    @classmethod
+    def at(cls, task: _Task, limit: float) -> _Held:
+        root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
+        cells = task.cells(limit, root)
+        crowd = Hierarchy.learn(cells)
+        return cls(task, root, cells, crowd, crowd.apart_otherwise(cells))
+
+    def mode(self, share: float) -> Mode:
+        """Slope and intercept with a share of the differences between experts."""
+        features, cells = self.crowd.features(self.otherwise, share), self.cells
+        weights = cell_weights(cells.event, features.contrast, features.spread, self.crowd.correlation, cells.events)
+        columns = (cells.contrasts - features.bias).T
+        pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1) @ np.linalg.inv(self.root)
+        design = SLOPE * pooled[:, None, :]
+        if cells.biased:
+            shift = intercept_root(BIAS, pooled.shape[1]).T * cells.by_event(weights)[:, None, None]
+            design = np.concatenate([design, shift], axis=1)
+        return posterior_mode(design, self.task.outcomes, self.task.reference + pooled, self.task.weight)
+
+    def scores(self) -> Array:
+        """Log evidence of each share, with the log of what is believed of it."""
+        return np.array([self.mode(share).evidence for share in SHARES]) + np.log(SHARE_CHANCES)
+
+    def evidence(self) -> float:
+        """Log evidence, averaged over shares."""
+        return float(np.logaddexp.reduce(self.scores()))
+
+    def panel(self, share: float) -> tuple[Parts, Array]:
+        """Parts and bias of all experts."""
+        theta = self.mode(share).coefficients
+        slope = 1.0 + SLOPE * float(theta[0])
+        features = self.crowd.features(self.crowd.apart, share)
+        bias = features.bias @ np.linalg.inv(self.root)
+        if self.cells.biased:
+            bias -= intercept_root(BIAS, self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
+        n = self.task.experts
+        dependence = CommonCorrelation(n, self.crowd.correlation if n > 1 else 0.0)
+        return Parts(slope * features.contrast, features.spread, dependence), bias
+
+
+def _constant(expert: Index, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:
+    """Experts who have said the same at least `CONSTANT` times and nothing else, (N,)."""
+    first = np.zeros(n, dtype=np.intp)
+    first[expert[::-1]] = np.arange(len(expert))[::-1]
+    differs = (contrasts != contrasts[first[expert]]).any(axis=1)
+    count = np.bincount(expert, minlength=n)
+    return np.asarray((count >= CONSTANT) & (np.bincount(expert, weights=differs, minlength=n) == 0))

@@ -1,0 +1,221 @@
+"""What learning leaves: a panel, the prior that it was learned with, and what is known about both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.shrinkage import HeldFeatures
+from opinionpool.model.contrasts import Stated, blocks, read_stated
+from opinionpool.model.full_panel import FullPanel
+from opinionpool.model.panel import Panel, PoolingPanel
+from opinionpool.model.pooling import fill_as_expected
+from opinionpool.model.sparse import pool_cells
+from opinionpool.priors import own_priors
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """What is not known of L* = L° + a + Σ w_i u_i, u_i the contrasts as far as they are believed.
+
+    Attributes
+    ----------
+    covariance : ndarray, shape (K - 1 + N, K - 1 + N)
+        Of the intercept a and the weights w, given the outcomes.
+    """
+
+    covariance: Array
+
+    def weight_errors(self, experts: int) -> Array:
+        """Standard errors of the weights, (N,)."""
+        return np.sqrt(np.diag(self.covariance)[-experts:])
+
+    def spread_over(self, source: npt.NDArray[np.intp]) -> Uncertainty:
+        """The same for experts who share voices; `source` is the voice of each, -1 for those who say nothing."""
+        voices = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
+        d = len(self.covariance) - len(voices)
+        share = np.zeros((d + len(source), d + len(voices)))
+        share[:d, :d] = np.eye(d)
+        for i in np.flatnonzero(source >= 0):
+            share[d + i, d + source[i]] = 1.0 / voices[source[i]]
+        return Uncertainty(share @ self.covariance @ share.T)
+
+    def interval(
+        self,
+        panel: PoolingPanel,
+        probabilities: npt.ArrayLike,
+        prior: npt.ArrayLike = 0.5,
+        base_rate: npt.ArrayLike | None = None,
+        level: float = 0.9,
+    ) -> tuple[Array, Array]:
+        """Interval for each pooled probability, as `Panel.pool`; of each class by itself when K > 2.
+
+        Returns
+        -------
+        low, high : ndarray, shape (...), or (..., K) when K > 2
+            Symmetric around the answer in log-odds of the class against the others, inside the floors.
+
+        Raises
+        ------
+        ArgumentError
+            For a level outside (0, 1).
+        """
+        if not 0 < level < 1:
+            raise ArgumentError(f"a level must lie strictly between 0 and 1, and it is {level!r}")
+        k = len(panel.classes)
+        stated = read_stated(probabilities, prior, len(panel), k)
+        answers = np.asarray(panel.pool(probabilities, prior, base_rate)).reshape((-1,) if k == 2 else (-1, k))
+        p = np.stack([1.0 - answers, answers], axis=-1) if k == 2 else answers
+        width = NormalDist().inv_cdf((1.0 + level) / 2.0)
+        ends = np.empty((2, *p.shape))
+        for rows in blocks(stated):
+            others = p[rows] @ (1.0 - np.eye(k))
+            with np.errstate(divide="ignore"):
+                odds = np.log(p[rows]) - np.log(others)
+            error = _class_errors(p[rows], others, self._covariance(panel, stated, rows))
+            floors = logodds.class_floors(panel.settings.pool_floor, stated.prior[rows], 1.0)
+            most = 1.0 - floors @ (1.0 - np.eye(k))
+            for end, sign in zip(ends, (-1.0, 1.0), strict=True):
+                end[rows] = np.clip(logodds.expit(odds + sign * width * error), floors, most)
+        return stated.shape_answers(ends[0]), stated.shape_answers(ends[1])
+
+    def _covariance(self, panel: PoolingPanel, stated: Stated, rows: slice) -> Array:
+        """Covariance of the pooled log-ratios of some events, (T, K - 1, K - 1); 0 where nobody answered."""
+        assert isinstance(panel, Panel)
+        prior, d = stated.prior[rows][:, None, :], stated.classes - 1
+        said = logodds.log_ratios(stated.q[rows], prior, panel.settings.floor) - stated.reference[rows][:, None, :]
+        apart = panel.settings.extremes.apart(said, logodds.no_options(prior))
+        answered = np.asarray(~np.isnan(apart[..., 0]).all(axis=1))
+        full = fill_as_expected(apart, panel.parts)
+        intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
+        gradient = np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
+        return np.asarray(np.einsum("tia,ij,tjb->tab", gradient, self.covariance, gradient, optimize=True))
+
+
+def _class_errors(p: Array, others: Array, covariance: Array) -> Array:
+    """Standard errors of each class's log-odds against the others, (T, K), from those of the log-ratios."""
+    # Entry c, j: how the log-odds of class c against the others go with the log-probability of class j.
+    slope = np.where(np.eye(p.shape[1], dtype=bool), 1.0, -p[:, None, :] / others[:, :, None])[:, :, 1:]
+    variance = np.einsum("tca,tab,tcb->tc", slope, covariance, slope, optimize=True)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedPanel:
+    """What a fit learned.
+
+    Attributes
+    ----------
+    panel : PoolingPanel
+        A `Panel`, or a `FullPanel` where the classes differ.
+    prior : ndarray or None, shape (K,)
+        The reference used, as class probabilities; None if each event had its own.
+    structure : str
+        What was learned: one of `STRUCTURES` but "auto", "default", "crowd", or "assumed" (nothing).
+    events : ndarray, shape (K,)
+        Weight of the resolved events by outcome.
+    counts : ndarray, shape (N,)
+        Weight of each expert's forecasts on resolved events.
+    present : ndarray of bool, shape (N,)
+        Who made a forecast, on whatever event.
+    notes : tuple of Note
+    alone : HeldFeatures or None
+        What the data say of each expert by itself, where the panel's own features follow from its weights.
+    doubt : Uncertainty or None
+        What is open about the weights, where it is known.
+    """
+
+    panel: PoolingPanel
+    prior: Array | None
+    structure: str
+    events: Array
+    counts: Array
+    present: npt.NDArray[np.bool_]
+    notes: tuple[Note, ...] = ()
+    alone: HeldFeatures | None = None
+    doubt: Uncertainty | None = None
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names."""
+        return self.panel.names
+
+    @property
+    def class_model(self) -> str:
+        """Whether experts' weights differ between classes, "full", or not, "symmetric"."""
+        return "full" if isinstance(self.panel, FullPanel) else "symmetric"
+
+    @property
+    def weights(self) -> Array:
+        """Weights when everybody who made a forecast is present, (N,); 0 for the others."""
+        return np.asarray(self.panel.weights_for(self.present[None])[0])
+
+    def pool(
+        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """Pooled probability, as `Panel.pool`, with the prior of the fit unless another is given.
+
+        Raises
+        ------
+        ProbabilityError
+            If each event had its own prior in the fit and none is given now.
+        """
+        return self.panel.pool(q, self.reference(prior), base_rate)
+
+    def pool_forecasts(
+        self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The same for every event of some forecasts, (T,) or (T, K), without an array of events x experts.
+
+        Forecasts may be by some of the experts, in any order. Their own priors are looked at only where events have
+        options of their own, of which even chances are the prior if there is none.
+
+        Raises
+        ------
+        ExpertError
+            If an expert is not among those who were learned.
+        ArgumentError
+            If events have options of their own, and what was learned holds for classes that all share.
+        """
+        if prior is None and forecasts.options is not None:
+            prior = own_priors(forecasts, None)
+        return pool_cells(self.panel, forecasts, self.reference(prior), base_rate)
+
+    def interval(
+        self,
+        q: npt.ArrayLike,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        level: float = 0.9,
+    ) -> tuple[Array, Array]:
+        """Interval for the pooled probability, from what the outcomes left open about the weights.
+
+        Returns
+        -------
+        low, high : ndarray, shape (...), or (..., K) when K > 2
+
+        Raises
+        ------
+        LearningError
+            If this panel was learned in a way that does not say how sure it is.
+        """
+        if self.doubt is None:
+            raise LearningError(
+                f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
+            )
+        return self.doubt.interval(self.panel, q, self.reference(prior), base_rate, level)
+
+    def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
+        """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""
+        if prior is not None:
+            return prior
+        if self.prior is None:
+            raise ProbabilityError("these experts were learned with a prior for each event, so pooling needs one too")
+        return logodds.public_probabilities(self.prior)

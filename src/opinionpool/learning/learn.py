@@ -1,0 +1,483 @@
+"""From resolved events to a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Floats, frequencies
+from opinionpool.blocks import blocks
+from opinionpool.errors import ArgumentError, Note, ShapeError
+from opinionpool.estimation.evidence import FEW_EXPERTS, Evidence, MomentEvidence, RowEvidence, few_enough, option_rows
+from opinionpool.estimation.moments import EVENTS, BinaryOutcomes, Moments, dense_moments
+from opinionpool.estimation.sampling import bounded_sample, least, rooms, row_keys, sample_note, stands_for
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.default import default_fit
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.prior import Believed, strangers
+from opinionpool.learning.screening import independent_weight, knowing_notes
+from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
+from opinionpool.model.full_panel import FullPanel
+from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import Settings
+from opinionpool.names import numbered
+from opinionpool.priors import event_priors, laplace_prior, outcome_counts, shared_prior
+
+# Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
+# from so many events on, or if a dense array would be so large.
+CROWD, SPARSE, SEVERAL, LARGE = 500, 0.25, 40, 1 << 26
+
+STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
+CLASS_MODELS = ("auto", "symmetric", "full")
+
+
+def learn(
+    forecasts: Forecasts,
+    *,
+    prior: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    structure: str = "auto",
+    beliefs: Beliefs | str | None = "default",
+    class_model: str = "auto",
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+) -> LearnedPanel:
+    """Learn a panel from the resolved events among some forecasts.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        Its own priors win over `prior`, which fills their blanks.
+    prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+        The reference that the experts share; Laplace's estimate if not given.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies.
+    structure : {"auto", "full", "common", "exchangeable", "independent"}
+        "auto" is the default pool (see `opinionpool.learning.default`); many experts, few of whose forecasts are there,
+        are learned as a crowd (see `is_crowd` and `opinionpool.learning.crowd`), and a note says so. Of more than
+        20,000 events it learns from a sample (see `opinionpool.estimation.sampling`), and a note says so too. With
+        `beliefs` None it is "full". Where forecasts are missing, "full" is maximum likelihood (see
+        `opinionpool.estimation.em`), and the other structures are estimated from each expert's own forecasts and from
+        pairs on the same event.
+    beliefs : Beliefs, "default" or None
+        What is believed beforehand; "default" is ``Beliefs()``, what is assumed of any panel, and None the data alone
+        (5.4). Beliefs that say anything need the structure "auto", and no crowd.
+    class_model : {"auto", "symmetric", "full"}
+        K > 2: one weight per expert for all classes, or weights that differ between them (model.md, section 3). "auto"
+        is "full" where the default pool predicts clearly better with it (see `opinionpool.learning.class_model`), and a
+        note says so; with `beliefs` None or another structure it is "symmetric". With `beliefs` None, "full" is linear
+        discriminant analysis (see `opinionpool.estimation.lda`). For two classes both are the same.
+    floor, pool_floor : float
+        Floors (model.md, section 4).
+
+    Raises
+    ------
+    LearningError
+        If the data do not determine the panel.
+    ArgumentError
+        If the beliefs do not fit the experts.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]], [0, 0, 0, 1, 1, 1])
+    >>> learned = learn(f, prior=0.5, beliefs=None)
+    >>> learned.weights.round(5), float(learned.pool([0.7]).round(5))
+    (array([1.44221]), 0.77241)
+    """
+    check_options(structure, beliefs)
+    class_model = checked_class_model(class_model, structure, forecasts)
+    t, k = len(forecasts.events), len(forecasts.classes)
+    weight = frequencies(sample_weight, t)
+    own = event_priors(forecasts, prior)
+    if own is None:
+        shared = shared_prior(forecasts, prior, weight)
+        reference = np.broadcast_to(shared, (t, k))
+    else:
+        shared, reference = None, own
+    if structure == "auto" and beliefs is not None:
+        reduced, notes = independent_weight(forecasts, reference, weight, floor)
+        if is_crowd(forecasts, weight):
+            _check_crowd(beliefs, class_model)
+            found = _learn_crowd(forecasts, reference, reduced, shared, Settings(floor, pool_floor))
+        else:
+            estimated = own is None and prior is None
+            held = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
+            options = Settings(floor, pool_floor)
+            few, given = forecasts, reference
+            sample = bounded_sample(forecasts, weight)
+            if sample is not None:
+                kept, each = sample
+                few, given, reduced, estimated = forecasts.select_events(kept), given[kept], reduced[kept] * each, False
+                used = int(few.resolved.sum())
+                notes = (*notes, sample_note(used, int(forecasts.resolved.sum())))
+            found = _learn_default(
+                few, given, reduced, shared, held, options, estimated=estimated, class_model=class_model
+            )
+            found = replace(found, present=np.asarray(forecasts.counts > 0))
+        # Counts are of events as they came.
+        counts = _counts(forecasts, weight)
+        return replace(found, events=outcome_counts(forecasts, weight), counts=counts, notes=found.notes + notes)
+    if class_model == "full":
+        return _learn_full(forecasts, reference, weight, shared, Settings(floor, pool_floor))
+    evidence = _evidence(forecasts, reference, weight, shared, floor)
+    found = learn_from(
+        evidence, shared, forecasts.experts, forecasts.classes, structure=structure, floor=floor, pool_floor=pool_floor
+    )
+    if forecasts.options is None:
+        return found
+    # There, an event is several rows.
+    events, counts = outcome_counts(forecasts, weight), _counts(forecasts, weight)
+    return replace(found, events=events, counts=counts, present=np.asarray(forecasts.counts > 0))
+
+
+def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
+    """Whether there are so many experts, and so few forecasts of each, that a weight of its own makes no sense.
+
+    That is so for more than `CROWD` experts with forecasts on resolved events, less than `SPARSE` of whose forecasts
+    are there, from `SEVERAL` events on; below, the default predicts no worse on real forecasts. With fewer events it is
+    so if an array of events x experts would have more than `LARGE` numbers.
+    """
+    counted = (forecasts.resolved & (weight > 0))[forecasts.event_index]
+    experts = np.count_nonzero(np.bincount(forecasts.expert_index[counted]))
+    events = np.count_nonzero(np.bincount(forecasts.event_index[counted]))
+    if not experts > CROWD or not counted.sum() < SPARSE * events * experts:
+        return False
+    return bool(events >= SEVERAL) or _dense_size(forecasts) > LARGE
+
+
+def _dense_size(forecasts: Forecasts) -> int:
+    t, n = forecasts.shape
+    return t * n * (len(forecasts.classes) - 1)
+
+
+def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, floor: float) -> Evidence:
+    """Moments where every expert answered everything; else rows, from cells alone."""
+    event, expert = forecasts.event_index, forecasts.expert_index
+    t, n = forecasts.shape
+    order = np.lexsort((expert, event))
+
+    def ratios_of(cells: npt.NDArray[np.intp]) -> Array:
+        own = reference[:1] if shared is not None else reference[event[cells]]
+        ratios = logodds.log_ratios(forecasts.probabilities[cells], own, floor)
+        return ratios if shared is not None else ratios - logodds.prior_log_ratios(own)
+
+    outcomes = forecasts.outcomes
+    if forecasts.options is not None:
+        return option_rows(event[order], expert[order], ratios_of(order), outcomes, weight, forecasts.sizes, n)
+    if len(event) < t * n or not few_enough(n, t):
+        return RowEvidence(event[order], expert[order], ratios_of(order), outcomes, weight, n)
+    d = len(forecasts.classes) - 1
+    moments = Moments.empty(forecasts.experts, d + 1)
+    for rows in blocks(t, n * d):
+        ratios = ratios_of(order[rows.start * n : rows.stop * n]).reshape(-1, n, d)
+        moments = moments.add(ratios, outcomes[rows], weight[rows])
+    return MomentEvidence(moments)
+
+
+def _learn_default(
+    forecasts: Forecasts,
+    reference: Array,
+    weight: Array,
+    shared: Array | None,
+    beliefs: Beliefs,
+    settings: Settings,
+    *,
+    estimated: bool,
+    class_model: str,
+) -> LearnedPanel:
+    """The default pool, for any number of resolved events."""
+    events, present = outcome_counts(forecasts, weight), np.asarray(forecasts.counts > 0)
+    if _dense_size(forecasts) > LARGE:
+        # Open events tell little here, and may be too many for an array.
+        kept = forecasts.resolved
+        forecasts, reference, weight = forecasts.select_events(kept), reference[kept], weight[kept]
+    prior = shared if shared is not None else reference[:, None, :]
+    expected = logodds.prior_log_ratios(reference)
+    contrasts = logodds.log_ratios(forecasts.X, prior, settings.floor) - expected[:, None, :]
+    believed = Believed.of(beliefs, forecasts.experts)
+    sizes = None if forecasts.options is None else forecasts.sizes
+    found = default_fit(
+        contrasts, expected, forecasts.outcomes, weight, forecasts.experts, believed, estimated=estimated, sizes=sizes
+    )
+    counts = _counts(forecasts, weight)
+    bias = logodds.public_log_odds(found.bias)
+    settings = settings._replace(extremes=found.extremes)
+    panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
+    kind = "default" if counts.any() and not believed.assessed else "assumed"
+    notes = found.notes + strangers(beliefs, forecasts.experts)
+    learned = LearnedPanel(panel, shared, kind, events, counts, present, notes, found.alone, found.doubt)
+    if class_model == "symmetric":
+        return learned
+    # Loaded where there are more than two classes.
+    from opinionpool.learning.class_model import with_class_model
+
+    return with_class_model(learned, panel, forecasts, contrasts, expected, weight, class_model)
+
+
+def _learn_full(
+    forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, settings: Settings
+) -> LearnedPanel:
+    """The full model from the data alone."""
+    from opinionpool.estimation.lda import full_fit
+
+    events, counts = outcome_counts(forecasts, weight), _counts(forecasts, weight)
+    present = np.asarray(forecasts.counts > 0)
+    kept = forecasts.resolved
+    sample, reference = forecasts.select_events(kept), reference[kept][:, None, :]
+    contrasts = logodds.log_ratios(sample.X, reference, settings.floor) - logodds.prior_log_ratios(reference)
+    found = full_fit(contrasts, sample.outcomes, weight[kept], forecasts.experts, forecasts.classes)
+    panel = FullPanel.from_parts(found.parts, found.bias, forecasts.experts, forecasts.classes, settings)
+    return LearnedPanel(panel, shared, "full", events, counts, present, tuple(found.notes))
+
+
+def _counts(forecasts: Forecasts, weight: Array) -> Array:
+    """Weight of each expert's forecasts on resolved events, (N,)."""
+    counted = np.where(forecasts.resolved, weight, 0.0)[forecasts.event_index]
+    counts = np.bincount(forecasts.expert_index, weights=counted, minlength=len(forecasts.experts))
+    return counts.astype(np.float64, copy=False)
+
+
+def _learn_crowd(
+    forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, settings: Settings
+) -> LearnedPanel:
+    """The crowd's learner, from cells alone."""
+    # Most panels are no crowd, and should not wait for its learner.
+    from opinionpool.learning.crowd import crowd_fit
+
+    expected = logodds.prior_log_ratios(reference)
+    event, expert = forecasts.event_index, forecasts.expert_index
+    prior = reference[:1] if shared is not None else reference[event]
+    contrasts = logodds.log_ratios(forecasts.probabilities, prior, settings.floor)
+    contrasts -= expected[:1] if shared is not None else expected[event]
+    absent = None if forecasts.options is None else np.asarray(reference[:, 1:] == 0)
+    found = crowd_fit(event, expert, contrasts, expected, forecasts.outcomes, weight, forecasts.experts, absent)
+    counts, present = _counts(forecasts, weight), np.asarray(forecasts.counts > 0)
+    panel = Panel.from_parts(
+        found.parts,
+        logodds.public_log_odds(found.bias),
+        forecasts.experts,
+        forecasts.classes,
+        settings._replace(extremes=found.extremes),
+    )
+    heard = int((counts > 0).sum())
+    text = (
+        f"{heard:,} experts gave {counts.sum() / heard:.3g} forecasts each on resolved events, so they were learned as "
+        f"a crowd: one correlation, and features held to the crowd's, with {found.share:.0%} of their differences"
+    )
+    notes = (Note("crowd", text), *found.notes)
+    return LearnedPanel(panel, shared, "crowd", outcome_counts(forecasts, weight), counts, present, notes)
+
+
+def learn_from(
+    evidence: Evidence,
+    prior: Array | None,
+    experts: Sequence[str],
+    classes: Sequence[object],
+    *,
+    structure: str = "full",
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+) -> LearnedPanel:
+    """Learn a panel from evidence by sample averages; `prior` (K,) is subtracted now, None if it was before."""
+    # The default pool is no sample average.
+    from opinionpool.estimation.structures import sample_parts
+
+    check_options(structure, None)
+    if evidence.design.biased and len(classes) != evidence.classes:
+        raise ShapeError(f"evidence of {evidence.classes} classes does not fit the labels {tuple(classes)}")
+    reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
+    kind = "full" if structure == "auto" else structure
+    parts, bias, notes = sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
+    biases = logodds.public_log_odds(bias) if evidence.design.biased else 0.0
+    panel = Panel.from_parts(parts, biases, experts, classes, Settings(floor, pool_floor))
+    counts = evidence.marginals.count[:-1].sum(axis=0)
+    present = evidence.marginals.count.sum(axis=0) > 0
+    return LearnedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))
+
+
+def check_options(structure: str, beliefs: Beliefs | str | None) -> None:
+    """Refuse a structure or beliefs that do not exist, or not together."""
+    if structure not in STRUCTURES:
+        raise ArgumentError(f"structure must be one of {', '.join(STRUCTURES)}, and it is {structure!r}")
+    if isinstance(beliefs, Beliefs):
+        if structure != "auto" and not beliefs.any_panel:
+            raise ArgumentError(f"beliefs meet data with structure='auto', and it is {structure!r}")
+    elif beliefs is not None and beliefs != "default":
+        raise ArgumentError(
+            f'beliefs must be Beliefs, "default" or None, and it is {beliefs!r}; op.Beliefs(correlation=0.6) makes some'
+        )
+
+
+def checked_class_model(class_model: str, structure: str, forecasts: Forecasts) -> str:
+    """The class model that is to be learned, where there is a choice; "symmetric" is that of two classes.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such model, or not for this structure or these forecasts.
+    """
+    if class_model not in CLASS_MODELS:
+        raise ArgumentError(f"class_model must be one of {', '.join(CLASS_MODELS)}, and it is {class_model!r}")
+    if len(forecasts.classes) == 2:
+        return "symmetric"
+    if forecasts.even is not None:
+        if class_model == "full":
+            raise ArgumentError(
+                "events have options of their own, which have no order, so no weight can be that of one of them; use "
+                "class_model='symmetric'"
+            )
+        return "symmetric"
+    if class_model == "full" and structure not in {"auto", "full"}:
+        raise ArgumentError(
+            f"class_model='full' learns a covariance of all that is said, and the structure is {structure!r}; use "
+            "structure='auto'"
+        )
+    return class_model
+
+
+def _check_crowd(beliefs: Beliefs | str, class_model: str) -> None:
+    if class_model == "full":
+        raise ArgumentError(
+            f"more than {CROWD} experts with few forecasts each are learned as a crowd, whose weights are the same for "
+            "all classes; use class_model='auto', or choose experts"
+        )
+    if isinstance(beliefs, Beliefs) and not beliefs.any_panel:
+        raise ArgumentError(
+            f"beliefs are about panels, and more than {CROWD} experts with few forecasts each are learned as a crowd, "
+            "which takes none; leave the beliefs out, or choose experts"
+        )
+
+
+def learn_sample(
+    q: Floats, outcomes: BinaryOutcomes, prior: Array, classes: list[object], options: dict[str, Any]
+) -> LearnedPanel | None:
+    """What `learn` learns from the same sample of events; None if there is room for all of them.
+
+    Parameters
+    ----------
+    q : ndarray, shape (T, N)
+        NaN where missing.
+    outcomes : BinaryOutcomes
+    prior : ndarray, shape (2,)
+    classes : list
+        Labels of the outcomes.
+    options : dict
+        Of `opinionpool.pools.registry.fit_pool`.
+
+    Raises
+    ------
+    ProbabilityError
+        Names the first value outside [0, 1] and its position.
+    """
+    n = q.shape[1]
+    room = rooms(n, 2)
+    if (outcomes.counts[:2] <= room[:2]).all():
+        return None
+    counts, present = _counted(q, outcomes)
+    kept = _drawn(outcomes, room)
+    codes = outcomes.codes(kept)
+    told = np.array([*classes, None], dtype=object)[codes]
+    few = Forecasts.from_array(q[kept], told.tolist(), experts=numbered(n), classes=classes)
+    weight = stands_for(codes, outcomes.counts[:2])
+    found = learn(few, prior=public_probabilities(prior), sample_weight=weight, **options)
+    resolved = int(outcomes.counts[:2].sum())
+    notes = (*found.notes, *knowing_notes(few), sample_note(int((codes >= 0).sum()), resolved))
+    return replace(found, events=outcomes.counts[:2].copy(), counts=counts, present=present, notes=notes)
+
+
+def _counted(q: Floats, outcomes: BinaryOutcomes) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Forecasts of each expert on resolved events, and who made one on any; every value is looked at."""
+    counts, anywhere = np.zeros(q.shape[1]), np.zeros(q.shape[1], dtype=bool)
+    for rows in blocks(len(q), q.shape[1]):
+        block = q[rows]
+        # NaN is neither.
+        if not (block.min() >= 0 and block.max() <= 1):
+            if ((block < 0) | (block > 1)).any():
+                check_probabilities(q)
+            said = ~np.isnan(block)
+            counts += said[outcomes.codes(rows) >= 0].sum(axis=0)
+            anywhere |= said.any(axis=0)
+        else:
+            counts += np.count_nonzero(outcomes.codes(rows) >= 0)
+            anywhere[:] = True
+    return counts, anywhere
+
+
+def _drawn(outcomes: BinaryOutcomes, room: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Index of the events of the sample, in order."""
+    places, keys, group = np.empty(0, np.intp), np.empty(0, np.uint64), np.empty(0, np.intp)
+    limits = np.full(len(room), np.iinfo(np.uint64).max, dtype=np.uint64)
+    for start in range(0, len(outcomes.y), EVENTS):
+        codes = outcomes.codes(slice(start, start + EVENTS))
+        own, mine = row_keys(start, len(codes), 0), np.where(codes < 0, len(room) - 1, codes)
+        new = np.flatnonzero(own < limits[mine])
+        places, keys, group = (
+            np.concatenate(pair) for pair in ((places, new + start), (keys, own[new]), (group, mine[new]))
+        )
+        kept, beyond = least(keys, group, room)
+        limits = np.minimum(limits, beyond)
+        places, keys, group = places[kept], keys[kept], group[kept]
+    return places
+
+
+def learn_dense(
+    q: npt.NDArray[np.generic],
+    y: npt.NDArray[np.generic],
+    *,
+    prior: npt.ArrayLike | None = None,
+    structure: str = "auto",
+    beliefs: object = "default",
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+) -> LearnedPanel | None:
+    """What `opinionpool.learning.learn.learn` learns, without a copy of the forecasts; None where that needs one.
+
+    It takes what moments alone decide, a structure, or no beliefs, where every forecast is there; and the default pool
+    of so many events that it learns from a sample. Outcomes are 0 and 1, or NaN where not resolved, and there is one
+    prior for all events.
+
+    Parameters
+    ----------
+    q : ndarray, shape (T, N)
+        float64, or float32, which is worked on as it is.
+    y : ndarray, shape (T,)
+    prior, structure, beliefs, floor, pool_floor
+        As for `learn`.
+
+    Examples
+    --------
+    >>> q, y = np.array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]]), np.array([0, 0, 0, 1, 1, 1])
+    >>> learn_dense(q, y, prior=0.5, beliefs=None).weights.round(5)
+    array([1.44221])
+    """
+    by_moments, by_sample = beliefs is None or (structure != "auto" and beliefs == "default"), structure == "auto"
+    if not (by_moments or by_sample) or (prior is not None and np.ndim(prior) > 0) or not _fits(q, y):
+        return None
+    outcomes = BinaryOutcomes.of(y)
+    if outcomes is None:
+        return None
+    shared = laplace_prior(outcomes.counts[:2]) if prior is None else class_probabilities(prior)
+    classes = np.array([0, 1], dtype=y.dtype).tolist()
+    if not by_moments:
+        options = {"beliefs": beliefs, "floor": floor, "pool_floor": pool_floor}
+        return learn_sample(q, outcomes, shared, classes, options)
+    experts = numbered(q.shape[1])
+    moments = dense_moments(q, outcomes, shared, floor, experts)
+    if moments is None:
+        return None
+    return learn_from(
+        MomentEvidence(moments), shared, experts, classes, structure=structure, floor=floor, pool_floor=pool_floor
+    )
+
+
+def _fits(q: Floats, y: Floats) -> bool:
+    """Whether these are forecasts of many events and their outcomes."""
+    if q.ndim != 2 or q.dtype not in (np.float64, np.float32) or y.shape != q.shape[:1]:
+        return False
+    return 0 < q.shape[1] <= max(len(q), FEW_EXPERTS) and len(q) > 0

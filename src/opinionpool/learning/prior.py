@@ -1,0 +1,381 @@
+"""What is believed of a panel before any outcome is known: of any panel, and as a decision maker says.
+
+Believed of any panel:
+
+* experts are about calibrated and strongly dependent, w = `CALIBRATION` / (1 + (N − 1) `CORRELATION`) each, which puts
+  the answer near the average of their log-odds; they may also depend less on each other (`CORRELATIONS`, by evidence),
+  and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
+* they are unbiased, give or take `BIAS` in log-odds;
+* weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
+* extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
+
+What is said (`opinionpool.learning.beliefs`) takes the place of these centres, and its worth narrows what is open about
+them: a belief worth n counts as n events on which the panel showed just that, of which each tells as much about the
+logarithms of calibration and accuracy as its moments do (`_per_event`). What then is open about features is open about
+weights by Theorem 3.1, to first order (model.md, section 2.6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.estimation.posterior import WeightBeliefs
+from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
+from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.features import Parts
+from opinionpool.model.pooling import weights_for
+from opinionpool.text import listed, suggestion
+
+CALIBRATION = 0.95
+SLOPE, BIAS = 0.35, 0.3
+CORRELATION = 0.6
+CORRELATIONS, CORRELATION_CHANCES = (CORRELATION, 0.2, 0.05, 0.0), (0.85, 0.1, 0.03, 0.02)
+SPREADS, SPREAD_CHANCES = (0.0, 0.05, 0.15, 0.4, 1.0), (0.6, 0.2, 0.12, 0.06, 0.02)
+LIMITS, LIMIT_CHANCES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
+# Without any outcome, an expert alone is taken to have this accuracy: an area under the curve of 0.84.
+ACCURACY = 1.0
+# Worths are finite numbers inside; so many events leave nothing open.
+CERTAIN = 1e12
+# Below this share of the largest, an eigenvalue of a covariance is rounding.
+ROUNDING = 1e-11
+
+
+def believed_slope(n: int, correlation: float = CORRELATION) -> float:
+    """Sum of the weights of n experts of whom nothing was said, before any outcome is known."""
+    return CALIBRATION * n / (1.0 + (n - 1) * correlation)
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """What is said of one feature of N experts.
+
+    Attributes
+    ----------
+    value : ndarray, shape (N,)
+    worth : ndarray, shape (N,)
+        In events, beyond what is assumed of any panel; 0 where nothing was said.
+    named : ndarray of bool, shape (N,)
+        Where it was said of that expert by name.
+    """
+
+    value: Array
+    worth: Array
+    named: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, beliefs: list[Belief | None], common: Belief | None, default: float) -> Feature:
+        """Beliefs about experts by name, else those about all, else the default."""
+        found = [own or common for own in beliefs]
+        return cls(
+            np.array([default if own is None else own.value for own in found], dtype=np.float64),
+            np.array([0.0 if own is None else min(own.worth, CERTAIN) for own in found], dtype=np.float64),
+            np.array([own is not None for own in beliefs], dtype=bool),
+        )
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing is open."""
+        return bool((self.worth >= CERTAIN).all())
+
+    def merged(self, source: npt.NDArray[np.intp], voices: int, *, logs: bool) -> Feature:
+        """For each voice the mean of those who have it, by what their beliefs are worth; that of `logs` if so said."""
+        value, worth = np.log(self.value) if logs else self.value, np.zeros(voices)
+        heard = source >= 0
+        np.maximum.at(worth, source[heard], self.worth[heard])
+        # Who is worth nothing beside the others counts where all are.
+        share = np.where(heard, self.worth + 1e-9, 0.0)[heard]
+        total = np.bincount(source[heard], share, voices)
+        mean = np.bincount(source[heard], share * value[heard], voices) / total
+        named = np.bincount(source[heard], self.named[heard], voices) > 0
+        return Feature(np.exp(mean) if logs else mean, worth, named)
+
+
+@dataclass(frozen=True, eq=False)
+class Believed:
+    """What is believed of N experts.
+
+    Attributes
+    ----------
+    calibration, accuracy, bias : Feature
+        Accuracies are absolute; those of experts of whom none was said are those of any panel.
+    correlation : Belief or None
+    limit : float or None
+        How far extremes are believed, None if that is learned.
+    stated : bool
+        Whether anything was said.
+    """
+
+    calibration: Feature
+    accuracy: Feature
+    bias: Feature
+    correlation: Belief | None = None
+    limit: float | None = None
+    stated: bool = False
+
+    @classmethod
+    def of(cls, beliefs: Beliefs, experts: tuple[str, ...]) -> Believed:
+        """Beliefs about experts of these names.
+
+        Raises
+        ------
+        ArgumentError
+            If so many experts cannot have the correlation that is believed.
+        """
+        own = [beliefs.experts.get(name, ExpertBeliefs()) for name in experts]
+        level = beliefs.absolute()
+        base = ACCURACY if level is None else level.value
+        each = [_accuracy(expert, base) for expert in own]
+        extremes = beliefs.get("extremes")
+        found = cls(
+            Feature.of([expert.get("calibration") for expert in own], beliefs.get("calibration"), CALIBRATION),
+            Feature.of(each, level or _accuracy(beliefs, base), base),
+            Feature.of([expert.get("bias") for expert in own], beliefs.get("bias"), 0.0),
+            beliefs.get("correlation"),
+            None if extremes is None else extremes.value,
+            not beliefs.any_panel,
+        )
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        n, rho = len(self), self.correlation
+        if rho is None or n == 1:
+            return
+        if not (n - 1) * rho.value > -1.0:
+            raise ArgumentError(
+                f"correlation: that of {n} experts must lie above -1/(N-1) = {-1 / (n - 1):.4g}, and it is "
+                f"{rho.value:g}"
+            )
+        if rho.value == 1.0 and not self.assessed:
+            raise ArgumentError(
+                "correlation: experts who are believed to be perfectly dependent leave nothing to learn; say less than "
+                "1, or inf for the worth of every belief"
+            )
+
+    def __len__(self) -> int:
+        return len(self.bias.value)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all have the same weight and no worth of their own."""
+        return not (self.calibration.named.any() or self.accuracy.named.any())
+
+    @property
+    def assessed(self) -> bool:
+        """Whether nothing is left to learn."""
+        return self.fixed and self.bias.certain
+
+    @property
+    def fixed(self) -> bool:
+        """Whether nothing is left to learn about the weights."""
+        known = self.correlation is not None and np.isinf(self.correlation.worth)
+        return self.calibration.certain and (len(self) == 1 or (self.accuracy.certain and known))
+
+    @property
+    def rho(self) -> float:
+        """The common correlation that is believed."""
+        return CORRELATION if self.correlation is None else self.correlation.value
+
+    @property
+    def correlation_worth(self) -> float:
+        """In events, beyond what is assumed of any panel."""
+        return 0.0 if self.correlation is None else min(self.correlation.worth, CERTAIN)
+
+    def biases(self, d: int) -> Array:
+        """Biases as log-ratios, (N, K - 1), for d = K - 1.
+
+        Raises
+        ------
+        ArgumentError
+            If biases are believed that so many classes cannot have.
+        """
+        value = self.bias.value[:, None]
+        if d > 1 and value.any():
+            raise ArgumentError(
+                f"bias: a bias in log-odds is that of two classes, and there are {d + 1}; leave it out, or say 0"
+            )
+        return np.tile(value, (1, d))
+
+    def among(self, source: npt.NDArray[np.intp], voices: int) -> Believed:
+        """The same for voices; `source` is the voice of each expert, below 0 for those who have none."""
+        if len(self) == voices and (source == np.arange(voices)).all():
+            return self
+        return replace(
+            self,
+            calibration=self.calibration.merged(source, voices, logs=True),
+            accuracy=self.accuracy.merged(source, voices, logs=True),
+            bias=self.bias.merged(source, voices, logs=False),
+        )
+
+    def parts(self, rho: float) -> Parts:
+        """The panel with the features that are believed (model.md, section 2.1)."""
+        kappa, accuracy, n = self.calibration.value, self.accuracy.value, len(self)
+        return Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, CommonCorrelation(n, rho if n > 1 else 0.0))
+
+    def weights(self, rho: float) -> Array:
+        """Weights of that panel, (N,)."""
+        return np.asarray(weights_for(self.parts(rho), np.ones((1, len(self)), dtype=bool))[0])
+
+
+def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
+    """The accuracy that is believed, however it was said; relative ones are multiples of `base`."""
+    relative = beliefs.get("relative_accuracy")
+    return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
+
+
+def strangers(beliefs: Beliefs, experts: tuple[str, ...]) -> tuple[Note, ...]:
+    """A note on those of whom something is believed and who are not among the experts."""
+    unknown = [name for name in beliefs.experts if name not in set(experts)]
+    if not unknown:
+        return ()
+    meant = suggestion(unknown[0], experts, "there are")
+    text = f"something is believed of {listed(unknown, 3)}, who made no forecast; {meant}"
+    return (Note("believed-unknown", text, len(unknown), serious=True),)
+
+
+Block = TypeVar("Block", float, Array)
+# How far the logarithm of the experts' accuracy is open; weights do not depend on it, errors of calibration do.
+LEVEL = 1.0
+
+
+def weight_beliefs(believed: Believed, rho: float, d: int = 1) -> WeightBeliefs:
+    """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1; d = K - 1."""
+    open_ = _Open(believed, rho, believed.weights(rho), d)
+    mean, intercept = open_.mean, open_.intercept_spread()
+    if believed.alike:
+        return WeightBeliefs(mean, open_.together(), intercept, open_.apart_alike)
+    return WeightBeliefs(mean, 0.0, intercept, cache(open_.apart))
+
+
+@dataclass(frozen=True, eq=False)
+class _Open:
+    """Beliefs about features at one correlation, and the weights that they mean."""
+
+    believed: Believed
+    rho: float
+    mean: Array
+    free: int
+
+    @property
+    def noise(self) -> float:
+        """σ²/μ² of a typical expert."""
+        return float((2.0 / self.believed.accuracy.value).mean())
+
+    def features(self, noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
+        """Covariance of errors of log κ and log m per event, from A and 2R²."""
+        # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
+        noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
+        both = 2.0 * noise + squared
+        return (noise + squared, both), (both, 4.0 * noise + squared)
+
+    def intercept_spread(self) -> float:
+        """Of Σ w_i b_i, biases being off together."""
+        n, spread = len(self.mean), self.believed.parts(self.rho).spread
+        per_event = float((spread**2).mean()) * (1.0 + (n - 1) * self.rho) / n
+        each = BIAS / np.sqrt(1.0 + BIAS**2 * self.believed.bias.worth / per_event)
+        return float(np.abs(self.mean @ each))
+
+    @property
+    def worths(self) -> tuple[float, float, float]:
+        """Of beliefs about calibration and accuracy of all experts, and about their correlation."""
+        held = self.believed
+        return float(held.calibration.worth[0]), float(held.accuracy.worth[0]), held.correlation_worth
+
+    def of_correlation(self) -> tuple[float, float, float]:
+        """What is open about the correlation by itself, and the errors per event, by itself and with features.
+
+        Nothing is open where nothing was said, as `CORRELATIONS` are then averaged.
+        """
+        n, rho = len(self.mean), self.rho
+        if self.believed.correlation is None or n == 1:
+            return 0.0, 1.0, 0.0
+        level = (1.0 - rho) * (1.0 + (n - 1) * rho)
+        centre = float(np.dot(CORRELATION_CHANCES, CORRELATIONS))
+        assumed = float(np.dot(CORRELATION_CHANCES, (np.array(CORRELATIONS) - centre) ** 2))
+        return assumed, 2.0 * level**2 / (n * (n - 1)) / self.free, -2.0 * rho * level / n / self.free
+
+    def together(self) -> float:
+        """Spread of the sum of equal weights."""
+        n, rho = len(self.mean), self.rho
+        shared, squared = self.noise * (1.0 + (n - 1) * rho) / n, 2.0 * (1.0 + (n - 1) * rho**2) / n
+        assumed, alone, beside = self.of_correlation()
+        per_event = np.full((3, 3), beside)
+        per_event[:2, :2] = self.features(shared, squared)
+        per_event[2, 2] = alone
+        left = _conditioned(np.diag([SLOPE**2, LEVEL**2, assumed]), np.array(self.worths), per_event)
+        change = np.array([1.0, 0.0, -(n - 1) / (1.0 + (n - 1) * rho)])
+        return float(self.mean.sum() * np.sqrt(change @ left @ change))
+
+    def slopes(self) -> tuple[float, float]:
+        """How a typical weight changes with log calibration and log accuracy of its expert, beside the others."""
+        n, rho, kappa = len(self.mean), self.rho, float(self.believed.calibration.value.mean())
+        level = 1.0 + (n - 1) * rho
+        return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
+
+    def differing(self, apart: float) -> float:
+        """Variance of log calibration, and of log accuracy, that makes weights differ by `apart`."""
+        by_calibration, by_accuracy = self.slopes()
+        return apart**2 / (by_calibration**2 + by_accuracy**2)
+
+    def apart_alike(self, apart: float) -> float:
+        """How much equal weights differ once beliefs about all experts are counted, where it would be `apart`."""
+        worths, rho = self.worths[:2], self.rho
+        if not any(worths):
+            return apart
+        per_event = self.features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
+        left = _conditioned(self.differing(apart) * np.eye(2), np.array(worths), np.array(per_event))
+        change = np.array(self.slopes())
+        return float(np.sqrt(change @ left @ change))
+
+    def apart(self, apart: float) -> Array:
+        """Root of the covariance of weights, (N, N), where they would differ by `apart` if nothing were said."""
+        n, held, variance = len(self.mean), self.believed, self.differing(apart)
+        r, differing = held.parts(self.rho).dependence.matrix(), variance * (np.eye(n) - 1.0 / n)
+        noise = 2.0 / np.sqrt(np.outer(held.accuracy.value, held.accuracy.value)) * r
+        assumed, alone, beside = self.of_correlation()
+        prior, per_event = np.zeros((2 * n + 1, 2 * n + 1)), np.full((2 * n + 1, 2 * n + 1), beside)
+        prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = SLOPE**2 + differing, LEVEL**2 + differing, assumed
+        per_event[:-1, :-1] = np.block([list(row) for row in self.features(noise, 2.0 * r**2)])
+        per_event[-1, -1] = alone
+        # What is said of everybody is what the least is said of anybody.
+        said = np.concatenate([held.calibration.worth, held.accuracy.worth, [held.correlation_worth]])
+        common = np.repeat([held.calibration.worth.min(), held.accuracy.worth.min(), said[-1]], [n, n, 1])
+        left = _conditioned(prior, common, per_event)
+        left[n:-1] -= left[n:-1].mean(axis=0)
+        left[:, n:-1] -= left[:, n:-1].mean(axis=1, keepdims=True)
+        own = 1.0 / np.sqrt(1.0 + np.diag(left) * (said - common) / np.diag(per_event))
+        change = np.concatenate([np.diag(self.mean), *self._jacobians()], axis=1) * own
+        covariance = change @ left @ change.T
+        value, vector = np.linalg.eigh((covariance + covariance.T) / 2.0)
+        return np.asarray(vector * np.sqrt(np.where(value > ROUNDING * value[-1], value, 0.0)))
+
+    def _jacobians(self) -> tuple[Array, Array]:
+        """∂w/∂log m, (N, N), and ∂w/∂ρ, (N, 1)."""
+        n, rho = len(self.mean), self.rho
+        size = np.sqrt(self.believed.accuracy.value)
+        scale = self.believed.calibration.value / size
+        inverse = (np.eye(n) - rho / (1.0 + (n - 1) * rho)) / (1.0 - rho) if n > 1 else np.ones((1, 1))
+        by_accuracy = (scale[:, None] * inverse * size - np.diag(self.mean)) / 2.0
+        solved = inverse @ size
+        return by_accuracy, -(scale * (inverse @ (solved.sum() - solved)))[:, None]
+
+
+def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
+    """What is open about quantities once those of some worth were seen where they are believed to be."""
+    left, before = covariance.copy(), 0.0
+    for level in np.unique(worth[worth > 0]).tolist():
+        # Events on which all of so much worth are seen, beyond those on which the others are seen too.
+        said = np.flatnonzero(worth >= level)
+        seen = left[np.ix_(said, said)] + per_event[np.ix_(said, said)] / (level - before)
+        size = np.sqrt(np.diag(seen))
+        known = left[:, said] / size
+        left -= known @ np.linalg.pinv(seen / np.outer(size, size), rcond=ROUNDING, hermitian=True) @ known.T
+        before = level
+    return np.asarray(np.where(np.abs(left) > ROUNDING * np.abs(covariance).max(), left, 0.0))

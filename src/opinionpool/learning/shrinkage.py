@@ -1,0 +1,174 @@
+"""Features of experts by themselves, each held to the panel and the panel to what is believed of any.
+
+The panel's values leave the believed ones as resolved events arrive, which count against `PANEL_WORTH` events;
+each expert's leave the panel's against `EXPERT_WORTH` of its own forecasts. What was said of an expert is worth more by
+as much as was said, and moves the centre: experts differ from the panel as they are believed to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.estimation import averages as estimates
+from opinionpool.estimation.evidence import Evidence
+from opinionpool.learning.prior import Believed
+from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
+
+# What calibration is taken to be where nothing was said.
+CALIBRATION = 1.0
+PANEL_WORTH, EXPERT_WORTH = 10.0, 40.0
+# A correlation learned from few pairs is not believed beyond these.
+LOWEST, HIGHEST = 0.0, 0.99
+# A correlation for each pair is held to the common one by as many events as there are experts, and this many.
+PAIR_WORTH = 40.0
+MOST_PAIRED = 200
+
+
+@dataclass(frozen=True, eq=False)
+class HeldFeatures:
+    """What is known of each expert by itself, and of their dependence.
+
+    Attributes
+    ----------
+    bias : ndarray, shape (N, K - 1)
+    contrast, spread : ndarray, shape (N,)
+        mu and sigma of the contrasts.
+    correlation : float
+        The common one.
+    """
+
+    bias: Array
+    contrast: Array
+    spread: Array
+    correlation: float
+
+    @property
+    def calibration(self) -> Array:
+        """Calibration kappa = 2 mu / sigma² (13), (N,)."""
+        return np.asarray(2.0 * self.contrast / np.where(self.spread > 0, self.spread, np.inf) ** 2)
+
+    @property
+    def accuracy(self) -> Array:
+        """Accuracy mu* = kappa mu (15), (N,)."""
+        return np.asarray(self.calibration * self.contrast)
+
+    def spread_over(self, rows: Callable[[Array], Array]) -> HeldFeatures:
+        """The same for more experts, by a function that repeats rows."""
+        return HeldFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
+
+
+def held_features(evidence: Evidence, believed: Believed) -> HeldFeatures:
+    """Features from resolved contrasts."""
+    marginals, centre = evidence.marginals, _Centre.of(believed, evidence.classes)
+    each, variance = _held_means(evidence, centre)
+    own, free = marginals.count[:-1].sum(axis=0), evidence.classes - 1
+    # An event tells of variances K - 1 times, one that is believed as well as one that is seen.
+    worth = EXPERT_WORTH + free * centre.worth
+    spread = np.sqrt((worth * variance + each.square) / (worth + free * own))
+    contrast = _pulled(each.contrast, spread, believed, centre.worth, own)
+    return HeldFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
+
+
+def held_dependence(evidence: Evidence, features: HeldFeatures, believed: Believed) -> Dependence:
+    """Between the common correlation and one for each pair, as far as complete evidence goes."""
+    n = len(features.spread)
+    common = CommonCorrelation(n, features.correlation)
+    if not evidence.complete or not 2 < n <= MOST_PAIRED:
+        return common
+    each, _ = _held_means(evidence, _Centre.of(believed, evidence.classes))
+    found = estimates.correlations(estimates.residual_products(evidence, each, np.zeros(evidence.classes - 1)))
+    events = evidence.design.events(evidence.answered)
+    share = events / (events + PAIR_WORTH + n + believed.correlation_worth)
+    return MatrixCorrelation(share * found + (1.0 - share) * common.matrix())
+
+
+def believed_features(believed: Believed, d: int) -> HeldFeatures:
+    """What is believed of each expert, for d = K - 1."""
+    parts = believed.parts(believed.rho)
+    return HeldFeatures(believed.biases(d), parts.contrast, parts.spread, believed.rho)
+
+
+@dataclass(frozen=True, eq=False)
+class _Centre:
+    """Where features of experts are believed to be, and how many events that is worth beside what is worth anyway.
+
+    Attributes
+    ----------
+    bias : ndarray, shape (N, K - 1)
+    contrast, variance : ndarray, shape (N,)
+    bias_worth, worth : ndarray, shape (N,)
+        Of the bias; of contrast and variance, of which only both together make calibration and accuracy.
+    """
+
+    bias: Array
+    contrast: Array
+    variance: Array
+    bias_worth: Array
+    worth: Array
+
+    @classmethod
+    def of(cls, believed: Believed, classes: int) -> _Centre:
+        said, accuracy = believed.calibration, believed.accuracy
+        kappa = np.where(said.worth > 0, said.value, CALIBRATION)
+        return cls(
+            believed.biases(classes - 1),
+            accuracy.value / kappa,
+            2.0 * accuracy.value / kappa**2,
+            believed.bias.worth,
+            np.minimum(said.worth, accuracy.worth),
+        )
+
+
+def _held_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, Array]:
+    """Means and variance of each expert, the means held to the panel's, and the panel to what is believed."""
+    marginals, events = evidence.marginals, evidence.answered
+    count, mean, square = estimates.pooled_cells(evidence)
+    # The forecasts on one event count as one: they are dependent.
+    share = np.where(count > 0, events[:, None] / np.where(count > 0, count, 1.0), 0.0)
+    of_one = square * (events.sum() / count.sum())
+    bias, contrast, variance = centre.bias.mean(axis=0), float(centre.contrast.mean()), float(centre.variance.mean())
+    # What is said of all is said of the panel; what is said of some is not.
+    worth = PANEL_WORTH + float(centre.worth.min())
+    of_means = (PANEL_WORTH + float(centre.bias_worth.min()), worth)
+    panel = estimates.fit_means(
+        count * share, mean, of_one, evidence.design, bias=bias, contrast=contrast, worth=of_means
+    )
+    free = evidence.classes - 1
+    counted = PANEL_WORTH + free * float(centre.worth.min())
+    common = float((counted * variance + panel.square[0]) / (counted + free * events.sum()))
+    each = estimates.fit_means(
+        marginals.count[:-1],
+        marginals.mean[:-1],
+        marginals.square[0],
+        evidence.design,
+        bias=panel.bias + (centre.bias - bias),
+        contrast=panel.contrast * (centre.contrast / contrast),
+        worth=(EXPERT_WORTH + centre.bias_worth, EXPERT_WORTH + centre.worth),
+    )
+    return each, common * (centre.variance / variance)
+
+
+def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
+    """Contrasts once the rest of what is said of calibration, or of accuracy, is counted, at the same spread."""
+    found = contrast
+    for told, size in (
+        (believed.calibration, believed.calibration.value * spread**2 / 2.0),
+        (believed.accuracy, spread * np.sqrt(believed.accuracy.value / 2.0)),
+    ):
+        rest = told.worth - counted
+        found = found + np.where(rest > 0, rest / (EXPERT_WORTH + counted + own + rest), 0.0) * (size - contrast)
+    return np.asarray(found)
+
+
+def _common(evidence: Evidence, each: estimates.Means, spread: Array, believed: Believed) -> float:
+    if len(spread) == 1:
+        return 0.0
+    total, pairs = evidence.shared(each.expected(np.zeros(evidence.classes - 1)), spread)
+    events = evidence.design.events(evidence.answered) if pairs else 0.0
+    found = total / ((evidence.classes - 1) * pairs) if pairs else 0.0
+    worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho
+    return float(np.clip((worth * rho + events * found) / (worth + events), min(LOWEST, rho), HIGHEST))

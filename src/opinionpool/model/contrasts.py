@@ -1,0 +1,226 @@
+"""What experts state about a batch of events, read and checked once, whatever the shape it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import blocks as blockwise, logodds
+from opinionpool.arrays import Array, Index, Mask
+from opinionpool.errors import PanelError, ProbabilityError, ShapeError
+from opinionpool.logodds import levelled
+from opinionpool.priors import spread_prior
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """Forecasts on T events.
+
+    Attributes
+    ----------
+    q : ndarray, shape (T, N), or (T, N, K) when K > 2
+        Probabilities, NaN where missing.
+    prior : ndarray, shape (T, K)
+        Class probabilities of the reference.
+    reference : ndarray, shape (T, K - 1)
+        Its log-ratios.
+    lead : tuple of int
+        The shape of the events as they were given.
+    """
+
+    q: Array
+    prior: Array
+    reference: Array
+    lead: tuple[int, ...]
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return int(self.prior.shape[-1])
+
+    def shape_answers(self, p: Array) -> Array:
+        """(T, K) answers in the shape of the question: (...) when K = 2, else (..., K)."""
+        if self.classes == 2:
+            return np.asarray(p[:, 1].reshape(self.lead)[()])
+        return p.reshape((*self.lead, self.classes))
+
+
+def read_stated(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int, classes: int) -> Stated:
+    """Check shapes and ranges, and spread the prior over the events.
+
+    Raises
+    ------
+    ProbabilityError, ShapeError
+        If they are not forecasts by that many experts on events of that many classes.
+    """
+    q = logodds.check_probabilities(probabilities)
+    tail = (experts,) if classes == 2 else (experts, classes)
+    if q.shape[q.ndim - len(tail) :] != tail:
+        wanted = "(..., " + ", ".join(map(str, tail)) + ")"
+        raise ShapeError(f"{experts} experts and {classes} classes need forecasts of shape {wanted}, not {q.shape}")
+    lead = q.shape[: q.ndim - len(tail)]
+    q = q.reshape((-1, *tail))
+    if classes > 2:
+        q, _ = logodds.normalised(q)
+    p = spread_prior(prior, lead, classes)
+    if classes > 2 and logodds.no_options(p) is not None:
+        _check_options(q, p)
+    return Stated(q, p, logodds.prior_log_ratios(p), lead)
+
+
+def _check_options(q: Array, p: Array) -> None:
+    """Raise where a class with prior 0, which is no option of the event, is given something."""
+    strange = (q > 0) & (p == 0)[:, None, :]
+    if strange.any():
+        event, expert, label = (int(i) for i in np.argwhere(strange)[0])
+        raise ProbabilityError(
+            f"class {label} has prior 0 in event {event}, so it is no option there, and forecast {expert} gives it "
+            f"{q[event, expert, label]:.15g}"
+        )
+
+
+def base_rate_shift(base_rate: npt.ArrayLike | None, stated: Stated) -> Array:
+    """logit(base_rate) - L° for every event, (T, K - 1); 0 without a base rate (model.md, section 2.8)."""
+    if base_rate is None:
+        return np.broadcast_to(0.0, stated.reference.shape)
+    wanted = logodds.prior_log_ratios(spread_prior(base_rate, stated.lead, stated.classes, "base rate"))
+    return np.asarray(wanted - stated.reference)
+
+
+def blocks(stated: Stated) -> Iterator[slice]:
+    """Slices of events."""
+    return blockwise.blocks(len(stated.q), int(np.prod(stated.q.shape[1:])))
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What experts say about T events, on each of which one of them says something.
+
+    Attributes
+    ----------
+    ratios : ndarray, shape (T, N, K - 1)
+        Floored log-ratios, NaN where missing.
+    reference : ndarray, shape (T, K - 1)
+        Log-ratios of the prior.
+    """
+
+    ratios: Array
+    reference: Array
+
+    @cached_property
+    def present(self) -> Mask:
+        """Who answered, (T, N)."""
+        return np.asarray(~np.isnan(self.ratios[..., 0]))
+
+    @cached_property
+    def count(self) -> npt.NDArray[np.intp]:
+        """How many answered, (T,)."""
+        return np.asarray(self.present.sum(axis=1))
+
+    @cached_property
+    def contrasts(self) -> Array:
+        """L − L°, (T, N, K - 1), 0 where missing."""
+        return np.where(self.present[..., None], self.ratios - self.reference[:, None, :], 0.0)
+
+    @cached_property
+    def probabilities(self) -> Array:
+        """Floored probabilities of all classes, (T, N, K), 0 where missing."""
+        known = self.ratios if self.present.all() else np.where(self.present[..., None], self.ratios, 0.0)
+        if known.shape[2] == 1:
+            p = np.concatenate([logodds.expit(-known), logodds.expit(known)], axis=-1)
+        else:
+            p = logodds.softmax(known)
+        p[~self.present] = 0.0
+        return p
+
+    @property
+    def mean_contrast(self) -> Array:
+        """Mean of the contrasts of those present, (T, K - 1)."""
+        return np.asarray(self.contrasts.sum(axis=1) / self.count[:, None])
+
+    def shares(self, weights: Array | None) -> Array:
+        """Weights of those present that add up to 1, (T, N); equal if none of them has any."""
+        shares = self.present * (1.0 if weights is None else weights)
+        total = shares.sum(axis=1, keepdims=True)
+        return np.where(total > 0, shares, self.present) / np.where(total > 0, total, self.count[:, None])
+
+
+def said_in(stated: Stated, floor: float) -> Iterator[tuple[npt.NDArray[np.intp], Said]]:
+    """Events on which somebody answered, in blocks: their positions, and what was said."""
+    for block in blocks(stated):
+        missing = np.isnan(stated.q[block]).all(axis=tuple(range(1, stated.q.ndim)))
+        rows = block.start + np.flatnonzero(~missing)
+        if len(rows):
+            ratios = logodds.log_ratios(stated.q[rows], stated.prior[rows][:, None, :], floor)
+            yield rows, Said(ratios, stated.reference[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """A statement counts as if, with a small probability s, the expert knew nothing of the event.
+
+    What is said beyond the prior, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a
+    statement that says nothing, m. Statements near the centre m hardly change, and the log-odds between a class that
+    is said to be certain and any other class end at c = log(1 + K (1 − s)/s). This acts on what is said beyond the
+    prior, so that pools stay externally Bayesian, and treats all classes alike.
+
+    Attributes
+    ----------
+    limit : float, default inf
+        c in log-odds, above 0; infinite to believe everything. s = K/(e^c − 1 + K).
+    centre : ndarray or None, shape (N, K - 1)
+        m, what each expert says of an event that it knows nothing about; 0 if None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Extremes(5.0).believed(np.array([[0.1], [9.2]])).ravel().round(3)
+    array([0.099, 4.985])
+    """
+
+    limit: float = np.inf
+    centre: Array | None = None
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0 or (self.centre is not None and not np.isfinite(self.centre).all()):
+            raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
+
+    def believed(self, contrasts: Array, absent: npt.NDArray[np.bool_] | None = None) -> Array:
+        """Contrasts (..., N, K - 1) as far as they are believed; NaN stays.
+
+        Parameters
+        ----------
+        contrasts : ndarray, shape (..., N, K - 1)
+        absent : ndarray of bool, optional
+            Classes that are no options of the event, see `opinionpool.logodds.no_options`; broadcast to `contrasts`.
+        """
+        if np.isinf(self.limit):
+            return contrasts
+        held = self.apart(contrasts, absent)
+        return held if self.centre is None else np.asarray(held + self.centre)
+
+    def apart(self, contrasts: Array, absent: npt.NDArray[np.bool_] | None = None) -> Array:
+        """The same, measured from the centre."""
+        apart = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
+        if np.isinf(self.limit):
+            return apart
+        k = contrasts.shape[-1] + 1 if absent is None else 1 + (~absent).sum(axis=-1)
+        # A limit past 700 is past all that can be said.
+        share = k / (np.expm1(min(self.limit, 700.0)) + k)
+        # Classes first: sums over a short last axis are slow.
+        ratios = np.moveaxis(apart, -1, 0)
+        top = np.maximum(ratios.max(axis=0), 0.0)
+        said, base = np.exp(ratios - top), np.exp(-top)
+        if absent is not None:
+            said = np.where(np.moveaxis(np.broadcast_to(absent, apart.shape), -1, 0), 0.0, said)
+        nothing = (share / k) * (said.sum(axis=0) + base)
+        believed = np.moveaxis(np.log(((1.0 - share) * said + nothing) / ((1.0 - share) * base + nothing)), 0, -1)
+        return np.asarray(believed if absent is None else levelled(believed, absent))
+
+    def subset(self, positions: Index) -> Extremes:
+        """The same for some of the experts."""
+        return self if self.centre is None else replace(self, centre=self.centre[positions])

@@ -1,0 +1,204 @@
+"""Features and parameters of a panel: two views of one thing (model.md, section 2.1; Theorem 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
+from opinionpool.logodds import uncentred
+from opinionpool.model.correlation import CommonCorrelation, Dependence, matrix_correlation
+
+# Contrasts and their spreads beyond this are a mistake, and their squares would overflow.
+LARGEST = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a panel is made of.
+
+    Attributes
+    ----------
+    contrast : ndarray, shape (N,)
+        Contrast means mu.
+    spread : ndarray, shape (N,)
+        Standard deviations sigma of the contrasts; 0 for an expert who never moves, NaN for one whose
+        calibration was assessed as 0. Neither says anything.
+    dependence : Dependence
+        Correlation R.
+    absolute : bool
+        Whether the scale of `contrast` and `spread` is known; if not, only ratios mean something.
+    """
+
+    contrast: Array
+    spread: Array
+    dependence: Dependence
+    absolute: bool = True
+
+    def subset(self, positions: Index) -> Parts:
+        """The parts of some of the experts."""
+        return Parts(self.contrast[positions], self.spread[positions], self.dependence.subset(positions), self.absolute)
+
+    def check_scale(self, what: str) -> None:
+        """Raise an `AccuracyUnknownError` where accuracies are known relative to each other only."""
+        if not self.absolute:
+            raise AccuracyUnknownError(
+                f"{what} needs an absolute accuracy, and this panel knows relative ones only; "
+                "give accuracy= (of the first expert, or of each)"
+            )
+
+    def check_spread(self, names: Sequence[str]) -> None:
+        """Raise an `AccuracyUnknownError` where the spread of an expert's log-odds is unknown."""
+        unknown = np.flatnonzero(np.isnan(self.spread))
+        if len(unknown):
+            raise AccuracyUnknownError(
+                f"expert {names[unknown[0]]!r} was assessed with calibration 0, so the spread of its log-odds is "
+                "unknown; leave it out with subset()"
+            )
+
+
+def numbers(values: npt.ArrayLike, what: str) -> Array:
+    """A new array of float64.
+
+    Raises
+    ------
+    PanelError
+        If these are not numbers, or rows of several lengths.
+    """
+    try:
+        if np.iscomplexobj(values):
+            raise TypeError("complex numbers have no order")
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise PanelError(f"each {what} must be a number: {error}") from None
+
+
+def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
+    """`values` as n finite numbers; one number stands for n equal ones.
+
+    Raises
+    ------
+    ShapeError
+        If there are not n values.
+    PanelError
+        If one is not finite.
+    """
+    array = numbers(values, what)
+    if array.ndim == 0 and n is not None:
+        array = np.full(n, float(array))
+    if array.ndim != 1 or len(array) == 0 or (n is not None and len(array) != n):
+        wanted = f"one value or {n} values" if n is not None else "one value per expert"
+        raise ShapeError(f"{what} needs {wanted}, and its shape is {array.shape}")
+    if not np.isfinite(array).all():
+        raise PanelError(f"each {what} must be finite, and one is {array[~np.isfinite(array)][0]}")
+    if (np.abs(array) > LARGEST).any():
+        raise PanelError(f"each {what} must be at most {LARGEST:g}, and one is {array[np.abs(array) > LARGEST][0]:g}")
+    return array
+
+
+def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
+    """Bias in log-odds, or in log-probabilities (N, K) when K > 2, as log-ratios (N, K - 1)."""
+    if classes == 2:
+        return vector(bias, n, "bias")[:, None]
+    full = numbers(bias, "bias")
+    if full.shape not in ((), (n, classes)) or not np.isfinite(full).all():
+        raise ShapeError(f"the bias of {n} experts on {classes} classes must be finite and of shape {(n, classes)}")
+    return uncentred(np.broadcast_to(full, (n, classes)))
+
+
+def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> Parts:
+    """Contrast means and covariance, checked."""
+    mean = vector(contrast, None, "contrast")
+    sigma = numbers(covariance, "covariance")
+    if sigma.shape != (len(mean), len(mean)):
+        raise ShapeError(f"{len(mean)} contrasts need a covariance of shape {(len(mean),) * 2}, not {sigma.shape}")
+    variance = np.diag(sigma)
+    if not np.isfinite(sigma).all() or (variance < 0).any():
+        raise PanelError(f"a covariance must be finite, with variances above 0, and the variances are {variance}")
+    still = variance == 0
+    if (mean[still] != 0).any() or (sigma[still] != 0).any():
+        raise PanelError("a covariance must be positive definite; an expert without variance must have contrast 0")
+    sizes = variance[~still]
+    if ((sizes > LARGEST) | (sizes < 1.0 / LARGEST)).any():
+        raise PanelError(f"variances must lie between {1 / LARGEST:g} and {LARGEST:g}, and they are {variance}")
+    spread = np.sqrt(variance)
+    scale = np.where(still, 1.0, spread)
+    r = sigma / np.outer(scale, scale)
+    r[still, still] = 1.0
+    return Parts(mean, spread, matrix_correlation(r, "covariance, scaled to correlations,"))
+
+
+def parts_of_features(
+    calibration: npt.ArrayLike,
+    correlation: npt.ArrayLike,
+    relative_accuracy: npt.ArrayLike,
+    accuracy: npt.ArrayLike | None,
+    n: int,
+) -> Parts:
+    """Contrast mean mu*/kappa and spread sqrt(2 mu*)/kappa, on an arbitrary scale if no accuracy is given."""
+    kappa = vector(calibration, n, "calibration")
+    if (kappa < 0).any():
+        raise PanelError(f"a calibration must be at least 0, and one is {kappa[kappa < 0][0]:.15g}")
+    absolute = accuracies(relative_accuracy, accuracy, n)
+    heard = kappa > 0
+    safe = np.where(heard, kappa, 1.0)
+    with np.errstate(over="ignore"):
+        spread = np.where(heard, np.sqrt(2.0 * absolute) / safe, np.nan)
+        contrast = np.where(heard, absolute / safe, 0.0)
+    if np.isinf(spread).any() or np.isinf(contrast).any():
+        raise PanelError(f"a calibration must be 0 or not so close to it, and one is {kappa[heard].min():.3g}")
+    return Parts(contrast, spread, dependence_of(correlation, n), absolute=accuracy is not None)
+
+
+def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None, n: int) -> Array:
+    """mu* of each expert; relative to a first expert of 1 if no accuracy is given."""
+    m = vector(relative_accuracy, n, "relative accuracy")
+    if (m <= 0).any():
+        raise PanelError(f"a relative accuracy must be above 0, and one is {m[m <= 0][0]:.15g}")
+    with np.errstate(over="ignore"):
+        relative = np.asarray(m / m[0])
+    if np.isinf(relative).any():
+        raise PanelError(f"relative accuracies lie too far apart: {m.min():g} to {m.max():g}")
+    if accuracy is None:
+        return relative
+    absolute = vector(accuracy, n, "accuracy")
+    if (absolute <= 0).any():
+        raise PanelError(f"an accuracy must be above 0, and one is {absolute[absolute <= 0][0]:.15g}")
+    if np.ndim(accuracy) == 0:
+        return np.asarray(absolute * relative)
+    if not (relative == 1).all():
+        raise PanelError("give relative accuracies, or an accuracy for each expert, not both")
+    return absolute
+
+
+def dependence_of(correlation: npt.ArrayLike, n: int) -> Dependence:
+    """One number as a common correlation, a matrix as itself."""
+    r = numbers(correlation, "correlation")
+    if r.ndim == 0:
+        if not np.isfinite(r):
+            raise PanelError(f"a correlation must be finite, and it is {r}")
+        return CommonCorrelation(n, float(r))
+    if r.shape != (n, n):
+        raise ShapeError(f"{n} experts need one correlation or a matrix of shape {(n, n)}, not {r.shape}")
+    return matrix_correlation(r)
+
+
+def number_of_experts(**given: object) -> int:
+    """N, from whichever argument has one value per expert.
+
+    Raises
+    ------
+    ShapeError
+        If none has, or if they disagree.
+    """
+    sizes = {name: len(np.asarray(value, dtype=object)) for name, value in given.items() if np.ndim(value) > 0}  # type: ignore[arg-type]
+    if not sizes:
+        raise ShapeError("one number for every feature does not say how many experts there are: use Panel.exchangeable")
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in sizes.items())
+        raise ShapeError(f"every feature needs one value or one per expert, and the numbers differ: {told}")
+    return next(iter(sizes.values()))

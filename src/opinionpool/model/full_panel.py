@@ -1,0 +1,441 @@
+"""The full model of more than two classes: each has a mean of its own (model.md, section 3).
+
+Given class y, the N(K − 1) contrasts are normal with mean m_y and covariance Ω, which is the same for all classes. So
+experts may know some classes better than others, and what is said of one class may bear on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index, Mask, each_pattern
+from opinionpool.blocks import blocks
+from opinionpool.errors import ArgumentError, PanelError, ShapeError
+from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
+from opinionpool.model.contrasts import Extremes, Stated, base_rate_shift, read_stated
+from opinionpool.model.correlation import SINGULAR, solve_matrix
+from opinionpool.model.features import LARGEST, numbers
+from opinionpool.model.panel import PoolingPanel, draw_outcomes
+from opinionpool.model.pooling import Settings
+from opinionpool.names import by_name, chosen_positions
+
+
+class Rule(NamedTuple):
+    """What those present make of their contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik.
+
+    Attributes
+    ----------
+    direction : ndarray, shape (n, K - 1, K)
+        Ω⁻¹ m_k for every class k.
+    constant : ndarray, shape (n, K)
+        Each expert's part of ½ m_kᵀ Ω⁻¹ m_k.
+    """
+
+    direction: Array
+    constant: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Discriminant:
+    """Means of K classes and their covariance, in the log-ratios of N experts.
+
+    Attributes
+    ----------
+    means : ndarray, shape (K, N, K - 1)
+        m_k, measured from their centroid.
+    covariance : ndarray, shape (N, K - 1, N, K - 1)
+        Ω; zeros for an expert who says nothing.
+    """
+
+    means: Array
+    covariance: Array
+
+    @cached_property
+    def _turn(self) -> Array:
+        """What makes of log-ratios coordinates in which no class is special, (K - 1, K - 1)."""
+        return np.asarray(np.linalg.cholesky(metric(len(self.means))), dtype=np.float64)
+
+    @cached_property
+    def _scale(self) -> Array:
+        """Root of each expert's mean variance there, (N,)."""
+        k, _, d = self.means.shape
+        return np.asarray(np.sqrt(np.einsum("nanb,ab->n", self.covariance, metric(k)) / d))
+
+    @property
+    def heard(self) -> Mask:
+        """False for experts whose forecasts never move, (N,)."""
+        return np.asarray(self._scale > 0)
+
+    @cached_property
+    def _scaled_turn(self) -> Array:
+        """What turns each expert's log-ratios and makes its mean variance 1, (N, K - 1, K - 1)."""
+        return np.asarray(self._turn / np.where(self.heard, self._scale, 1.0)[:, None, None])
+
+    @cached_property
+    def standard(self) -> tuple[Array, Array]:
+        """Means (K, N, K - 1) and covariance (N, K - 1, N, K - 1) so turned."""
+        turn = self._scaled_turn
+        means = np.einsum("knd,nda->kna", self.means, turn)
+        return means, np.einsum("nimj,nia,mjb->namb", self.covariance, turn, turn, optimize=True)
+
+    def rule(self, columns: Index) -> Rule:
+        """The decision of some experts, all of whom say something.
+
+        Raises
+        ------
+        PanelError
+            If classes differ where the experts have no variance.
+        """
+        means, covariance = self.standard
+        k, n, d = len(means), len(columns), means.shape[2]
+        own = means[:, columns]
+        omega = covariance[columns][:, :, columns].reshape(n * d, n * d)
+        solved = solve_matrix(omega, own.reshape(k, n * d).T, SINGULAR).reshape(n, d, k)
+        constant = np.einsum("knd,ndk->nk", own, solved) / 2.0
+        return Rule(self._scaled_turn[columns] @ solved, constant)
+
+    def rules(self, present: Mask) -> Iterator[tuple[Index, Index, Rule]]:
+        """Events (rows) on which the same experts (columns) are present and say something, and how these decide."""
+        for rows, columns in each_pattern(present & self.heard):
+            if len(columns):
+                yield rows, columns, self.rule(columns)
+
+    def weights_for(self, present: Mask) -> Array:
+        """Mean weights of those present in each row, (T, N): how the log-ratio of a class goes with what is said of it.
+
+        In the class-symmetric model all are the same; here it is the trace of the matrix weight over K − 1, which is
+        the same whatever the reference class.
+        """
+        weights = np.zeros(present.shape)
+        for rows, columns, rule in self.rules(present):
+            matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]
+            weights[np.ix_(rows, columns)] = np.trace(matrix, axis1=1, axis2=2) / matrix.shape[2]
+        return weights
+
+    def accuracy(self, columns: Index) -> float:
+        """mu* of some experts together: half the squared distance of two classes in units of Ω, averaged over pairs."""
+        return float(2.0 * self.rule(columns).constant.sum() / (len(self.means) - 1))
+
+    def subset(self, positions: Index) -> Discriminant:
+        """The decision among some of the experts: Ω_SS and m_S."""
+        return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
+
+    def noise(self, normal: Array) -> Array:
+        """Independent standard normals (T, N(K - 1)) to log-ratios (T, N, K - 1) with covariance Ω."""
+        n, d = self.means.shape[1:]
+        values, vectors = np.linalg.eigh(self.covariance.reshape(n * d, n * d))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray((normal @ root.T).reshape(len(normal), n, d))
+
+    def scores(self, contrasts: Array) -> Array:
+        """What each class gains from contrasts (T, N, K - 1), NaN where missing; (T, K)."""
+        gains = np.zeros((len(contrasts), len(self.means)))
+        for rows, columns, rule in self.rules(~np.isnan(contrasts[..., 0])):
+            own = contrasts[np.ix_(rows, columns)]
+            gains[rows] = np.einsum("tnd,ndk->tk", own, rule.direction, optimize=True) - rule.constant.sum(axis=0)
+        return gains
+
+
+BELIEVED = Extremes()
+DEFAULT = Settings()
+# How far a covariance may be from symmetric and positive, relative to its variances.
+ROUNDING = 1e-8
+
+
+class FullPanel(PoolingPanel):
+    """An immutable panel of N experts on events of K classes, each class with its own means.
+
+    The pooled log-odds of two classes are L*_{y:z} = L°_{y:z} + (m_y − m_z)ᵀ Ω⁻¹ x − ½(m_yᵀ Ω⁻¹ m_y − m_zᵀ Ω⁻¹ m_z),
+    x the contrasts. Experts therefore have a weight for what they say of each class, which depends on the two classes
+    compared: `pair_weights`. `weights`, `calibration` and `accuracy` are averages over the classes that equal those of
+    `Panel` wherever the classes are alike.
+
+    Parameters
+    ----------
+    means : array_like, shape (K, N, K - 1)
+        Expected log-ratios against the first class, less those of the prior, given each class.
+    covariance : array_like, shape (N, K - 1, N, K - 1), or (N(K - 1), N(K - 1)) expert by expert
+        Their covariance Ω within a class; zeros for an expert who says nothing.
+    names, classes, floor, pool_floor, extremes
+        As for `Panel`; K classes ``0 ... K - 1`` if not given.
+
+    Raises
+    ------
+    PanelError, ShapeError, ExpertError
+        If no panel has these parameters.
+
+    Examples
+    --------
+    An expert who can tell "home" from the rest, and no more:
+
+    >>> means = [[[-2.0, -2.0]], [[1.0, 1.0]], [[1.0, 1.0]]]
+    >>> panel = FullPanel(means, [[3.0, 1.5], [1.5, 3.0]], classes=["home", "draw", "away"])
+    >>> panel.pool([[0.6, 0.3, 0.1]], [1 / 3, 1 / 3, 1 / 3]).round(3)
+    array([0.574, 0.213, 0.213])
+    >>> panel.pair_weights("home", "draw").round(3), panel.pair_weights("draw", "away").round(3)
+    (array([[ 1.333, -0.667, -0.667]]), array([[0., 0., 0.]]))
+    """
+
+    __slots__ = ("_bias", "_parts")
+
+    _bias: Array
+    _parts: Discriminant
+
+    def __init__(
+        self,
+        means: npt.ArrayLike,
+        covariance: npt.ArrayLike,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+        extremes: Extremes = BELIEVED,
+    ) -> None:
+        given = numbers(means, "mean")
+        if given.ndim != 3 or given.shape[1] == 0 or len(given) < 2 or given.shape[2] != len(given) - 1:
+            raise ShapeError(f"means need the shape (K, N, K - 1) of K classes and N experts, not {given.shape}")
+        if not (np.abs(given) <= LARGEST).all():
+            raise PanelError(f"each mean must be finite, and at most {LARGEST:g}")
+        bias = given.mean(axis=0)
+        parts = Discriminant(given - bias, _checked_covariance(covariance, *bias.shape))
+        if (np.abs(parts.means[:, ~parts.heard]) > ROUNDING).any():
+            raise PanelError("an expert without variance must have the same means for all classes")
+        labels = tuple(range(len(given))) if classes is None else classes
+        self._set(parts, bias, names, labels, Settings(floor, pool_floor, extremes))
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Discriminant,
+        bias: Array,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        settings: Settings = DEFAULT,
+    ) -> FullPanel:
+        """A panel from means, covariance and bias (N, K - 1), taken as they are; what learning uses."""
+        panel = cls.__new__(cls)
+        panel._set(parts, bias, names, classes, settings)
+        return panel
+
+    def _set(
+        self,
+        parts: Discriminant,
+        bias: Array,
+        names: Iterable[object] | None,
+        classes: Sequence[object] | None,
+        settings: Settings,
+    ) -> None:
+        k = self._label(len(bias), names, classes, settings)
+        if k != len(parts.means):
+            raise PanelError(f"means of {len(parts.means)} classes do not fit the {k} labels {self._classes}")
+        for array in (parts.means, parts.covariance, bias):
+            array.flags.writeable = False
+        self._hold(bias=bias, parts=parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        parts = self._parts.means, self._parts.covariance
+        return _restored, (*parts, self._bias, self._names, self._classes, self._settings)
+
+    @property
+    def parts(self) -> Discriminant:
+        """Means from their centroid and covariance, as pooling uses them."""
+        return self._parts
+
+    @property
+    def heard(self) -> Mask:
+        """False for experts whose forecasts never move, (N,)."""
+        return self._parts.heard
+
+    @property
+    def bias(self) -> Array:
+        """The centroid of the K means, each counting the same: log-probabilities centred over the classes, (N, K).
+
+        K = 2: log-odds, (N,).
+        """
+        return logodds.public_log_odds(self._bias).copy()
+
+    @property
+    def means(self) -> Array:
+        """Expected log-ratios less those of the prior, given each class, (K, N, K - 1)."""
+        return np.asarray(self._bias + self._parts.means)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance Omega of the log-ratios within a class, (N, K - 1, N, K - 1)."""
+        return self._parts.covariance.copy()
+
+    @property
+    def calibration(self) -> Array:
+        """The weight that each expert would have alone, (N,) (13); 0 for experts who say nothing."""
+        return np.array(
+            [self._parts.subset(one).weights_for(np.ones((1, 1), dtype=bool))[0, 0] for one in self._each()]
+        )
+
+    @property
+    def accuracy(self) -> Array:
+        """Accuracy mu* of each expert alone, (N,) (15): between two classes, averaged over pairs."""
+        return np.array([self._parts.accuracy(one) if self.heard[one].all() else 0.0 for one in self._each()])
+
+    @property
+    def joint_accuracy(self) -> float:
+        """Accuracy mu* of the panel together (15): between two classes, averaged over pairs."""
+        return self._parts.accuracy(np.flatnonzero(self.heard))
+
+    def _each(self) -> Iterator[Index]:
+        return (np.array([i]) for i in range(len(self)))
+
+    def weights_for(self, present: Mask) -> Array:
+        """Weights of the exact sub-panels of those present, averaged over the classes, (T, N), 0 where absent.
+
+        Parameters
+        ----------
+        present : ndarray of bool, shape (T, N)
+        """
+        return self._parts.weights_for(present)
+
+    def pair_weights(self, y: object, z: object) -> Array:
+        """What multiplies each expert's log-probabilities in the pooled log-odds of class y against z, (N, K).
+
+        Every row adds up to 0, as log-probabilities count up to a constant. In the class-symmetric model a row is w_i
+        at y, -w_i at z and 0 at other classes.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such class.
+        """
+        for label in (y, z):
+            if label not in self._classes:
+                raise ArgumentError(f"there is no class {label!r}; the classes are {self._classes}")
+        audible = np.flatnonzero(self.heard)
+        weights = np.zeros((len(self), len(self._classes)))
+        if len(audible):
+            rule = self._parts.rule(audible)
+            first, second = self._classes.index(y), self._classes.index(z)
+            weights[audible, 1:] = rule.direction[:, :, first] - rule.direction[:, :, second]
+        weights[:, 0] = 0.0 - weights[:, 1:].sum(axis=1)
+        return weights
+
+    @property
+    def class_weights(self) -> Array:
+        """Weight of what each expert says of a class in the pooled log-probability of that class, (N, K).
+
+        Times K/(K - 1), as both are measured from their means over the classes. Their mean over the classes is
+        `weights`, to which all are equal in the class-symmetric model.
+        """
+        k = len(self._classes)
+        gains = np.stack([self.pair_weights(y, self._classes[0]) for y in self._classes])
+        apart = gains - gains.mean(axis=0)
+        return np.asarray(np.einsum("knk->nk", apart) * k / (k - 1))
+
+    def pool(
+        self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The pooled probability, as `Panel.pool`.
+
+        Those who are absent are left out exactly: the others decide by Ω_SS and m_S, with the constant of their own.
+
+        Raises
+        ------
+        ProbabilityError, ShapeError
+            If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
+        """
+        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+        ratios = stated.reference + base_rate_shift(base_rate, stated)
+        for rows, _, added in self._added(stated):
+            ratios[rows] += logodds.uncentred(added.sum(axis=1))
+        return stated.shape_answers(logodds.pooled_probabilities(ratios, stated.prior, self._settings.pool_floor))
+
+    def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
+        """What each expert adds to the pooled log-odds, 0 where missing.
+
+        They add up to the pooled log-odds minus the prior's, before the floor on the answer. The constant is among
+        them: expert i's part of it is −½ m_kiᵀ (Ω⁻¹ m_k)_i for class k.
+
+        Returns
+        -------
+        ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
+        """
+        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+        full = np.zeros((len(stated.prior), len(self), stated.classes))
+        for rows, columns, added in self._added(stated):
+            full[np.ix_(rows, columns)] = added
+        shown = logodds.public_log_odds(logodds.uncentred(full))
+        return shown.reshape(stated.lead + shown.shape[1:])
+
+    def _added(self, stated: Stated) -> Iterator[tuple[Index, Index, Array]]:
+        """Events (rows), experts present (columns) and what these add to each class, (rows, columns, K)."""
+        floor, _, extremes = self._settings
+        present = ~np.isnan(stated.q if stated.classes == 2 else stated.q[..., 0])
+        for rows, columns, rule in self._parts.rules(present):
+            believed, bias = extremes.subset(columns), self._bias[columns]
+            for block in blocks(len(rows), len(columns) * stated.classes):
+                part = rows[block]
+                said = logodds.log_ratios(stated.q[np.ix_(part, columns)], stated.prior[part][:, None], floor)
+                contrasts = believed.believed(said - stated.reference[part][:, None]) - bias
+                yield part, columns, np.einsum("tnd,ndk->tnk", contrasts, rule.direction) - rule.constant
+
+    def subset(self, experts: Iterable[object]) -> FullPanel:
+        """The panel of some of the experts, exactly (model.md, section 2.3).
+
+        Parameters
+        ----------
+        experts : iterable of str or int
+            Names, or positions.
+
+        Raises
+        ------
+        ExpertError
+            If one is unknown, repeated, or none is given.
+        """
+        positions = chosen_positions(experts, self._names)
+        names = [self._names[i] for i in positions]
+        settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))
+        return FullPanel.from_parts(
+            self._parts.subset(positions), self._bias[positions], names, self._classes, settings
+        )
+
+    def simulate(
+        self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
+    ) -> tuple[Array, npt.NDArray[np.generic]]:
+        """Forecasts and outcomes drawn from the model; see `Panel.simulate`."""
+        k = len(self._classes)
+        rng = np.random.default_rng(seed)
+        p, happened = draw_outcomes(events, prior, k, rng)
+        noise = self._parts.noise(rng.standard_normal((len(p), len(self) * (k - 1))))
+        said = logodds.softmax(logodds.prior_log_ratios(p)[:, None, :] + self.means[happened] + noise)
+        return (said[..., 1] if k == 2 else said), np.array(self._classes)[happened]
+
+
+def _restored(means: Array, covariance: Array, *rest: object) -> FullPanel:
+    """A panel that was pickled."""
+    return FullPanel.from_parts(Discriminant(means, covariance), *rest)  # type: ignore[arg-type]
+
+
+def _checked_covariance(covariance: npt.ArrayLike, n: int, d: int) -> Array:
+    """Covariance (N, K - 1, N, K - 1), symmetric and positive."""
+    omega = numbers(covariance, "covariance")
+    if omega.shape not in {(n, d, n, d), (n * d, n * d)}:
+        raise ShapeError(
+            f"{n} experts and {d + 1} classes need a covariance of shape {(n, d, n, d)} or {(n * d, n * d)}, not "
+            f"{omega.shape}"
+        )
+    flat = omega.reshape(n * d, n * d)
+    variance = np.diag(flat)
+    if not np.isfinite(flat).all() or (variance < 0).any() or (variance > LARGEST).any():
+        raise PanelError(f"a covariance must be finite, with variances from 0 to {LARGEST:g}; they are {variance}")
+    size = np.sqrt(np.where(variance > 0, variance, 1.0))
+    scaled = flat / np.outer(size, size)
+    if (np.abs(scaled - scaled.T) > ROUNDING).any():
+        raise PanelError("a covariance must be symmetric")
+    if np.linalg.eigvalsh(scaled)[0] < -ROUNDING * len(scaled) or (np.abs(scaled[variance == 0]) > 0).any():
+        raise PanelError("a covariance must be positive definite, and this one is not")
+    return np.asarray((flat + flat.T) / 2.0).reshape(n, d, n, d)

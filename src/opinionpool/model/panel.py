@@ -1,0 +1,549 @@
+"""A panel of experts: the Gaussian model of their log-odds and the pool that follows from it.
+
+Kahn (UAI 2004), sections 2 to 4; model.md, sections 1 to 3.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Mask
+from opinionpool.errors import ArgumentError, PanelError
+from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.contrasts import Extremes, base_rate_shift, read_stated
+from opinionpool.model.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
+from opinionpool.model.pooling import (
+    Plan,
+    Settings,
+    binary_forecasts,
+    contributions,
+    heard,
+    one_number,
+    pool_alike,
+    pooled,
+    signal,
+    weights_for,
+)
+from opinionpool.names import by_name, chosen_positions, expert_names
+from opinionpool.priors import spread_prior
+
+
+class PoolingPanel(ABC):
+    """An immutable panel of N experts on events of K classes; `Panel` and `FullPanel` are such.
+
+    Weights, calibration and accuracy mean the same for both; where a model has more than one weight for an expert,
+    they are averages over the classes.
+    """
+
+    __slots__ = ("_classes", "_names", "_settings")
+
+    _names: tuple[str, ...]
+    _classes: tuple[object, ...]
+    _settings: Settings
+
+    def _hold(self, **values: object) -> None:
+        """Fill slots, which cannot be done later."""
+        for slot, value in values.items():
+            object.__setattr__(self, f"_{slot}", value)
+
+    def _label(
+        self, n: int, names: Iterable[object] | None, classes: Sequence[object] | None, settings: Settings
+    ) -> int:
+        """Check and hold names and classes; K."""
+        labels = (0, 1) if classes is None else tuple(classes)
+        if len(labels) < 2 or len(set(labels)) < len(labels):
+            raise PanelError(f"classes must be at least two different labels, not {labels}")
+        self._hold(classes=labels, names=expert_names(names, n), settings=settings)
+        return len(labels)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        try:
+            weights = self.weights.tolist()
+        except PanelError:
+            return f"<{kind} of {len(self)} experts, whose weights have no limit>"
+        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(self._names[:6], weights, strict=False))
+        more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
+        return f"<{kind} of {len(self)} experts, weights: {shown}{more}>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """N expert names."""
+        return self._names
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K class labels."""
+        return self._classes
+
+    @property
+    def settings(self) -> Settings:
+        """The floors, and how far extreme statements are believed."""
+        return self._settings
+
+    @property
+    def weights(self) -> Array:
+        """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (10)."""
+        return np.asarray(self.weights_for(np.ones((1, len(self)), dtype=bool))[0])
+
+    @property
+    def prior_weight(self) -> float:
+        """Weight 1 - sum(w) of the prior's log-odds (12)."""
+        return float(1.0 - self.weights.sum())
+
+    @property
+    @abstractmethod
+    def heard(self) -> Mask:
+        """False for experts who say nothing, (N,)."""
+
+    @property
+    @abstractmethod
+    def bias(self) -> Array:
+        """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
+
+    @property
+    @abstractmethod
+    def calibration(self) -> Array:
+        """Calibration kappa of each expert alone, (N,) (13); 0 for experts who say nothing."""
+
+    @property
+    @abstractmethod
+    def accuracy(self) -> Array:
+        """Accuracy mu* of each expert alone, (N,) (15)."""
+
+    @property
+    @abstractmethod
+    def joint_accuracy(self) -> float:
+        """Accuracy mu* of the panel together (15)."""
+
+    @abstractmethod
+    def weights_for(self, present: Mask) -> Array:
+        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3)."""
+
+    @abstractmethod
+    def pool(
+        self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The pooled probability (11), (..., N) to (...); K > 2: (..., N, K) to (..., K)."""
+
+    @abstractmethod
+    def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
+        """What each expert adds to the pooled log-odds, 0 where missing, (..., N), or (..., N, K) when K > 2."""
+
+    @abstractmethod
+    def subset(self, experts: Iterable[object]) -> PoolingPanel:
+        """The panel of some of the experts, exactly (model.md, section 2.3)."""
+
+    @abstractmethod
+    def simulate(
+        self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
+    ) -> tuple[Array, npt.NDArray[np.generic]]:
+        """Forecasts and outcomes drawn from the model."""
+
+
+def draw(
+    parts: Parts,
+    bias: Array,
+    classes: Sequence[object],
+    events: int,
+    prior: npt.ArrayLike,
+    seed: int | np.random.Generator | None,
+) -> tuple[Array, npt.NDArray[np.generic]]:
+    """Forecasts (T, N), or (T, N, K) when K > 2, and outcomes (T,), from contrasts on a known scale.
+
+    Noise is drawn for each class and differenced, so that it does not depend on the reference class.
+
+    Raises
+    ------
+    ArgumentError, ProbabilityError
+        If there is no such number of events, or no such prior.
+    """
+    k, n = len(classes), len(parts.contrast)
+    rng = np.random.default_rng(seed)
+    p, happened = draw_outcomes(events, prior, k, rng)
+    noise = parts.dependence.correlate(rng.standard_normal((len(p), k, n))) * (parts.spread / np.sqrt(2.0))
+    ratios = logodds.prior_log_ratios(p)[:, None, :] + bias
+    ratios = ratios + parts.contrast[:, None] * logodds.signature(k)[happened][:, None, :]
+    ratios = ratios + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2)
+    said = logodds.softmax(ratios)
+    return (said[..., 1] if k == 2 else said), np.array(classes)[happened]
+
+
+def draw_outcomes(
+    events: int, prior: npt.ArrayLike, classes: int, rng: np.random.Generator
+) -> tuple[Array, npt.NDArray[np.intp]]:
+    """The prior of each event, (T, K), and its outcome, (T,)."""
+    try:
+        count = operator.index(events)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise ArgumentError(f"the number of events must be a whole number, at least 0, and it is {events!r}")
+    p = spread_prior(prior, (count,), classes)
+    happened = (rng.random(count)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    return p, happened
+
+
+BELIEVED = Extremes()
+DEFAULT = Settings()
+
+
+class Panel(PoolingPanel):
+    """An immutable panel of N experts on events of K classes.
+
+    Parameters
+    ----------
+    contrast : array_like, shape (N,)
+        Contrast means mu, in log-odds (8).
+    covariance : array_like, shape (N, N)
+        Covariance Sigma of the contrasts within an outcome. Perfectly dependent experts are allowed where
+        they are equally accurate: they share their weight.
+    bias : float or array_like, shape (N,), or (N, K) when K > 2, default 0.0
+        Bias b in log-odds (6); K > 2: in log-probabilities, of which only differences between classes count.
+    names : sequence of str, optional
+        ``expert_1`` ... if not given.
+    classes : sequence, optional
+        K labels, ``(0, 1)`` if not given. A binary forecast is the probability of ``classes[1]``.
+    floor, pool_floor : float
+        The least probability taken from an expert and given as an answer (model.md, section 4).
+    extremes : Extremes, optional
+        How far extreme statements are believed; entirely if not given.
+
+    Raises
+    ------
+    PanelError, ShapeError, ExpertError
+        If no panel has these parameters.
+
+    Examples
+    --------
+    Two calibrated experts, the second one more accurate:
+
+    >>> panel = Panel(contrast=[1.0, 2.0], covariance=[[2.0, 1.0], [1.0, 4.0]], names=["ann", "bob"])
+    >>> panel.weights.round(4)
+    array([0.5714, 0.8571])
+    >>> float(panel.pool([0.8, 0.7]).round(4))
+    0.8203
+    """
+
+    __slots__ = ("_bias", "_parts", "_plan")
+
+    _parts: Parts
+    _bias: Array
+    _plan: Plan | None
+
+    def __init__(
+        self,
+        contrast: npt.ArrayLike,
+        covariance: npt.ArrayLike,
+        bias: npt.ArrayLike = 0.0,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+        extremes: Extremes = BELIEVED,
+    ) -> None:
+        self._set(
+            parts_of_parameters(contrast, covariance), bias, names, classes, Settings(floor, pool_floor, extremes)
+        )
+
+    @classmethod
+    def from_features(
+        cls,
+        calibration: npt.ArrayLike,
+        correlation: npt.ArrayLike,
+        relative_accuracy: npt.ArrayLike = 1.0,
+        accuracy: npt.ArrayLike | None = None,
+        bias: npt.ArrayLike = 0.0,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        *,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+        extremes: Extremes = BELIEVED,
+    ) -> Panel:
+        """A panel from what can be assessed (Theorem 3.1).
+
+        Parameters
+        ----------
+        calibration : float or array_like, shape (N,)
+            kappa (13): 1 = take as is, below 1 = overconfident; 0 = says nothing, and gets weight 0.
+        correlation : float or array_like, shape (N, N)
+            One correlation for all pairs, above -1/(N-1) and at most 1, or the correlation matrix R.
+        relative_accuracy : float or array_like, shape (N,), default 1.0
+            m (16), above 0; relative to the first expert. Enough for pooling.
+        accuracy : float or array_like, shape (N,), optional
+            Absolute accuracy mu* (15): of the first expert if one number, else of each expert. Without it,
+            whatever depends on absolute accuracy raises `AccuracyUnknownError`.
+        bias, names, classes, floor, pool_floor, extremes
+            As for `Panel`.
+
+        Raises
+        ------
+        PanelError, ShapeError, ExpertError
+            If a calibration is below 0, an accuracy not above 0, a correlation outside its range, or if the
+            arguments do not fit together.
+
+        Examples
+        --------
+        >>> panel = Panel.from_features(calibration=[1.0, 0.8, 0.8], correlation=0.5, relative_accuracy=[1, 1, 0.5])
+        >>> panel.weights.round(3)
+        array([0.646, 0.517, 0.069])
+        """
+        names = None if names is None else list(names)
+        n = number_of_experts(
+            calibration=calibration,
+            correlation=correlation,
+            relative_accuracy=relative_accuracy,
+            accuracy=0.0 if accuracy is None else accuracy,
+            bias=bias,
+            names=0.0 if names is None else names,
+        )
+        parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n)
+        return cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
+
+    @classmethod
+    def exchangeable(
+        cls,
+        n: int,
+        calibration: float = 1.0,
+        correlation: float = 0.0,
+        accuracy: float | None = None,
+        bias: float = 0.0,
+        classes: Sequence[object] | None = None,
+        *,
+        names: Iterable[object] | None = None,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+        extremes: Extremes = BELIEVED,
+    ) -> Panel:
+        """N experts who cannot be told apart (section 4.3): weights calibration / (1 + (N - 1) correlation).
+
+        Examples
+        --------
+        >>> panel = Panel.exchangeable(2, calibration=0.9, correlation=0.95)
+        >>> panel.weights.round(4), float(panel.pool([0.7, 0.8]).round(3))
+        (array([0.4615, 0.4615]), 0.737)
+        """
+        if isinstance(n, bool) or not (n >= 1 and n % 1 == 0):
+            raise PanelError(f"a panel needs a whole number of experts, at least 1, and n is {n!r}")
+        parts = parts_of_features(calibration, correlation, 1.0, accuracy, int(n))
+        return cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Parts,
+        bias: npt.ArrayLike = 0.0,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        settings: Settings = DEFAULT,
+    ) -> Panel:
+        """A panel from contrast, spread and dependence, taken as they are; what learning uses."""
+        panel = cls.__new__(cls)
+        panel._set(parts, bias, names, classes, settings)
+        return panel
+
+    def _set(
+        self,
+        parts: Parts,
+        bias: npt.ArrayLike,
+        names: Iterable[object] | None,
+        classes: Sequence[object] | None,
+        settings: Settings,
+    ) -> None:
+        n = len(parts.contrast)
+        ratios = bias_ratios(bias, n, self._label(n, names, classes, settings))
+        for array in (parts.contrast, parts.spread, ratios):
+            array.flags.writeable = False
+        self._hold(bias=ratios, parts=parts, plan=None)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Panel.from_parts, (self._parts, self.bias, self._names, self._classes, self._settings)
+
+    @property
+    def parts(self) -> Parts:
+        """Contrast, spread and dependence, as pooling uses them; their scale may be arbitrary."""
+        return self._parts
+
+    @property
+    def heard(self) -> Mask:
+        """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+        return heard(self._parts)
+
+    @property
+    def bias(self) -> Array:
+        """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
+        return logodds.public_log_odds(self._bias).copy()
+
+    @property
+    def calibration(self) -> Array:
+        """Calibration kappa = 2 mu / sigma², (N,) (13); 0 for experts who say nothing."""
+        return np.asarray(2.0 * signal(self._parts) / np.where(self.heard, self._parts.spread, 1.0))
+
+    @property
+    def correlation(self) -> Array:
+        """Correlation R of the contrasts within an outcome, (N, N)."""
+        return self._parts.dependence.matrix()
+
+    @property
+    def relative_accuracy(self) -> Array:
+        """Relative accuracy m = mu*_i / mu*_1, (N,) (16); 0 for experts who say nothing.
+
+        Raises
+        ------
+        PanelError
+            If the first expert, whom the others are measured against, has no accuracy.
+        """
+        squared = signal(self._parts) ** 2
+        if squared[0] == 0:
+            raise PanelError(f"relative accuracy is measured against the first expert, and {self._names[0]!r} has none")
+        return np.asarray(squared / squared[0])
+
+    @property
+    def contrast(self) -> Array:
+        """Contrast means mu, (N,) (8). Needs an absolute accuracy."""
+        self._parts.check_scale("contrast")
+        return self._parts.contrast.copy()
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance Sigma of the contrasts within an outcome, (N, N). Needs an absolute accuracy."""
+        self._parts.check_scale("covariance")
+        self._parts.check_spread(self._names)
+        return np.asarray(self.correlation * np.outer(self._parts.spread, self._parts.spread))
+
+    @property
+    def accuracy(self) -> Array:
+        """Accuracy mu* = kappa mu of each expert alone, (N,) (15). Needs an absolute accuracy."""
+        self._parts.check_scale("accuracy")
+        return 2.0 * signal(self._parts) ** 2
+
+    @property
+    def joint_accuracy(self) -> float:
+        """Accuracy mu* = w'mu of the panel together (15). Needs an absolute accuracy."""
+        self._parts.check_scale("joint accuracy")
+        return float(self.weights @ self._parts.contrast)
+
+    def weights_for(self, present: Mask) -> Array:
+        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3).
+
+        Parameters
+        ----------
+        present : ndarray of bool, shape (T, N)
+        """
+        return weights_for(self._parts, present)
+
+    def pool(
+        self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The pooled probability (11).
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (..., N), or (..., N, K) when K > 2
+            NaN where a forecast is missing; the others are weighted as the sub-panel they are. With none at
+            all the answer is the prior.
+        prior : float or array_like, shape (...), or (K,), (..., K) when K > 2, default 0.5
+            The reference that the experts share.
+        base_rate : same as `prior`, optional
+            How frequent the event is where the answer is used; adds logit(base_rate) - logit(prior).
+
+        Returns
+        -------
+        ndarray, shape (...), or (..., K) when K > 2
+
+        Raises
+        ------
+        ProbabilityError, ShapeError
+            If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
+        """
+        answers = self._pool_alike(probabilities, one_number(prior), base_rate)
+        if answers is not None:
+            return answers
+        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+        shift = base_rate_shift(base_rate, stated)
+        return stated.shape_answers(pooled(self._parts, self._bias, stated, shift, self._settings))
+
+    def _pool_alike(
+        self, probabilities: npt.ArrayLike, prior: float | None, base_rate: npt.ArrayLike | None
+    ) -> Array | None:
+        """Binary events that share prior and base rate; None for others, which take longer."""
+        rate = one_number(base_rate)
+        if len(self._classes) > 2 or prior is None or (rate is None and base_rate is not None):
+            return None
+        q = binary_forecasts(probabilities, len(self._names))
+        if q is None:
+            return None
+        if self._plan is None:
+            self._hold(plan=Plan.of(self._parts, self._bias, self._settings))
+        assert self._plan is not None
+        return pool_alike(self._plan, q, prior, rate)
+
+    def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
+        """What each expert adds to the pooled log-odds, w_i C_i, 0 where missing.
+
+        They add up to the pooled log-odds minus the prior's, before the floor on the answer.
+
+        Returns
+        -------
+        ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
+        """
+        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+        full = logodds.public_log_odds(contributions(self._parts, self._bias, stated, self._settings))
+        return full.reshape(stated.lead + full.shape[1:])
+
+    def subset(self, experts: Iterable[object]) -> Panel:
+        """The panel of some of the experts, exactly (model.md, section 2.3).
+
+        Parameters
+        ----------
+        experts : iterable of str or int
+            Names, or positions.
+
+        Raises
+        ------
+        ExpertError
+            If one is unknown, repeated, or none is given.
+        """
+        positions = chosen_positions(experts, self._names)
+        names = [self._names[i] for i in positions]
+        kept = self._parts.subset(positions)
+        settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))
+        return Panel.from_parts(kept, self.bias[positions], names, self._classes, settings)
+
+    def simulate(
+        self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
+    ) -> tuple[Array, npt.NDArray[np.generic]]:
+        """Forecasts and outcomes drawn from the model (5), (9). Needs an absolute accuracy.
+
+        Parameters
+        ----------
+        events : int
+            T.
+        prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2
+            The probability with which each event is drawn, shared by the experts.
+        seed : int or numpy Generator, optional
+
+        Returns
+        -------
+        X : ndarray, shape (T, N), or (T, N, K) when K > 2
+        y : ndarray, shape (T,)
+            Members of `classes`.
+        """
+        self._parts.check_scale("simulation")
+        self._parts.check_spread(self._names)
+        return draw(self._parts, self._bias, self._classes, events, prior, seed)

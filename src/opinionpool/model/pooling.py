@@ -1,0 +1,288 @@
+"""Weights and contributions of a Gaussian panel (10), (11), for whichever experts are present."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Floats, Index, Mask, each_pattern
+from opinionpool.blocks import Bounds, blocks_of, floored_log_odds, in_order, pieces, rows_of_block, within
+from opinionpool.errors import ProbabilityError
+from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities
+from opinionpool.model.contrasts import Extremes, Stated, blocks
+from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.features import Parts
+
+
+class Settings(NamedTuple):
+    """How statements are taken: the floors, and how far extremes are believed."""
+
+    floor: float = FLOOR
+    pool_floor: float = POOL_FLOOR
+    extremes: Extremes = Extremes()
+
+
+def heard(parts: Parts) -> Mask:
+    """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+    return np.asarray(parts.spread > 0)
+
+
+def signal(parts: Parts) -> Array:
+    """Mu / sigma, 0 for experts who say nothing, (N,)."""
+    return np.asarray(parts.contrast / np.where(heard(parts), parts.spread, 1.0))
+
+
+def weights_for(parts: Parts, present: Mask) -> Array:
+    """W = 2 Sigma_SS^-1 mu_S for the experts S present in each row, 0 elsewhere, (T, N)."""
+    audible = heard(parts)
+    solved = parts.dependence.solve_present(signal(parts), present & audible)
+    return np.asarray(2.0 * solved / np.where(audible, parts.spread, 1.0))
+
+
+def cell_weights(event: Index, contrast: Array, spread: Array, rho: float, events: int) -> Array:
+    """Weights as `weights_for`, cell by cell, where all experts have one correlation; in time linear in M, (M,).
+
+    Parameters
+    ----------
+    event : ndarray of int, shape (M,)
+    contrast, spread : ndarray, shape (M,)
+        Of the expert of each forecast.
+    rho : float
+        Below 1.
+    events : int
+
+    Examples
+    --------
+    Two experts on the first event, one on the second:
+
+    >>> cell_weights(np.array([0, 0, 1]), np.ones(3), np.full(3, 2**0.5), 0.5, 2).round(4)
+    array([0.6667, 0.6667, 1.    ])
+    """
+    signal = contrast / spread
+    number = np.bincount(event, minlength=events)[event]
+    total = np.bincount(event, weights=signal, minlength=events)[event]
+    shared = rho * total / (1.0 + (number - 1.0) * rho)
+    return np.asarray(2.0 * np.where(number > 1, (signal - shared) / (1.0 - rho), signal) / spread)
+
+
+def pooled(parts: Parts, bias: Array, stated: Stated, shift: Array, settings: Settings) -> Array:
+    """Probabilities of the classes, (T, K), from L° + Σ w_i C_i + shift."""
+    answers = np.empty(stated.prior.shape)
+    for rows in blocks(stated):
+        ratios = stated.reference[rows] + _contributions(parts, bias, stated, rows, settings).sum(axis=1) + shift[rows]
+        answers[rows] = logodds.pooled_probabilities(ratios, stated.prior[rows], settings.pool_floor)
+    return answers
+
+
+def contributions(parts: Parts, bias: Array, stated: Stated, settings: Settings) -> Array:
+    """w_i C_i of all events, 0 where missing, (T, N, K - 1)."""
+    added = np.empty((len(stated.prior), len(parts.contrast), stated.classes - 1))
+    for rows in blocks(stated):
+        added[rows] = _contributions(parts, bias, stated, rows, settings)
+    return added
+
+
+def _contributions(parts: Parts, bias: Array, stated: Stated, rows: slice, settings: Settings) -> Array:
+    """w_i C_i of a block of events, 0 where missing, (T, N, K - 1)."""
+    prior, reference = stated.prior[rows][:, None, :], stated.reference[rows][:, None, :]
+    said = logodds.log_ratios(stated.q[rows], prior, settings.floor) - reference
+    absent = logodds.no_options(prior)
+    contrasts = settings.extremes.believed(said, absent) - bias
+    present = ~np.isnan(contrasts[..., 0])
+    if present.all():
+        # One pattern needs one solution.
+        return np.asarray(weights_for(parts, present[:1])[:, :, None] * contrasts)
+    return weights_for(parts, present)[..., None] * np.where(present[..., None], contrasts, 0.0)
+
+
+class Plan(NamedTuple):
+    """What all events have in common.
+
+    Attributes
+    ----------
+    parts : Parts
+    bias : ndarray, shape (N, 1)
+    settings : Settings
+    weights : ndarray, shape (N,)
+        With every expert present.
+    total : float
+        Their sum.
+    offset : float
+        wᵀb.
+    """
+
+    parts: Parts
+    bias: Array
+    settings: Settings
+    weights: Array
+    total: float
+    offset: float
+
+    @classmethod
+    def of(cls, parts: Parts, bias: Array, settings: Settings) -> Plan:
+        """The plan of a panel.
+
+        Raises
+        ------
+        PanelError
+            If its weights have no limit.
+        """
+        weights = weights_for(parts, np.ones((1, len(bias)), dtype=bool))[0]
+        return cls(parts, bias, settings, weights, float(weights.sum()), float(weights @ bias[:, 0]))
+
+
+class _Given(NamedTuple):
+    """A prior, its log-odds, bounds of what is said, and the least and largest answer."""
+
+    prior: Array
+    reference: float
+    bounds: Bounds
+    low: float
+    high: float
+
+
+@lru_cache(maxsize=256)
+def _given(prior: float, floor: float, pool_floor: float) -> _Given:
+    p = logodds.class_probabilities(prior)
+    floors = logodds.class_floors(pool_floor, p, 1.0)
+    reference = float(logodds.prior_log_ratios(p)[0])
+    return _Given(p, reference, Bounds.of(p, floor), float(floors[1]), float(1.0 - floors[0]))
+
+
+@lru_cache(maxsize=256)
+def _shift(base_rate: float | None, reference: float) -> float:
+    if base_rate is None:
+        return 0.0
+    return float(logodds.prior_log_ratios(logodds.class_probabilities(base_rate, what="base rate"))[0]) - reference
+
+
+def one_number(value: object) -> float | None:
+    """A number that stands alone, None for anything else."""
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype == np.float64:
+        return float(value)
+    return value if isinstance(value, float) else None
+
+
+def binary_forecasts(probabilities: object, experts: int) -> Floats | None:
+    """The forecasts as an array, (..., N), not copied if they are one; None if they need a closer look."""
+    if isinstance(probabilities, list):
+        try:
+            array: Floats = np.asarray(probabilities)
+        except ValueError:
+            return None
+    elif isinstance(probabilities, np.ndarray) and not isinstance(probabilities, np.ma.MaskedArray):
+        array = probabilities
+    else:
+        return None
+    fits = array.ndim > 0 and array.shape[-1] == experts and array.size > 0
+    return array if fits and array.dtype in (np.float64, np.float32) else None
+
+
+def pool_alike(plan: Plan, q: Floats, prior: float, base_rate: float | None) -> Array:
+    """Pooled probabilities (...) of forecasts (..., N).
+
+    Raises
+    ------
+    ProbabilityError
+        If a forecast is outside [0, 1], or prior or base rate outside (0, 1).
+    """
+    given = _given(prior, plan.settings.floor, plan.settings.pool_floor)
+    shift = _shift(base_rate, given.reference)
+    n = len(plan.weights)
+    if q.size == n:
+        rows = q.reshape(1, n)
+        total = float(_log_odds(plan, given, rows, np.empty((1, n)))[0]) + shift
+        if not math.isnan(total):
+            p = 1.0 / (1.0 + math.exp(-total)) if total > -700.0 else 0.0
+            return np.full(q.shape[:-1], min(max(p, given.low), given.high))[()]
+    rows = q.reshape(-1, n)
+    answers = np.empty(len(rows))
+
+    def answer(piece: slice) -> None:
+        buffer = np.empty((min(rows_of_block(n), piece.stop - piece.start), n))
+        for block in blocks_of(piece, n):
+            _answer(plan, given, shift, rows[block], answers[block], buffer)
+
+    try:
+        work = [*pieces(len(rows), n)]
+        for _ in map(answer, work) if len(work) == 1 else in_order(answer, work):
+            pass
+    except ProbabilityError:
+        check_probabilities(q)
+        raise
+    return answers.reshape(q.shape[:-1])
+
+
+def _log_odds(plan: Plan, given: _Given, q: Floats, buffer: Array) -> Array:
+    """Pooled log-odds without the shift, NaN where a forecast is missing or no probability."""
+    said = floored_log_odds(q, given.bounds, buffer[: len(q)])
+    if math.isinf(plan.settings.extremes.limit):
+        return said @ plan.weights + (given.reference * (1.0 - plan.total) - plan.offset)
+    said -= given.reference
+    believed = plan.settings.extremes.believed(said[:, :, None])[:, :, 0]
+    return np.asarray(believed @ plan.weights + (given.reference - plan.offset))
+
+
+def _answer(plan: Plan, given: _Given, shift: float, q: Floats, answers: Array, buffer: Array) -> None:
+    """Fill in the answers of a block of events."""
+    total = _log_odds(plan, given, q, buffer)
+    total += shift
+    with np.errstate(over="ignore"):
+        np.exp(np.negative(total, out=total), out=answers)
+    answers += 1.0
+    np.reciprocal(answers, out=answers)
+    within(answers, given.low, given.high)
+    gaps = np.flatnonzero(np.isnan(total))
+    if len(gaps):
+        t = len(gaps)
+        prior, reference = np.broadcast_to(given.prior, (t, 2)), np.full((t, 1), given.reference)
+        stated = Stated(check_probabilities(q[gaps]), prior, reference, (t,))
+        answers[gaps] = pooled(plan.parts, plan.bias, stated, np.full((t, 1), shift), plan.settings)[:, 1]
+
+
+def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
+    """E[C | the contrasts present] under covariance Sigma alone, whatever the outcome.
+
+    With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, whose weights are
+    2 Sigma_SS⁻¹ mu_S, for mu = Sigma w / 2. So a regression on these learns weights that hold for every sub-panel;
+    nothing is made up that the exact sub-panel does not imply. That is so for contrasts without bias. An intercept that
+    stands for a bias common to all counts in full in the regression, and in the sub-panel only with the sum of its
+    weights; with forecasts missing, the two agree the better the less of such a bias is left.
+
+    Parameters
+    ----------
+    contrasts : ndarray, shape (T, N, K - 1)
+        NaN where missing.
+    spread : ndarray, shape (N,)
+        sigma of the contrasts.
+    rho : float
+        Their common correlation.
+    """
+    present = ~np.isnan(contrasts[..., :1])
+    if present.all():
+        return contrasts
+    scaled = np.where(present, contrasts, 0.0) / spread[:, None]
+    number = present.sum(axis=1, keepdims=True)
+    expected = rho * scaled.sum(axis=1, keepdims=True) / (1.0 + (number - 1.0) * rho)
+    return np.asarray(np.where(present, contrasts, expected * spread[:, None]))
+
+
+def fill_as_expected(contrasts: Array, parts: Parts) -> Array:
+    """E[C | the contrasts present] under the covariance of any panel, (T, N, K - 1); see `fill_missing`."""
+    audible = heard(parts)
+    spread = np.where(audible, parts.spread, 1.0)
+    if isinstance(parts.dependence, CommonCorrelation) and audible.all():
+        return fill_missing(contrasts, spread, parts.dependence.rho)
+    r, full = parts.dependence.matrix(), np.zeros_like(contrasts)
+    for rows, columns in each_pattern(~np.isnan(contrasts[..., 0]) & audible):
+        if len(columns) == 0:
+            continue
+        scaled = contrasts[np.ix_(rows, columns)] / spread[columns][:, None]
+        onto = r[:, columns] @ np.linalg.pinv(r[np.ix_(columns, columns)], rcond=1e-10, hermitian=True)
+        full[rows] = np.einsum("ns,tsd->tnd", onto * spread[:, None], scaled)
+    full[:, ~audible] = 0.0
+    return full

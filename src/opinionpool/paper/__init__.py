@@ -1,0 +1,1 @@
+"""The paper reproduced, claim by claim; nothing imports it but its command."""

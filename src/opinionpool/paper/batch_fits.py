@@ -1,0 +1,288 @@
+"""Many fits at once: the five pools of the paper's section 5 on B training samples of the same size.
+
+Every array has the samples on its first axis, so that one call to the linear algebra serves all of them. What is
+computed is what the pools of `opinionpool.pools.registry` compute, floors and the rule for separated outcomes included;
+the few samples on which a stacked search does not end are left to those.
+
+Log-odds are (B, T, N), outcomes (B, T) bool, and a pool that adds log-odds is a `LogPools`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Array, Mask
+from opinionpool.estimation.logistic import SEPARATED_PENALTY, logistic_fit
+from opinionpool.estimation.simplex import simplex_weights
+from opinionpool.logodds import POOL_FLOOR
+
+# Newton's decrement, the square of the step in standard errors of the coefficients, before the last step; that step
+# squares it once more.
+TOLERANCE = 1e-6
+# A linear pool this close to the best, in mean log-likelihood, is the best.
+GAP = 1e-8
+STEPS = 40
+# A curvature of the mean loss this small, in units of the log-odds' spread, leaves open if there is a maximum.
+FLAT = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class LogPools:
+    """Pools L* = L° + a + Σ w_i (L_i − L°), one for each sample.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (B, N)
+    intercept : ndarray, shape (B,)
+    reference : ndarray, shape (B,)
+        L°.
+    """
+
+    weights: Array
+    intercept: Array
+    reference: Array
+
+    def pool(self, ratios: Array) -> Array:
+        """Pooled log-odds (B, T) of log-odds (B, T, N)."""
+        constant = self.intercept + self.reference * (1.0 - self.weights.sum(axis=1))
+        return np.asarray((ratios @ self.weights[:, :, None])[:, :, 0] + constant[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticPools:
+    """Pools by logistic regression, and what separation did.
+
+    Attributes
+    ----------
+    pools : LogPools
+    separated : ndarray of bool, shape (B,)
+        Where the likelihood has no maximum.
+    limit : LogPools
+        Where it has none, coefficients that separate the outcomes: the likelihood grows as they are multiplied.
+    """
+
+    pools: LogPools
+    separated: Mask
+    limit: LogPools
+
+
+def laplace_log_odds(y: Mask) -> Array:
+    """L° by Laplace's estimate (5.4, as mended), (B,).
+
+    >>> laplace_log_odds(np.array([[True, False, False, False]])).round(4)
+    array([-0.6931])
+    """
+    happened = y.sum(axis=1)
+    return np.asarray(np.log((happened + 1.0) / (y.shape[1] - happened + 1.0)))
+
+
+def mean_scores(log_odds: Array, y: Mask) -> Array:
+    """Mean log score (26) of pooled log-odds (..., B, T) for a uniform scoring prior, (..., B), with the floor.
+
+    >>> mean_scores(np.array([[0.0, 1e9]]), np.array([[True, False]])).round(3)
+    array([-12.788])
+    """
+    edge = np.log((1.0 - POOL_FLOOR) / POOL_FLOOR)
+    against = np.clip(log_odds, -edge, edge) * np.where(y, -1.0, 1.0)
+    return np.asarray(1.0 - np.log2(1.0 + np.exp(against)).mean(axis=-1))
+
+
+def probabilities(log_odds: Array) -> Array:
+    """Probabilities of floored log-odds, which cannot overflow."""
+    return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
+
+
+def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
+    """Means of the columns of (B, T, N) given each outcome, (B, N) each: Y = 0, Y = 1."""
+    happened = y[:, None, :].astype(np.float64)
+    one = (happened @ x)[:, 0] / y.sum(axis=1)[:, None]
+    zero = ((1.0 - happened) @ x)[:, 0] / (~y).sum(axis=1)[:, None]
+    return zero, one
+
+
+def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
+    """Covariates as calibrated, unbiased log-odds (section 4.1), learned from `train`: both parts, in log-odds.
+
+    Parameters
+    ----------
+    train, test : ndarray, shape (B, T, N) and (B, S, N)
+    y : ndarray of bool, shape (B, T)
+    """
+    zero, one = conditional_means(train, y)
+    within = train - np.where(y[:, :, None], one[:, None], zero[:, None])
+    variance = (within**2).sum(axis=1) / (y.shape[1] - 2.0)
+    slope, middle = (one - zero) / variance, (one + zero) / 2.0
+    reference = laplace_log_odds(y)[:, None, None]
+    updated = [reference + slope[:, None] * (x - middle[:, None]) for x in (train, test)]
+    return updated[0], updated[1]
+
+
+def gaussian_pools(x: Array, y: Mask) -> LogPools:
+    """Sample averages in the full structure (5.4): w = 2 Σ̂⁻¹ μ̂.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a covariance is singular.
+    """
+    reference = laplace_log_odds(y)
+    zero, one = conditional_means(x, y)
+    contrast, bias = (one - zero) / 2.0, (one + zero) / 2.0 - reference[:, None]
+    ratios = _by_expert(x)
+    within = ratios - np.where(y[:, None, :], one[:, :, None], zero[:, :, None])
+    covariance = within @ np.swapaxes(within, 1, 2) / (x.shape[1] - 2.0)
+    weights = 2.0 * np.linalg.solve(covariance, contrast[:, :, None])[:, :, 0]
+    return LogPools(weights, -(weights * bias).sum(axis=1), reference)
+
+
+def independent_pools(x: Array, y: Mask) -> LogPools:
+    """IndOps (23): weights 1, with Laplace's prior."""
+    reference = laplace_log_odds(y)
+    return LogPools(np.ones((len(x), x.shape[2])), np.zeros(len(x)), reference)
+
+
+def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
+    """LogOps (2) by maximum likelihood, and where there is no maximum by the rule of `opinionpool.estimation.logistic`.
+
+    The search starts from the Gaussian pools of the same samples, which have the same form and are near.
+    """
+    b, t, n = x.shape
+    reference = laplace_log_odds(y)
+    contrasts = _by_expert(x) - reference[:, None, None]
+    centre, spread = contrasts.mean(axis=2), contrasts.std(axis=2)
+    design = np.ones((b, n + 1, t))
+    design[:, :n] = (contrasts - centre[:, :, None]) / spread[:, :, None]
+    start = np.empty((b, n + 1))
+    start[:, :n] = gaussian.weights * spread
+    start[:, n] = gaussian.intercept + (gaussian.weights * centre).sum(axis=1)
+    found = _newton(design, y, reference, start, 0.0, 0.0)
+    weights = found.theta[:, :n] / spread
+    intercept = found.theta[:, n] - (weights * centre).sum(axis=1)
+    limit = LogPools(weights.copy(), intercept.copy(), reference)
+    separated = found.separated.copy()
+    (apart,) = separated.nonzero()
+    if len(apart):
+        raw = np.concatenate([contrasts[apart], np.ones((len(apart), 1, t))], axis=1)
+        penalty = SEPARATED_PENALTY * np.append(np.full(n, float(n)), 1.0)
+        middle = np.append(np.full(n, 1.0 / n), 0.0)
+        held = _newton(raw, y[apart], reference[apart], np.tile(middle, (len(apart), 1)), penalty, middle)
+        weights[apart], intercept[apart] = held.theta[:, :n], held.theta[:, n]
+        found.ended[apart] = held.ended
+    for i in np.flatnonzero(~found.ended):
+        fit = logistic_fit(contrasts[i].T, y[i].astype(np.int64), reference[i])
+        weights[i], intercept[i], separated[i] = fit.weights, fit.intercept[0], fit.separated
+    return LogisticPools(LogPools(weights, intercept, reference), separated, limit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Where Newton's method ended, for each sample: a minimum, or a proof that there is none, or neither."""
+
+    theta: Array
+    ended: Mask
+    separated: Mask
+
+
+def _newton(
+    design: Array, y: Mask, offset: Array, start: Array, penalty: Array | float, centre: Array | float
+) -> _Found:
+    """Least Σ log(1 + exp(−s η)) + ½ Σ penalty (θ − centre)², η = offset + θ design, for each sample.
+
+    Without a penalty the search ends too once all outcomes are on their side: then no least value exists. It is met
+    before the gradient vanishes, as one event on the wrong side costs log 2.
+    """
+    b, p, t = design.shape
+    sign = np.where(y, 1.0, -1.0)
+    free, held, diagonal = not np.any(penalty), np.zeros(p) + penalty, np.arange(p)
+    theta, ended, separated = start.copy(), np.zeros(b, dtype=bool), np.zeros(b, dtype=bool)
+    last, length, move = np.full(b, np.inf), np.ones(b), np.zeros((b, p))
+    rows = np.arange(b)
+    z, s = design, sign
+    for _ in range(STEPS):
+        here = theta[rows]
+        margin = s * (offset[rows, None] + (here[:, None, :] @ z)[:, 0])
+        small = np.exp(-np.abs(margin))
+        loss = (np.log1p(small) + np.maximum(-margin, 0.0)).sum(axis=1)
+        loss += 0.5 * (held * (here - centre) ** 2).sum(axis=1)
+        miss = np.where(margin >= 0, small, 1.0) / (1.0 + small)
+        gradient = held * (here - centre) - (z @ (s * miss)[:, :, None])[:, :, 0]
+        curvature = (z * (miss * (1.0 - miss))[:, None, :]) @ np.swapaxes(z, 1, 2)
+        uphill = loss > last[rows] + 1e-9 * t
+        apart = free & ~uphill & (margin > 0).all(axis=1)
+        curvature[:, diagonal, diagonal] += held + 1e-12 * t
+        step = -np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+        still = ~uphill & ~apart & (-(gradient * step).sum(axis=1) <= TOLERANCE)
+        if free and still.any():
+            still[still] = np.linalg.eigvalsh(curvature[still])[:, 0] > FLAT * t
+        separated[rows[apart]] = True
+        # Half of the last step for those that it took uphill, the next one for the others.
+        back, on = rows[uphill], ~(uphill | apart)
+        length[back] *= 0.5
+        theta[back] -= length[back, None] * move[back]
+        last[rows[~uphill]], length[rows[~uphill]] = loss[~uphill], 1.0
+        move[rows[on]] = step[on]
+        theta[rows[on]] += step[on]
+        done = apart | still
+        ended[rows[done]] = True
+        if done.all():
+            break
+        if done.any():
+            rows, z, s = rows[~done], z[~done], s[~done]
+    return _Found(theta, ended, separated)
+
+
+def _by_expert(x: Array) -> Array:
+    """(B, T, N) as (B, N, T): what is done to each event then runs along the memory."""
+    return np.ascontiguousarray(np.swapaxes(x, 1, 2))
+
+
+def linear_weights(x: Array, y: Mask) -> Array:
+    """LinOps (1) by maximum likelihood on the simplex, (B, N): a primal-dual interior-point method on all samples.
+
+    Least −mean log(q w) + Σ w over w ≥ 0 has Σ w = 1 by itself. The certificate is that of `simplex_weights`.
+    """
+    q = probabilities(_by_expert(x) * np.where(y, 1.0, -1.0)[:, None, :])
+    b, n, t = q.shape
+    if n == 1:
+        return np.ones((b, 1))
+    weights, gap, diagonal = np.full((b, n), 1.0 / n), np.full(b, np.inf), np.arange(n)
+    rows, part, dual = np.arange(b), q, np.full((b, n), 0.005)
+    for _ in range(STEPS):
+        w = weights[rows]
+        scaled = part / (w[:, None, :] @ part)
+        score = scaled.sum(axis=2) / t - 1.0
+        gap[rows] = (score.max(axis=1) + 1.0) * w.sum(axis=1) - 1.0
+        on = gap[rows] > GAP
+        if not on.all():
+            rows, part, dual, w = rows[on], part[on], dual[on], w[on]
+            scaled, score = scaled[on], score[on]
+            if not len(rows):
+                break
+        level = (w * dual).mean(axis=1, keepdims=True)
+        # Towards the end the barrier falls with the square of what is left.
+        barrier = level * np.minimum(0.03, 10.0 * level)
+        hessian = scaled @ np.swapaxes(scaled, 1, 2) / t
+        hessian[:, diagonal, diagonal] += dual / w + 1e-14
+        step = np.linalg.solve(hessian, (score + barrier / w)[:, :, None])[:, :, 0]
+        turn = barrier / w - dual - dual / w * step
+        weights[rows] = w + _within(w, step) * step
+        dual = dual + _within(dual, turn) * turn
+    weights /= weights.sum(axis=1, keepdims=True)
+    for i in np.flatnonzero(gap > GAP):
+        weights[i] = simplex_weights(q[i].T).weights
+    return weights
+
+
+def _within(value: Array, step: Array) -> Array:
+    """How much of a step keeps positive values positive, at most all of it, (B, 1)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(step < 0, -value / step, np.inf).min(axis=1, keepdims=True)
+    return np.asarray(np.minimum(1.0, 0.995 * room))
+
+
+def linear_log_odds(weights: Array, q: Array) -> Array:
+    """Log-odds (B, T) of floored probabilities (B, T, N) averaged by weights (B, N)."""
+    p = (q @ weights[:, :, None])[:, :, 0]
+    return np.asarray(np.log(p / (1.0 - p)))

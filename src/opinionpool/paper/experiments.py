@@ -1,0 +1,225 @@
+"""The experiments of the paper's section 5: pools compared as more experts are drawn from a data set.
+
+For each number N of experts, and in each of 30 iterations, N experts and half of the events are drawn without
+replacement; the pools learn from that half and are scored (26) on the other, with a uniform scoring prior and the
+floors of section 5.3. Covariates become log-odds by section 4.1, learned from the training half alone.
+
+The five pools of the paper are fitted by `opinionpool.paper.batch_fits`, all iterations at once; the default pool is
+beside them. What is drawn depends on the seed, the data set and N alone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Mask
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import FLOOR, expit
+from opinionpool.paper import batch_fits
+from opinionpool.paper.datasets import DataSet
+from opinionpool.pools.registry import fit_pool
+
+ITERATIONS = 30
+METHODS = ("gaussian", "logistic", "independent", "linear", "average")
+DEFAULT = "default"
+
+
+class Draw(NamedTuple):
+    """What B iterations learn from and are scored on: floored log-odds (B, T, N) and outcomes (B, T)."""
+
+    train: Array
+    y: Mask
+    test: Array
+    truth: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Scores of B iterations with N experts.
+
+    Attributes
+    ----------
+    scores : ndarray, shape (6, B)
+        Mean score on the test half, by `METHODS` and, last, the default pool.
+    separated : ndarray of bool, shape (B,)
+        Where the training half has no logistic regression of maximum likelihood.
+    limit : ndarray, shape (B,)
+        There, the score that coefficients grown without bound would get; NaN elsewhere.
+    """
+
+    scores: Array
+    separated: Mask
+    limit: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Scores on a data set as the number of experts increases.
+
+    Attributes
+    ----------
+    data : DataSet
+    numbers : ndarray of int, shape (P,)
+        N.
+    scores : ndarray, shape (6, P, B)
+    separated : ndarray of bool, shape (P, B)
+    limit : ndarray, shape (P, B)
+    """
+
+    data: DataSet
+    numbers: npt.NDArray[np.intp]
+    scores: Array
+    separated: Mask
+    limit: Array
+
+    def of(self, method: str) -> Array:
+        """Scores of a method, (P, B)."""
+        return np.asarray(self.scores[(*METHODS, DEFAULT).index(method)])
+
+    def mean(self, method: str) -> Array:
+        """Mean over the iterations, (P,)."""
+        return np.asarray(self.of(method).mean(axis=1))
+
+    def error(self, method: str) -> Array:
+        """Standard error of that mean over the draws of experts and halves, (P,)."""
+        return standard_error(self.of(method))
+
+    def gain(self, method: str, over: str) -> tuple[Array, Array]:
+        """Mean paired difference between two methods and its standard error, (P,) each."""
+        apart = self.of(method) - self.of(over)
+        return np.asarray(apart.mean(axis=1)), standard_error(apart)
+
+
+def standard_error(values: Array) -> Array:
+    """Of the mean over the last axis; 0 for a single value."""
+    count = values.shape[-1]
+    return np.asarray(values.std(axis=-1, ddof=1) / np.sqrt(count)) if count > 1 else np.zeros(values.shape[:-1])
+
+
+def draw(data: DataSet, n: int, iterations: int, seed: int) -> Draw:
+    """Draw N experts and a training half for each iteration.
+
+    Examples
+    --------
+    >>> from opinionpool.paper.datasets import simulated
+    >>> [part.shape for part in draw(simulated(0.2, 1.0), n=3, iterations=2, seed=0)]
+    [(2, 250, 3), (2, 250), (2, 250, 3), (2, 250)]
+    """
+    rng = np.random.default_rng([seed, zlib.crc32(data.name.encode()), n])
+    events, experts = data.values.shape
+    half = events // 2
+    columns = rng.permuted(np.tile(np.arange(experts), (iterations, 1)), axis=1)[:, :n]
+    rows = rng.permuted(np.tile(np.arange(events), (iterations, 1)), axis=1)
+    train, test = (data.values[part[:, :, None], columns[:, None, :]] for part in (rows[:, :half], rows[:, half:]))
+    y, truth = data.outcomes[rows[:, :half]], data.outcomes[rows[:, half:]]
+    if data.covariates:
+        train, test = batch_fits.recalibrated(train, y, test)
+    edge = float(np.log((1.0 - FLOOR) / FLOOR))
+    return Draw(np.clip(train, -edge, edge), y, np.clip(test, -edge, edge), truth)
+
+
+def fit_five(drawn: Draw) -> Point:
+    """Fit and score the five methods of the paper; the place of the default pool holds NaN."""
+    train, y, test, truth = drawn
+    gaussian = batch_fits.gaussian_pools(train, y)
+    logistic = batch_fits.logistic_pools(train, y, gaussian)
+    average = np.full((len(train), train.shape[2]), 1.0 / train.shape[2])
+    said = batch_fits.probabilities(test)
+    answers = (
+        gaussian.pool(test),
+        logistic.pools.pool(test),
+        batch_fits.independent_pools(train, y).pool(test),
+        batch_fits.linear_log_odds(batch_fits.linear_weights(train, y), said),
+        batch_fits.linear_log_odds(average, said),
+    )
+    scores = batch_fits.mean_scores(np.array(answers), truth)
+    endless = np.where(logistic.limit.pool(test) > 0, np.inf, -np.inf)
+    limit = np.where(logistic.separated, batch_fits.mean_scores(endless, truth), np.nan)
+    return Point(np.array([*scores, np.full(len(train), np.nan)]), logistic.separated, limit)
+
+
+def default_scores(drawn: Draw) -> Array:
+    """Scores of the default pool, (B,)."""
+    scores = []
+    for train, y, test, truth in zip(*drawn, strict=True):
+        pool = fit_pool("gaussian", Forecasts.from_array(expit(train), y.astype(np.int64)))
+        given = np.asarray(pool.pool(expit(test)))
+        scores.append(1.0 + np.log2(np.where(truth, given, 1.0 - given)).mean())
+    return np.array(scores)
+
+
+def run_point(task: tuple[DataSet, int, int, int]) -> Point:
+    """Draw, fit and score all six for a data set, N, a number of iterations and a seed."""
+    drawn = draw(*task)
+    point = fit_five(drawn)
+    point.scores[-1] = default_scores(drawn)
+    return point
+
+
+def run(
+    sets: Sequence[DataSet],
+    iterations: int = ITERATIONS,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> list[Curves]:
+    """Run the experiments on some data sets, N from 1 to all of their experts.
+
+    Parameters
+    ----------
+    sets : sequence of DataSet
+    iterations : int, default 30
+    seed : int, default 0
+        The same seed gives the same numbers, whatever `workers`.
+    workers : int, default 1
+        Processes that share the work.
+    progress : function of a float, optional
+        Told which share of the work is done.
+    """
+    tasks = [(data, n, iterations, seed) for data in sets for n in range(1, len(data.experts) + 1)]
+    points: list[Point] = []
+    with _mapped(workers) as apply:
+        for point in apply(run_point, tasks):
+            points.append(point)
+            if progress is not None:
+                progress(len(points) / len(tasks))
+    curves, rest = [], iter(points)
+    for data in sets:
+        found = [next(rest) for _ in data.experts]
+        curves.append(
+            Curves(
+                data,
+                np.arange(1, len(found) + 1),
+                np.stack([point.scores for point in found], axis=1),
+                np.array([point.separated for point in found]),
+                np.array([point.limit for point in found]),
+            )
+        )
+    return curves
+
+
+Task: TypeAlias = tuple[DataSet, int, int, int]
+
+
+@contextmanager
+def _mapped(workers: int) -> Iterator[Callable[[Callable[[Task], Point], Iterable[Task]], Iterable[Point]]]:
+    """A function like map, in this process or in several."""
+    if workers <= 1:
+        yield map
+        return
+    # Fresh processes: a copy of one whose linear algebra has threads may hang.
+    executor = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    try:
+        yield executor.map
+    finally:
+        # After an interruption, what has not begun is not waited for.
+        executor.shutdown(cancel_futures=True)

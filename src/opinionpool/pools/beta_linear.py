@@ -1,0 +1,284 @@
+"""The beta-transformed linear pool, p = I_{a,b}(Σ_i w_i q_i) (Ranjan & Gneiting 2010), for two classes.
+
+I is the regularised incomplete beta function, the distribution function of a beta distribution. A linear pool of
+calibrated forecasts is underconfident, and a = b > 1 sharpens it away from ½; a ≠ b moves it towards a class;
+a = b = 1 leaves it alone. It has no place for a prior. Missing forecasts: the weights are renormalised over the
+experts present.
+
+SciPy is imported when a function is called: its incomplete beta function is better kept than our own would be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Mask, frequencies
+from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
+from opinionpool.logodds import check_probabilities
+
+# Beliefs worth one event: log a and log b have variance 1, and the weights, equal ones preferred, a Dirichlet
+# density with parameters 1 + 1/N.
+PENALTY = 1.0
+# Weights are learned from this many events of the rarer outcome for each parameter (Peduzzi et al. 1996).
+EVENTS_PER_PARAMETER = 10
+TOLERANCE = 1e-6
+
+# The largest |log a| and |log b| that are tried.
+_FARTHEST = 12.0
+# The step of the derivatives by log a and log b, where truncation and rounding are about alike.
+_STEP = 1e-5
+_TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class BetaFit:
+    """What the beta-transformed linear pool learned.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (N,)
+        At least 0, and 1 together; above 0 if learned.
+    a, b : float
+        The parameters of the transform.
+    learned : bool
+        Whether the weights were learned.
+    gradient_norm : float
+        Largest derivative of the penalised mean log-likelihood by log a, log b and the logarithms of the weights.
+    iterations : int
+        Steps of the search.
+    converged : bool
+        Whether `gradient_norm` is within the tolerance. The likelihood may have further stationary points.
+    """
+
+    weights: Array
+    a: float
+    b: float
+    learned: bool
+    gradient_norm: float
+    iterations: int
+    converged: bool
+
+
+def beta_transform(p: npt.ArrayLike, a: float, b: float) -> Array:
+    """The regularised incomplete beta function I_{a,b}(p).
+
+    Parameters
+    ----------
+    p : array_like
+        Probabilities; NaN where missing.
+    a, b : float
+        Above 0.
+
+    Raises
+    ------
+    ArgumentError, ProbabilityError
+        If `a` or `b` is not above 0 and finite, or `p` lies outside [0, 1].
+
+    Examples
+    --------
+    >>> beta_transform([0.2, 0.5], 2.0, 2.0).round(3)
+    array([0.104, 0.5  ])
+    """
+    from scipy.special import betainc
+
+    for name, value in (("a", a), ("b", b)):
+        if not 0 < value < np.inf:
+            raise ArgumentError(f"parameter {name} of the beta transform must be above 0 and finite, not {value!r}")
+    return np.asarray(betainc(a, b, check_probabilities(p)))
+
+
+def beta_fit(
+    q: npt.ArrayLike,
+    s: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | Literal["auto", "learned"] = "auto",
+    penalty: float = PENALTY,
+    tolerance: float = TOLERANCE,
+) -> BetaFit:
+    """Fit the beta-transformed linear pool by penalised maximum likelihood.
+
+    Minimised is −Σ_t v_t log p_t(Y_t) + λ (½ (log a)² + ½ (log b)² − (1/N) Σ_i log w_i), v_t the frequency of event
+    t. The penalty is worth about one event: it keeps a and b finite even if the outcomes are separated or all
+    alike, and the weights of experts of whom little is known near equal. Weights are learned together with a and b,
+    as Ranjan & Gneiting do, starting from the best a and b at equal weights; the loss is not convex, and the answer
+    is the minimum that is found from there.
+
+    Parameters
+    ----------
+    q : array_like, shape (T, N)
+        Probabilities of the second class strictly between 0 and 1, NaN where missing. Events without any do not count.
+    s : array_like, shape (T,)
+        Outcomes, 0 or 1.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies.
+    weights : array_like, shape (N,), "learned" or "auto"
+        Given weights are scaled to sum to 1 and kept. "auto" learns them if the rarer outcome happened at least 10
+        times for each of the N + 1 parameters, and otherwise keeps them equal.
+    penalty : float
+        λ. With 0, which is maximum likelihood, a and b are kept within exp(±12).
+    tolerance : float
+        What `BetaFit.gradient_norm` may be.
+
+    Raises
+    ------
+    ShapeError, ProbabilityError, OutcomeError, ArgumentError
+        If arrays do not fit together or a value is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q = np.tile([[0.3, 0.4], [0.7, 0.6]], (50, 1))
+    >>> fit = beta_fit(q, np.tile([0, 0, 0, 1, 0, 1, 1, 1, 1, 1], 10))
+    >>> round(fit.a, 2), round(fit.b, 2), fit.learned
+    (1.16, 1.57, True)
+    """
+    data = _Events.of(q, s, sample_weight)
+    if not 0 <= penalty < np.inf:
+        raise ArgumentError(f"the penalty must be finite and at least 0, not {penalty!r}")
+    experts = data.q.shape[1]
+    automatic = isinstance(weights, str)
+    if automatic and weights not in {"auto", "learned"}:
+        raise ArgumentError(f'weights must be numbers, "learned" or "auto", not {weights!r}')
+    share = np.full(experts, 1.0 / experts) if automatic else _shares(weights, experts)
+    loss = _Loss(data, penalty / data.total, share)
+    x, steps = _minimum(loss, np.zeros(2))
+    learned = automatic and experts > 1 and (weights == "learned" or data.rarer >= EVENTS_PER_PARAMETER * (experts + 1))
+    if learned:
+        x, more = _minimum(loss, np.concatenate([x, np.zeros(experts)]))
+        steps += more
+    norm = float(np.abs(loss(x)[1]).max())
+    return BetaFit(
+        weights=loss.weights(x),
+        a=float(np.exp(x[0])),
+        b=float(np.exp(x[1])),
+        learned=learned,
+        gradient_norm=norm,
+        iterations=steps,
+        converged=norm <= tolerance,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Events:
+    """Forecasts with 0 where missing, who is present, outcomes, and frequencies."""
+
+    q: Array
+    present: Array
+    happened: Mask
+    frequency: Array
+
+    @classmethod
+    def of(cls, q: npt.ArrayLike, s: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> _Events:
+        q, s = check_probabilities(q), np.asarray(s)
+        if q.ndim != 2 or q.shape[1] == 0:
+            raise ShapeError(f"the beta-transformed pool takes events x experts of two classes, not shape {q.shape}")
+        frequency = frequencies(sample_weight, len(q))
+        if s.shape != (len(q),):
+            raise ShapeError(f"{len(q)} events need as many outcomes, not shape {s.shape}")
+        if not ((s == 0) | (s == 1)).all():
+            raise OutcomeError(f"each outcome must be 0 or 1, and one is {s[(s != 0) & (s != 1)][0]}")
+        if ((q == 0) | (q == 1)).any():
+            raise ArgumentError("probabilities must lie strictly between 0 and 1; floor them first")
+        present = ~np.isnan(q)
+        kept = present.any(axis=1) & (frequency > 0)
+        q, present = q[kept], present[kept]
+        return cls(np.where(present, q, 0.0), present.astype(np.float64), s[kept] == 1, frequency[kept])
+
+    @cached_property
+    def total(self) -> float:
+        """The sum of the frequencies, 1 if there is no event."""
+        return float(self.frequency.sum()) or 1.0
+
+    @cached_property
+    def rarer(self) -> float:
+        """How often the rarer outcome happened."""
+        return float(min(self.frequency[self.happened].sum(), self.frequency[~self.happened].sum()))
+
+    def linear(self, weights: Array) -> Array:
+        """The linear pool, (T,); the mean where nobody with weight is present."""
+        total = self.present @ weights
+        z = np.where(total > _TINY, self.q @ weights / np.maximum(total, _TINY), self._mean)
+        return np.asarray(np.clip(z, _TINY, 1.0 - np.finfo(np.float64).eps))
+
+    @cached_property
+    def _mean(self) -> Array:
+        return np.asarray(self.q.sum(axis=1) / self.present.sum(axis=1))
+
+    def by_weights(self, by_z: Array, z: Array, weights: Array) -> Array:
+        """The derivative by the weights of what has a derivative by the linear pool, (N,)."""
+        total = self.present @ weights
+        pull = np.where(total > _TINY, by_z / np.maximum(total, _TINY), 0.0)
+        return np.asarray(pull @ self.q - (pull * z) @ self.present)
+
+    def loss(self, logs: Array, z: Array) -> tuple[float, Array, Array]:
+        """Mean loss, and its derivatives by log a and log b, (2,), and by the linear pool of each event, (T,)."""
+        from scipy.special import betainc, betaln
+
+        happened = self.happened
+        reached = np.where(happened, z, 1.0 - z)
+
+        def log_p(log_a: float, log_b: float) -> Array:
+            a, b = np.exp(log_a), np.exp(log_b)
+            p = betainc(np.where(happened, a, b), np.where(happened, b, a), reached)
+            return np.asarray(np.log(np.maximum(p, _TINY)))
+
+        (log_a, log_b), share = logs, self.frequency / self.total
+        here = log_p(log_a, log_b)
+        by_a = share @ (log_p(log_a - _STEP, log_b) - log_p(log_a + _STEP, log_b)) / (2 * _STEP)
+        by_b = share @ (log_p(log_a, log_b - _STEP) - log_p(log_a, log_b + _STEP)) / (2 * _STEP)
+        a, b = np.exp(log_a), np.exp(log_b)
+        density = (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - betaln(a, b)
+        by_z = np.where(happened, -share, share) * np.exp(np.minimum(density - here, 700.0))
+        return float(-share @ here), np.array([by_a, by_b]), by_z
+
+
+def _shares(weights: npt.ArrayLike, experts: int) -> Array:
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (experts,):
+        raise ShapeError(f"there are {experts} experts, and weights of shape {array.shape}")
+    if not ((array >= 0) & (array < np.inf)).all() or not array.any():
+        raise ArgumentError("weights must be finite and at least 0, and not all 0")
+    return np.asarray(array / array.sum())
+
+
+class _Loss:
+    """The penalised mean loss by log a, log b and, if they are learned, the logarithms of weights up to a constant."""
+
+    def __init__(self, events: _Events, penalty: float, given: Array) -> None:
+        self.events = events
+        self.penalty = penalty
+        self.given = given
+
+    def weights(self, x: Array) -> Array:
+        """The weights, (N,)."""
+        if len(x) == 2:
+            return self.given
+        raised = np.exp(x[2:] - x[2:].max())
+        return np.asarray(raised / raised.sum())
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        logs, weights = x[:2], self.weights(x)
+        z = self.events.linear(weights)
+        loss, by_logs, by_z = self.events.loss(logs, z)
+        loss, by_logs = loss + 0.5 * self.penalty * float(logs @ logs), by_logs + self.penalty * logs
+        if len(x) == 2:
+            return loss, by_logs
+        spread = float(np.log(np.maximum(weights, _TINY)).mean())
+        by_weights = weights * self.events.by_weights(by_z, z, weights) + self.penalty * (weights - 1.0 / len(weights))
+        return loss - self.penalty * spread, np.concatenate([by_logs, by_weights])
+
+
+def _minimum(loss: _Loss, start: Array) -> tuple[Array, int]:
+    """Where a loss is least near `start`, and how many steps away."""
+    from scipy.optimize import minimize
+
+    bounds = [(-_FARTHEST, _FARTHEST)] * 2 + [(None, None)] * (len(start) - 2)
+    options = {"ftol": 0.0, "gtol": 0.1 * TOLERANCE, "maxcor": 30, "maxiter": 1000, "maxfun": 2000}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x, dtype=np.float64), int(found.nit)

@@ -1,0 +1,414 @@
+"""Every pool by its name: its options, what a fit learns, and a small state object that pools (model.md, section 6).
+
+The Gaussian pool's state is `opinionpool.learning.learn.LearnedPanel`; the state of every other pool is a
+`LearnedPool`, the keyword arguments of a function of `opinionpool.pools.averages`. Both have the attributes and the
+method of `Learned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
+from opinionpool.estimation.sampling import least, rooms, row_keys, sample_note, stands_for
+from opinionpool.forecasts import Forecasts, Totals
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.learn import learn
+from opinionpool.learning.screening import knowing_notes
+from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
+from opinionpool.model.sparse import for_options
+from opinionpool.names import by_name
+from opinionpool.pools import averages as pools, logarithmic as fits
+from opinionpool.pools.beta_linear import PENALTY
+from opinionpool.pools.logarithmic import Parameters, Sample
+from opinionpool.priors import laplace_prior
+
+
+class Learned(Protocol):
+    """What every fit gives.
+
+    Attributes
+    ----------
+    experts : tuple of str
+        N names.
+    prior : ndarray or None, shape (K,)
+        The reference used, as class probabilities; None if each event had its own.
+    weights : ndarray or None, shape (N,)
+        For rules that have weights.
+    events : ndarray, shape (K,)
+        Weight of the resolved events by outcome.
+    counts : ndarray, shape (N,)
+        Weight of each expert's forecasts on resolved events.
+    notes : tuple of Note
+    """
+
+    @property
+    def experts(self) -> tuple[str, ...]: ...  # noqa: D102 - described above
+    @property
+    def prior(self) -> Array | None: ...  # noqa: D102
+    @property
+    def weights(self) -> Array | None: ...  # noqa: D102
+    @property
+    def events(self) -> Array: ...  # noqa: D102
+    @property
+    def counts(self) -> Array: ...  # noqa: D102
+    @property
+    def notes(self) -> tuple[Note, ...]: ...  # noqa: D102
+    def pool(
+        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """Pooled probability, (..., N) to (...), or (..., N, K) to (..., K), with the prior of the fit by default."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedPool:
+    """What a fit of any pool but the Gaussian learned; see `Learned`.
+
+    Attributes
+    ----------
+    rule : str
+        The pool's name in `POOLS`.
+    parameters : mapping
+        Keyword arguments of the pool's function, learned or given: ``weights``, ``intercept``, ``slope``, ...
+    experts, classes : tuple
+    prior, events, counts, notes
+        As for `Learned`.
+    floor, pool_floor : float
+    """
+
+    rule: str
+    parameters: Mapping[str, Any]
+    experts: tuple[str, ...]
+    classes: tuple[object, ...]
+    prior: Array | None
+    events: Array
+    counts: Array
+    notes: tuple[Note, ...] = ()
+    floor: float = FLOOR
+    pool_floor: float = POOL_FLOOR
+
+    @property
+    def weights(self) -> Array | None:
+        """Weights of the experts, (N,); None if the rule has none of its own."""
+        return self.parameters.get("weights")
+
+    def pool(
+        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """Pooled probability, with the prior of the fit unless another is given.
+
+        Raises
+        ------
+        ProbabilityError, ShapeError
+            If each event had its own prior in the fit and none is given now, or if arguments do not fit together.
+        """
+        if prior is None:
+            if self.prior is None:
+                raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
+            prior = public_probabilities(self.prior)
+        return _RULES[self.rule].function(
+            by_name(q, self.experts),
+            **self.parameters,
+            prior=prior,
+            base_rate=base_rate,
+            classes=len(self.classes),
+            floor=self.floor,
+            pool_floor=self.pool_floor,
+        )
+
+
+class Option(NamedTuple):
+    """An option of a pool: its default, and what it means."""
+
+    default: Any
+    text: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What there is to know about a pool before it is fitted.
+
+    Attributes
+    ----------
+    title : str
+        For people.
+    options : mapping of str to Option
+        By the name that `fit_pool` takes.
+    learns : bool
+        Whether resolved events matter for more than the prior.
+    """
+
+    title: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    learns: bool = False
+
+
+def fit_pool(
+    name: str,
+    forecasts: Forecasts,
+    *,
+    prior: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+    **options: Any,  # noqa: ANN401 - each pool has its own
+) -> Learned:
+    """Fit a pool to the resolved events among some forecasts.
+
+    Parameters
+    ----------
+    name : str
+        One of `POOLS`.
+    forecasts : Forecasts
+        Its own priors win over `prior`, which fills their blanks.
+    prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+        The reference that the experts share; Laplace's estimate if not given.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies.
+    floor, pool_floor : float
+        Floors (model.md, section 4).
+    **options
+        Those of the pool, see ``POOLS[name].options``.
+
+    Raises
+    ------
+    ArgumentError, LearningError, ProbabilityError, ExpertError, ShapeError
+        If there is no such pool or option, or the data or arguments do not allow it.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.7, 0.6], [0.2, 0.3], [0.9, None]], [1, 0, 1], experts=["ann", "bob"])
+    >>> learned = fit_pool("linear", f, prior=0.5)
+    >>> learned.weights.round(5), float(learned.pool([0.8, 0.5]).round(5))
+    (array([1., 0.]), 0.8)
+    """
+    pool = POOLS.get(name)
+    if pool is None:
+        raise ArgumentError(f"no pool is called {name!r}; there are {', '.join(POOLS)}")
+    for option in options:
+        if option not in pool.options:
+            known = ", ".join(pool.options) or "none"
+            raise ArgumentError(f"the {name} pool has no option {option!r}; its options are: {known}")
+    knowing = knowing_notes(forecasts) if pool.learns else ()
+    if name not in _RULES:
+        found = learn(
+            forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options
+        )
+        return replace(found, notes=found.notes + knowing)
+    sample = Sample.of(forecasts, prior, sample_weight, floor)
+    defaults = {key: option.default for key, option in pool.options.items()}
+    learned = LearnedPool(
+        rule=name,
+        parameters=_RULES[name].fit(sample, **defaults | options),
+        experts=forecasts.experts,
+        classes=forecasts.classes,
+        prior=sample.prior,
+        events=sample.events,
+        counts=sample.counts,
+        notes=(*sample.notes, *knowing),
+        floor=floor,
+        pool_floor=pool_floor,
+    )
+    # One event is enough to find options that the pool does not allow.
+    n, k = len(forecasts.experts), len(forecasts.classes)
+    even = 0.5 if k == 2 else np.full(k, 1.0 / k)
+    learned.pool(np.full(n, 0.5) if k == 2 else np.full((n, k), 1.0 / k), prior=even)
+    return learned
+
+
+def answering(state: Learned, options: tuple[object, ...]) -> Learned:
+    """The pool, learned from events with options of their own, for events with these options."""
+    if isinstance(state, LearnedPool):
+        return replace(state, classes=options)
+    assert isinstance(state, LearnedPanel)
+    # What is open about its weights is told for as many options as it was learned from.
+    doubt = state.doubt if len(options) == len(state.panel.classes) else None
+    return replace(state, panel=for_options(state.panel, options), doubt=doubt)
+
+
+class _Rule(NamedTuple):
+    """How a pool answers, and how its parameters are found."""
+
+    function: Callable[..., Array]
+    fit: Callable[..., Parameters]
+
+
+_RULES: Mapping[str, _Rule] = MappingProxyType(
+    {
+        "linear": _Rule(pools.linear_pool, fits.fit_linear),
+        "log": _Rule(pools.log_pool, fits.fit_log),
+        "independent": _Rule(pools.independent_pool, fits.fit_given),
+        "average": _Rule(pools.average_pool, fits.fit_given),
+        "geometric": _Rule(pools.geometric_pool, fits.fit_given),
+        "median": _Rule(pools.median_pool, fits.fit_given),
+        "trimmed": _Rule(pools.trimmed_pool, fits.fit_given),
+        "extremized": _Rule(pools.extremized_pool, fits.fit_given),
+        "recalibrated": _Rule(pools.recalibrated_pool, fits.fit_recalibrated),
+        "beta-linear": _Rule(pools.beta_linear_pool, fits.fit_beta_linear),
+    }
+)
+
+_WEIGHTS = "weights by expert name, or in the experts' order"
+_LEARNED = {"weights": Option(None, f"{_WEIGHTS}; learned from the resolved events if not given")}
+_EQUAL = {"weights": Option(None, f"{_WEIGHTS}; equal if not given")}
+_GAUSSIAN = {
+    "structure": Option("auto", "full, common, exchangeable, independent or auto"),
+    "beliefs": Option("default", 'what is believed beforehand: Beliefs, "default", or None for the data alone'),
+    "class_model": Option("auto", "symmetric, full or auto, for more than two classes"),
+}
+_TRIM = {"trim": Option(pools.TRIM, "fraction of the forecasts cut off at each end, up to 0.5")}
+_FACTOR = {"factor": Option(pools.FACTOR, "multiplies the mean log-odds beyond the prior's")}
+_PENALTY = {"penalty": Option(fits.PENALTY, "how firmly intercept 0 and slope 1 are believed, in events")}
+_BETA = {
+    "weights": Option(None, f"{_WEIGHTS}; if not given, learned where the events are many enough, else equal"),
+    "penalty": Option(PENALTY, "how firmly a = b = 1, which is the linear pool, is believed, in events"),
+}
+
+POOLS: Mapping[str, Pool] = MappingProxyType(
+    {
+        "gaussian": Pool("Gaussian pool", _GAUSSIAN, learns=True),
+        "linear": Pool("Linear pool", _LEARNED, learns=True),
+        "log": Pool("Logarithmic pool", _LEARNED, learns=True),
+        "independent": Pool("Independent pool"),
+        "average": Pool("Average"),
+        "geometric": Pool("Geometric mean of odds", _EQUAL),
+        "median": Pool("Median"),
+        "trimmed": Pool("Trimmed mean", _TRIM),
+        "extremized": Pool("Extremised log-odds", _FACTOR),
+        "recalibrated": Pool("Recalibrated log-odds", _PENALTY, learns=True),
+        "beta-linear": Pool("Beta-transformed linear pool", _BETA, learns=True),
+    }
+)
+
+
+@dataclass(frozen=True)
+class LearnedParts:
+    """What was learned from parts.
+
+    Attributes
+    ----------
+    state : Learned
+    totals : Totals
+        Of all parts.
+    sample : Forecasts
+        What it was learned from.
+    notes : tuple of Note
+    """
+
+    state: Learned
+    totals: Totals
+    sample: Forecasts
+    notes: tuple[Note, ...]
+
+
+class _Sample:
+    """The events of least priority, a bounded number of each outcome and of unresolved ones."""
+
+    def __init__(self, first: Forecasts) -> None:
+        k = len(first.classes)
+        self.rooms = rooms(len(first.experts), k)
+        self.limits = np.full(k + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+        self.seen = np.zeros(k + 1, dtype=np.int64)
+        self._held: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
+
+    def add(self, forecasts: Forecasts) -> None:
+        """Take in the events of one part."""
+        group = np.where(forecasts.resolved, forecasts.outcomes, len(self.limits) - 1)
+        keys = row_keys(int(self.seen.sum()), len(group), 0)
+        self.seen += np.bincount(group, minlength=len(self.seen))
+        kept = np.flatnonzero(keys < self.limits[group])
+        self._held.append((keys[kept], forecasts.select_events(kept)))
+        if sum(len(keys) for keys, _ in self._held) > 1.25 * self.rooms.sum():
+            self._thin()
+
+    def forecasts(self) -> Forecasts:
+        """The sample, in the order of the file."""
+        self._thin()
+        return self._held[0][1]
+
+    def _thin(self) -> None:
+        keys = np.concatenate([keys for keys, _ in self._held])
+        together = one_after_another([forecasts for _, forecasts in self._held])
+        group = np.where(together.resolved, together.outcomes, len(self.limits) - 1)
+        kept, beyond = least(keys, group, self.rooms)
+        self.limits = np.minimum(self.limits, beyond)
+        self._held = [(keys[kept], together if kept.all() else together.select_events(kept))]
+
+
+def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
+    """The forecasts of several parts, by the same experts on different events, as one."""
+    first = parts[0]
+    starts = np.cumsum([0, *(len(part.events) for part in parts[:-1])])
+    t = sum(len(part.events) for part in parts)
+
+    def column(name: str, blank: Any) -> Any:  # noqa: ANN401 - arrays of several types
+        values = [getattr(part, name) for part in parts]
+        if all(value is None for value in values):
+            return None
+        like = next(value for value in values if value is not None)
+        filled = [
+            np.full((len(part.events), *like.shape[1:]), blank, dtype=like.dtype) if value is None else value
+            for part, value in zip(parts, values, strict=True)
+        ]
+        return np.concatenate(filled) if t else like
+
+    return replace(
+        first,
+        events=tuple(event for part in parts for event in part.events),
+        event_index=np.concatenate([part.event_index + start for part, start in zip(parts, starts, strict=True)]),
+        expert_index=np.concatenate([part.expert_index for part in parts]),
+        probabilities=np.concatenate([part.probabilities for part in parts]),
+        outcomes=np.concatenate([part.outcomes for part in parts]),
+        prior=column("prior", np.nan),
+        times=column("times", np.datetime64("NaT", "us")),
+        groups=column("groups", ""),
+        notes=(),
+    )
+
+
+def learn_parts(
+    name: str, parts: Iterable[Forecasts], prior: float | Array | None, options: dict[str, Any]
+) -> LearnedParts:
+    """Fit a pool to forecasts in parts, by the same experts on different events.
+
+    Parameters
+    ----------
+    name : str
+        One of `opinionpool.pools.registry.POOLS`.
+    parts : iterable of Forecasts
+    prior : float or ndarray, shape (K,), or None
+    options : dict
+        Those of the pool.
+
+    Raises
+    ------
+    OpinionPoolError
+        As for `opinionpool.pools.registry.fit_pool`.
+    """
+    sample: _Sample | None = None
+    totals: Totals | None = None
+    for part in parts:
+        sample = _Sample(part) if sample is None else sample
+        sample.add(part)
+        totals = Totals.of(part) if totals is None else totals + Totals.of(part)
+    if sample is None or totals is None:
+        raise LearningError("there are no events")
+    taken = sample.forecasts()
+    counts = np.array(totals.outcomes, dtype=np.float64)
+    held = np.bincount(taken.outcomes[taken.resolved], minlength=len(counts))
+    if held.sum() == totals.resolved:
+        return LearnedParts(fit_pool(name, taken, prior=prior, **options), totals, taken, ())
+    weight = stands_for(taken.outcomes, counts)
+    reference = prior
+    if prior is None and (taken.prior is None or np.isnan(taken.prior).all()):
+        reference = public_probabilities(laplace_prior(counts))
+    state = fit_pool(name, taken, prior=reference, sample_weight=weight, **options)
+    return LearnedParts(state, totals, taken, (sample_note(int(held.sum()), totals.resolved),))

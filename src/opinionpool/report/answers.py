@@ -1,0 +1,353 @@
+"""What ``pool`` and ``experts`` answer: values by column for tables and CSV, and records for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.analysis.weights import weight_interval
+from opinionpool.arrays import Array
+from opinionpool.errors import Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.logodds import POOL_FLOOR, public_log_odds, public_probabilities
+from opinionpool.model.full_panel import FullPanel
+from opinionpool.pools.registry import POOLS, Learned
+from opinionpool.priors import event_priors
+from opinionpool.report.listing import Column, decimal, percent, printable, whole
+from opinionpool.scoring.reliability import areas
+from opinionpool.text import counted
+
+# Pools that turn to the prior only where nobody answered.
+PRIORLESS = ("average", "geometric", "median", "trimmed")
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """A pool's answers about the events it was fitted with.
+
+    Attributes
+    ----------
+    forecasts : Forecasts
+    pool : str
+        Its name.
+    state : Learned
+        What the fit learned.
+    probabilities : ndarray, shape (T,), or (T, K) when K > 2
+    in_sample : ndarray of bool, shape (T,)
+        Where the event's outcome has had a part in the answer: the pool has learned from it, or its prior has.
+    interval : pair of ndarray or None, shape (T,) each, or (T, K) when K > 2
+        Between what each probability lies with a chance of 90%, as far as the pool knows.
+    """
+
+    forecasts: Forecasts
+    pool: str
+    state: Learned
+    probabilities: Array
+    in_sample: npt.NDArray[np.bool_]
+    interval: tuple[Array, Array] | None = None
+
+    def ends(self) -> tuple[list[float | None], list[float | None]]:
+        """Both ends of the interval of each binary event, None where there is none."""
+        if self.interval is None:
+            return [None] * len(self.in_sample), [None] * len(self.in_sample)
+        known = _told(self.forecasts, self.state).tolist()
+        low, high = ([p if k else None for p, k in zip(end.tolist(), known, strict=True)] for end in self.interval)
+        return low, high
+
+    def class_ends(self) -> tuple[list[list[float | None]], list[list[float | None]]]:
+        """Both ends of the interval of each of an event's classes or options, None where there is none."""
+        low, high = self.interval or (np.full(self.probabilities.shape, np.nan),) * 2
+        if low.ndim == 1:
+            low, high = np.stack([1.0 - high, low], axis=1), np.stack([1.0 - low, high], axis=1)
+        known = _told(self.forecasts, self.state) & (self.interval is not None)
+        sizes = self.forecasts.sizes.tolist()
+
+        def own(end: Array) -> list[list[float | None]]:
+            rows = zip(end.tolist(), known.tolist(), sizes, strict=True)
+            return [row[:size] if told else [None] * size for row, told, size in rows]
+
+        return own(low), own(high)
+
+
+def pool_events(
+    forecasts: Forecasts, pool: str, state: Learned, prior: float | Array | None, base_rate: float | Array | None
+) -> Pooled:
+    """The answers for every event, resolved or not, in input order."""
+    each = event_priors(forecasts, prior)
+    own = None if each is None else public_probabilities(each)
+    if isinstance(state, LearnedPanel):
+        probabilities = state.pool_forecasts(forecasts, own, base_rate)
+    else:
+        probabilities = state.pool(forecasts.X, own, base_rate)
+    interval = None
+    if isinstance(state, LearnedPanel) and state.doubt is not None:
+        interval = state.interval(forecasts.X, own, base_rate)
+    answered = forecasts.crowd > 0
+    taught = answered & POOLS[pool].learns
+    if each is None and prior is None:
+        taught |= ~answered | (pool not in PRIORLESS)
+    return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught, interval)
+
+
+def _told(forecasts: Forecasts, state: Learned) -> npt.NDArray[np.bool_]:
+    """Events on which somebody answered who does not always say the same, (T,)."""
+    if not isinstance(state, LearnedPanel):
+        return np.asarray(forecasts.crowd > 0)
+    counted = state.panel.heard[forecasts.expert_index]
+    return np.asarray(np.bincount(forecasts.event_index, weights=counted, minlength=len(forecasts.events)) > 0)
+
+
+def plain(label: object) -> object:
+    """A class label as JSON can hold it."""
+    return label if isinstance(label, str | bool | int) else str(label)
+
+
+def happened(forecasts: Forecasts) -> list[object]:
+    """Each event's outcome, None where not resolved."""
+    return [None if label is None else plain(label) for label in forecasts.happened]
+
+
+def about(forecasts: Forecasts) -> str | None:
+    """The class that binary probabilities are about, None if that goes without saying."""
+    if len(forecasts.classes) > 2 or forecasts.options is not None or forecasts.classes[1] in (1, True, "1"):
+        return None
+    return printable(str(forecasts.classes[1]))
+
+
+def event_columns(pooled: Pooled) -> list[Column]:
+    """The answers by column: a row per event, or per event and class where they are more than two or its own."""
+    forecasts = pooled.forecasts
+    if len(forecasts.classes) > 2 or forecasts.options is not None:
+        return _class_columns(pooled)
+    event = about(forecasts)
+    title = "probability" if event is None else f"P({event})"
+    between = []
+    if pooled.interval is not None:
+        low, high = pooled.ends()
+        between = [Column("low", low, "90% from", percent, spare=3), Column("high", high, "to", percent, spare=3)]
+    return [
+        Column("event", forecasts.events, "event"),
+        Column("probability", pooled.probabilities.tolist(), title, percent),
+        *between,
+        Column("experts", forecasts.crowd.tolist(), "experts", whole, spare=1),
+        Column("outcome", happened(forecasts), "outcome"),
+        Column("in_sample", pooled.in_sample.tolist(), None),
+        Column("remark", _remarks(pooled), "", machine=False),
+    ]
+
+
+def _class_columns(pooled: Pooled) -> list[Column]:
+    """A row per event and class. A table names the event once, and what happened by a remark beside it."""
+    forecasts = pooled.forecasts
+    crowd, events, sizes = forecasts.crowd.tolist(), forecasts.events, forecasts.sizes.tolist()
+    remarks = []
+    for remark, outcome, k in zip(_remarks(pooled), forecasts.outcomes.tolist(), sizes, strict=True):
+        told = [[remark] if remark and i == 0 else [] for i in range(k)]
+        if outcome >= 0:
+            told[outcome].insert(0, "happened")
+        remarks += [", ".join(words) for words in told]
+    labels, title = [*map(plain, forecasts.classes)] * len(events), "class"
+    if forecasts.options is not None:
+        labels, title = [plain(label) for own in forecasts.options for label in own], "option"
+    between = []
+    if pooled.interval is not None:
+        low, high = ([p for own in ends for p in own] for ends in pooled.class_ends())
+        between = [Column("low", low, "90% from", percent, spare=3), Column("high", high, "to", percent, spare=3)]
+    return [
+        Column("event", _repeated(events, sizes), None),
+        Column("event", _once(events, sizes), "event", machine=False),
+        Column("class", labels, title),
+        Column("probability", [p for own in _own(pooled) for p in own], "probability", percent),
+        *between,
+        Column("experts", _repeated(crowd, sizes), None, whole),
+        Column("experts", _once(crowd, sizes), "experts", whole, machine=False, spare=1),
+        Column("outcome", _repeated(happened(forecasts), sizes), None),
+        Column("in_sample", _repeated(pooled.in_sample.tolist(), sizes), None),
+        Column("remark", remarks, "", machine=False),
+    ]
+
+
+def _own(pooled: Pooled) -> list[list[float]]:
+    """The probabilities of each event's classes or options."""
+    p = pooled.probabilities
+    table = np.stack([1.0 - p, p], axis=1) if p.ndim == 1 else p
+    return [row[:k] for row, k in zip(table.tolist(), pooled.forecasts.sizes.tolist(), strict=True)]
+
+
+def _remarks(pooled: Pooled) -> list[str | None]:
+    """What is to say about each answer."""
+    answered = (pooled.forecasts.crowd > 0).tolist()
+    taught = pooled.in_sample.tolist()
+    return [
+        "no forecast: the prior" if not heard else "in-sample" if known else None
+        for heard, known in zip(answered, taught, strict=True)
+    ]
+
+
+def _repeated(values: Sequence[Any], times: Sequence[int]) -> list[Any]:
+    return [value for value, k in zip(values, times, strict=True) for _ in range(k)]
+
+
+def _once(values: Sequence[Any], times: Sequence[int]) -> list[Any]:
+    """Each value so many times, but None after the first."""
+    return [value if i == 0 else None for value, k in zip(values, times, strict=True) for i in range(k)]
+
+
+def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
+    """The answers as records for JSON."""
+    forecasts = pooled.forecasts
+    several = len(forecasts.classes) > 2 or forecasts.options is not None
+    sets = [forecasts.classes] * len(forecasts.events) if forecasts.options is None else forecasts.options
+    rows = zip(
+        forecasts.events,
+        sets,
+        _own(pooled) if several else pooled.probabilities.tolist(),
+        forecasts.crowd.tolist(),
+        happened(forecasts),
+        pooled.in_sample.tolist(),
+        *(pooled.class_ends() if several else pooled.ends()),
+        strict=True,
+    )
+    for event, labels, p, crowd, outcome, in_sample, low, high in rows:
+
+        def show(values: Any, labels: Sequence[object] = labels) -> object:  # noqa: ANN401 - a number, or one per label
+            return dict(zip(map(str, labels), values, strict=True)) if several else values
+
+        said = {"probabilities" if several else "probability": show(p)}
+        between = {} if pooled.interval is None else {"low": show(low), "high": show(high)}
+        yield {"event": event, **said, **between, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
+
+
+def answer_notes(pooled: Pooled) -> list[Note]:
+    """What to know about the answers: which are in-sample, which are the prior, which lie at the bounds."""
+    notes = []
+    t = len(pooled.forecasts.events)
+    taught = int(pooled.in_sample.sum())
+    if taught:
+        text = (
+            f"{whole(taught)} of {whole(t)} answers are in-sample: the pool has learned from what happened there, so "
+            "they look better than it will do on new events"
+        )
+        notes.append(Note("in-sample", text, taught))
+    blank = int((pooled.forecasts.crowd == 0).sum())
+    if blank:
+        notes.append(Note("no-forecast", f"{counted(blank, 'event')} without a forecast got the prior", blank))
+    p = pooled.probabilities.reshape(t, -1)
+    used = np.arange(p.shape[1]) < pooled.forecasts.sizes[:, None]
+    bound = int((((p <= POOL_FLOOR) | (p >= 1.0 - POOL_FLOOR)) & used).any(axis=1).sum())
+    if bound:
+        text = f"{counted(bound, 'answer')} at the bound: nothing gets less than {percent(POOL_FLOOR)}"
+        notes.append(Note("at-floor", text, bound))
+    return notes
+
+
+def one_outcome_notes(forecasts: Forecasts, pool: str) -> list[Note]:
+    """That a pool which learns has seen one kind of outcome only."""
+    seen = np.unique(forecasts.outcomes[forecasts.resolved])
+    if len(seen) != 1 or not POOLS[pool].learns or forecasts.options is not None:
+        return []
+    outcome = plain(forecasts.classes[seen[0]])
+    text = f"every resolved event has outcome {outcome!r}, which says little about whom to believe"
+    return [Note("one-outcome", text)]
+
+
+def expert_notes(state: Learned) -> list[Note]:
+    """What to know about weights below 0, and about experts who are worse than guessing."""
+    notes = []
+    if state.weights is not None and (state.weights < 0).any():
+        count = int((state.weights < 0).sum())
+        text = (
+            f"{counted(count, 'weight')} below 0, to correct for shared error: most of what such an expert says is "
+            "known from more accurate ones, and subtracting it takes out errors that they share"
+        )
+        notes.append(Note("negative-weights", text, count))
+    if isinstance(state, LearnedPanel) and (state.panel.calibration < 0).any():
+        count = int((state.panel.calibration < 0).sum())
+        text = f"{counted(count, 'expert')} with a calibration below 0: what they call likely happens less often"
+        notes.append(Note("contrary", text, count))
+    return notes
+
+
+def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
+    """What was learned about each expert, those with the largest weights first."""
+    resolved = np.bincount(forecasts.expert_index, forecasts.resolved[forecasts.event_index], len(forecasts.experts))
+    columns = [Column("expert", forecasts.experts, "expert")]
+    weights = state.weights
+    if isinstance(state, LearnedPanel):
+        columns += _feature_columns(state, forecasts)
+    if weights is not None:
+        columns.append(Column("weight", _finite(weights), "weight", decimal))
+        low, high = map(_finite, weight_interval(state))
+        if any(end is not None for end in low):
+            columns.append(Column("weight_low", low, "from", hundredths, spare=3))
+            columns.append(Column("weight_high", high, "to", hundredths, spare=3))
+    columns += _class_weight_columns(state)
+    columns += [
+        Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=1),
+        Column("resolved", resolved.astype(np.intp).tolist(), "resolved", whole),
+    ]
+    order = range(len(forecasts.experts)) if weights is None else np.argsort(-weights, kind="stable").tolist()
+    return [replace(column, values=[column.values[i] for i in order]) for column in columns]
+
+
+def _feature_columns(state: LearnedPanel, forecasts: Forecasts) -> list[Column]:
+    """What the data say of each expert by itself; nothing where they say nothing."""
+    classes = [*map(str, forecasts.classes)]
+    features = state.panel if state.alone is None else state.alone
+    told = state.structure != "assumed" or state.alone is not None
+    bias = state.panel.bias if state.alone is None else public_log_odds(state.alone.bias)
+    calibration, accuracy = [_finite(x) if told else [None] * len(x) for x in (features.calibration, features.accuracy)]
+    if forecasts.options is not None:
+        biases = []  # nobody can lean to options that differ from event to event
+    elif bias.ndim == 1:
+        biases = [Column("bias", _finite(bias) if told else [None] * len(bias), "bias", signed)]
+    else:
+        biases = [Column(f"bias:{label}", _finite(bias[:, i]), None, signed) for i, label in enumerate(classes)]
+    columns = [
+        *biases,
+        Column("calibration", calibration, "calibration", decimal),
+        Column("accuracy", accuracy, "accuracy", decimal, spare=2),
+    ]
+    if len(classes) == 2 and forecasts.options is None:
+        columns.append(Column("auc", _finite(areas(forecasts)), "AUC", decimal))
+    return columns
+
+
+def _class_weight_columns(state: Learned) -> list[Column]:
+    """The weight of what experts say of each class in the pooled one, where weights differ between classes."""
+    if not isinstance(state, LearnedPanel) or not isinstance(state.panel, FullPanel):
+        return []
+    weights = np.where(state.present[:, None], state.panel.class_weights, 0.0)
+    return [
+        Column(f"weight:{label}", weights[:, i].tolist(), printable(str(label)), decimal, spare=4)
+        for i, label in enumerate(state.panel.classes)
+    ]
+
+
+def hundredths(x: float) -> str:
+    """A number to two decimals."""
+    return f"{x:.2f}"
+
+
+def signed(x: float) -> str:
+    """A number to three decimals with its sign, which 0 has not."""
+    return f"{x:+.3f}" if abs(x) >= 0.0005 else "0.000"
+
+
+def _finite(values: Array) -> list[float | None]:
+    """Numbers, None where there is none."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:
+    """The rows of a listing as records for JSON."""
+    chosen = [column for column in columns if column.machine]
+    keys = [column.key for column in chosen]
+    for row in zip(*(column.values for column in chosen), strict=True):
+        yield dict(zip(keys, row, strict=True))

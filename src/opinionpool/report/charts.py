@@ -1,0 +1,392 @@
+"""The report's figures: tables in, SVG out. Whatever is told by colour is told by shape or dashes too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from unicodedata import east_asian_width
+
+from opinionpool.analysis.residuals import SharedErrors
+from opinionpool.analysis.weights import WeightTable
+from opinionpool.arrays import Array
+from opinionpool.report.answers import signed
+from opinionpool.report.html import Html, joined, markup, text
+from opinionpool.report.listing import decimal
+from opinionpool.scoring.calibration_band import ReliabilityCurve
+from opinionpool.scoring.learning_curve import LearningCurve
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From values to places in a drawing.
+
+    Attributes
+    ----------
+    low, high : float
+        The range of values.
+    start, end : float
+        Where they stand.
+    shape : callable
+        What is linear in place: the value itself, or a function of it.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    shape: Callable[[float], float] = float
+
+    def __call__(self, value: float) -> float:
+        """The place of a value, which is kept inside the range."""
+        low, high = self.shape(self.low), self.shape(self.high)
+        share = (self.shape(min(max(value, self.low), self.high)) - low) / ((high - low) or 1.0)
+        return self.start + share * (self.end - self.start)
+
+
+def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """About `count` round numbers from `low` to `high`.
+
+    >>> nice_ticks(-0.03, 0.11, 4)
+    [0.0, 0.05, 0.1]
+    """
+    if not high > low:
+        return [low]
+    raw = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 12) for i in range(first, last + 1)]
+
+
+def number(x: float) -> str:
+    """A coordinate, short.
+
+    >>> number(12.0), number(0.126), number(-0.001)
+    ('12', '0.13', '0')
+    """
+    return f"{round(x, 2) + 0.0:.2f}".rstrip("0").rstrip(".")
+
+
+def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind: str = "") -> Html:
+    """A figure in its own units, which a page scales; `says` is what it shows, for those who cannot see it."""
+    label = f' class="{kind}"' if kind else ""
+    label += f' width="{number(width)}"' if kind == "broad" else ""
+    size = f'viewBox="0 0 {number(width)} {number(height)}"'
+    return markup(f'<svg{label} role="img" {size} aria-label="{{}}">{{}}</svg>', says, joined(parts))
+
+
+def label(x: float, y: float, content: str, *, anchor: str = "start", kind: str = "", turned: bool = False) -> Html:
+    """A text."""
+    style = f' class="{kind}"' if kind else ""
+    turn = f' transform="rotate(-90 {number(x)} {number(y)})"' if turned else ""
+    at = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return markup(f'<text x="{number(x)}" y="{number(y)}"{at}{style}{turn}>{{}}</text>', content)
+
+
+def shortened(content: str, most: int) -> str:
+    """A name that fits in a width of so many Latin letters, its end cut off.
+
+    >>> shortened("logistic_regression", 12)
+    'logistic_re…'
+    """
+    room = most - 1
+    for place, character in enumerate(content):
+        room -= 2 if east_asian_width(character) in "WF" else 1
+        if room < 0 and place + 1 < len(content):
+            return content[:place] + "…"
+    return content
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Html:
+    """A straight line."""
+    ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
+    return Html(f'<line class="{kind}" {ends}/>')
+
+
+def rect(x: float, y: float, width: float, height: float, kind: str) -> Html:
+    """A rectangle."""
+    size = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
+    return Html(f'<rect class="{kind}" {size}/>')
+
+
+def path(points: Sequence[tuple[float, float]], kind: str) -> Html:
+    """A line through some points."""
+    steps = "L".join(f"{number(x)} {number(y)}" for x, y in points)
+    return Html(f'<path class="{kind}" d="M{steps}"/>')
+
+
+def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], kind: str) -> Html:
+    """The area between two lines."""
+    there, back = list(zip(x, low, strict=True)), list(zip(x, high, strict=True))[::-1]
+    steps = "L".join(f"{number(a)} {number(b)}" for a, b in [*there, *back])
+    return Html(f'<path class="{kind}" d="M{steps}Z"/>')
+
+
+def dot(x: float, y: float, kind: str, radius: float = 3.5) -> Html:
+    """A point."""
+    return Html(f'<circle class="{kind}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"/>')
+
+
+def titled(content: str, part: Html) -> Html:
+    """A part that says more where a pointer rests on it."""
+    return markup("<g><title>{}</title>{}</g>", text(content), part)
+
+
+WIDTH = 400.0
+NAME = 20  # letters of a name
+# More experts than this leave no room for numbers in the cells of a heat map, or make it as wide as the page.
+LEGIBLE, BESIDE = 9, 14
+# How fast a shade grows with a correlation: most lie above a half.
+STEEP = 1.7
+
+
+class Gain(NamedTuple):
+    """A difference of scores, and between what it lies; NaN where that is not known."""
+
+    over: str
+    mean: float
+    low: float
+    high: float
+
+
+def gain_chart(gains: Sequence[Gain]) -> Html:
+    """Differences of scores with their intervals, around the line at 0."""
+    ends = [0.0, *(x for gain in gains for x in (gain.mean, gain.low, gain.high) if math.isfinite(x))]
+    room = 0.06 * ((max(ends) - min(ends)) or 1.0)
+    x = Scale(min(ends) - room, max(ends) + room, 8, WIDTH - 8)
+    step, bottom = 46.0, 46.0 * len(gains) + 4
+    parts = _axis_below(x, bottom, signs=True)
+    parts.append(line(x(0), 0, x(0), bottom, "zero"))
+    for place, gain in enumerate(gains):
+        y = step * place + 32
+        known = math.isfinite(gain.low)
+        told = f"{signed_short(gain.mean)}" + (
+            f" ({signed_short(gain.low)} to {signed_short(gain.high)})" if known else ""
+        )
+        parts.append(label(8, y - 14, f"over {shortened(gain.over, 26)}", kind="strong halo"))
+        parts.append(label(WIDTH - 8, y - 14, told, anchor="end", kind="figures halo"))
+        if known:
+            parts.append(line(x(gain.low), y, x(gain.high), y, "interval"))
+        parts.append(dot(x(gain.mean), y, "point", 5))
+    parts.append(label(x.start, bottom + 34, "← the pool is worse", kind="quiet"))
+    parts.append(label(x.end, bottom + 34, "the pool is better →", anchor="end", kind="quiet"))
+    says = "; ".join(
+        f"over {g.over} {signed_short(g.mean)}, from {signed_short(g.low)} to {signed_short(g.high)}" for g in gains
+    )
+    return drawing(WIDTH, bottom + 42, parts, f"Gains in score. {says}".replace("nan", "unknown"))
+
+
+def signed_short(x: float) -> str:
+    """A difference of scores to three decimals with its sign, and a true minus."""
+    return signed(x).replace("-", "−")
+
+
+def _axis_below(x: Scale, bottom: float, *, signs: bool = False) -> list[Html]:
+    """Ticks below a drawing with lines across it."""
+    parts = []
+    for tick in nice_ticks(x.low, x.high, 5):
+        parts.append(line(x(tick), 0, x(tick), bottom, "grid"))
+        shown = f"{tick:+g}" if signs and tick else f"{tick:g}"
+        parts.append(label(x(tick), bottom + 15, shown.replace("-", "−"), anchor="middle", kind="tick"))
+    return parts
+
+
+def weights_chart(table: WeightTable, shown: Sequence[int]) -> Html:
+    """Weights with their intervals, one below the other."""
+    chosen = list(shown)
+    ends = [0.0]
+    for values in (table.weight, table.low, table.high):
+        ends += [float(values[i]) for i in chosen if math.isfinite(values[i])]
+    room = 0.04 * ((max(ends) - min(ends)) or 1.0)
+    left, step = 164.0, 21.0
+    x = Scale(min(ends) - room, max(ends) + room, left, WIDTH - 8)
+    gaps = [place for place in range(1, len(chosen)) if chosen[place] != chosen[place - 1] + 1]
+    bottom = step * (len(chosen) + len(gaps)) + 6
+    parts = [*_axis_below(x, bottom), line(x(0), 0, x(0), bottom, "zero")]
+    row = 0
+    for place, i in enumerate(chosen):
+        if place in gaps:
+            parts.append(label(left - 10, step * row + 16, "⋮", anchor="end", kind="quiet"))
+            row += 1
+        y = step * row + 13
+        row += 1
+        known = math.isfinite(table.low[i])
+        text = f"{table.experts[i]}: {decimal(float(table.weight[i]))}"
+        marks = [label(left - 10, y + 4, shortened(table.experts[i], NAME), anchor="end")]
+        if known:
+            text += f", from {decimal(float(table.low[i]))} to {decimal(float(table.high[i]))}"
+            marks.append(line(x(float(table.low[i])), y, x(float(table.high[i])), y, "interval"))
+        marks.append(dot(x(float(table.weight[i])), y, "point", 4))
+        parts.append(titled(text, joined(marks)))
+    parts.append(label((left + WIDTH - 8) / 2, bottom + 34, "weight", anchor="middle", kind="quiet"))
+    says = (
+        f"Weights of {len(chosen)} experts, from {decimal(float(table.weight[chosen[0]]))} for "
+        f"{table.experts[chosen[0]]} to {decimal(float(table.weight[chosen[-1]]))} for {table.experts[chosen[-1]]}. "
+        "The table of experts has the numbers."
+    )
+    return drawing(WIDTH, bottom + 40, parts, says)
+
+
+def heat_map(errors: SharedErrors) -> Html:
+    """Correlations as shades of cells, dashes in those below 0, in the experts' order."""
+    n = len(errors.experts)
+    numbers = n <= LEGIBLE
+    side = 232.0 / max(n, 7) if n <= BESIDE else 13.5
+    left, top = 160.0, 18.0
+    shades: dict[int, list[str]] = {}
+    below: list[str] = []
+    texts: list[Html] = []
+    for i, row in enumerate(errors.correlation.tolist()):
+        y = top + side * i
+        texts.append(label(left - 24, y + side / 2 + 4, shortened(errors.experts[i], 18), anchor="end", kind="small"))
+        texts.append(label(left - 6, y + side / 2 + 4, f"{i + 1}", anchor="end", kind="tick"))
+        if numbers or i == 0 or (i + 1) % 5 == 0:
+            texts.append(label(left + side * (i + 0.5), top - 6, f"{i + 1}", anchor="middle", kind="tick"))
+        for j, r in enumerate(row):
+            x = left + side * j
+            cell = f"M{number(x)} {number(y)}h{number(side)}v{number(side)}h-{number(side)}z"
+            shades.setdefault(round(20 * r), []).append(cell)
+            if r < -0.025:
+                below.append(f"M{number(x + side * 0.3)} {number(y + side / 2)}h{number(side * 0.4)}")
+            if numbers and i != j:
+                kind = "cell inverse" if abs(r) > 0.86 else "cell"
+                texts.append(label(x + side / 2, y + side / 2 + 4, two(r), anchor="middle", kind=kind))
+    parts = []
+    for shade, cells in sorted(shades.items()):
+        kind = "warm" if shade < 0 else "cool"
+        parts.append(Html(f'<path class="{kind}" fill-opacity="{_opacity(shade / 20)}" d="{"".join(cells)}"/>'))
+    if below and not numbers:
+        parts.append(Html(f'<path class="dash" d="{"".join(below)}"/>'))
+    parts.append(
+        Html(f'<rect class="frame" x="{left}" y="{top}" width="{number(side * n)}" height="{number(side * n)}"/>')
+    )
+    off = [r for i, row in enumerate(errors.correlation.tolist()) for j, r in enumerate(row) if i != j]
+    says = (
+        f"Correlations of the errors of {n} experts, from {two(min(off))} to {two(max(off))}; experts in the order "
+        "of their clusters"
+    )
+    width = max(WIDTH, left + side * n + 8) if n <= BESIDE else left + side * n + 8
+    return drawing(width, top + side * n + 6, [*parts, *texts], says, "broad" if n > BESIDE else "")
+
+
+def _opacity(r: float) -> str:
+    return f"{abs(r) ** STEEP:.2f}"
+
+
+def shades() -> Html:
+    """What the shades of a heat map mean."""
+    samples = []
+    for r in (-0.5, 0.0, 0.25, 0.5, 0.75, 1.0):
+        mark = Html(
+            f'<rect class="{"warm" if r < 0 else "cool"}" fill-opacity="{_opacity(r)}" width="28" height="16"/>'
+        )
+        frame = Html('<rect class="frame" x=".5" y=".5" width="27" height="15"/>')
+        samples.append(markup('<li><svg viewBox="0 0 28 16" aria-hidden="true">{}{}</svg>{}</li>', mark, frame, two(r)))
+    return markup('<ul class="legend">{}</ul>', joined(samples))
+
+
+def two(r: float) -> str:
+    """A correlation to two decimals without the 0 before the point.
+
+    >>> two(0.5), two(-0.031), two(0.001), two(1.0)
+    ('.50', '−.03', '.00', '1')
+    """
+    if abs(r) >= 0.995:
+        return "1" if r > 0 else "−1"
+    shown = f"{r:.2f}".replace("-0.00", "0.00")
+    return shown.replace("0.", ".").replace("-", "−")
+
+
+def reliability_chart(
+    curve: ReliabilityCurve, says: str, model: tuple[Array, Array] | None = None, *, small: bool = False
+) -> Html:
+    """How often it happened by what was said, the band of chance, and what the model makes of each statement."""
+    side, strip = (158.0, 16.0) if small else (320.0, 30.0)
+    x, y = Scale(0.0, 1.0, 46, 46 + side), Scale(0.0, 1.0, 8 + side, 8)
+    foot = y.start + 8 + strip
+    parts = []
+    for tick in (0.0, 0.5, 1.0) if small else (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts += [line(x(tick), y(0), x(tick), y(1), "grid"), line(x(0), y(tick), x(1), y(tick), "grid")]
+        parts.append(label(x(tick), foot + 15, f"{100 * tick:.0f}", anchor="middle", kind="tick"))
+        parts.append(label(x.start - 6, y(tick) + 4, f"{100 * tick:.0f}", anchor="end", kind="tick"))
+    at = [x(v) for v in curve.stated.tolist()]
+    if len(at) > 1:
+        parts.append(band(at, [y(v) for v in curve.low.tolist()], [y(v) for v in curve.high.tolist()], "band"))
+    else:
+        parts.append(line(at[0], y(float(curve.low[0])), at[0], y(float(curve.high[0])), "band-line"))
+    parts.append(line(x(0), y(0), x(1), y(1), "diagonal"))
+    if model is not None:
+        parts.append(path([(x(a), y(b)) for a, b in zip(*(v.tolist() for v in model), strict=True)], "model"))
+    points = [(a, y(v)) for a, v in zip(at, curve.frequency.tolist(), strict=True)]
+    parts.append(path(points, "observed") if len(points) > 1 else dot(*points[0], "point"))
+    tallest = max(int(curve.counts.max()), 1)
+    width = side / len(curve.counts)
+    for i, count in enumerate(curve.counts.tolist()):
+        if count:
+            height = max(1.0, strip * count / tallest)
+            parts.append(rect(x.start + width * i + 1, foot - height, width - 2, height, "bar"))
+    parts.append(label(x.start + side / 2, foot + 32, "stated, %", anchor="middle", kind="quiet"))
+    parts.append(label(12, y.end + side / 2, "happened, %", anchor="middle", kind="quiet", turned=True))
+    return drawing(x.end + 16, foot + 38, parts, says, "mini" if small else "")
+
+
+def learning_chart(curve: LearningCurve) -> Html:
+    """Scores by the number of resolved events, and between what the pool's lies."""
+    low, high = curve.average + curve.low, curve.average + curve.high
+    values = [v for row in (curve.score, curve.average, low, high) for v in row.tolist() if math.isfinite(v)]
+    room = 0.06 * ((max(values) - min(values)) or 0.1)
+    x = Scale(0.0, float(curve.sizes[-1]), 62, WIDTH - 20, lambda n: math.log1p(n / 4.0))
+    y = Scale(min(values) - room, max(values) + room, 208, 8)
+    parts = []
+    for tick in nice_ticks(y.low, y.high, 5):
+        parts.append(line(x.start, y(tick), x.end, y(tick), "grid"))
+        parts.append(label(x.start - 7, y(tick) + 4, f"{tick:g}".replace("-", "−"), anchor="end", kind="tick"))
+    last = -math.inf
+    for size in curve.sizes.tolist():
+        crowded = size != curve.sizes[-1] and x.end - x(size) < 30
+        if x(size) - last > 26 and not crowded:
+            parts.append(line(x(size), y.start, x(size), y.end, "grid"))
+            parts.append(label(x(size), y.start + 16, f"{size:,}", anchor="middle", kind="tick"))
+            last = x(size)
+    at = [x(float(n)) for n in curve.sizes.tolist()]
+    if math.isfinite(float(low[-1])):
+        parts.append(band(at, [y(v) for v in low.tolist()], [y(v) for v in high.tolist()], "band"))
+    parts.append(path([(a, y(v)) for a, v in zip(at, curve.average.tolist(), strict=True)], "average"))
+    pool = [(a, y(v)) for a, v in zip(at, curve.score.tolist(), strict=True)]
+    parts.append(path(pool, "observed"))
+    parts += [dot(a, b, "point", 3.5) for a, b in pool]
+    parts.append(label((x.start + x.end) / 2, 244, "resolved events learned from", anchor="middle", kind="quiet"))
+    parts.append(label(12, (y.start + y.end) / 2, "score on other events", anchor="middle", kind="quiet", turned=True))
+    told = ", ".join(f"{n:,}: {decimal(s)}" for n, s in zip(curve.sizes.tolist(), curve.score.tolist(), strict=True))
+    average = decimal(float(curve.average[-1]))
+    says = f"Mean score by number of resolved events learned from. Pool {told}; simple average {average}"
+    return drawing(WIDTH, 252, parts, says)
+
+
+def interval_bar(p: float, low: float | None, high: float | None) -> Html:
+    """A probability between its limits on a scale from 0 to 1; decoration beside numbers, so silent."""
+    x = Scale(0.0, 1.0, 6, 114)
+    parts = [line(x(0), 9, x(1), 9, "grid"), line(x(0.5), 5, x(0.5), 13, "grid")]
+    if low is not None and high is not None:
+        parts.append(line(x(low), 9, x(high), 9, "interval"))
+    parts.append(dot(x(p), 9, "point", 4))
+    return markup('<svg class="bar-cell" viewBox="0 0 120 18" aria-hidden="true">{}</svg>', joined(parts))
+
+
+def legend(entries: Sequence[tuple[str, str]]) -> Html:
+    """What the lines of a figure are: pairs of a kind of mark and what it means."""
+    items = []
+    for kind, meaning in entries:
+        if kind == "band":
+            mark = Html('<rect class="band" x="1" y="3" width="26" height="10"/>')
+        elif kind == "bar":
+            mark = joined([rect(4, 8, 6, 6, "bar"), rect(11, 3, 6, 11, "bar"), rect(18, 6, 6, 8, "bar")])
+        elif kind == "interval":
+            mark = joined([line(1, 8, 27, 8, "interval"), dot(14, 8, "point", 4)])
+        else:
+            mark = line(1, 8, 27, 8, kind)
+        sample = markup('<svg viewBox="0 0 28 16" aria-hidden="true">{}</svg>', mark)
+        items.append(markup("<li>{}{}</li>", sample, meaning))
+    return markup('<ul class="legend">{}</ul>', joined(items))

@@ -1,0 +1,230 @@
+"""What ``check`` reports: what is in a file, and what stands in the way of pooling it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.analysis.checks import Check, check_model
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.pools.registry import fit_pool
+from opinionpool.report.answers import one_outcome_notes
+from opinionpool.report.listing import Column, percent, printable, whole
+from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_counts, remarkable
+from opinionpool.tables.cells import span
+from opinionpool.text import counted
+
+# What each check looks for, where it finds nothing.
+LOOKED_FOR = {
+    "normality": "long tails",
+    "spreads": "unequal spreads",
+    "correlations": "unequal correlations",
+    "drift": "change over time",
+    "leakage": "leaked outcomes",
+    "placeholders": "placeholders",
+    "clones": "clones",
+    "complements": "complements",
+}
+
+
+def check_lines(checks: Sequence[Check]) -> list[str]:
+    """A line for each code that alarms, about the expert who departs most; then what was not found or looked for."""
+    lines = []
+    codes = list(dict.fromkeys(check.code for check in checks))
+    alarming = {check.code for check in checks if check.serious}
+    for code in codes:
+        found = [check for check in checks if check.code == code and check.serious]
+        if found:
+            more = f" (so for {len(found) - 1:,} more)" if len(found) > 1 else ""
+            lines.append(printable(found[0].text + more))
+    fine = [LOOKED_FOR[check.code] for check in checks if not check.serious and check.statistic is not None]
+    if fine:
+        lines.append(f"looked for and not found: {', '.join(fine)}")
+    tried = {check.code for check in checks if check.statistic is not None}
+    idle = [LOOKED_FOR[code] for code in codes if code not in tried | alarming]
+    if idle:
+        lines.append(f"too little to look for: {', '.join(idle)}")
+    return lines
+
+
+def check_records(checks: Sequence[Check]) -> list[dict[str, object]]:
+    """All findings for JSON."""
+    return [
+        {
+            "code": check.code,
+            "expert": check.expert,
+            "statistic": check.statistic,
+            "p": check.p,
+            "text": check.text,
+            "serious": check.serious,
+        }
+        for check in checks
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What is known about a file.
+
+    Attributes
+    ----------
+    forecasts : Forecasts or None
+        None if it could not be read.
+    notes : tuple of Note
+        What was coerced or dropped in reading, and what learning from it would say.
+    obstacles : tuple of str
+        Errors that keep it from being pooled.
+    checks : tuple of Check
+        Whether forecasts are as the model takes them to be.
+    """
+
+    forecasts: Forecasts | None
+    notes: tuple[Note, ...] = ()
+    obstacles: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+
+def examine(forecasts: Forecasts, obstacles: Sequence[str] = ()) -> Findings:
+    """Try to learn the default pool from forecasts, and collect what that says."""
+    notes, found = forecasts.notes, list(obstacles)
+    checks: list[Check] = []
+    try:
+        state = fit_pool("gaussian", forecasts)
+        # The checks of the model look for leakage themselves.
+        notes += tuple(note for note in state.notes if note.code != "leakage")
+        checks = check_model(forecasts, state if isinstance(state, LearnedPanel) else None)
+    except OpinionPoolError as error:
+        found.append(str(error))
+    return Findings(forecasts, notes + _shortcomings(forecasts), tuple(found), tuple(checks))
+
+
+def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
+    """What is missing from forecasts that can be pooled nevertheless."""
+    notes = []
+    resolved = forecasts.resolved
+    if not resolved.any():
+        text = (
+            "outcomes would show whom to believe: in a column outcome, or any that --column outcome=NAME names, or in "
+            "a file of their own with --outcomes"
+        )
+        notes.append(Note("no-outcomes", text))
+    notes += one_outcome_notes(forecasts, "gaussian")
+    blank = int((forecasts.crowd == 0).sum())
+    if blank:
+        text = f"{counted(blank, 'event')} without a forecast will get the prior"
+        notes.append(Note("no-forecast", text, blank))
+    heard = np.unique(forecasts.expert_index[resolved[forecasts.event_index]])
+    unknown = len(forecasts.experts) - len(heard)
+    if unknown and len(heard):
+        text = f"{counted(unknown, 'expert')} without a forecast on a resolved event, about whom nothing is learned"
+        notes.append(Note("unknown-experts", text, unknown))
+    return tuple(notes)
+
+
+def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
+    """The findings for people, as topics and texts."""
+    forecasts = findings.forecasts
+    if forecasts is None:
+        return [("file", name), *_in_the_way(findings)]
+    told = {note.code: note.text for note in findings.notes}
+    t, n = forecasts.shape
+    cells = len(forecasts.event_index)
+    resolved = int(forecasts.resolved.sum())
+    rows = [
+        ("file", name + (f": {told['format']}" if "format" in told else "")),
+        ("layout", told.get("layout", "")),
+        ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved"),
+        ("outcomes", _outcomes(forecasts)),
+        ("experts", whole(n)),
+        ("forecasts", f"{whole(cells)}, {missing(forecasts)}"),
+        ("prior", _priors(forecasts)),
+        ("time", told.get("times", "")),
+    ]
+    rows += [("note", note.text) for note in findings.notes if remarkable(forecasts, note)]
+    rows += [("model", line) for line in check_lines(_unsaid(findings))]
+    rows += _in_the_way(findings)
+    return [(topic, printable(text)) for topic, text in rows if text]
+
+
+def _unsaid(findings: Findings) -> list[Check]:
+    """Checks but for clones that learning has named already."""
+    told = any(note.code == "clones" for note in findings.notes)
+    return [check for check in findings.checks if not (told and check.code == "clones" and check.statistic == 1.0)]
+
+
+def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
+    if not findings.obstacles:
+        return [("in the way", "nothing: these forecasts can be pooled")]
+    return [("in the way", text) for text in findings.obstacles]
+
+
+def _outcomes(forecasts: Forecasts) -> str:
+    if forecasts.options is not None:
+        told = ", ".join(f"{counted(count, 'event')} with {size}" for size, count in option_counts(forecasts))
+        return f"options that are the event's own: {told}"
+    counts = outcome_counts(forecasts)
+    told = ", ".join(
+        f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)
+    )
+    told = told if any(counts) else "none known"
+    if len(forecasts.classes) == 2:
+        told += f"; forecasts are probabilities of {str(forecasts.classes[1])!r}"
+    return told
+
+
+def _priors(forecasts: Forecasts) -> str:
+    if forecasts.prior is None:
+        return ""
+    prior = forecasts.prior.reshape(len(forecasts.events), -1)
+    blank = int(np.isnan(prior).any(axis=1).sum())
+    if blank == len(prior):
+        return ""
+    return f"given for each event, from {percent(float(np.nanmin(prior)))} to {percent(float(np.nanmax(prior)))}" + (
+        f"; blank for {counted(blank, 'event')}" if blank else ""
+    )
+
+
+def voice_columns(forecasts: Forecasts) -> list[Column]:
+    """How many forecasts each expert made, and how many of them are exactly 0, a half and 1."""
+    n = len(forecasts.experts)
+    index = forecasts.expert_index
+
+    def count(which: npt.NDArray[np.bool_]) -> list[int]:
+        return [int(number) for number in np.bincount(index[which], minlength=n)]
+
+    p = forecasts.probabilities
+    binary = p.ndim == 1
+    zero = p == 0
+    if not binary:
+        own = np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index, None]
+        zero = (zero & own).any(axis=1)
+    columns = [
+        Column("expert", forecasts.experts, "expert"),
+        Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
+        Column("resolved", count(forecasts.resolved[forecasts.event_index]), "resolved", whole),
+        Column("zeros", count(zero), "at 0%", whole),
+    ]
+    if binary:
+        columns.append(Column("halves", count(p == 0.5), "at 50%", whole))
+    return [*columns, Column("ones", count(p == 1 if binary else (p == 1).any(axis=1)), "at 100%", whole)]
+
+
+def finding_facts(findings: Findings) -> dict[str, object]:
+    """The findings for JSON."""
+    forecasts = findings.forecasts
+    last = {"notes": note_records(findings.notes), "obstacles": list(findings.obstacles)}
+    if forecasts is None:
+        return last
+    first_time, last_time = (None, None) if forecasts.times is None else span(forecasts.times)
+    return {
+        **facts(forecasts),
+        "first_time": first_time,
+        "last_time": last_time,
+        "checks": check_records(findings.checks),
+        **last,
+    }

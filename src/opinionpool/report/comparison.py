@@ -1,0 +1,209 @@
+"""What ``compare`` answers, in words and by column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from opinionpool.logodds import FLOOR
+from opinionpool.report.answers import records, signed
+from opinionpool.report.listing import Column, decimal, percent, whole, write_table, write_text
+from opinionpool.scoring.bootstrap import FEWEST_CLUSTERS
+from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison, Difference, PoolScore
+from opinionpool.text import counted
+
+# Tables show so many experts at either end of the list.
+SHOWN = 5
+VERDICTS = {
+    "better": "better",
+    "worse": "worse",
+    "undecided": "unclear",
+    "same": "the same",
+    "too few": "unclear",
+}
+
+
+def pool_columns(found: Comparison) -> list[Column]:
+    """A row for each pool, the best first."""
+    pools = found.pools
+    area = [_number(pool.auc) for pool in pools]
+    verdicts = [_verdict(pool) for pool in pools]
+    beside = [None if pool.pool == AVERAGE else pool.over_average for pool in pools]
+    return [
+        Column("pool", [pool.pool for pool in pools], "pool"),
+        Column("events", [found.scored] * len(pools), None),
+        Column("score", [_number(pool.score) for pool in pools], "score", decimal),
+        Column("standard_error", [_number(pool.standard_error) for pool in pools], "±", decimal, spare=5),
+        Column("in_sample", [_number(pool.in_sample) for pool in pools], "in-sample", decimal, spare=4),
+        Column("log_loss", [_number(pool.log_loss) for pool in pools], "log loss", decimal, spare=3),
+        Column("brier", [_number(pool.brier) for pool in pools], "Brier", decimal, spare=2),
+        Column("auc", area, None if all(x is None for x in area) else "AUC", decimal, spare=1),
+        *_difference("over_average", "gain", beside),
+        Column("verdict", verdicts, "verdict"),
+        *_difference("over_best", None, [pool.over_best for pool in pools]),
+    ]
+
+
+def expert_columns(found: Comparison) -> list[Column]:
+    """A row for each expert, the one with the largest difference first."""
+    experts = found.experts
+    lost = [expert.at_floor for expert in experts]
+    return [
+        Column("expert", [expert.expert for expert in experts], "expert"),
+        Column("events", [expert.events for expert in experts], "events", whole),
+        Column("score", [expert.score for expert in experts], "score", decimal),
+        Column("pool_score", [expert.pool_score for expert in experts], found.reference, decimal, spare=1),
+        Column("at_floor", lost, "at floor" if any(lost) else None, whole, spare=2),
+        *_difference("over_pool", "gain", [expert.over_pool for expert in experts]),
+        Column("verdict", [VERDICTS[expert.over_pool.verdict] for expert in experts], "verdict"),
+    ]
+
+
+def _difference(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
+    """A difference and its limits; a table has the limits in one column of text."""
+    known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
+    ranges = ["" if math.isnan(d.low) else f"{d.low:+.3f} to {d.high:+.3f}" for d in known]
+    return [
+        Column(key, [_number(d.mean) for d in known], title, signed),
+        Column(f"{key}_low", [_number(d.low) for d in known], None),
+        Column(f"{key}_high", [_number(d.high) for d in known], None),
+        Column(f"{key}_range", ranges, None if title is None else "from … to", _same, machine=False),
+    ]
+
+
+def _same(text: str) -> str:
+    """For columns of text that are never folded."""
+    return text
+
+
+def _number(x: float) -> float | None:
+    return None if math.isnan(x) else x
+
+
+def _verdict(pool: PoolScore) -> str:
+    return "reference" if pool.pool == AVERAGE else VERDICTS[pool.over_average.verdict]
+
+
+def shown_experts(columns: Sequence[Column], experts: int) -> tuple[list[Column], int]:
+    """The first and the last rows of a long list, and how many lie between."""
+    hidden = experts - 2 * SHOWN
+    if hidden <= 1:
+        return list(columns), 0
+    kept = [*range(SHOWN), *range(experts - SHOWN, experts)]
+    return [
+        Column(c.key, [c.values[i] for i in kept], c.title, c.show, machine=c.machine, spare=c.spare) for c in columns
+    ], hidden
+
+
+def verdict_lines(found: Comparison) -> list[str]:
+    """What follows from the numbers, in sentences."""
+    lines, best = _best(found), found.best
+    others = [] if best.pool == AVERAGE else [pool for pool in found.pools[1:] if pool.pool != AVERAGE]
+    behind = [pool.pool for pool in others if pool.over_best.verdict == "worse"]
+    rivals = [pool.pool for pool in others if pool.over_best.verdict != "worse"]
+    if behind and rivals:
+        lines.append(f"Worse than {best.pool}: {', '.join(behind)}. Not told apart from it: {', '.join(rivals)}.")
+    elif behind:
+        lines.append(f"Every other pool is worse than {best.pool}.")
+    return lines + _experts(found)
+
+
+def _best(found: Comparison) -> list[str]:
+    """The best pool, and what is above or below the simple average."""
+    best, on = found.best, counted(found.scored, "event")
+    verb = "is" if found.scored == 1 else "are"
+    others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
+    better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
+    worse = [pool.pool for pool in others if pool.over_average.verdict == "worse"]
+    gain = best.over_average
+    if best.pool == AVERAGE:
+        lines = [f"The simple average is best on {'this' if found.scored == 1 else 'these'} {on}."]
+    elif gain.verdict == "better":
+        span = f"{decimal(gain.mean)} ({decimal(gain.low)} to {decimal(gain.high)})"
+        lines = [f"{best.pool} is best here, and better than the simple average by {span}."]
+    elif gain.verdict == "too few":
+        return [f"{best.pool} is best here, but {on} {verb} too few to say which differences are real."]
+    elif better or worse:
+        lines = [f"{best.pool} is best here, but on {on} it cannot be told apart from the simple average."]
+    else:
+        lines = [f"{best.pool} is best here, but on {on} no pool can be told apart from the simple average."]
+    if better:
+        lines.append(f"{'Also better' if gain.verdict == 'better' else 'Better'} than it: {', '.join(better)}.")
+    if worse:
+        lines.append(f"Worse than {'it' if better else 'the simple average'}: {', '.join(worse)}.")
+    return lines
+
+
+def _experts(found: Comparison) -> list[str]:
+    """How single experts do beside the pool."""
+    if not found.experts:
+        return []
+    better = [e.expert for e in found.experts if e.over_pool.verdict == "better"]
+    worse = sum(e.over_pool.verdict == "worse" for e in found.experts)
+    told = f"{len(better)} better ({', '.join(better[:3])}{', …' * (len(better) > 3)})" if better else "none better"
+    rest = len(found.experts) - len(better) - worse
+    return [
+        f"Of {counted(len(found.experts), 'expert')}, each on the events that it answered itself: {told} than the "
+        f"{found.reference} pool, {whole(worse)} worse, {whole(rest)} not told apart."
+    ]
+
+
+def how_line(found: Comparison) -> str:
+    """How the scores were made."""
+    if found.by == "time":
+        way = f"forward in time, {counted(found.folds, 'block')}"
+    else:
+        what = "groups" if found.by == "group" else "events"
+        way = f"{counted(found.rounds, 'round')} of {found.folds} folds, {what} dealt at random"
+    return f"{counted(found.scored, 'event')} scored by pools that had not learned from them ({way})"
+
+
+def meaning_lines(found: Comparison) -> list[str]:
+    """What the columns mean."""
+    gain = "gain: score less that of the simple average"
+    if found.experts:
+        gain += f" (experts: less that of the {found.reference} pool on the same events)"
+    if found.units >= FEWEST_CLUSTERS:
+        drawn = counted(found.units, found.unit)
+        gain += f"; {LEVEL:.0%} intervals that hold for all rows of a table at once (bootstrap over {drawn})"
+    lines = ["score: 0 = as good as even chances, 1 = perfect (normalised log score)", gain]
+    if any(expert.at_floor for expert in found.experts):
+        lines.append(f"at floor: events that the expert called all but impossible; they count as {percent(FLOOR)}")
+    return lines
+
+
+def write_comparison(found: Comparison, out: TextIO) -> None:
+    """The whole comparison for people."""
+    write_table(pool_columns(found), out)
+    if found.experts:
+        out.write("\n")
+        columns, hidden = shown_experts(expert_columns(found), len(found.experts))
+        write_table(columns, out)
+        if hidden:
+            out.write(f"({counted(hidden, 'expert')} between the first and the last {SHOWN} are in JSON)\n")
+    out.write("\n")
+    for line in [*verdict_lines(found), "", how_line(found), *meaning_lines(found)]:
+        write_text(line, out)
+
+
+def comparison_records(found: Comparison) -> Iterator[dict[str, object]]:
+    """The pools for JSON."""
+    return records(pool_columns(found))
+
+
+def comparison_facts(found: Comparison) -> dict[str, object]:
+    """How it was done, what follows, and the experts, for JSON."""
+    return {
+        "scored": found.scored,
+        "by": found.by,
+        "folds": found.folds,
+        "rounds": found.rounds,
+        "unit": found.unit,
+        "units": found.units,
+        "level": LEVEL,
+        "best": found.best.pool,
+        "reference": found.reference,
+        "verdict": verdict_lines(found),
+        "experts": list(records(expert_columns(found))),
+    }

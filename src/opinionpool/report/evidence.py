@@ -1,0 +1,378 @@
+"""The second half of the report: who errs together, calibration, learning, checks, worth, and how it was computed."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import numpy as np
+
+from opinionpool.analysis.checks import Check
+from opinionpool.analysis.residuals import SharedErrors
+from opinionpool.analysis.selection import REDUNDANT, clusters
+from opinionpool.analysis.weights import recalibrated
+from opinionpool.arrays import Array
+from opinionpool.logodds import expit, logit
+from opinionpool.report.answers import about
+from opinionpool.report.charts import BESIDE, LEGIBLE, heat_map, learning_chart, legend, reliability_chart, shades, two
+from opinionpool.report.comparison import how_line
+from opinionpool.report.findings import Findings, Missing
+from opinionpool.report.html import Html, columns, folded, joined, markup, missing, name, section, sentence, table
+from opinionpool.report.listing import decimal, percent, whole
+from opinionpool.report.summary import pool_line, remarkable, together
+from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
+from opinionpool.scoring.comparison import DEFAULT
+from opinionpool.scoring.learning_curve import LearningCurve
+from opinionpool.text import counted, listed
+from opinionpool.version import __version__
+
+# Experts whose calibration is drawn.
+CURVES = 8
+# Names in a list before it is cut; findings of one kind that are shown at once, and of all kinds at most.
+NAMED, SHOWN, MOST = 6, 3, 200
+
+
+def evidence_sections(f: Findings) -> list[Html]:
+    """The sections, in order."""
+    return [_errors(f), _calibration(f), _learning(f), _checks(f), _worth(f), _method(f)]
+
+
+def _errors(f: Findings) -> Html:
+    title = "Who errs together"
+    if isinstance(f.errors, Missing):
+        why = "there is one expert only" if len(f.forecasts.experts) == 1 else f.errors.reason
+        return section("errors", title, missing("There is nothing to compare.", why))
+    errors, n = f.errors, len(f.errors.experts)
+    lead = (
+        "Two experts who err together are worth little more than one. Between two of them the errors correlate by "
+        f"{two(errors.common)} on average; 0 means independent, 1 the same."
+    )
+    caption = (
+        "Rows and columns are the experts in the order of their clusters, so that blocks are groups who err together."
+    )
+    caption += " A dash marks what is below 0." if n > LEGIBLE and (errors.correlation < -0.025).any() else ""
+    caption += " Pairs with few events in common are held to the average."
+    words = [markup("<p>{}</p>", lead), shades(), markup('<p class="note">{}</p>', caption)]
+    if errors.left_out:
+        verb = "is" if errors.left_out == 1 else "are"
+        told = f"These {n} have the largest weights; {counted(errors.left_out, 'other expert')} {verb} left out."
+        words.append(markup('<p class="note">{}</p>', told))
+    if n > BESIDE:
+        figure = markup('<figure class="large"><div class="wide">{}</div></figure>', heat_map(errors))
+        return section("errors", title, *words, figure)
+    return section("errors", title, columns(words, markup("<figure>{}</figure>", heat_map(errors))))
+
+
+def redundant(errors: SharedErrors) -> list[list[str]]:
+    """Names of experts in clusters that say nearly the same."""
+    if len(errors.experts) < 2:
+        return []
+    return [[errors.experts[i] for i in group] for group in clusters(errors.correlation).groups(REDUNDANT)]
+
+
+def _calibration(f: Findings) -> Html:
+    title = "Calibration"
+    if not f.forecasts.resolved.any():
+        why = "no event is resolved"
+        return section("calibration", title, missing("Whether probabilities mean what they say is not known.", why))
+    shown = _told_experts(f)
+    words = [
+        markup(
+            "<p>Of the events that are called 70% likely, 70% should happen: the line of what happened should follow "
+            "the diagonal. Chance makes it leave it, too; the band shows how far, for 90% of the points, if every "
+            "probability means what it says.{}</p>",
+            "" if f.binary else " Probabilities of all classes are taken together.",
+        )
+    ]
+    entries = [
+        ("observed", "what happened (isotonic regression)"),
+        ("band", "what chance allows"),
+        ("diagonal", "as stated"),
+    ]
+    entries.append(("bar", "how often it was stated"))
+    if f.binary and shown:
+        entries.insert(1, ("model", "what the model makes of one expert (equation 14)"))
+    words.append(legend(entries))
+    figure: str = ""
+    if isinstance(f.comparison, Missing):
+        words.append(missing("The pool’s own calibration is not known.", f.comparison.reason))
+    else:
+        curve = reliability_curve(f.options_of(f.comparison.answers[f.pool]), f.forecasts.outcomes)
+        told = f"on {counted(curve.events, 'event')} that it had not learned from. {_band_words(curve)}"
+        figure = markup(
+            "<figure>{}<figcaption><b>The pool</b>, {}</figcaption></figure>",
+            reliability_chart(curve, _says("the pool", curve)), told,
+        )  # fmt: skip
+    return section("calibration", title, columns(words, figure), *_expert_curves(f, shown))
+
+
+def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Html]:
+    """Small figures of some experts, and what is said of the others."""
+    if not shown:
+        return []
+    left = int((f.learned.counts > 0).sum()) - len(shown)
+    parts = [
+        markup("<h3>{}</h3>", "The experts that count most" if left else "Each expert"),
+        markup('<div class="curves">{}</div>', joined([_expert_figure(f, i) for i in shown], "\n")),
+    ]
+    if left:
+        verb = "is" if left == 1 else "are"
+        told = f"{counted(left, 'other expert')} {verb} not drawn; the table of experts has the calibration of each."
+        parts.append(markup('<p class="note">{}</p>', told))
+    if f.binary and f.own_priors is not None:
+        middle = percent(_middle_prior(f))
+        told = f"Events have priors of their own; what the model makes of an expert is drawn for the middle, {middle}."
+        parts.append(markup('<p class="note">{}</p>', told))
+    return parts
+
+
+def _told_experts(f: Findings) -> list[int]:
+    """Index of experts with forecasts of resolved events, those with the largest weights."""
+    weights = f.learned.weights if f.state.weights is None else f.state.weights
+    order = np.argsort(-np.abs(weights), kind="stable").tolist()
+    return [i for i in order if f.learned.counts[i] > 0][:CURVES]
+
+
+def _middle_prior(f: Findings) -> float:
+    """The prior that all share, or the middle of those that the events have."""
+    if f.own_priors is None:
+        return float(f.learned.prior[1]) if f.learned.prior is not None else 0.5
+    return float(expit(logit(f.own_priors[:, 1]).mean()))
+
+
+def _expert_figure(f: Findings, i: int) -> Html:
+    forecasts = f.forecasts
+    curve = reliability_curve(f.options_of(forecasts.X[:, i]), forecasts.outcomes)
+    model: tuple[Array, Array] | None = None
+    told = counted(curve.events, "event")
+    if f.binary:
+        q = expit(np.linspace(-6.0, 6.0, 61))
+        model = q, recalibrated(f.learned, i, q, _middle_prior(f))
+        features = f.learned.panel if f.learned.alone is None else f.learned.alone
+        told = f"calibration {decimal(float(features.calibration[i]))}, {told}"
+    who = forecasts.experts[i]
+    return markup(
+        "<figure>{}<figcaption><b>{}</b>: {}</figcaption></figure>",
+        reliability_chart(curve, _says(who, curve), model, small=True), name(who), told,
+    )  # fmt: skip
+
+
+def _says(who: str, curve: ReliabilityCurve) -> str:
+    low, high = float(curve.stated[0]), float(curve.stated[-1])
+    return (
+        f"Reliability of {who}: stated from {percent(low)} to {percent(high)}, of which happened from "
+        f"{percent(float(curve.frequency[0]))} to {percent(float(curve.frequency[-1]))}"
+    )
+
+
+def _band_words(curve: ReliabilityCurve) -> str:
+    chance = 1.0 - curve.level
+    if curve.outside <= chance:
+        return "The line keeps to the band: no sign that its probabilities mean anything but what they say."
+    return f"{curve.outside:.0%} of the line’s points lie outside the band, where chance would put {chance:.0%}."
+
+
+def _learning(f: Findings) -> Html:
+    title = "What more outcomes bring"
+    if isinstance(f.curve, Missing):
+        return section("learning", title, missing("", f.curve.reason))
+    curve = f.curve
+    entries = [("observed", "the pool"), ("average", "the simple average")]
+    if math.isfinite(float(curve.low[-1])):
+        told = f"the average plus the pool’s gain ({curve.level:.0%} band for all points at once)"
+        entries.append(("band", told))
+    caption = (
+        f"Mean score on {counted(curve.scored, 'event')}, the same at every point, after learning from so many others "
+        f"(mean over {counted(curve.rounds, 'round')})."
+    )
+    words = [
+        markup("<p>{}</p>", joined(_learning_words(curve), " ")),
+        legend(entries),
+        markup('<p class="note">{}</p>', caption),
+    ]
+    return section("learning", title, columns(words, markup("<figure>{}</figure>", learning_chart(curve))))
+
+
+def _learning_words(curve: LearningCurve) -> list[str]:
+    sizes, score = curve.sizes.tolist(), curve.score.tolist()
+    last = float(curve.average[-1])
+    start = "no outcome known" if sizes[0] == 0 else counted(sizes[0], "resolved event")
+    words = [
+        f"With {start} the pool scores {decimal(score[0])}, with {counted(sizes[-1], 'resolved event')} "
+        f"{decimal(score[-1])}; the simple average scores {decimal(last)}."
+    ]
+    if not math.isfinite(float(curve.low[-1])):
+        return [*words, "There are too few events to say which differences are chance."]
+    ahead = [bool(x) for x in curve.low > 0]
+    if all(ahead):
+        words.append("The pool is ahead of the average from the beginning by more than chance explains.")
+    elif ahead[-1]:
+        since = sizes[len(ahead) - ahead[::-1].index(False)]
+        words.append(f"From about {since:,} events on the pool is ahead of the average by more than chance explains.")
+    elif curve.high[-1] < 0:
+        words.append("Even so the average is ahead by more than chance explains.")
+    else:
+        words.append("Even with all of them the difference from the average may be chance.")
+    step = score[-1] - score[-2]
+    gained = f"{abs(step):.3f}" if abs(step) >= 5e-4 else "nothing"
+    turn = "brought" if step >= -5e-4 else "cost"
+    words.append(f"The last step, from {sizes[-2]:,} to {sizes[-1]:,}, {turn} {gained}.")
+    return words
+
+
+def _checks(f: Findings) -> Html:
+    title = "Checks"
+    notes = [note.text for note in f.notes if remarkable(f.forecasts, note) and note not in f.caveats]
+    parts = []
+    if isinstance(f.checks, Missing):
+        parts.append(missing("The model could not be checked.", f.checks.reason))
+    elif f.checks:
+        parts += _findings(f.checks)
+    if notes:
+        parts.append(markup("<h3>{}</h3>", "Said while reading and learning"))
+        parts.append(markup("<ul>{}</ul>", joined(markup("<li>{}</li>", sentence(note)) for note in notes)))
+    if not parts:
+        parts.append(missing("", "there is nothing to remark"))
+    return section("checks", title, *parts)
+
+
+def _findings(checks: Sequence[Check]) -> list[Html]:
+    """What the checks found: a few of each kind, what is serious first, and the rest folded."""
+    serious = [check for check in checks if check.serious]
+    lead = "Nothing departs from the model by more than chance explains."
+    if all(check.statistic is None for check in checks):
+        lead = "There are too few forecasts or outcomes to check the model."
+    if serious:
+        lead = f"{counted(len(serious), 'finding')} {'departs' if len(serious) == 1 else 'depart'} from the model. The "
+        lead += "pool is scored on what happened all the same; they say where it may be improved or misled."
+    first: list[Check] = []
+    for check in serious:
+        if sum(other.code == check.code for other in first) < SHOWN:
+            first.append(check)
+    fine = [check for check in checks if not check.serious]
+    parts = [markup("<p>{}</p>", lead), _listed([*first, *fine])]
+    rest = [check for check in serious if check not in first]
+    if rest:
+        told = "One more finding" if len(rest) == 1 else f"The other {len(rest):,} findings"
+        told += " of these kinds"
+        told += f", the first {MOST} of them" if len(rest) > MOST else ""
+        parts.append(folded(told, _listed(rest[:MOST])))
+    return parts
+
+
+def _listed(checks: Sequence[Check]) -> Html:
+    items = []
+    for check in checks:
+        kind, mark = (' class="serious"', "⚠ look at this") if check.serious else ("", "✓ in order")
+        if check.statistic is None and not check.serious:
+            kind, mark = ' class="idle"', "– not looked at"
+        items.append(markup(f'<li{kind}><span class="mark">{{}}</span>{{}}</li>', mark, sentence(check.text)))
+    return markup('<ul class="checks">{}</ul>', joined(items, "\n"))
+
+
+def _worth(f: Findings) -> Html:
+    title = "What the panel is worth"
+    if not f.learned.counts.any():
+        return section("worth", title, missing("It is not known.", "no event with a forecast is resolved"))
+    entries = [*_apart(f), *_by_model(f)]
+    if not isinstance(f.errors, Missing):
+        entries.append(("Redundant experts", _redundant_words(f.errors)))
+    if not entries:
+        return section("worth", title, missing("", "one expert is worth what the table of experts says of it"))
+    told = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in entries)
+    return section("worth", title, markup("<dl>{}</dl>", told))
+
+
+def _by_model(f: Findings) -> list[tuple[str, str]]:
+    """What follows from what was learned, if the model holds."""
+    found = together(f.learned)
+    if found is None:
+        return []
+    value = found.value
+    expected = f"Area under the ROC curve {decimal(value.joint_auc)}"
+    if value.joint_score is None:
+        expected += " between two classes"
+    else:
+        expected += f", expected score {decimal(value.joint_score)}"
+    number = (
+        f"{value.effective:.1f} of {whole(len(value.experts))}: so many independent experts, as accurate as these are "
+        "on average, would do as well."
+    )
+    if found.gain is not None:
+        added = f"{found.gain:.3f}" if found.gain >= 5e-4 else "next to nothing"
+        number += f" One more like these would add {added} to the expected score."
+    return [("If every expert answers and the model holds", f"{expected}."), ("Effective number of experts", number)]
+
+
+def _apart(f: Findings) -> list[tuple[str, str]]:
+    """How well the pool tells events apart, out of sample."""
+    if isinstance(f.comparison, Missing) or not f.binary:
+        return []
+    own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
+    if not math.isfinite(own.auc):
+        return []
+    said, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
+    scored = ~np.isnan(said)
+    right = (said[scored] > 0.5) == (outcomes[scored] == 1)
+    told = (
+        "Of an event that happens and one that does not, the pool gives more to the one that happens in "
+        f"{100 * own.auc:.1f}% of cases (area under the ROC curve {decimal(own.auc)}; the simple average "
+        f"{decimal(f.comparison.average.auc)}). Its answer is on the right side of 50% for {100 * right.mean():.1f}% "
+        "of events. Both on events that it had not learned from."
+    )
+    return [("All together", told)]
+
+
+def _redundant_words(errors: SharedErrors) -> str:
+    groups = redundant(errors)
+    among = f" among the {len(errors.experts)} looked at" if errors.left_out else ""
+    if not groups:
+        return f"None{among}: no group of experts has errors that correlate by {two(REDUNDANT)} or more."
+    told = "; ".join(listed(group, NAMED) for group in groups)
+    return f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {told}."
+
+
+def _method(f: Findings) -> Html:
+    title = "How this was computed"
+    parts = []
+    if f.source.command:
+        parts.append(markup("<pre><code>{}</code></pre>", f.source.command))
+    parts.append(markup("<p>{}</p>", _method_words(f.pool)))
+    event = about(f.forecasts)
+    if f.beliefs is not None:
+        parts.append(markup("<p>{}.</p>", f"Beliefs that were given: {str(f.beliefs) or 'none'}"))
+    used = pool_line(f.forecasts, f.pool, f.state, f.given, None)
+    used = f"{used[:1].upper()}{used[1:]}." + (f" Probabilities are of {event}." if event else "")
+    if not isinstance(f.comparison, Missing):
+        used += f" {how_line(f.comparison)}; intervals of differences by bootstrap over {f.comparison.unit}s."
+    parts.append(markup("<p>{}</p>", used))
+    rows: list[list[str]] = [
+        ["opinionpool", __version__],
+        ["Python", platform.python_version()],
+        ["NumPy", np.__version__],
+        ["SciPy", version("scipy")],
+    ]
+    rows += [
+        [markup("SHA-256 of {}", name(file)), markup('<code class="hash">{}</code>', digest)]
+        for file, digest in f.source.digests
+    ]
+    parts.append(table(["", "version"], rows, numbers=[False, False], kind="plain"))
+    return section("method", title, *parts)
+
+
+def _method_words(pool: str) -> str:
+    if pool == DEFAULT:
+        return (
+            "Each expert’s probability becomes log-odds, less the prior that all share; the pooled log-odds are the "
+            "prior’s plus a weighted sum of these. Weights are the most probable ones given the outcomes, starting "
+            "from equal weights of experts who are about calibrated and depend on each other, and moving as far as "
+            "outcomes bear. An expert who did not answer is left out and the others are weighed anew; nothing is "
+            "filled in (J. M. Kahn, “A generative Bayesian model for aggregating experts’ probabilities”, UAI 2004)."
+        )
+    return (
+        f"Probabilities are combined by the {pool} pool, as the documentation of opinionpool says. Features of "
+        "experts, their correlations and corrections are those of the Gaussian model, which is also what the default "
+        "pool uses. Nothing is filled in where an expert did not answer."
+    )

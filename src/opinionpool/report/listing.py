@@ -1,0 +1,258 @@
+"""Listings, columns of equally many values, as a table for people or as CSV for programs.
+
+The table is laid out here rather than by rich, which takes 100 times as long for long tables and pads every line;
+rich measures and folds text that is not plain.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TextIO
+
+from opinionpool.text import with_apostrophe
+
+GAP = "  "
+BLOCK = 1000
+# Text columns are folded to the first of these before a table leaves out columns, and to the second afterwards.
+COMFORTABLE, NARROWEST = 16, 8
+_SPECIAL = re.compile('[",\r\n]')
+# What would move the cursor, colour the screen or turn the direction of writing if it were sent to a terminal.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a listing.
+
+    Attributes
+    ----------
+    key : str
+        Its header in CSV.
+    values : sequence
+        Text, numbers, booleans, or None.
+    title : str or None
+        Its header in a table; None if tables leave it out.
+    show : callable
+        A value that is not None as a table shows it.
+    machine : bool
+        Whether it stands in CSV.
+    spare : int
+        A table too wide for its terminal leaves out the columns with the highest numbers, those with the same number
+        together; never those with 0.
+    """
+
+    key: str
+    values: Sequence[Any]
+    title: str | None
+    show: Callable[[Any], str] = str
+    machine: bool = True
+    spare: int = 0
+
+    @property
+    def numeric(self) -> bool:
+        """Whether a table lines its values up at the right, by their decimal points."""
+        return self.show is not str
+
+
+def percent(p: float) -> str:
+    """A probability with digits enough to tell how far it is from the nearer end: only 0 is 0% and only 1 is 100%.
+
+    >>> [percent(p) for p in (0.5, 0.9995, 0.00042, 1e-8, 1e-300, 1.0)]
+    ['50.0%', '99.950%', '0.042%', '0.000001%', '1.0e-298%', '100%']
+    """
+    left = 100.0 * min(p, 1.0 - p)
+    if left <= 0:
+        return f"{100.0 * p:.0f}%"
+    first = -math.floor(math.log10(left))
+    if first > 15:
+        return f"{100.0 * p:.1e}%"
+    return f"{100.0 * p:.{max(1, first + (left >= 0.01))}f}%"
+
+
+def whole(count: float) -> str:
+    """A number of things; one that is weighted may be broken.
+
+    >>> whole(1234567.0), whole(2.5)
+    ('1,234,567', '2.5')
+    """
+    return f"{count:,.15g}"
+
+
+def decimal(x: float) -> str:
+    """A number to three decimals.
+
+    >>> decimal(-0.12345), decimal(-0.0)
+    ('-0.123', '0.000')
+    """
+    return f"{round(x, 3) + 0.0:.3f}"
+
+
+def printable(text: str) -> str:
+    r"""Text with control characters as escapes, safe to send to a terminal.
+
+    >>> print(printable("two" + chr(10) + "lines" + chr(27) + "[31m"))
+    two\nlines\x1b[31m
+    """
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def write_listing(columns: Sequence[Column], kind: str, out: TextIO, headed: bool = True) -> None:
+    """Write the columns as a ``"table"`` or as ``"csv"``; without their headers if there are rows above."""
+    (write_table if kind == "table" else write_csv)(columns, out, headed)
+
+
+def write_json(name: str, records: Iterable[Mapping[str, object]], summary: Mapping[str, object], out: TextIO) -> None:
+    """Write ``{name: [...], "summary": {...}}``, a record in a line; a NaN would be an error."""
+    out.write(f"{{{json.dumps(name)}: [")
+    separator = "\n"
+    for record in records:
+        out.write(separator + json.dumps(record, ensure_ascii=False, allow_nan=False))
+        separator = ",\n"
+    out.write('\n], "summary": ' + json.dumps(summary, ensure_ascii=False, allow_nan=False, indent=1) + "}\n")
+
+
+def write_topics(rows: Sequence[tuple[str, str]], out: TextIO) -> None:
+    """Write topics and, beside each, what is to say about it, folded between words."""
+    width = max(len(topic) for topic, _ in rows)
+    room = _room(out)
+    bold, plain = ("\x1b[1m", "\x1b[0m") if coloured(out) else ("", "")
+    before = None
+    for topic, text in rows:
+        head = topic if topic != before else ""
+        before = topic
+        for line in folded(text, max((room or 10**9) - width - len(GAP), 2 * NARROWEST)):
+            out.write(f"{bold}{head:<{width}}{plain}{GAP}{line}\n")
+            head = ""
+
+
+def write_text(text: str, out: TextIO) -> None:
+    """Write a sentence, folded between words where the stream has a width."""
+    for number, line in enumerate(folded(printable(text), max((_room(out) or 10**9) - len(GAP), 2 * NARROWEST))):
+        out.write(f"{GAP if number else ''}{line}\n")
+
+
+def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> None:
+    """Write the columns as CSV: full precision, an empty field for None, ``true`` and ``false``.
+
+    What a spreadsheet would take for a formula has an apostrophe before it, which the reader of tables takes off.
+    """
+    chosen = [column for column in columns if column.machine]
+    if headed:
+        out.write(",".join(_field(column.key) for column in chosen) + "\n")
+    for row in zip(*(column.values for column in chosen), strict=True):
+        out.write(",".join(map(_field, row)) + "\n")
+
+
+def _field(value: object) -> str:
+    """One field; the csv module leaves a carriage return bare where lines end in line feeds."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = with_apostrophe(value) if isinstance(value, str) else str(value)
+    return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
+
+
+def write_table(columns: Sequence[Column], out: TextIO, headed: bool = True) -> None:
+    """Write the columns as a table, in the width of the terminal if there is one."""
+    chosen = [column for column in columns if column.title is not None]
+    room = _room(out)
+    while True:
+        titles = [column.title or "" for column in chosen]
+        cells = [_shown(column) for column in chosen]
+        widths = [max(map(_width, (title, *shown))) for title, shown in zip(titles, cells, strict=True)]
+        numeric = [column.numeric for column in chosen]
+        spare = max(column.spare for column in chosen)
+        widths = _fitted(widths, numeric, room, COMFORTABLE if spare else NARROWEST)
+        if room is None or not spare or _total(widths) <= room:
+            break
+        chosen = [column for column in chosen if column.spare != spare]
+    bold, plain = ("\x1b[1m", "\x1b[0m") if coloured(out) else ("", "")
+    for line in _lines(titles, widths, numeric) if headed else ():
+        out.write(f"{bold}{line}{plain}\n")
+    rows = zip(*cells, strict=True)
+    while block := [line for row in islice(rows, BLOCK) for line in _lines(row, widths, numeric)]:
+        out.write("\n".join(block) + "\n")
+
+
+def coloured(out: TextIO) -> bool:
+    """Whether a stream takes colours and weights."""
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _room(out: TextIO) -> int | None:
+    """The width to keep to: that of the terminal, or as the environment says; None for any."""
+    if out.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def _shown(column: Column) -> list[str]:
+    """The cells of a column, decimal points below each other."""
+    if not column.numeric:
+        return ["" if value is None else printable(str(value)) for value in column.values]
+    shown = ["" if value is None else column.show(value) for value in column.values]
+    behind = [len(cell) - cell.find(".") if "." in cell else 0 for cell in shown]
+    most = max(behind, default=0)
+    return [cell + " " * (most - after) if after else cell for cell, after in zip(shown, behind, strict=True)]
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least: int) -> list[int]:
+    """Widths that fit if they can, by narrowing the widest text column again and again; numbers are never cut."""
+    while room is not None and _total(widths) > room:
+        narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > least]
+        if not narrowable:
+            break
+        widths[max(narrowable, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
+    """The lines of one row; text too wide for its column goes on in the next line."""
+    parts = [folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+    for i in range(max(map(len, parts))):
+        cells = []
+        for part, width, at_right in zip(parts, widths, right, strict=True):
+            text = part[i] if i < len(part) else ""
+            space = " " * (width - _width(text))
+            cells.append(space + text if at_right else text + space)
+        yield GAP.join(cells).rstrip()
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The lines of a text in a width, between words where it has some."""
+    if _width(text) <= width:
+        return [text]
+    from rich.cells import chop_cells
+
+    lines, line = [], ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if _width(longer) <= width:
+            line = longer
+            continue
+        if line:
+            lines.append(line)
+        *full, line = chop_cells(word, width) or [""]
+        lines += full
+    return [*lines, line]

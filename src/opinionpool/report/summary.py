@@ -1,0 +1,257 @@
+"""The few lines that end every command on standard error, and the same facts for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opinionpool.analysis.selection import REDUNDANT, gain_from_one_more, redundant_groups
+from opinionpool.analysis.value import PanelValue, known_panel, learned_value
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.forecasts import Forecasts, Totals
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.model.panel import Panel
+from opinionpool.pools.registry import Learned
+from opinionpool.report.answers import about, plain
+from opinionpool.report.listing import decimal, percent, printable, whole
+from opinionpool.text import counted, listed
+
+if TYPE_CHECKING:
+    from opinionpool.arrays import Array
+    from opinionpool.learning.beliefs import Beliefs
+
+# Notes on what is in a file rather than on what was done to it; `check` has a place of its own for them.
+DESCRIPTIVE = ("format", "layout", "positive", "times", "unresolved")
+
+
+def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
+    """What was read, for JSON."""
+    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    most = size.events * size.experts
+    return {
+        "events": size.events,
+        "resolved": size.resolved,
+        **_class_facts(forecasts),
+        "experts": size.experts,
+        "forecasts": size.cells,
+        "missing": 1.0 - size.cells / most if most else None,
+    }
+
+
+def _class_facts(forecasts: Forecasts | Totals) -> dict[str, object]:
+    """The classes and how often each happened; or how many events have how many options of their own."""
+    if isinstance(forecasts, Forecasts) and forecasts.options is not None:
+        return {"options": {str(size): count for size, count in option_counts(forecasts)}}
+    positive = {"positive": plain(forecasts.classes[1])} if len(forecasts.classes) == 2 else {}
+    return {
+        "outcomes": dict(zip(map(str, forecasts.classes), outcome_counts(forecasts), strict=True)),
+        "classes": [plain(label) for label in forecasts.classes],
+        **positive,
+    }
+
+
+def option_counts(forecasts: Forecasts) -> list[tuple[int, int]]:
+    """Numbers of options, and how many events have so many."""
+    counts = Counter(forecasts.sizes.tolist())
+    return sorted(counts.items())
+
+
+def pool_facts(
+    forecasts: Forecasts, pool: str, state: Learned, base_rate: float | Array | None, notes: Iterable[Note]
+) -> dict[str, object]:
+    """What was read, pooled and noted, for JSON."""
+    labels = [str(label) for label in forecasts.classes]
+
+    def by_class(p: float | Array | None) -> object:
+        if p is None or isinstance(p, float):
+            return p
+        return dict(zip(labels, map(float, p), strict=True))
+
+    prior = state.prior if state.prior is None or len(state.prior) > 2 else float(state.prior[1])
+    return {
+        **facts(forecasts),
+        "pool": pool,
+        "prior": by_class(prior),
+        "base_rate": by_class(base_rate),
+        "notes": note_records(notes),
+    }
+
+
+def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
+    """Notes for JSON."""
+    return [{"code": note.code, "text": note.text, "count": int(note.count)} for note in notes]
+
+
+def outcome_counts(forecasts: Forecasts | Totals) -> list[int]:
+    """Resolved events by outcome, K numbers."""
+    return list((Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts).outcomes)
+
+
+def missing(forecasts: Forecasts | Totals) -> str:
+    """How many forecasts there could be and are not."""
+    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    most = size.events * size.experts
+    return "none missing" if size.cells == most else f"{percent(1.0 - size.cells / most)} missing"
+
+
+def size_line(forecasts: Forecasts | Totals) -> str:
+    """Events, experts, resolved, missing."""
+    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    events = f"{counted(size.events, 'event')}, {whole(size.resolved)} resolved"
+    return f"{events}; {counted(size.experts, 'expert')}, {counted(size.cells, 'forecast')}, {missing(size)}"
+
+
+def pool_line(forecasts: Forecasts, pool: str, state: Learned, given: bool, base_rate: float | Array | None) -> str:
+    """Pool, prior and base rate used."""
+    event = about(forecasts)
+    labels = [printable(str(label)) for label in forecasts.classes]
+
+    def show(p: float | Array) -> str:
+        if isinstance(p, float):
+            return percent(p) + (f" for {event}" if event else "")
+        return ", ".join(f"{label} {percent(float(x))}" for label, x in zip(labels, p, strict=True))
+
+    if state.prior is None:
+        own = forecasts.options is not None and forecasts.prior is None
+        prior = "prior: even chances of each event's options" if own else "prior: each event's own"
+    else:
+        value = float(state.prior[1]) if len(labels) == 2 else state.prior
+        source = "as given" if given else "Laplace's estimate from the resolved events"
+        if assumed_prior(state, given):
+            source = "assumed, as no event is resolved; give --prior"
+        prior = f"prior {show(value)} ({source})"
+    rate = "" if base_rate is None else f"; base rate {show(base_rate)}"
+    return f"{pool} pool; {prior}{rate}"
+
+
+def belief_lines(file: str | None, beliefs: Beliefs | None) -> list[str]:
+    """What was said in a file of beliefs, if there is one."""
+    return [] if beliefs is None else [f"beliefs in {printable(str(file))}: {printable(str(beliefs) or 'none')}"]
+
+
+def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
+    """The same for JSON, which has no number for a worth of inf."""
+    if beliefs is None:
+        return {}
+
+    def plain_values(values: dict[str, Any]) -> dict[str, Any]:
+        return {
+            key: plain_values(value) if isinstance(value, dict) else "inf" if math.isinf(value) else value
+            for key, value in values.items()
+        }
+
+    return {"beliefs": plain_values(beliefs.to_dict())}
+
+
+def assumed_prior(state: Learned, given: bool) -> bool:
+    """Whether the prior is even chances for want of anything that it could be estimated from."""
+    return state.prior is not None and not given and not state.events.any()
+
+
+def base_rate_notes(state: Learned, given: bool, base_rate: float | Array | None) -> list[Note]:
+    """What a base rate is taken to differ from, where nothing says it."""
+    if base_rate is None or not assumed_prior(state, given):
+        return []
+    prior = percent(1.0 / len(state.events))
+    text = (
+        f"the experts are taken to share a prior of {prior}, and the base rate moves the answers from there; if they "
+        "had the base rate in mind, say --prior instead"
+    )
+    return [Note("assumed-prior", text)]
+
+
+def note_lines(forecasts: Forecasts, notes: Sequence[Note]) -> list[str]:
+    """Notes for people, without what the lines above say or what goes without saying."""
+    return [f"note: {printable(note.text)}" for note in notes if remarkable(forecasts, note)]
+
+
+def remarkable(forecasts: Forecasts, note: Note) -> bool:
+    """Whether people are told."""
+    if note.code == "positive":
+        return about(forecasts) is not None
+    if note.code == "unresolved":
+        # Blank outcomes are no surprise; words that were read as "not resolved" may be.
+        return "marked" in note.text
+    return note.code not in DESCRIPTIVE
+
+
+# Of more experts, groups that repeat each other are not looked for.
+MOST = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """A panel as a whole.
+
+    Attributes
+    ----------
+    value : PanelValue
+    gain : float or None
+        In expected score, from one more expert like these; None where that is not known.
+    redundant : list of tuple of str
+        Groups whose members say nearly the same.
+    """
+
+    value: PanelValue
+    gain: float | None
+    redundant: list[tuple[str, ...]]
+
+
+def together(state: Learned) -> Together | None:
+    """What a fit says of the panel as a whole; None if it learned nothing of the kind."""
+    if not isinstance(state, LearnedPanel) or state.structure == "assumed" or len(state.panel) < 2:
+        return None
+    value = learned_value(state)
+    if not isinstance(state.panel, Panel):
+        return Together(value, None, [])
+    known, gain = known_panel(state), None
+    try:
+        gain = None if value.prior is None else gain_from_one_more(known, value.prior).score
+    except ArgumentError:
+        # One of them alone says anything.
+        gain = None
+    return Together(value, gain, redundant_groups(known) if len(known) <= MOST else [])
+
+
+def together_facts(found: Together | None) -> dict[str, object]:
+    """The same for JSON."""
+    if found is None:
+        return {"together": None}
+    value = found.value
+    return {
+        "together": {
+            "auc": value.joint_auc,
+            "expected_score": value.joint_score,
+            "expected_brier": value.joint_brier,
+            "hit_rate": value.joint_hit_rate,
+            "effective_number": value.effective,
+            "gain_from_one_more": found.gain,
+            "redundant": [list(group) for group in found.redundant],
+        }
+    }
+
+
+def together_lines(found: Together | None) -> list[str]:
+    """The same for people."""
+    if found is None:
+        return []
+    value = found.value
+    if value.joint_score is None:
+        told = f"AUC between two classes {decimal(value.joint_auc)}"
+    else:
+        told = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)}"
+    number = f"{value.effective:.1f} independent experts of their average accuracy"
+    told = f"all {len(value.experts):,} together, if the model holds: {told}, like {number}"
+    if found.gain is not None:
+        told += f"; one more would add {found.gain:.3f}"
+    lines = [told]
+    lines += [
+        printable(f"{listed(group, 4)} say nearly the same (correlated at {REDUNDANT:g} or more)")
+        for group in found.redundant[:3]
+    ]
+    if len(found.redundant) > 3:
+        lines.append(f"and {len(found.redundant) - 3} more groups say nearly the same")
+    return lines

@@ -1,0 +1,1 @@
+"""Pools in files: what `op.save` writes and `op.load` reads."""

@@ -1,0 +1,303 @@
+"""Objects as values that JSON can hold, and back: every bit of every number, and nothing that is not checked.
+
+A type is entered once (`Kind`), with the types of its fields; values are then written and read by these. Numbers are
+written so that they are read back as the same bits. What JSON has no number for is written as "inf", "-inf" or "nan".
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.errors import OpinionPoolError, SavedPoolError
+from opinionpool.text import shown
+
+
+def shaped(array: Array, shape: tuple[int, ...], what: str, *, least: float | None = None) -> None:
+    """Refuse an array of another shape, one that is not finite, or one with values below `least`."""
+    if array.shape != shape:
+        raise SavedPoolError(f"{what} should have the shape {shape}, and has {array.shape}")
+    if not np.isfinite(array).all():
+        raise SavedPoolError(f"{what} should be finite, and holds {array[~np.isfinite(array)][0]}")
+    if least is not None and (array < least).any():
+        raise SavedPoolError(f"{what} should be at least {least:g}, and holds {array.min():.15g}")
+
+
+_ODD = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+# Labels of classes.
+Label = str | bool | int | float
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type that is saved.
+
+    Attributes
+    ----------
+    name : str
+        What the file calls it.
+    python : type
+    fields : mapping of str to type
+    take : function
+        From an object to its fields.
+    make : function
+        From its fields, as keyword arguments, to an object; raises an `OpinionPoolError` if they do not fit together.
+    """
+
+    name: str
+    python: type
+    fields: Mapping[str, Any]
+    take: Callable[[Any], Mapping[str, Any]]
+    make: Callable[..., Any]
+
+    @classmethod
+    def of(cls, name: str, kind: type, check: Callable[[Any], None], **narrower: Any) -> Kind:  # noqa: ANN401 - types
+        """The kind of a dataclass, whose fields are those of the constructor; `check` says what is wrong with one."""
+
+        def make(**given: Any) -> Any:  # noqa: ANN401 - whatever the fields are
+            made = kind(**given)
+            check(made)
+            return made
+
+        hints = get_type_hints(kind)
+        names = getattr(kind, "_fields", None) or [each.name for each in fields(kind)]
+        types_of = {each: narrower.get(each, hints[each]) for each in names}
+        return cls(name, kind, types_of, lambda value: {each: getattr(value, each) for each in names}, make)
+
+
+class Kinds:
+    """The types that are known, by name and by type."""
+
+    def __init__(self, *kinds: Kind) -> None:
+        self._by_name = {kind.name: kind for kind in kinds}
+        self._by_type = {kind.python: kind for kind in kinds}
+
+    def of(self, value: object) -> Kind | None:
+        """The kind of an object, None if it cannot be saved."""
+        return self._by_type.get(type(value))
+
+    def encode(self, value: Any) -> Any:  # noqa: ANN401 - anything that can be saved
+        """A value as JSON can hold it.
+
+        Raises
+        ------
+        SavedPoolError
+            If no kind is known for a part of it.
+        """
+        kind = self.of(value)
+        if kind is not None:
+            own = {name: self.encode(part) for name, part in kind.take(value).items()}
+            return {"type": kind.name, **own}
+        if isinstance(value, np.ndarray):
+            return _array(value)
+        if isinstance(value, np.generic):
+            return self.encode(value.item())
+        if value is None or isinstance(value, str | bool | int):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else str(value)
+        if isinstance(value, tuple | list):
+            return [self.encode(part) for part in value]
+        if isinstance(value, Mapping):
+            return {"by_name": {str(name): self.encode(part) for name, part in value.items()}}
+        raise SavedPoolError(f"no way is known to save {type(value).__name__} ({shown(str(value)[:60])})")
+
+    def decode(self, given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401 - anything that can be saved
+        """A value from what JSON held.
+
+        Parameters
+        ----------
+        given
+            What was read.
+        wanted : type
+            A class, an array type, a union, ``tuple[X, ...]``, or Any.
+        place : str
+            Where it stands, for errors.
+
+        Raises
+        ------
+        SavedPoolError
+            If it is something else.
+        """
+        wanted = _spelled_out(wanted)
+        origin, arguments = get_origin(wanted), get_args(wanted)
+        if origin in {Union, types.UnionType}:
+            return self._either(given, arguments, place)
+        if isinstance(given, dict) and "type" in given:
+            return self._object(given, wanted, place)
+        if origin is np.ndarray or (wanted is Any and isinstance(given, dict) and "shape" in given):
+            return _of_array(given, np.dtype(get_args(arguments[1])[0]) if arguments else None, place)
+        if origin is tuple:
+            if not isinstance(given, list):
+                raise _wrong(place, "a list", given)
+            return tuple(self.decode(part, arguments[0], f"{place}[{i}]") for i, part in enumerate(given))
+        if wanted is Any and isinstance(given, list):
+            return tuple(self.decode(part, Any, f"{place}[{i}]") for i, part in enumerate(given))
+        if isinstance(given, dict) and (wanted is Any or (isinstance(origin, type) and issubclass(origin, Mapping))):
+            parts = given.get("by_name")
+            if not isinstance(parts, dict):
+                raise _wrong(place, "values by name", given)
+            inner = arguments[1] if arguments else Any
+            return {name: self.decode(part, inner, f"{place}.{name}") for name, part in parts.items()}
+        return _plain(given, wanted, place)
+
+    def _either(self, given: Any, wanted: tuple[Any, ...], place: str) -> Any:  # noqa: ANN401
+        if given is None and type(None) in wanted:
+            return None
+        choices = [each for each in wanted if each is not type(None)]
+        named = self._by_name.get(given["type"]) if isinstance(given, dict) and _text(given.get("type")) else None
+        choices = [each for each in choices if named is not None and named.python is each] or choices
+        for each in choices[:-1]:
+            try:
+                return self.decode(given, each, place)
+            except SavedPoolError:
+                continue
+        return self.decode(given, choices[-1], place)
+
+    def _object(self, given: dict[str, Any], wanted: Any, place: str) -> Any:  # noqa: ANN401
+        name = given["type"]
+        kind = self._by_name.get(name) if _text(name) else None
+        if kind is None:
+            raise SavedPoolError(f"{place}: there is no type {shown(name)}")
+        # A protocol says what an object can do, and that is checked where it is used.
+        free = wanted is Any or not isinstance(wanted, type) or getattr(wanted, "_is_protocol", False)
+        fits = free or issubclass(kind.python, wanted)
+        if not fits:
+            raise _wrong(place, wanted.__name__, name)
+        missing = [each for each in kind.fields if each not in given]
+        if missing:
+            raise SavedPoolError(f"{place}: {kind.name} has no {missing[0]}")
+        strange = [each for each in given if each not in kind.fields and each != "type"]
+        if strange:
+            raise SavedPoolError(f"{place}: {kind.name} has a {shown(strange[0])}, which is unknown")
+        parts = {each: self.decode(given[each], type_, f"{place}.{each}") for each, type_ in kind.fields.items()}
+        try:
+            return kind.make(**parts)
+        except SavedPoolError as error:
+            if str(error).startswith(place):
+                raise
+            raise SavedPoolError(f"{place}: {error}") from None
+        except OpinionPoolError as error:
+            raise SavedPoolError(f"{place}: {error}") from None
+
+
+def _spelled_out(wanted: Any) -> Any:  # noqa: ANN401 - a type
+    """The type that a named one stands for, as NumPy's arrays do since 2.5."""
+    named = get_origin(wanted) or wanted
+    meant = getattr(named, "__value__", None)
+    if meant is None:
+        return wanted
+    arguments = get_args(wanted)
+    return _spelled_out(meant[arguments] if arguments else meant)
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _wrong(place: str, wanted: str, given: object) -> SavedPoolError:
+    what = {dict: "a table", list: "a list", type(None): "nothing"}.get(type(given)) or str(shown(given))[:70]
+    return SavedPoolError(f"{place}: should be {wanted}, and is {what}")
+
+
+def _plain(given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401
+    """Text, a truth value or a number."""
+    if wanted is float or (wanted is Any and given in _ODD):
+        return _number(given, place)
+    names = {str: "text", int: "a whole number", bool: "true or false", Any: "a value"}
+    right = type(given) is wanted if wanted is not Any else given is None or isinstance(given, str | bool | int | float)
+    # Where any value may stand, labels of classes may be long numbers, but still numbers for all purposes.
+    if type(given) is int and abs(given) >= (2**63 if wanted is int else 2**1000):
+        raise SavedPoolError(f"{place}: a whole number is too large")
+    if not right:
+        raise _wrong(place, names.get(wanted) or str(getattr(wanted, "__name__", wanted)), given)
+    return given
+
+
+def _number(given: Any, place: str) -> float:  # noqa: ANN401
+    if isinstance(given, str) and given in _ODD:
+        return _ODD[given]
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise _wrong(place, "a number", given)
+    try:
+        number = float(given)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise SavedPoolError(f"{place}: a number is too large")
+    return number
+
+
+def _array(array: np.ndarray) -> dict[str, Any]:
+    """The shape and the values of an array; of a symmetric matrix the lower triangle is enough."""
+    kept, key = array, "values"
+    if array.ndim == 2 and len(array) > 1 and array.shape[0] == array.shape[1] and _symmetric(array):
+        kept, key = array[np.tril_indices(len(array))], "lower"
+    values = kept.ravel().tolist()
+    if array.dtype.kind == "f" and not np.isfinite(kept).all():
+        values = [value if math.isfinite(value) else str(value) for value in values]
+    if array.dtype.kind not in "fbiu":
+        raise SavedPoolError(f"arrays of {array.dtype} cannot be saved")
+    return {"shape": list(array.shape), key: values}
+
+
+def _symmetric(array: np.ndarray) -> bool:
+    """Whether the two triangles are the same, to the last bit."""
+    same = array == array.T
+    return (
+        bool((same & (np.signbit(array) == np.signbit(array.T))).all()) if array.dtype.kind == "f" else bool(same.all())
+    )
+
+
+def _of_array(given: Any, dtype: np.dtype[Any] | None, place: str) -> np.ndarray:  # noqa: ANN401
+    """An array from its shape and values."""
+    if not isinstance(given, dict) or set(given) not in ({"shape", "values"}, {"shape", "lower"}):
+        raise _wrong(place, "an array, with its shape and values", given)
+    shape, lower = given["shape"], "lower" in given
+    values = given["lower" if lower else "values"]
+    whole = isinstance(shape, list) and len(shape) <= 4 and all(type(n) is int and 0 <= n < 1 << 40 for n in shape)
+    if not whole or not isinstance(values, list):
+        raise SavedPoolError(f"{place}: an array needs a shape of whole numbers and a list of values")
+    if lower and not (len(shape) == 2 and shape[0] == shape[1]):
+        raise SavedPoolError(f"{place}: a lower triangle needs a square shape, not {shape}")
+    size = shape[0] * (shape[0] + 1) // 2 if lower else math.prod(shape)
+    if len(values) != size:
+        raise SavedPoolError(
+            f"{place}: an array of shape {shape} needs {size} values here, and there are {len(values)}"
+        )
+    flat = _of_values(values, dtype, place)
+    if not lower:
+        return flat.reshape(shape)
+    array = np.zeros(shape, dtype=flat.dtype)
+    rows, columns = np.tril_indices(shape[0])
+    array[rows, columns] = flat
+    array[columns, rows] = flat
+    return array
+
+
+def _of_values(values: list[Any], dtype: np.dtype[Any] | None, place: str) -> np.ndarray:
+    kinds = set(map(type, values))
+    if dtype is None:
+        dtype = np.dtype(bool if kinds == {bool} else np.int64 if kinds == {int} else np.float64)
+    if dtype.kind == "b" and kinds <= {bool}:
+        return np.array(values, dtype=bool)
+    if dtype.kind in "iu" and kinds <= {int}:
+        try:
+            return np.array(values, dtype=dtype)
+        except OverflowError:
+            raise SavedPoolError(f"{place}: a whole number is too large") from None
+    if dtype.kind == "f" and kinds <= {float, int, str}:
+        if kinds <= {float}:
+            array = np.array(values, dtype=np.float64)
+            if not np.isfinite(array).all():
+                raise SavedPoolError(f"{place}: a number is too large")
+            return array
+        return np.array([_number(value, f"{place}[{i}]") for i, value in enumerate(values)], dtype=np.float64)
+    names = {"b": "true or false", "i": "whole numbers", "u": "whole numbers"}
+    raise SavedPoolError(f"{place}: the values of this array should be {names.get(dtype.kind, 'numbers')}")

@@ -1,0 +1,169 @@
+"""Pools in files: JSON with a format version, every bit of every number, and nothing that is run when it is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from typing import Any, NoReturn
+
+from opinionpool.atomic import replacing
+from opinionpool.errors import SavedPoolError
+from opinionpool.saving.codec import Kinds
+from opinionpool.saving.kinds import KINDS
+from opinionpool.version import __version__
+
+FORMAT, VERSION = "opinionpool", 1
+# A file larger than this is not read, and none is written. Numbers take up to nine times their length in memory.
+MOST_BYTES = 256 * 2**20
+# A saved pool has few lists and tables, however long they are.
+MOST_BRACKETS = 1_000_000
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def save(pool: object, path: str | os.PathLike[str]) -> None:
+    """Write a pool to a file, from which `load` makes it again, with the same answers to the last bit.
+
+    Parameters
+    ----------
+    pool
+        A fitted estimator, a `Panel` or `FullPanel`, a `Stream`, a trained pool, or what a fit learned
+        (`LearnedPanel`, `LearnedPool`).
+    path : path-like
+        The file appears whole or not at all; what was there before stays until then.
+
+    Raises
+    ------
+    SavedPoolError
+        If this is no pool, or it would take more than 256 MB.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from opinionpool.model.panel import Panel
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "panel.json"
+    >>> save(Panel.exchangeable(3, correlation=0.5), path)
+    >>> load(path).weights
+    array([0.5, 0.5, 0.5])
+    """
+    kinds = _kinds(estimators=type(pool).__module__ == "opinionpool.estimators.pools")
+    if kinds.of(pool) is None:
+        raise SavedPoolError(f"a {type(pool).__name__} is no pool that can be saved")
+    content = kinds.encode(pool)
+    head = {"format": FORMAT, "version": VERSION, "written_by": f"opinionpool {__version__}"}
+    lines = [*(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())]
+    lines += [f'"content": {_dumped(content)}', f'"checksum": "{_checksum(content)}"']
+    data = ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+    if len(data) > MOST_BYTES:
+        raise SavedPoolError(
+            f"this pool would take {len(data) / 2**20:.0f} MB, and a file may have {MOST_BYTES // 2**20}; a stream "
+            "with a smaller capacity takes less"
+        )
+    with replacing(path) as file:
+        file.write(data)
+
+
+def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was saved
+    """The pool that `save` wrote to a file.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    object
+        Of the type that was saved.
+
+    Raises
+    ------
+    SavedPoolError
+        If the file is no saved pool, is damaged, or is of a format that this release does not know.
+    OSError
+        If it cannot be read.
+    """
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        found = _parsed(data)
+        content = found.get("content")
+        named = content.get("type") if isinstance(content, dict) else None
+        kinds = _kinds(estimators=isinstance(named, str) and named.startswith("estimator"))
+        if not isinstance(named, str):
+            raise SavedPoolError("content: should be a saved pool, and is not")
+        made = kinds.decode(content, Any, "content")
+        if "checksum" in found and found["checksum"] != _checksum(content):
+            raise SavedPoolError("something in it was changed after it was written, as its checksum shows")
+    except SavedPoolError as error:
+        reason = " ".join(str(error).split())
+        reason = reason if len(reason) <= 300 else reason[:297] + "..."
+        raise SavedPoolError(f"{name} cannot be read as a saved pool: {reason}") from None
+    return made
+
+
+def _kinds(*, estimators: bool) -> Kinds:
+    if not estimators:
+        return Kinds(*KINDS)
+    # They bring scikit-learn, for which nobody else should wait.
+    from opinionpool.estimators.saved import ESTIMATORS
+
+    return Kinds(*KINDS, *ESTIMATORS)
+
+
+def _dumped(content: object) -> str:
+    return json.dumps(content, allow_nan=False, separators=(",", ":"))
+
+
+def _checksum(content: object) -> str:
+    ordered = json.dumps(content, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(ordered.encode("ascii")).hexdigest()
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    """The outermost table of a file, whose format is one that is known."""
+    if len(data) > MOST_BYTES:
+        raise SavedPoolError(f"it is larger than {MOST_BYTES // 2**20} MB")
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS:
+        bare = _TEXT.sub(b"", data)
+        if bare.count(b"[") + bare.count(b"{") > MOST_BRACKETS:
+            raise SavedPoolError(f"it has more than {MOST_BRACKETS:,} lists and tables")
+    try:
+        found = json.loads(data.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_distinct)
+    except UnicodeDecodeError:
+        raise SavedPoolError("it is no text") from None
+    except RecursionError:
+        raise SavedPoolError("its lists and tables are nested too deeply") from None
+    except json.JSONDecodeError as error:
+        early = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+        what = "it ends too early" if early else "it is no JSON"
+        raise SavedPoolError(f"{what} (line {error.lineno}, column {error.colno})") from None
+    except SavedPoolError:
+        raise
+    except ValueError:
+        raise SavedPoolError("a number has too many digits") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise SavedPoolError(f'it does not say "format": "{FORMAT}"')
+    version = found.get("version")
+    if type(version) is not int or version < 1:
+        raise SavedPoolError('its "version" should be a whole number')
+    if version != VERSION:
+        raise SavedPoolError(
+            f"its format has version {version}, and this release of opinionpool knows version {VERSION} only; use a "
+            "newer one"
+        )
+    return found
+
+
+def _no_number(token: str) -> NoReturn:
+    raise SavedPoolError(f"{token} is no number in JSON")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise SavedPoolError("a table has the same name twice")
+    return found

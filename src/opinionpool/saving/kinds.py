@@ -1,0 +1,226 @@
+"""What panels, fitted pools and streams consist of in a file, and what is checked of each when it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opinionpool import logodds
+from opinionpool.arrays import Array
+from opinionpool.errors import Note, SavedPoolError
+from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
+from opinionpool.learning.class_weights import ClassDoubt, ClassWeights
+from opinionpool.learning.fitted import LearnedPanel, Uncertainty
+from opinionpool.learning.shrinkage import HeldFeatures
+from opinionpool.model.contrasts import Extremes
+from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
+from opinionpool.model.features import LARGEST, Parts
+from opinionpool.model.full_panel import Discriminant, FullPanel
+from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import Settings
+from opinionpool.pools.registry import POOLS, LearnedPool
+from opinionpool.saving.codec import Kind, Label, shaped
+from opinionpool.saving.streams import STREAMS
+from opinionpool.streams.trained import TrainedPool
+
+# How far a covariance may be from positive, relative to its variances, by rounding.
+ROUNDING = 1e-8
+# Spreads below this would overflow where weights are divided by them.
+SMALLEST = 1e-150
+
+
+def _check_dependence(dependence: MatrixCorrelation) -> None:
+    matrix_correlation(dependence.array)
+    if not 0 < dependence.least < 1:
+        raise SavedPoolError(f"the least eigenvalue should lie between 0 and 1, and is {dependence.least:g}")
+
+
+def _check_common(dependence: CommonCorrelation) -> None:
+    if dependence.size < 1 or not np.isfinite(dependence.rho):
+        raise SavedPoolError(f"there is no common correlation of {dependence.rho} among {dependence.size} experts")
+
+
+def _check_parts(parts: Parts) -> None:
+    n = parts.contrast.size
+    shaped(parts.contrast, (n,), "the contrasts")
+    shaped(np.nan_to_num(parts.spread, nan=0.0, posinf=np.inf), (n,), "the spreads", least=0.0)
+    if max(np.abs(parts.contrast).max(initial=0.0), np.nanmax(parts.spread, initial=0.0)) > LARGEST:
+        raise SavedPoolError(f"contrasts and spreads should be at most {LARGEST:g}")
+    if 0 < np.min(parts.spread, where=parts.spread > 0, initial=np.inf) < SMALLEST:
+        raise SavedPoolError(f"spreads should be 0 or at least {SMALLEST:g}")
+    if parts.dependence.size != n:
+        raise SavedPoolError(f"{n} contrasts do not fit the correlation of {parts.dependence.size} experts")
+
+
+def _check_settings(settings: Settings) -> None:
+    for floor in (settings.floor, settings.pool_floor):
+        logodds.class_floors(floor, np.array([0.5, 0.5]), 100.0)
+
+
+def _check_means(parts: Discriminant) -> None:
+    if parts.means.ndim != 3 or len(parts.means) < 2 or parts.means.shape[2] != len(parts.means) - 1:
+        raise SavedPoolError(f"means should have the shape (K, N, K - 1), and have {parts.means.shape}")
+    FullPanel(parts.means, parts.covariance)
+
+
+def _check_doubt(doubt: Uncertainty) -> None:
+    size = len(doubt.covariance) if doubt.covariance.ndim else 0
+    shaped(doubt.covariance, (size, size), "the covariance of the weights")
+    _check_positive(doubt.covariance, "the covariance of the weights")
+
+
+def _check_class_doubt(doubt: ClassDoubt) -> None:
+    _check_doubt(doubt)
+    size = doubt.weights.size
+    shaped(doubt.differences, (size, size), "the covariance of differences between classes")
+    _check_positive(doubt.differences, "the covariance of differences between classes")
+
+
+def _check_positive(covariance: Array, what: str) -> None:
+    variance = np.diag(covariance)
+    if (variance < 0).any():
+        raise SavedPoolError(f"{what} should be positive semi-definite, and has a variance of {variance.min():.3g}")
+    size = np.sqrt(np.where(variance > 0, variance, 1.0))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        scaled = covariance / np.outer(size, size)
+    if not np.isfinite(scaled).all():
+        raise SavedPoolError(f"{what} should have variances of usual size, and they are {variance.min():.3g} and more")
+    if np.abs(scaled - scaled.T).max(initial=0.0) > ROUNDING:
+        raise SavedPoolError(f"{what} should be symmetric")
+    least = float(np.linalg.eigvalsh(scaled)[0]) if len(scaled) else 0.0
+    if least < -ROUNDING * max(1, len(scaled)):
+        raise SavedPoolError(f"{what} should be positive semi-definite, and its smallest eigenvalue is {least:.3g}")
+
+
+def _check_alone(alone: HeldFeatures) -> None:
+    n = alone.contrast.size
+    shaped(alone.contrast, (n,), "the contrasts")
+    shaped(alone.spread, (n,), "the spreads", least=0.0)
+    if alone.bias.ndim != 2 or not np.isfinite(alone.bias).all() or not -1 <= alone.correlation <= 1:
+        raise SavedPoolError("biases should be finite, (N, K - 1), and the correlation between -1 and 1")
+
+
+def _check_extremes(extremes: Extremes) -> None:
+    if extremes.centre is not None and extremes.centre.ndim != 2:
+        raise SavedPoolError(f"the centre of extremes should have the shape (N, K - 1), not {extremes.centre.shape}")
+
+
+def _panel(kind: type[Panel] | type[FullPanel]) -> Any:  # noqa: ANN401 - a function for `Kind`
+    def make(parts: Any, bias: Array, names: Any, classes: Any, settings: Settings) -> Any:  # noqa: ANN401
+        n, d = len(names), len(classes) - 1
+        shaped(bias, (n, d), "the bias")
+        if settings.extremes.centre is not None:
+            shaped(settings.extremes.centre, (n, d), "the centre of extremes")
+        if isinstance(parts, Parts):
+            shaped(parts.contrast, (n,), "the contrasts")
+        else:
+            shaped(parts.means, (d + 1, n, d), "the means")
+        panel = kind.from_parts(
+            parts, logodds.public_log_odds(bias) if kind is Panel else bias, names, classes, settings
+        )
+        # What users get is centred over the classes, which rounds.
+        panel._hold(bias=bias)
+        bias.flags.writeable = False
+        return panel
+
+    return make
+
+
+def _panel_fields(panel: Panel | FullPanel) -> dict[str, Any]:
+    return {
+        "parts": panel._parts,
+        "bias": panel._bias,
+        "names": panel.names,
+        "classes": tuple(label.item() if isinstance(label, np.generic) else label for label in panel.classes),
+        "settings": panel.settings,
+    }
+
+
+def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: int) -> None:
+    """Refuse what no fit to n experts and K classes gives."""
+    if prior is not None:
+        shaped(prior, (k,), "the prior", least=logodds.LEAST)
+        if abs(float(prior.sum()) - 1.0) > 1e-9:
+            raise SavedPoolError(f"the prior should sum to 1, and sums to {float(prior.sum()):.15g}")
+    shaped(events, (k,), "the events by outcome", least=0.0)
+    shaped(counts, (n,), "the counts of forecasts", least=0.0)
+
+
+def _check_panel_state(learned: LearnedPanel) -> None:
+    panel = learned.panel
+    n, k = len(panel), len(panel.classes)
+    check_learned(learned.prior, learned.events, learned.counts, n, k)
+    if learned.present.shape != (n,):
+        raise SavedPoolError(f"who made a forecast should be {n} times true or false")
+    # Where events have options of their own, no prior is shared, and nobody can lean to a class.
+    widths = {k - 1} if learned.prior is not None else {k - 1, 1}
+    if learned.alone is not None and learned.alone.bias.shape not in {(n, width) for width in widths}:
+        raise SavedPoolError(f"features of each expert by itself should be of {n} experts and {k} classes")
+    if learned.doubt is not None and learned.doubt.covariance.shape[-1] < n:
+        raise SavedPoolError(f"the covariance of {n} weights has the shape {learned.doubt.covariance.shape}")
+    _check_answer(learned, n, k)
+
+
+def _check_pool_state(learned: LearnedPool) -> None:
+    n, k = len(learned.experts), len(learned.classes)
+    if learned.rule not in POOLS or learned.rule == "gaussian":
+        raise SavedPoolError(f"there is no pool {learned.rule!r} of this kind")
+    if n == 0 or len(set(learned.experts)) < n or k < 2 or len(set(learned.classes)) < k:
+        raise SavedPoolError("there should be experts with different names, and two or more different classes")
+    check_learned(learned.prior, learned.events, learned.counts, n, k)
+    try:
+        _check_answer(learned, n, k)
+    except (TypeError, ValueError, IndexError) as error:
+        raise SavedPoolError(f"the parameters do not fit the {learned.rule} pool: {error}") from None
+
+
+def _check_answer(learned: LearnedPanel | LearnedPool, n: int, k: int) -> None:
+    """A pool that was damaged in a way that nothing else shows gives an answer that is none."""
+    even: Any = 0.5 if k == 2 else np.full(k, 1.0 / k)
+    said = np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k)
+    if not np.isfinite(learned.pool(said, even)).all():
+        raise SavedPoolError("this pool gives no answer")
+
+
+def _nothing(_: object) -> None:
+    """There is no more to check than the type does."""
+
+
+def _beliefs(stated: Any) -> Beliefs:  # noqa: ANN401 - what a file may hold
+    if not isinstance(stated, dict):
+        raise SavedPoolError("beliefs should be values by name")
+    return beliefs_of_mapping(stated)
+
+
+_PANEL = {"bias": Array, "names": tuple[str, ...], "classes": tuple[Label, ...], "settings": Settings}
+
+# A pool or panel that is added to the project is added here.
+PARTS = (
+    Kind.of("note", Note, _nothing),
+    Kind.of("extremes", Extremes, _check_extremes),
+    Kind.of("settings", Settings, _check_settings),
+    Kind.of("common-correlation", CommonCorrelation, _check_common),
+    Kind.of("correlation-matrix", MatrixCorrelation, _check_dependence),
+    Kind.of("parts", Parts, _check_parts),
+    Kind.of("discriminant", Discriminant, _check_means),
+    Kind.of("features-alone", HeldFeatures, _check_alone),
+    Kind.of("weights-covariance", Uncertainty, _check_doubt),
+    Kind.of("class-weights", ClassWeights, _nothing),
+    Kind.of("class-covariance", ClassDoubt, _check_class_doubt),
+    Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
+    Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
+    Kind.of("learned-panel", LearnedPanel, _check_panel_state),
+    Kind.of("learned-pool", LearnedPool, _check_pool_state, classes=tuple[Label, ...]),
+    Kind("beliefs", Beliefs, {"stated": Any}, lambda beliefs: {"stated": beliefs.to_dict()}, _beliefs),
+)
+
+
+def _check_trained(trained: TrainedPool) -> None:
+    if trained.name not in POOLS:
+        raise SavedPoolError(f"there is no pool {trained.name!r}")
+    if trained.stream is not None and trained.stream.classes != trained.classes:
+        raise SavedPoolError("the pool and what it learned from have different classes")
+
+
+KINDS = (*PARTS, *STREAMS, Kind.of("trained-pool", TrainedPool, _check_trained))

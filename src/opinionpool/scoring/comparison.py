@@ -1,0 +1,353 @@
+"""Which way of combining these forecasts is best, and whether the difference is real.
+
+Every pool is scored on the same events, none of which it has learned from. An expert is compared with a pool on the
+events that both answered: nothing is filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import ArgumentError, LearningError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.learn import is_crowd
+from opinionpool.learning.prior import Believed
+from opinionpool.learning.screening import knowing_notes
+from opinionpool.logodds import FLOOR, public_probabilities
+from opinionpool.pools.registry import POOLS
+from opinionpool.priors import event_priors
+from opinionpool.scoring.bootstrap import Intervals, Sums, simultaneous_intervals
+from opinionpool.scoring.cross_validation import Trial, run_trial
+from opinionpool.scoring.scores import at_floor, log_score
+from opinionpool.scoring.splits import Plan, clusters_of, read_gap
+
+LEVEL = 0.95
+AVERAGE, DEFAULT = "average", "gaussian"
+# Pools that learn a weight of its own for every expert, however many there are.
+WEIGHING = ("linear", "log")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A mean difference of normalised log scores, above 0 where the first of two is better.
+
+    Attributes
+    ----------
+    mean : float
+    low, high : float
+        Between which it lies; NaN where there are too few events to say.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """``"better"``, ``"worse"``, ``"same"`` on every event, ``"undecided"``, or ``"too few"`` events."""
+        if np.isnan(self.low):
+            return "too few"
+        if self.low > 0:
+            return "better"
+        if self.high < 0:
+            return "worse"
+        return "same" if self.high - self.low < 1e-12 else "undecided"
+
+
+@dataclass(frozen=True)
+class PoolScore:
+    """A pool, scored out of sample.
+
+    Attributes
+    ----------
+    pool : str
+    score, standard_error : float
+        Mean normalised log score (26), higher is better; its error is that of clusters of events.
+    log_loss, brier : float
+        In nats; and from 0 to 1 (K > 2: summed over the classes, 0 to 2). Lower is better.
+    auc : float
+        Area under the curve; NaN for K > 2.
+    in_sample : float
+        The normalised log score on events that the pool has learned from; NaN for pools that do not learn.
+    over_average, over_best : Difference
+        From the simple average, and from the pool that is best on these events.
+    """
+
+    pool: str
+    score: float
+    standard_error: float
+    log_loss: float
+    brier: float
+    auc: float
+    in_sample: float
+    over_average: Difference
+    over_best: Difference
+
+
+@dataclass(frozen=True)
+class ExpertScore:
+    """An expert beside a pool, on the scored events that the expert answered.
+
+    Attributes
+    ----------
+    expert : str
+    events : int
+    score, pool_score : float
+        Normalised log score of the expert, and of the pool on the same events.
+    at_floor : int
+        On how many of them the expert left the outcome no more than the floor for experts.
+    over_pool : Difference
+    """
+
+    expert: str
+    events: int
+    score: float
+    pool_score: float
+    at_floor: int
+    over_pool: Difference
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Pools and experts, compared.
+
+    Attributes
+    ----------
+    pools : tuple of PoolScore
+        The best first.
+    experts : tuple of ExpertScore
+        The largest difference from `reference` first.
+    reference : str
+        The pool that experts are compared with: the Gaussian one, or if it is not there the last that was named.
+    events, scored : int
+        Resolved events, and those that were scored.
+    scores : dict of str to ndarray, shape (T,)
+        Normalised log scores of each pool, NaN where not scored.
+    answers : dict of str to ndarray, shape (T,), or (T, K) when K > 2
+        Each pool's probabilities out of sample in the first round, NaN where not scored.
+    by : str
+        How events were set apart: "random", "time" or "group".
+    folds, rounds : int
+        How many fits a round took, and how many rounds.
+    unit, units
+        What the intervals take to be independent, "event", "date" or "group", and how many of them were scored.
+    notes : tuple of Note
+    """
+
+    pools: tuple[PoolScore, ...]
+    experts: tuple[ExpertScore, ...]
+    reference: str
+    events: int
+    scored: int
+    scores: dict[str, Array] = field(repr=False)
+    answers: dict[str, Array] = field(repr=False)
+    by: str
+    folds: int
+    rounds: int
+    unit: str
+    units: int
+    notes: tuple[Note, ...]
+
+    @property
+    def best(self) -> PoolScore:
+        """The pool with the best mean score on these events."""
+        return self.pools[0]
+
+    @property
+    def average(self) -> PoolScore:
+        """The simple average."""
+        return next(pool for pool in self.pools if pool.pool == AVERAGE)
+
+
+def compare_pools(
+    forecasts: Forecasts,
+    pools: Sequence[str] | None = None,
+    *,
+    folds: int = 5,
+    repeats: int | None = None,
+    by: str | None = None,
+    gap: Any = 0,  # noqa: ANN401 - a number, a text or a span of time
+    prior: npt.ArrayLike | None = None,
+    beliefs: Beliefs | None = None,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Compare pools, and the experts themselves, out of sample.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+    pools : sequence of str, optional
+        Names in `opinionpool.pools.registry.POOLS`; all of them if not given, but for a crowd (see
+        `opinionpool.learning.learn.is_crowd`) those that would give each of its experts a weight. The average is always
+        compared.
+    folds : int, default 5
+        Into how many parts the events are cut; fewer if there are not as many events, dates or groups.
+    repeats : int, optional
+        How often that is done anew; if not given, until it hardly matters any more, and 20 times at most.
+    by : {None, "time", "group"}
+        Parts at random, with outcomes spread evenly; forward in time; or parts that do not share a group.
+    gap : number of days, str or timedelta, default 0
+        With ``by="time"``: the time from an event to those that it may help to forecast.
+    prior : as for `opinionpool.pools.registry.fit_pool`
+    beliefs : Beliefs, optional
+        What the Gaussian pool is to believe; what is assumed of any panel if not given.
+    seed : int, default 0
+    progress : callable, optional
+        Called with the share that is done.
+
+    Raises
+    ------
+    ArgumentError, LearningError, ProbabilityError
+        If an argument breaks a rule, or there are too few events.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(5)
+    >>> y = rng.random(60) < 0.5
+    >>> q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(60, 3)))))
+    >>> found = compare_pools(Forecasts.from_array(q, y.astype(int)), ["average", "extremized"])
+    >>> found.best.pool, found.best.over_average.verdict, found.scored
+    ('extremized', 'better', 60)
+    """
+    names = _names(pools)
+    if repeats is not None and repeats < 1:
+        raise ArgumentError(f"out-of-sample scores need at least 1 round, and repeats is {repeats}")
+    each = event_priors(forecasts, prior)
+    if each is not None:
+        forecasts, prior = replace(forecasts, prior=each[:, 1] if each.shape[1] == 2 else each), None
+    plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
+    sample = forecasts.select_events(plan.rows)
+    names, crowded = _without_weights(names, sample) if pools is None else (names, [])
+    options = {}
+    if beliefs is not None:
+        Believed.of(beliefs, forecasts.experts)
+        options = {DEFAULT: {"beliefs": beliefs}}
+    from threadpoolctl import threadpool_limits
+
+    # Many small fits: threads that share one would mostly wait for each other.
+    with threadpool_limits(1):
+        trial = run_trial(sample, names, plan.splits, 1 if by == "time" else repeats, prior, progress, options)
+    if AVERAGE not in trial.pools:
+        raise LearningError("; ".join(note.text for note in trial.notes))
+    scored = ~np.isnan(trial.outside.log_score[:, 0])
+    clusters, unit, notes = clusters_of(sample, scored, by)
+    units = len(np.unique(clusters[scored]))
+    reference = DEFAULT if DEFAULT in trial.pools else trial.pools[-1]
+    own = trial.outside.log_score[:, trial.pools.index(reference)]
+    scores = np.full((len(forecasts.events), len(trial.pools)), np.nan)
+    scores[plan.rows] = trial.outside.log_score
+    answers = {name: _placed(said, plan.rows, forecasts) for name, said in zip(trial.pools, trial.answers, strict=True)}
+    return Comparison(
+        pools=_pool_scores(trial, clusters, seed),
+        experts=_expert_scores(sample, own, clusters, seed),
+        reference=reference,
+        events=int(forecasts.resolved.sum()),
+        scored=int(scored.sum()),
+        scores=dict(zip(trial.pools, scores.T, strict=True)),
+        answers=answers,
+        by=by or "random",
+        folds=len(plan.splits(0)),
+        rounds=trial.rounds,
+        unit=unit,
+        units=units,
+        notes=(*plan.notes, *notes, *knowing_notes(sample), *crowded, *trial.notes),
+    )
+
+
+def _placed(said: Array, rows: Index, forecasts: Forecasts) -> Array:
+    """Answers about some events among all, NaN elsewhere."""
+    placed = np.full((len(forecasts.events), *said.shape[1:]), np.nan)
+    placed[rows] = said
+    return placed
+
+
+def _names(pools: Sequence[str] | None) -> list[str]:
+    """The pools to compare, the average first."""
+    chosen = list(dict.fromkeys(POOLS if pools is None else pools))
+    for name in chosen:
+        if name not in POOLS:
+            raise ArgumentError(f"no pool is called {name!r}; there are {', '.join(POOLS)}")
+    return [AVERAGE, *(name for name in chosen if name != AVERAGE)]
+
+
+def _without_weights(names: list[str], sample: Forecasts) -> tuple[list[str], list[Note]]:
+    """The pools without those that learn a weight for every expert of a crowd, and what to say of them."""
+    if not is_crowd(sample, np.ones(len(sample.events))):
+        return names, []
+    each = len(sample.probabilities) / np.count_nonzero(sample.counts)
+    text = (
+        f"{' and '.join(WEIGHING)} are left out: they would learn a weight for each of {len(sample.experts):,} experts "
+        f"from {each:.3g} forecasts, which takes long and says little; --pools (in Python pools=) takes them by name"
+    )
+    return [name for name in names if name not in WEIGHING], [Note("left-out", text, len(WEIGHING))]
+
+
+def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, ...]:
+    outside, names = trial.outside, trial.pools
+    sums = Sums.of(outside.log_score, clusters, seed)
+    score, error = sums.mean, sums.error
+    order = np.argsort(-score, kind="stable")
+    p, best, everyone = len(names), int(order[0]), np.arange(len(names))
+    average = names.index(AVERAGE)
+    others = everyone[everyone != average]
+    over_average = _spread(simultaneous_intervals(sums.less(others, np.full(p - 1, average)), level=LEVEL, seed=seed))
+    over_average.insert(average, Difference(0.0, 0.0, 0.0))
+    # The best is known in hindsight only, so these hold for every pair of pools at once.
+    first, second = np.triu_indices(p, 1)
+    pairs = _spread(simultaneous_intervals(sums.less(first, second), level=LEVEL, seed=seed))
+    over_best = [Difference(0.0, 0.0, 0.0)] * p
+    for i, j, pair in zip(first.tolist(), second.tolist(), pairs, strict=True):
+        if j == best:
+            over_best[i] = pair
+        elif i == best:
+            over_best[j] = Difference(0.0 - pair.mean, 0.0 - pair.high, 0.0 - pair.low)
+    loss, brier = np.nanmean(outside.log_loss, axis=0), np.nanmean(outside.brier, axis=0)
+    inside = np.nanmean(trial.inside.log_score, axis=0)
+    return tuple(
+        PoolScore(
+            names[i],
+            float(score[i]),
+            float(error[i]),
+            float(loss[i]),
+            float(brier[i]),
+            float(outside.auc[i]),
+            float(inside[i]) if POOLS[names[i]].learns else float("nan"),
+            over_average[i],
+            over_best[i],
+        )
+        for i in order.tolist()
+    )
+
+
+def _spread(intervals: Intervals) -> list[Difference]:
+    rows = zip(intervals.mean.tolist(), intervals.low.tolist(), intervals.high.tolist(), strict=True)
+    return [Difference(*row) for row in rows]
+
+
+def _expert_scores(sample: Forecasts, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
+    """Each expert who answered a scored event, beside a pool whose scores are `own`."""
+    scores, lost = np.full(sample.shape, np.nan), np.zeros(len(sample.experts), dtype=np.intp)
+    even = None if sample.even is None else public_probabilities(sample.even)
+    scored = ~np.isnan(own)
+    for i in range(len(sample.experts)):
+        scores[:, i] = log_score(sample.X[:, i], sample.outcomes, even, floor=FLOOR)
+        lost[i] = int((at_floor(sample.X[:, i], sample.outcomes, FLOOR) & scored).sum())
+    scores[~scored] = np.nan
+    beside = np.where(np.isnan(scores), np.nan, own[:, None])
+    differences = _spread(simultaneous_intervals(Sums.of(scores - beside, clusters, seed), level=LEVEL, seed=seed))
+    number = (~np.isnan(scores)).sum(axis=0)
+    heard = np.flatnonzero(number)
+    mean, pool = (np.nansum(x, axis=0) / np.maximum(number, 1) for x in (scores, beside))
+    found = [
+        ExpertScore(sample.experts[i], int(number[i]), float(mean[i]), float(pool[i]), int(lost[i]), differences[i])
+        for i in heard.tolist()
+    ]
+    return tuple(sorted(found, key=lambda expert: -expert.over_pool.mean))

@@ -1,0 +1,236 @@
+"""Pools scored on events that they have not learned from.
+
+In every round each event is scored at most once, by pools fitted to other events. An event's score is the mean over
+the rounds; rounds differ in how the events were dealt into folds, so their mean is the less a matter of luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import LearningError, Note, OpinionPoolError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.logodds import public_probabilities
+from opinionpool.pools.registry import Learned, fit_pool
+from opinionpool.priors import own_priors
+from opinionpool.scoring.reliability import auc
+from opinionpool.scoring.scores import brier_score, brier_sum, log_loss, log_score
+from opinionpool.scoring.splits import Split
+
+# Rounds go on until luck in dealing adds less than this share of the error that the events themselves leave.
+LUCK = 0.3
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 20
+
+Rounds = Callable[[int], Sequence[Split]]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of P pools on T events, NaN where not scored.
+
+    Attributes
+    ----------
+    log_score, log_loss, brier : ndarray, shape (T, P)
+    auc : ndarray, shape (P,)
+        NaN unless there are two classes and both happened.
+    """
+
+    log_score: Array
+    log_loss: Array
+    brier: Array
+    auc: Array
+
+    @classmethod
+    def of(cls, answers: Sequence[Array], sample: Forecasts) -> Scores:
+        """The scores of each pool's answers, (T,) or (T, K) with NaN where there is none."""
+        brier, outcomes = brier_score if answers[0].ndim == 1 else brier_sum, sample.outcomes
+        even = None if sample.even is None else public_probabilities(sample.even)
+        score = np.stack([log_score(p, outcomes, even) for p in answers], axis=1)
+        if even is None:
+            loss = np.stack([log_loss(p, outcomes) for p in answers], axis=1)
+            area = np.array([_area(p, outcomes) for p in answers])
+        else:
+            # The floor holds for the options alone, and no option is the same in all events.
+            loss = (1.0 - score) * np.log(sample.sizes)[:, None]
+            area = np.full(len(answers), np.nan)
+        return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
+
+
+def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:
+    if p.ndim > 1 or len(np.unique(outcomes[~np.isnan(p)])) < 2:
+        return np.nan
+    return auc(p, outcomes).area
+
+
+@dataclass(eq=False)
+class _Mean:
+    """A mean of scores over rounds, and each round's mean over events."""
+
+    total: list[Array] = field(default_factory=list)
+    by_round: list[Array] = field(default_factory=list)
+
+    def add(self, scores: Scores) -> None:
+        parts = [scores.log_score, scores.log_loss, scores.brier, scores.auc]
+        self.total = parts if not self.total else [a + b for a, b in zip(self.total, parts, strict=True)]
+        self.by_round.append(np.asarray(np.nanmean(scores.log_score, axis=0)))
+
+    @property
+    def scores(self) -> Scores:
+        return Scores(*(part / len(self.by_round) for part in self.total))
+
+    def settled(self) -> bool:
+        """Whether the dealing hardly matters any more for what tells two pools apart."""
+        if len(self.by_round) < FEWEST_ROUNDS:
+            return False
+        each = self.total[0] / len(self.by_round)
+        events = each[~np.isnan(each[:, 0])]
+        error = (events - events[:, :1]).std(axis=0) / np.sqrt(len(events))
+        rounds = np.stack(self.by_round)
+        luck = (rounds - rounds[:, :1]).std(axis=0, ddof=1) / np.sqrt(len(rounds))
+        return bool((luck <= LUCK * error + 1e-9).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Pools as they do in-sample and out of sample.
+
+    Attributes
+    ----------
+    pools : tuple of str
+        Those of the P that could be fitted.
+    inside, outside : Scores
+        In-sample, by fits to all events; out of sample, each event's mean over the rounds.
+    answers : tuple of ndarray, shape (T,) or (T, K)
+        Each pool's probabilities out of sample in the first round, NaN where not scored.
+    rounds : int
+    notes : tuple of Note
+    """
+
+    pools: tuple[str, ...]
+    inside: Scores
+    outside: Scores
+    answers: tuple[Array, ...]
+    rounds: int
+    notes: tuple[Note, ...]
+
+
+def run_trial(
+    sample: Forecasts,
+    pools: Sequence[str],
+    rounds: Rounds,
+    repeats: int | None,
+    prior: npt.ArrayLike | None,
+    progress: Callable[[float], None] | None = None,
+    options: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Trial:
+    """Score pools in-sample and out of sample.
+
+    Parameters
+    ----------
+    sample : Forecasts
+        Resolved events with forecasts; where events have priors of their own, none is blank.
+    pools : sequence of str
+        The first is the one that others are held against when it is decided whether there were rounds enough.
+    rounds : callable
+        The splits of a round, by its number.
+    repeats : int or None
+        How many rounds; None for as many as matter.
+    prior : float or array_like, shape (K,), optional
+    progress : callable, optional
+        Called with the share that is done.
+    options : mapping, optional
+        What pools are fitted with, by their names.
+
+    Raises
+    ------
+    LearningError
+        If no pool can be fitted.
+    """
+    run = _Run(sample, prior, progress, options)
+    inside = run.all_events(pools)
+    means, most = _Mean(), repeats or MOST_ROUNDS
+    first: list[Array] = []
+    for number in range(most):
+        splits = rounds(number)
+        answers = run.round(list(inside), splits, number / most, 1.0 / most)
+        first = first or answers
+        means.add(Scores.of(answers, sample))
+        if repeats is None and means.settled():
+            break
+    inner = Scores.of(list(inside.values()), sample)
+    return Trial(tuple(inside), inner, means.scores, tuple(first), len(means.by_round), run.all_notes())
+
+
+def answers_of(state: Learned, events: Forecasts) -> Array:
+    """What a pool says of some events, (T,) or (T, K)."""
+    prior = events.prior if events.options is None else own_priors(events, None)
+    if isinstance(state, LearnedPanel):
+        return state.pool_forecasts(events, prior)
+    return state.pool(events.X, prior)
+
+
+@dataclass(eq=False)
+class _Run:
+    """Fits of pools to parts of a sample."""
+
+    sample: Forecasts
+    prior: npt.ArrayLike | None
+    progress: Callable[[float], None] | None
+    options: Mapping[str, Mapping[str, Any]]
+    notes: list[Note] = field(default_factory=list)
+    told: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    fits: int = 0
+
+    def all_events(self, pools: Sequence[str]) -> dict[str, Array]:
+        """In-sample answers of the pools that can be fitted; a note on each of the others."""
+        answers, failed = {}, []
+        for name in pools:
+            try:
+                answers[name] = answers_of(self._fit(name, self.sample), self.sample)
+            except OpinionPoolError as error:
+                failed.append(f"{name} is left out: {error}")
+        if not answers:
+            raise LearningError("; ".join(failed))
+        self.notes += [Note("left-out", text) for text in failed]
+        return answers
+
+    def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
+        """Each pool's answers about the events that a round scores, NaN about the others."""
+        shape = (len(self.sample.events), *self.sample.probabilities.shape[1:])
+        answers = [np.full(shape, np.nan) for _ in pools]
+        for number, split in enumerate(splits):
+            train, test = self.sample.select_events(split.train), self.sample.select_events(split.test)
+            self.fits += 1
+            for place, name in enumerate(pools):
+                state = self._fit(name, train)
+                self._remember(name, state)
+                answers[place][split.test] = answers_of(state, test)
+                if self.progress is not None:
+                    self.progress(done + share * (number + (place + 1) / len(pools)) / len(splits))
+        return answers
+
+    def _fit(self, name: str, events: Forecasts) -> Learned:
+        return fit_pool(name, events, prior=self.prior, **self.options.get(name, {}))
+
+    def _remember(self, name: str, state: Learned) -> None:
+        for note in state.notes:
+            # Who knew what happened is told once for all events.
+            if note.serious and note.code != "leakage":
+                count, text = self.told.get((name, note.code), (0, note.text))
+                self.told[name, note.code] = count + 1, text
+
+    def all_notes(self) -> tuple[Note, ...]:
+        """What fits had to say, with the number of those that said it."""
+        said = [
+            Note(code, f"{name}, in {count} of {self.fits} fits: {text}", count)
+            for (name, code), (count, text) in self.told.items()
+        ]
+        return (*self.notes, *said)

@@ -1,0 +1,190 @@
+"""What more outcomes are worth: a pool's score by the number of resolved events that it has learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, LearningError, OpinionPoolError
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.pools.registry import fit_pool
+from opinionpool.priors import event_priors
+from opinionpool.scoring.bootstrap import Sums, simultaneous_intervals
+from opinionpool.scoring.comparison import AVERAGE, LEVEL
+from opinionpool.scoring.cross_validation import answers_of
+from opinionpool.scoring.scores import log_score
+from opinionpool.scoring.splits import Plan, Split, clusters_of
+
+# Numbers of events to learn from, as far as there are so many, and the most that there are.
+SIZES = (0, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+# A curve of fewer points shows nothing.
+FEWEST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """Mean scores out of sample at S numbers of resolved events, always on the same events.
+
+    Attributes
+    ----------
+    pool : str
+    sizes : ndarray of int, shape (S,)
+        How many resolved events were learned from.
+    score, average : ndarray, shape (S,)
+        Mean normalised log score (26) of the pool and of the simple average.
+    low, high : ndarray, shape (S,)
+        Between what the pool's score less the average's lies, at all sizes at once; NaN where too few events say it.
+    scored, rounds : int
+        Events scored, and how often they were dealt.
+    level : float
+    """
+
+    pool: str
+    sizes: npt.NDArray[np.intp]
+    score: Array
+    average: Array
+    low: Array
+    high: Array
+    scored: int
+    rounds: int
+    level: float
+
+
+def learning_curve(
+    forecasts: Forecasts,
+    pool: str = "gaussian",
+    *,
+    by: str | None = None,
+    folds: int = 5,
+    rounds: int = 1,
+    prior: npt.ArrayLike | None = None,
+    beliefs: Beliefs | None = None,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> LearningCurve:
+    """Score a pool that has learned from none, some and all of the events in the other folds.
+
+    What is learned from grows: more events are added to those there were. Forward in time the last block is scored,
+    after learning from the latest events before it.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+    pool : str, default "gaussian"
+    by, folds, prior, beliefs, seed, progress
+        As for `opinionpool.scoring.comparison.compare_pools`.
+    rounds : int, default 1
+        How often events are dealt; once forward in time.
+
+    Raises
+    ------
+    ArgumentError
+        For the simple average.
+    LearningError
+        If there are too few resolved events for a curve, or the pool cannot be fitted.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(5)
+    >>> y = rng.random(60) < 0.5
+    >>> q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(60, 3)))))
+    >>> found = learning_curve(Forecasts.from_array(q, y.astype(int)))
+    >>> found.sizes.tolist(), bool(found.score[-1] > found.average[-1])
+    ([0, 5, 10, 20, 48], True)
+    """
+    if pool == AVERAGE:
+        raise ArgumentError("the simple average does not learn, so it has no learning curve")
+    each = event_priors(forecasts, prior)
+    if each is not None:
+        forecasts, prior = replace(forecasts, prior=each[:, 1] if each.shape[1] == 2 else each), None
+    plan = Plan.of(forecasts, by, folds, np.timedelta64(0, "us"), seed)
+    sample = forecasts.select_events(plan.rows)
+    rounds = 1 if by == "time" else rounds
+    dealt = [_tasks(sample, plan.splits(number), by, [seed, number, 1]) for number in range(rounds)]
+    most = min(len(task.train) for tasks in dealt for task in tasks)
+    sizes = np.array([*(size for size in SIZES if size < most / 1.2), most], dtype=np.intp)
+    if len(sizes) < FEWEST:
+        raise LearningError(
+            f"a learning curve needs at least {round(SIZES[FEWEST - 2] * 1.5)} resolved events, and there are "
+            f"{len(plan.rows)}"
+        )
+    fitted: dict[str, dict[str, Any]] = {pool: {} if beliefs is None else {"beliefs": beliefs}, AVERAGE: {}}
+    totals = np.zeros((len(sizes), 2, len(plan.rows)))
+    done, work = 0, sum(len(tasks) for tasks in dealt) * int(sizes.sum())
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        for tasks in dealt:
+            scores = np.full_like(totals, np.nan)
+            for task in tasks:
+                for place, size in enumerate(sizes.tolist()):
+                    for column, (name, own) in enumerate(fitted.items()):
+                        scores[place, column, task.test] = _scored(sample, task, size, name, prior, own)
+                    done += size
+                    if progress is not None:
+                        progress(done / work)
+            totals += scores
+    return _curve(totals / rounds, sizes, pool, sample, by, seed, rounds)
+
+
+def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[int]) -> list[Split]:
+    """What to learn from, the first to be taken first, and what to score."""
+    if by == "time" and sample.times is not None:
+        last = splits[-1]
+        latest = np.argsort(sample.times[last.train], kind="stable")[::-1]
+        return [Split(last.train[latest], last.test)]
+    rng = np.random.default_rng(seed)
+    return [Split(rng.permutation(split.train), split.test) for split in splits]
+
+
+def _scored(
+    sample: Forecasts, task: Split, size: int, name: str, prior: npt.ArrayLike | None, options: dict[str, Any]
+) -> Array:
+    """Scores on the events of a task after learning from the first `size` of the others."""
+    train = sample.select_events(np.sort(task.train[: max(size, 1)]))
+    if size == 0:
+        train = replace(train, outcomes=np.full_like(train.outcomes, UNRESOLVED))
+    test = sample.select_events(task.test)
+    try:
+        state = fit_pool(name, train, prior=prior, **options)
+    except OpinionPoolError:
+        if size == len(task.train):
+            raise
+        return np.full(len(task.test), np.nan)
+    return log_score(answers_of(state, test), test.outcomes)
+
+
+def _curve(
+    totals: Array,
+    sizes: npt.NDArray[np.intp],
+    pool: str,
+    sample: Forecasts,
+    by: str | None,
+    seed: int,
+    rounds: int,
+) -> LearningCurve:
+    scored = ~np.isnan(totals[-1, 0])
+    fitted = ~np.isnan(totals[:, 0, scored]).any(axis=1)
+    totals, sizes = totals[fitted], sizes[fitted]
+    member = clusters_of(sample, scored, by)[0]
+    sums = Sums.of((totals[:, 0] - totals[:, 1]).T, member, seed)
+    gain = simultaneous_intervals(sums, level=LEVEL, seed=seed)
+    means = totals[:, :, scored].mean(axis=2)
+    return LearningCurve(
+        pool=pool,
+        sizes=sizes,
+        score=means[:, 0],
+        average=means[:, 1],
+        low=gain.low,
+        high=gain.high,
+        scored=int(scored.sum()),
+        rounds=rounds,
+        level=LEVEL,
+    )

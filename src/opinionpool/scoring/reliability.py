@@ -1,0 +1,382 @@
+"""How far binary forecasts mean what they say, and how well they tell events apart.
+
+`reliability` sets mean forecasts beside frequencies, `decompose` splits a mean score into miscalibration,
+discrimination and uncertainty, `auc` is the area under the ROC curve. Only resolved events with a forecast
+count; weights are frequencies.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, LearningError
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import POOL_FLOOR
+from opinionpool.scoring.calibration_band import Groups, changes, isotonic, tied
+from opinionpool.scoring.scores import binary_events, brier_score, log_loss
+
+Strategy = Literal["isotonic", "uniform", "quantile"]
+
+_ENOUGH = 5.0  # events of either outcome to be expected in a bin, the usual limit of a comparison of counts
+_AT_EDGE = 1e-9  # 0.1 * 3 and 0.3 belong to one bin although only one of them reaches the edge 3 / 10
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A mean score, equal to miscalibration - discrimination + uncertainty. Lower scores are better.
+
+    Attributes
+    ----------
+    score : float
+        Mean score of the forecasts.
+    miscalibration : float
+        What the best increasing recalibration would save, 0 or more.
+    discrimination : float
+        What recalibrated forecasts save against always forecasting the frequency, 0 or more.
+    uncertainty : float
+        Mean score of always forecasting the frequency.
+    count : float
+        How many events, each as often as its weight says.
+    """
+
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+    count: float
+
+
+@dataclass(frozen=True)
+class Area:
+    """Area under the ROC curve: how often a forecast is higher when the event happens than when it does not.
+
+    Attributes
+    ----------
+    area : float
+        1/2 when the forecasts tell nothing, 1 when they separate the outcomes.
+    standard_error : float
+        DeLong, DeLong & Clarke-Pearson (1988); NaN where that says nothing: fewer than two events of either
+        outcome, or an area of exactly 0 or 1.
+    happened, failed : float
+        How many events of either outcome, each as often as its weight says.
+    """
+
+    area: float
+    standard_error: float
+    happened: float
+    failed: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Mean forecasts beside frequencies, in B bins that hold events.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (B,)
+        Bin edges with the uniform strategy, else the smallest and largest forecast in the bin.
+    forecast, frequency, count : ndarray, shape (B,)
+        Mean forecast, share that happened, and number of events.
+    interval_low, interval_high : ndarray, shape (B,)
+        Wilson interval of the frequency, for each bin by itself.
+    too_few : ndarray of bool, shape (B,)
+        Too few events to judge: the interval holds the mean forecast, and that forecast leads to expect fewer
+        than five events of one of the outcomes.
+    empty : ndarray, shape (E, 2)
+        Edges of the bins without events.
+    level : float
+        Confidence level of the intervals.
+    """
+
+    low: Array
+    high: Array
+    forecast: Array
+    frequency: Array
+    count: Array
+    interval_low: Array
+    interval_high: Array
+    too_few: npt.NDArray[np.bool_]
+    empty: Array
+    level: float
+
+    @property
+    def gap(self) -> float:
+        """Mean distance between forecast and frequency over the events ("expected calibration error")."""
+        return float(np.average(np.abs(self.forecast - self.frequency), weights=self.count))
+
+    def rows(self) -> list[dict[str, float | bool | None]]:
+        """One dictionary per bin in increasing order, empty bins with count 0 and None; nothing is NaN."""
+        names = ("low", "high", "forecast", "frequency", "count", "interval_low", "interval_high", "too_few")
+        columns = zip(*(getattr(self, name).tolist() for name in names), strict=True)
+        table: list[dict[str, float | bool | None]] = [dict(zip(names, row, strict=True)) for row in columns]
+        for low, high in self.empty.tolist():
+            table.append(dict.fromkeys(names) | {"low": low, "high": high, "count": 0.0, "too_few": True})
+        return sorted(table, key=lambda row: row["low"] or 0.0)
+
+
+def reliability_table(
+    p: npt.ArrayLike,
+    y: npt.ArrayLike,
+    bins: int | None = None,
+    strategy: Strategy = "isotonic",
+    level: float = 0.95,
+    sample_weight: npt.ArrayLike | None = None,
+) -> Reliability:
+    """Frequencies of events beside what was forecast, with counts and intervals.
+
+    Equal forecasts are never split between bins.
+
+    Parameters
+    ----------
+    p, y : array_like
+        Forecasts, (T,) or (T, 2), and class numbers, (T,); NaN where there is none.
+    bins : int, optional
+        How many, for the uniform and quantile strategies; 10 if not given. Ties may leave fewer quantiles.
+    strategy : {"isotonic", "uniform", "quantile"}
+        "isotonic": the level sets of the isotonic regression of outcomes on forecasts, without anything to
+        choose (Dimitriadis, Gneiting & Jordan 2021). "uniform": equal widths over [0, 1], an edge belonging to
+        the bin above it and 1 to the last. "quantile": nearly equal numbers of events.
+    level : float
+        Confidence level of the intervals. Isotonic bins are drawn where the outcomes suggest; on simulated
+        calibrated forecasts their 95% intervals hold the mean forecast in 92% to 99% of the bins.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies.
+
+    Raises
+    ------
+    ArgumentError
+        If the strategy is unknown, or bins or level are out of range.
+    LearningError
+        If no event can be judged.
+
+    Examples
+    --------
+    >>> table = reliability_table([0.95, 1.0, 0.3], [1, 0, 0], bins=10, strategy="uniform")
+    >>> table.low.tolist(), table.forecast.round(3).tolist(), table.frequency.tolist(), len(table.empty)
+    ([0.3, 0.9], [0.3, 0.975], [0.0, 0.5], 8)
+    """
+    if strategy not in ("isotonic", "uniform", "quantile"):
+        raise ArgumentError(f"the strategy must be isotonic, uniform or quantile, and it is {strategy!r}")
+    if strategy == "isotonic" and bins is not None:
+        raise ArgumentError(f"isotonic bins follow from the data; for {bins} bins take strategy uniform or quantile")
+    bins = 10 if bins is None else bins
+    if bins < 1:
+        raise ArgumentError(f"there must be at least one bin, not {bins}")
+    if not 0 < level < 1:
+        raise ArgumentError(f"the level must lie strictly between 0 and 1, and it is {level!r}")
+    ties = tied(*binary_events(p, y, sample_weight))
+    empty = np.empty((0, 2))
+    if strategy == "isotonic":
+        groups = isotonic(ties)
+        edges = groups.low, groups.high
+    elif strategy == "quantile":
+        middle = (ties.count.cumsum() - ties.count / 2) / ties.count.sum()
+        groups = ties.merged(changes(np.floor(middle * bins)))
+        edges = groups.low, groups.high
+    else:
+        place = np.minimum(np.floor(ties.low * bins + _AT_EDGE), bins - 1)
+        starts = changes(place)
+        groups, used = ties.merged(starts), place[starts]
+        edges = used / bins, (used + 1) / bins
+        free = np.setdiff1d(np.arange(bins), used)
+        empty = np.column_stack([free, free + 1]) / bins
+    return _table(groups, edges, empty, level)
+
+
+def wilson_interval(happened: Array, count: Array, level: float = 0.95) -> tuple[Array, Array]:
+    """Confidence interval of a probability after `happened` of `count` events (Wilson 1927).
+
+    Never empty and never of width 0, also when all events or none happened.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(np.array([3.0]), np.array([3.0]))
+    >>> low.round(4), high
+    (array([0.4385]), array([1.]))
+    """
+    from statistics import NormalDist  # not at the top: slow to import
+
+    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    failed = count - happened
+    centre = (happened + z2 / 2) / (count + z2)
+    half = np.sqrt(z2 * (happened * failed / count + z2 / 4)) / (count + z2)
+    return np.where(happened > 0, centre - half, 0.0), np.where(failed > 0, centre + half, 1.0)
+
+
+def _table(groups: Groups, edges: tuple[Array, Array], empty: Array, level: float) -> Reliability:
+    low, high = wilson_interval(groups.outcomes, groups.count, level)
+    forecast = groups.forecast
+    expected = groups.count * np.minimum(forecast, 1 - forecast)
+    return Reliability(
+        *edges,
+        forecast=forecast,
+        frequency=groups.frequency,
+        count=groups.count,
+        interval_low=low,
+        interval_high=high,
+        too_few=(low <= forecast) & (forecast <= high) & (expected < _ENOUGH),
+        empty=empty,
+        level=level,
+    )
+
+
+def decompose(
+    p: npt.ArrayLike,
+    y: npt.ArrayLike,
+    score: Literal["brier", "log"] = "brier",
+    sample_weight: npt.ArrayLike | None = None,
+    floor: float = POOL_FLOOR,
+) -> Decomposition:
+    """Mean Brier score or log loss as miscalibration - discrimination + uncertainty.
+
+    Forecasts are recalibrated by isotonic regression on the same outcomes, without bins to choose, so that
+    both parts are 0 or more and the three add up (Dimitriadis, Gneiting & Jordan 2021).
+
+    Parameters
+    ----------
+    p, y : array_like
+        Forecasts, (T,) or (T, 2), and class numbers, (T,); NaN where there is none.
+    score : {"brier", "log"}
+        `brier_score`, or `log_loss` in nats.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies.
+    floor : float
+        For the log loss, a forecast is kept at least this for either outcome before anything else. Recalibrated
+        forecasts of 0 and 1 need no floor: none of their events went the other way.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such score.
+    LearningError
+        If no event can be judged.
+
+    Examples
+    --------
+    >>> parts = decompose([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+    >>> round(parts.score, 3), round(parts.miscalibration, 3), parts.discrimination, parts.uncertainty
+    (0.2, 0.075, 0.125, 0.25)
+    """
+    if score not in ("brier", "log"):
+        raise ArgumentError(f"the score must be brier or log, and it is {score!r}")
+    forecasts, outcomes, weight = binary_events(p, y, sample_weight)
+    if score == "log":
+        each = log_loss(forecasts, outcomes, floor)
+        forecasts = np.clip(forecasts, floor, 1 - floor)
+    else:
+        each = brier_score(forecasts, outcomes)
+    count = float(weight.sum())
+    mean = float(np.average(each, weights=weight))
+    levels = isotonic(tied(forecasts, outcomes, weight))
+    recalibrated = _calibrated_loss(levels.outcomes, levels.count, score)
+    happened = levels.outcomes.sum(keepdims=True)
+    uncertainty = _calibrated_loss(happened, levels.count.sum(keepdims=True), score)
+    return Decomposition(
+        score=mean,
+        miscalibration=max(mean - recalibrated, 0.0),  # never -1e-17
+        discrimination=max(uncertainty - recalibrated, 0.0),
+        uncertainty=uncertainty,
+        count=count,
+    )
+
+
+def _calibrated_loss(happened: Array, count: Array, score: str) -> float:
+    """Mean score when every group of events is given its own frequency."""
+    failed = count - happened
+    if score == "brier":
+        return float((happened * failed / count).sum() / count.sum())
+    nats = 0.0
+    for part in (happened, failed):  # 0 log 0 = 0: what never happened costs nothing
+        seen = part > 0
+        nats -= float((part[seen] * np.log(part[seen] / count[seen])).sum())
+    return nats / float(count.sum())
+
+
+def auc(p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Area:
+    """Area under the ROC curve of binary forecasts, ties counting half.
+
+    Parameters
+    ----------
+    p, y : array_like
+        Forecasts, (T,) or (T, 2), and class numbers, (T,); NaN where there is none.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies.
+
+    Raises
+    ------
+    LearningError
+        Unless there are resolved events of both outcomes.
+
+    Examples
+    --------
+    >>> auc([0.9, 0.6, 0.6, 0.2], [1, 1, 0, 0]).area
+    0.875
+    """
+    ties = tied(*binary_events(p, y, sample_weight))
+    happened, failed = ties.outcomes, ties.count - ties.outcomes
+    positive, negative = float(happened.sum()), float(failed.sum())
+    if not (positive > 0 and negative > 0):
+        raise LearningError(
+            f"an area under the curve needs events of both outcomes, and {positive:g} happened and {negative:g} did not"
+        )
+    beaten = (failed.cumsum() - failed / 2) / negative
+    beaten_by = (positive - happened.cumsum() + happened / 2) / positive
+    area = float(np.average(beaten, weights=happened))
+    error = math.nan
+    if positive > 1 and negative > 1 and 0 < area < 1:
+        variance = np.average((beaten - area) ** 2, weights=happened) / (positive - 1)
+        variance += np.average((beaten_by - area) ** 2, weights=failed) / (negative - 1)
+        error = math.sqrt(variance)
+    return Area(area, error, positive, negative)
+
+
+def areas(forecasts: Forecasts) -> Array:
+    """Area under the curve of each expert's own forecasts on resolved events, ties counting half, (N,).
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        Of binary events.
+
+    Returns
+    -------
+    ndarray, shape (N,)
+        NaN for experts whose events all had one outcome.
+
+    Raises
+    ------
+    ArgumentError
+        For more than two classes.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.2, 0.9], [0.4, 0.5], [0.4, 0.4], [0.7, 0.1]], [0, 0, 1, 1])
+    >>> areas(f)
+    array([0.875, 0.   ])
+    """
+    if len(forecasts.classes) != 2:
+        raise ArgumentError(f"the area under the curve is of two classes, and there are {len(forecasts.classes)}")
+    n = len(forecasts.experts)
+    known = forecasts.resolved[forecasts.event_index]
+    expert, said = forecasts.expert_index[known], forecasts.probabilities[known]
+    happened = forecasts.outcomes[forecasts.event_index[known]] == 1
+    order = np.lexsort((said, expert))
+    expert, said, happened = expert[order], said[order], happened[order]
+    # A tie is a run of equal forecasts by one expert; all of it has the mean of its ranks.
+    first = np.append(True, (np.diff(expert) != 0) | (np.diff(said) != 0)) if len(said) else np.zeros(0, dtype=bool)
+    run = np.cumsum(first) - 1
+    size = np.bincount(run)
+    before = np.concatenate([[0], np.cumsum(size)[:-1]]) if len(size) else np.zeros(0)
+    middle = (before + (size + 1) / 2.0)[run] if len(size) else np.zeros(0)
+    start = np.searchsorted(expert, np.arange(n))
+    ranks = np.bincount(expert[happened], weights=(middle - start[expert])[happened], minlength=n)
+    ones = np.bincount(expert[happened], minlength=n).astype(float)
+    zeros = np.bincount(expert[~happened], minlength=n).astype(float)
+    pairs = ones * zeros
+    return np.asarray(np.where(pairs > 0, (ranks - ones * (ones + 1) / 2) / np.where(pairs > 0, pairs, 1), np.nan))

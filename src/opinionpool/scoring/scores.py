@@ -1,0 +1,482 @@
+"""Proper scores of forecasts against outcomes: one value per event, then a mean with its standard error.
+
+Forecasts are (T,) or (T, K) and outcomes class numbers, in the forms of `opinionpool.scoring.scores`. A score is NaN
+where an event is not resolved or has no forecast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, frequencies
+from opinionpool.errors import LearningError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.logodds import (
+    POOL_FLOOR,
+    SUM_TOLERANCE,
+    TINY,
+    check_all_or_none,
+    check_probabilities,
+    class_floors,
+    class_probabilities,
+    raise_to_floors,
+    unmasked,
+)
+
+Outcomes: TypeAlias = npt.NDArray[Any]
+
+
+def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
+    """Forecasts and outcomes whose shapes fit; values are checked for forecasts in columns only.
+
+    Returns
+    -------
+    forecasts : ndarray of float64, shape (T,) when binary, else (T, K) with rows that sum to 1
+    outcomes : ndarray, shape (T,)
+        Integers, floats or booleans, not copied where they came as an array.
+
+    Raises
+    ------
+    ShapeError, ProbabilityError, OutcomeError
+        If these are no forecasts, or the outcomes are not numbers, or there are more of one than of the other.
+    """
+    try:
+        forecasts = np.atleast_1d(np.asarray(unmasked(p), dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise ProbabilityError(f"each forecast must be a number in [0, 1]: {error}") from None
+    if forecasts.ndim > 1:
+        forecasts = _columns(forecasts)
+    outcomes = _numbers(unmasked(y))
+    if outcomes.shape != forecasts.shape[:1]:
+        raise ShapeError(f"{len(forecasts)} forecasts need as many outcomes, not shape {outcomes.shape}")
+    return forecasts, outcomes
+
+
+def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
+    """As `shaped`, with every forecast in [0, 1] or NaN and every outcome a class number or NaN."""
+    forecasts, outcomes = shaped(p, y)
+    check_probabilities(forecasts, "forecast")
+    check_classes(outcomes, number_of_classes(forecasts))
+    return forecasts, outcomes
+
+
+def number_of_classes(forecasts: Array) -> int:
+    """K of forecasts from `shaped`."""
+    return 2 if forecasts.ndim == 1 else forecasts.shape[1]
+
+
+def check_binary(forecasts: Array, remedy: str) -> None:
+    """Raise a `ShapeError` that ends in `remedy` unless there are two classes."""
+    if forecasts.ndim != 1:
+        raise ShapeError(f"this is for binary events, and there are {forecasts.shape[1]} classes; {remedy}")
+
+
+def check_classes(outcomes: Outcomes, classes: int) -> None:
+    """Raise an `OutcomeError` unless every outcome is a class number or NaN."""
+    valid = (outcomes >= 0) & (outcomes < classes) & (outcomes == np.floor(outcomes))
+    other = ~(valid | unresolved(outcomes))
+    if other.any():
+        where = int(np.flatnonzero(other)[0])
+        value = float(outcomes[where])
+        hint = "; an event that settled at a fraction has no outcome to score" if 0 < value < classes - 1 else ""
+        raise OutcomeError(
+            f"each outcome must be a class number 0 to {classes - 1}, or NaN where not resolved, and outcome "
+            f"{where} is {value:.15g}{hint}"
+        )
+
+
+def unresolved(outcomes: Outcomes) -> npt.NDArray[np.bool_]:
+    """Which events have no outcome, (T,)."""
+    return np.asarray(np.isnan(outcomes))
+
+
+def of_outcome(table: Array, outcomes: Outcomes) -> Array:
+    """The entry of a (K,) or (T, K) table for each outcome; NaN where not resolved."""
+    absent = unresolved(outcomes)
+    codes = np.where(absent, 0, outcomes).astype(np.intp)
+    entries = table[codes] if table.ndim == 1 else np.take_along_axis(table, codes[:, None], axis=1)[:, 0]
+    entries[absent] = np.nan
+    return entries
+
+
+def binary_events(
+    p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+) -> tuple[Array, Array, Array]:
+    """Forecasts, outcomes and weights of the binary events that are resolved and have a forecast and a weight.
+
+    Raises
+    ------
+    LearningError
+        If there is no such event.
+    """
+    forecasts, outcomes = checked(p, y)
+    check_binary(forecasts, "judge one class against the rest: p[:, k] and y == k")
+    weight = frequencies(sample_weight, len(forecasts))
+    kept = ~(np.isnan(forecasts) | unresolved(outcomes)) & (weight > 0)
+    if not kept.any():
+        raise LearningError("no event is resolved and has a forecast and a positive weight, so nothing can be judged")
+    return forecasts[kept], np.asarray(outcomes[kept], dtype=np.float64), weight[kept]
+
+
+def _columns(q: Array) -> Array:
+    """Forecasts with a column per class, checked and normalised; (T,) when there are two."""
+    if q.ndim != 2 or q.shape[1] < 2:
+        raise ShapeError(f"forecasts need shape (T,), or (T, K) with a column per class, not {q.shape}")
+    check_probabilities(q, "forecast")
+    check_all_or_none(q)
+    total = q.sum(axis=1)
+    off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
+    if len(off):
+        raise ProbabilityError(
+            f"each forecast must sum to 1 over the classes, and row {off[0]} sums to {total[off[0]]:.15g}; "
+            "score several experts one at a time"
+        )
+    return np.asarray(q[:, 1] / total if q.shape[1] == 2 else q / total[:, None])
+
+
+def _numbers(y: npt.ArrayLike) -> Outcomes:
+    """Outcomes as an array of numbers; None becomes NaN, labels are refused."""
+    outcomes = np.atleast_1d(np.asarray(y))
+    if outcomes.dtype.kind in "biuf":
+        return outcomes
+    if outcomes.dtype == object and not any(isinstance(each, str | bytes) for each in outcomes.flat):
+        with suppress(TypeError, ValueError):  # from y itself: a nullable column of pandas knows its own NaN
+            return np.atleast_1d(np.asarray(y, dtype=np.float64))
+    label = next((each for each in outcomes.tolist() if not isinstance(each, int | float | None)), None)
+    raise OutcomeError(
+        f"each outcome must be the number of a class, or NaN or None where not resolved, not {label!r}; "
+        "turn labels into class numbers first"
+    )
+
+
+_BLOCK = 65536  # 512 KB of float64: the passes over a block find it in the cache
+
+
+@dataclass(frozen=True)
+class MeanScore:
+    """A mean over resolved events.
+
+    Attributes
+    ----------
+    mean : float
+        NaN without any resolved event.
+    standard_error : float
+        Of the mean, taking the events as independent; NaN with fewer than two.
+    count : float
+        How many resolved events, each as often as its weight says.
+    """
+
+    mean: float
+    standard_error: float
+    count: float
+
+
+def log_score(
+    p: npt.ArrayLike,
+    y: npt.ArrayLike,
+    scoring_prior: npt.ArrayLike | None = None,
+    floor: float = POOL_FLOOR,
+) -> Array:
+    """Normalised log score: 0 for repeating the scoring prior, 1 expected for perfect knowledge. Higher is better.
+
+    S = log(q(Y) / p(Y)) / H(p), with p the scoring prior and H its entropy (equation 26; model.md, section 5).
+
+    Parameters
+    ----------
+    p, y : array_like
+        Forecasts, (T,) or (T, K), and class numbers, (T,); NaN where there is none.
+    scoring_prior : array_like, optional
+        One, or one per event: binary, a probability of class 1 or (T,) of them; K > 2, shape (K,) or (T, K), where
+        0 says that a class is no option of the event. Uniform if not given.
+    floor : float
+        A forecast is kept at least min(floor, prior of the class) for every class.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+
+    Raises
+    ------
+    ShapeError, ProbabilityError, OutcomeError
+        If the arguments do not fit together or are out of range.
+
+    Examples
+    --------
+    >>> log_score([0.8, 0.5, 0.8, 0.3], [1, 1, 0, None]).round(5).tolist()
+    [0.67807, 0.0, -1.32193, nan]
+    """
+    forecasts, outcomes = shaped(p, y)
+    classes = number_of_classes(forecasts)
+    if scoring_prior is None:
+        floors = class_floors(floor, np.full(classes, 1 / classes), 1.0)
+        return _score_said(forecasts, outcomes, floors, lambda said: _normalised(said, classes))
+    prior = class_probabilities(scoring_prior, classes, "scoring prior")
+    if prior.ndim > 2 or (prior.ndim == 2 and len(prior) != len(forecasts)):
+        raise ShapeError(f"{len(forecasts)} events need one scoring prior or as many, not shape {prior.shape[:-1]}")
+    score = _floored(*checked(forecasts, outcomes), class_floors(floor, prior, 1.0))
+    believed = of_outcome(prior, outcomes)
+    if (believed == 0).any():
+        where = int(np.flatnonzero(believed == 0)[0])
+        raise OutcomeError(f"what happened has a scoring prior of 0, so it was no option: outcome {where}")
+    score /= believed
+    np.log(score, out=score)
+    score /= -(prior * np.log(np.maximum(prior, TINY))).sum(axis=-1)
+    return score
+
+
+def log_loss(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> Array:
+    """Minus the natural logarithm of what the outcome was given, in nats. Lower is better.
+
+    Parameters
+    ----------
+    p, y : array_like
+        Forecasts, (T,) or (T, K), and class numbers, (T,); NaN where there is none.
+    floor : float
+        A forecast is kept at least this for every class.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+
+    Examples
+    --------
+    >>> log_loss([0.8, 0.0], [1, 1]).round(5).tolist()
+    [0.22314, 18.42068]
+    """
+    forecasts, outcomes = shaped(p, y)
+    floors = class_floors(floor, np.ones(number_of_classes(forecasts)), 1.0)
+    return _score_said(forecasts, outcomes, floors, _nats)
+
+
+def mean_log_score(
+    p: npt.ArrayLike,
+    y: npt.ArrayLike,
+    scoring_prior: npt.ArrayLike | None = None,
+    floor: float = POOL_FLOOR,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Mean of `log_score` over the resolved events, for when that number is all that is wanted.
+
+    The same as ``mean_score(log_score(p, y, scoring_prior, floor), sample_weight).mean``, NaN without any
+    resolved event; faster for binary forecasts with the uniform scoring prior.
+
+    Examples
+    --------
+    >>> round(mean_log_score([0.8, 0.8, 0.8, 0.3], [1, 1, 0, None]), 5)
+    0.01141
+    """
+    forecasts, outcomes = shaped(p, y)
+    if scoring_prior is None and sample_weight is None and forecasts.ndim == 1 and len(forecasts):
+        floors = class_floors(floor, np.full(2, 0.5), 1.0)
+        # One logarithm for the product of as many probabilities as cannot underflow.
+        width = max(int(-300 / math.log10(floors[0])), 1)
+        total = 0.0
+        for said in _said_in_blocks(forecasts, outcomes, floors[0]):
+            even = len(said) - len(said) % width
+            products = np.multiply.reduce(said[:even].reshape(width, -1), axis=0)
+            total += float(np.log2(np.abs(products)).sum() + np.log2(np.abs(said[even:])).sum())
+        if not math.isnan(total):
+            return 1.0 + total / len(forecasts)
+    return mean_score(log_score(forecasts, outcomes, scoring_prior, floor), sample_weight).mean
+
+
+def at_floor(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> npt.NDArray[np.bool_]:
+    """Which events happened although the forecast left them `floor` or less, so that the floor sets their score.
+
+    >>> at_floor([1.0, 0.0, 0.0], [1, 0, 1]).tolist()
+    [False, False, True]
+    """
+    return np.asarray(_said(*checked(p, y)) <= floor)
+
+
+def brier_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
+    """Squared error of the probability of class 1, from 0 to 1; binary events only. Lower is better.
+
+    Two columns give the same as one. `brier_sum` adds up over the classes and is twice as large.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+
+    Examples
+    --------
+    >>> brier_score([0.7], [1]).round(2), brier_score([[0.3, 0.7]], [1]).round(2)
+    (array([0.09]), array([0.09]))
+    """
+    forecasts, outcomes = checked(p, y)
+    check_binary(forecasts, "brier_sum adds up over the classes")
+    return np.asarray((forecasts - outcomes) ** 2)
+
+
+def brier_sum(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
+    """Squared errors added up over all K classes, from 0 to 2. Lower is better.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+
+    Examples
+    --------
+    >>> brier_sum([0.7], [1]).round(2), brier_sum([[0.2, 0.7, 0.1]], [1]).round(2)
+    (array([0.18]), array([0.14]))
+    """
+    forecasts, outcomes = checked(p, y)
+    if forecasts.ndim == 1:
+        return np.asarray(2 * (forecasts - outcomes) ** 2)
+    happened = outcomes[:, None] == np.arange(forecasts.shape[1])
+    return np.where(unresolved(outcomes), np.nan, ((forecasts - happened) ** 2).sum(axis=1))
+
+
+def spherical_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
+    """What the outcome was given, divided by the length of the forecast as a vector; 0 to 1. Higher is better.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+
+    Examples
+    --------
+    >>> spherical_score([0.8], [1]).round(6)
+    array([0.970143])
+    """
+    forecasts, outcomes = checked(p, y)
+    binary = forecasts.ndim == 1
+    length = np.hypot(forecasts, 1 - forecasts) if binary else np.linalg.norm(forecasts, axis=1)
+    return np.asarray(_said(forecasts, outcomes) / length)
+
+
+def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
+    """Squared errors of the cumulative probabilities of ordered classes, added up; 0 to K - 1. Lower is better.
+
+    The binary case is `brier_score`. Some authors divide by K - 1.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+
+    Examples
+    --------
+    >>> ranked_probability_score([[0.2, 0.7, 0.1], [0.2, 0.7, 0.1]], [1, 2]).round(2)
+    array([0.05, 0.85])
+    """
+    forecasts, outcomes = checked(p, y)
+    if forecasts.ndim == 1:
+        return np.asarray((forecasts - outcomes) ** 2)
+    reached = outcomes[:, None] <= np.arange(forecasts.shape[1] - 1)
+    errors = forecasts.cumsum(axis=1)[:, :-1] - reached
+    return np.where(unresolved(outcomes), np.nan, (errors**2).sum(axis=1))
+
+
+def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> MeanScore:
+    """Mean of scores over the resolved events, with its standard error and their number.
+
+    Parameters
+    ----------
+    scores : array_like, shape (T,)
+        NaN where not resolved.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies: weight 2 counts as the event twice, weight 0 as never.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If the weights do not fit the scores, are negative or not finite.
+
+    Examples
+    --------
+    >>> mean_score([0.25, 0.75, float("nan")])
+    MeanScore(mean=0.5, standard_error=0.25, count=2.0)
+    """
+    values = np.atleast_1d(np.asarray(scores, dtype=np.float64))
+    if values.ndim != 1:
+        raise ShapeError(f"scores need shape (T,), one per event, not {values.shape}")
+    weight = None if sample_weight is None else frequencies(sample_weight, len(values))
+    kept = ~np.isnan(values) if weight is None else ~np.isnan(values) & (weight > 0)
+    if not kept.all():
+        values, weight = values[kept], None if weight is None else weight[kept]
+    count = float(len(values) if weight is None else weight.sum())
+    if not count:
+        return MeanScore(math.nan, math.nan, 0.0)
+    mean = float(np.average(values, weights=weight))
+    spread = float(np.average((values - mean) ** 2, weights=weight))
+    return MeanScore(mean, math.sqrt(spread / (count - 1)) if count > 1 else math.nan, count)
+
+
+def _said(forecasts: Array, outcomes: Outcomes) -> Array:
+    """The probability that each outcome was given, without floors; NaN where there is none."""
+    if forecasts.ndim == 2:
+        return of_outcome(forecasts, outcomes)
+    return np.where(unresolved(outcomes), np.nan, np.abs(forecasts - (outcomes == 0)))
+
+
+def _floored(forecasts: Array, outcomes: Outcomes, floors: Array) -> Array:
+    """The probability that each outcome was given after floors (K,) or (T, K); NaN where there is none."""
+    if forecasts.ndim == 2:
+        return of_outcome(raise_to_floors(forecasts, floors), outcomes)
+    low, high = of_outcome(floors, outcomes), 1 - of_outcome(floors[..., ::-1], outcomes)
+    return np.clip(_said(forecasts, outcomes), low, high)
+
+
+def _normalised(said: Array, classes: int) -> None:
+    """1 + log_K q, in place: the normalised score for the uniform scoring prior."""
+    if classes == 2:
+        np.log2(said, out=said)
+    else:
+        np.log(said, out=said)
+        said /= math.log(classes)
+    said += 1.0
+
+
+def _nats(said: Array) -> None:
+    """-log q, in place."""
+    np.log(said, out=said)
+    np.negative(said, out=said)
+
+
+def _score_said(forecasts: Array, outcomes: Outcomes, floors: Array, score: Callable[[Array], None]) -> Array:
+    """What `score` makes, in place, of the probability that each outcome was given; one floor for all classes."""
+    if forecasts.ndim == 2:
+        check_classes(outcomes, forecasts.shape[1])
+        result = _floored(forecasts, outcomes, floors)
+        score(result)
+    else:
+        result = np.empty(len(forecasts))
+        for said in _said_in_blocks(forecasts, outcomes, floors[0], result):
+            score(np.abs(said, out=said))
+    return result
+
+
+def _said_in_blocks(forecasts: Array, outcomes: Outcomes, floor: float, into: Array | None = None) -> Iterator[Array]:
+    """The probability that each binary outcome was given after the floor, up to its sign; checks the values.
+
+    Block by block, in parts of `into` or in one buffer again and again. Few passes, all in the cache: the sign is
+    left to whoever has fewer numbers to take it from, and what a block should not have (NaN, values out of range)
+    only sends the whole to slower checks after the last one.
+    """
+    if outcomes.dtype == np.bool_:
+        outcomes = outcomes.view(np.int8)  # NumPy compares these without a conversion
+    buffer = np.empty(min(_BLOCK, len(forecasts)))
+    clean = True
+    for start in range(0, len(forecasts), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        p, y = forecasts[block], outcomes[block]
+        said = buffer[: len(p)] if into is None else into[block]
+        failed, happened = y == 0, y == 1
+        np.subtract(p, failed.view(np.int8), out=said)
+        low, high = p.min(), p.max()
+        if not (low >= floor and 1 - high >= floor):
+            clean = clean and low >= 0 and high <= 1
+            np.clip(np.abs(said, out=said), floor, 1 - floor, out=said)
+        if np.count_nonzero(failed) + np.count_nonzero(happened) < len(y):
+            clean = False
+            said[~(failed | happened)] = np.nan
+        yield said
+    if not clean:
+        check_probabilities(forecasts, "forecast")
+        check_classes(outcomes, 2)

@@ -1,0 +1,354 @@
+"""What to learn from and what to score: at random, forward in time, or by groups of events.
+
+A split is a pair of positions among T events. In a round of splits no event is scored twice.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Index
+from opinionpool.errors import ArgumentError, LearningError, Note
+from opinionpool.forecasts import Forecasts, by_date, by_group
+from opinionpool.scoring.bootstrap import FEWEST_CLUSTERS
+from opinionpool.text import counted
+
+Times = npt.NDArray[np.datetime64]
+
+# In seconds.
+_UNITS = {"": 86400, "d": 86400, "w": 604800, "h": 3600, "min": 60, "s": 1}
+_GAP = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*?)\s*", re.IGNORECASE)
+_NOTHING = np.timedelta64(0, "us")
+# In microseconds: longer than all of history, and far from what 64 bits hold.
+_LONGEST = 10.0**17
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Which events are learned from, and which are scored then.
+
+    Attributes
+    ----------
+    train, test : ndarray of int
+        Index, increasing.
+    """
+
+    train: Index
+    test: Index
+
+
+def random_splits(outcomes: Index, folds: int, rng: np.random.Generator) -> list[Split]:
+    """Folds that are as alike in their outcomes, and in size, as whole events allow.
+
+    Parameters
+    ----------
+    outcomes : ndarray of int, shape (T,)
+        Class numbers.
+    folds : int
+        From 2 to T.
+    rng : Generator
+
+    Examples
+    --------
+    >>> outcomes = np.array([0, 0, 0, 0, 1, 1])
+    >>> [outcomes[split.test].tolist() for split in random_splits(outcomes, 2, np.random.default_rng(0))]
+    [[0, 0, 1], [0, 0, 1]]
+    """
+    shuffled = rng.permutation(len(outcomes))
+    by_outcome = shuffled[np.argsort(outcomes[shuffled], kind="stable")]
+    fold = np.empty(len(outcomes), dtype=np.intp)
+    # Dealt like cards, one outcome after the other; who is dealt first is chance too.
+    fold[by_outcome] = rng.permutation(folds)[np.arange(len(outcomes)) % folds]
+    return list(_each_fold(fold))
+
+
+def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, rng: np.random.Generator) -> list[Split]:
+    """Folds of whole groups, as alike in their outcomes as those allow.
+
+    Large groups are dealt first, each to the fold that it makes least uneven; ties are broken by chance.
+
+    Parameters
+    ----------
+    outcomes : ndarray of int, shape (T,)
+    groups : ndarray, shape (T,)
+        Labels.
+    folds : int
+        From 2 to the number of groups.
+    rng : Generator
+
+    Examples
+    --------
+    >>> groups = np.array(["a", "b", "a", "c", "b"])
+    >>> splits = group_splits(np.array([0, 1, 1, 1, 0]), groups, 3, np.random.default_rng(0))
+    >>> sorted(groups[split.test].tolist() for split in splits)
+    [['a', 'a'], ['b', 'b'], ['c']]
+    """
+    labels, member = np.unique(groups, return_inverse=True)
+    classes = int(outcomes.max(initial=0)) + 1
+    counts = np.bincount(member * classes + outcomes, minlength=len(labels) * classes).reshape(-1, classes)
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(-counts[order].sum(axis=1), kind="stable")]
+    held, home = np.zeros((folds, classes)), np.empty(len(labels), dtype=np.intp)
+    share = 1.0 / np.maximum(counts.sum(axis=0), 1)
+    for group in order:
+        # What the squares of all shares grow by. A fold without events comes first, so that none stays empty.
+        growth = ((2 * held + counts[group]) * counts[group] * share**2).sum(axis=1)
+        growth += held.sum(axis=1) / len(outcomes) ** 2
+        candidates = np.flatnonzero(growth <= growth.min() * (1 + 1e-12))
+        home[group] = candidates[rng.integers(len(candidates))]
+        held[home[group]] += counts[group]
+    return list(_each_fold(home[member]))
+
+
+def time_splits(times: Times, folds: int, gap: np.timedelta64 = _NOTHING) -> list[Split]:
+    """Blocks forward in time: each is scored after learning from what came at least `gap` before it.
+
+    The events are cut into `folds` + 1 blocks of about the same size, of which the first is never scored. Events at
+    the same time stay in one block, so blocks may be fewer.
+
+    Parameters
+    ----------
+    times : ndarray of datetime64, shape (T,)
+        None missing.
+    folds : int
+    gap : timedelta64, default 0
+        Time from an event that is learned from to the beginning of the block; without a gap it is strictly earlier.
+
+    Examples
+    --------
+    >>> times = np.array(["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-05"], dtype="datetime64[us]")
+    >>> [(split.train.tolist(), split.test.tolist()) for split in time_splits(times, 3)]
+    [([0], [1, 2]), ([0, 1, 2], [3])]
+    """
+    moments, rank = np.unique(times, return_inverse=True)
+    before = np.concatenate([[0], np.cumsum(np.bincount(rank))])
+    # Each cut goes to the change of time that is nearest.
+    ideal = np.arange(1, folds + 1) * (len(times) / (folds + 1))
+    later = np.clip(np.searchsorted(before, ideal), 1, len(moments) - 1)
+    cuts = np.unique(np.where(ideal - before[later - 1] < before[later] - ideal, np.maximum(later - 1, 1), later))
+    splits = []
+    for start, end in zip(cuts, [*cuts[1:], len(moments)], strict=True):
+        known = (times < moments[start]) & (times <= moments[start] - gap)
+        splits.append(Split(np.flatnonzero(known), np.flatnonzero((rank >= start) & (rank < end))))
+    return splits
+
+
+def check_splits(folds: int, units: int, what: str) -> int:
+    """The number of folds that so many units, such as events or groups, allow.
+
+    Raises
+    ------
+    ArgumentError, LearningError
+        If fewer than 2 folds are asked for, or there are fewer than 2 units.
+    """
+    if folds < 2:
+        raise ArgumentError(f"out-of-sample scores need at least 2 folds, and there are {folds}")
+    if units < 2:
+        resolved = "resolved events with forecasts" if what == "events" else f"{what} of resolved events with forecasts"
+        raise LearningError(
+            f"pools are compared on {what} that they have not learned from, which takes at least 2 {resolved}, and "
+            f"there {'is' if units == 1 else 'are'} {units}"
+        )
+    return min(folds, units)
+
+
+def read_gap(gap: object) -> np.timedelta64:
+    """A span of time: a number of days, or a text such as ``"4w"``, ``"36h"``, ``"90min"``.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none, or negative.
+
+    Examples
+    --------
+    >>> read_gap("4w").astype("timedelta64[D]"), read_gap(0.5).astype("timedelta64[h]")
+    (np.timedelta64(28,'D'), np.timedelta64(12,'h'))
+    """
+    seconds = _seconds(gap)
+    if not seconds >= 0:
+        raise ArgumentError(
+            f"a gap is a span of time, at least 0, such as 28 (days), 4w or 36h, and {str(gap)!r} is not"
+        )
+    return np.timedelta64(round(min(seconds * 1e6, _LONGEST)), "us")
+
+
+def _seconds(gap: object) -> float:
+    """How long a gap is; NaN if it is none."""
+    if isinstance(gap, timedelta):
+        return gap.total_seconds()
+    if isinstance(gap, np.timedelta64):
+        # Months and years are of no fixed length.
+        exact = np.can_cast(gap.dtype, "m8[us]", "same_kind")
+        return float(gap / np.timedelta64(1, "s")) if exact else math.nan
+    match = None if isinstance(gap, bool) else _GAP.fullmatch(str(gap))
+    unit = _UNITS.get(match[2].lower()) if match else None
+    return math.nan if match is None or unit is None else float(match[1]) * unit
+
+
+def _each_fold(fold: Index) -> Iterator[Split]:
+    """The splits by the fold of each event, without empty ones."""
+    for number in np.unique(fold):
+        test = fold == number
+        yield Split(np.flatnonzero(~test), np.flatnonzero(test))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which events are compared on, and their splits by the number of the round."""
+
+    rows: Index
+    splits: Callable[[int], list[Split]]
+    notes: tuple[Note, ...]
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, by: str | None, folds: int, gap: np.timedelta64, seed: int) -> Plan:
+        """The plan for some forecasts; arguments as for `opinionpool.scoring.comparison.compare_pools`."""
+        usable = forecasts.resolved & (forecasts.crowd > 0)
+        notes = _one_outcome(forecasts, usable)
+        silent = int((forecasts.resolved & ~usable).sum())
+        if silent:
+            notes.append(Note("no-forecast", f"{silent} resolved without any forecast: not scored", silent))
+        if gap and by != "time":
+            raise ArgumentError('a gap is for splits forward in time: by="time" (on the command line --by-time)')
+        if by == "time":
+            return cls._forward(forecasts, usable, folds, gap, notes)
+        rows = np.flatnonzero(usable)
+        # Options of their own do not make events alike.
+        outcomes = forecasts.outcomes[rows] if forecasts.options is None else np.zeros(len(rows), dtype=np.intp)
+        if by is None:
+            folds = _fewer(folds, len(rows), "events", notes)
+            grouped = by_group(forecasts)
+            if grouped is not None and len(np.unique(grouped.member[rows])) < len(rows):
+                text = (
+                    "the events come in groups, and random folds learn from the scored events' own groups; --by-group "
+                    '(in Python by="group") does not'
+                )
+                notes.append(Note("random-folds", text))
+            if forecasts.times is not None and len(np.unique(_days(forecasts.times[rows]))) > 1:
+                text = (
+                    "the events are dated, and random folds learn from later ones too; --by-time "
+                    '(in Python by="time") learns from the past alone'
+                )
+                notes.append(Note("random-folds", text))
+
+            def deal(number: int) -> list[Split]:
+                return random_splits(outcomes, folds, _generator(seed, number))
+        elif by == "group":
+            grouped = by_group(forecasts)
+            if grouped is None:
+                raise ArgumentError(
+                    "there are no groups to set apart: no column says which events belong together; name it "
+                    "with --column group=NAME (in Python, Forecasts.groups)"
+                )
+            groups = grouped.member[rows]
+            folds = _fewer(folds, len(np.unique(groups)), "groups", notes)
+
+            def deal(number: int) -> list[Split]:
+                return group_splits(outcomes, groups, folds, _generator(seed, number))
+        else:
+            raise ArgumentError(f'by must be None, "time" or "group", and it is {by!r}')
+        return cls(rows, deal, tuple(notes))
+
+    @classmethod
+    def _forward(
+        cls,
+        forecasts: Forecasts,
+        usable: npt.NDArray[np.bool_],
+        folds: int,
+        gap: np.timedelta64,
+        notes: list[Note],
+    ) -> Plan:
+        times = forecasts.times
+        if times is None or np.isnat(times[usable]).all():
+            raise ArgumentError(
+                "events cannot be ordered in time: no column says when they belong; name it with --column time=NAME, "
+                "closes=NAME or resolved_at=NAME (in Python, Forecasts.times)"
+            )
+        undated = int((usable & np.isnat(times)).sum())
+        if undated:
+            notes.append(Note("undated", f"{undated} without a time: neither learned from nor scored", undated))
+        rows = np.flatnonzero(usable & ~np.isnat(times))
+        if folds < 1:
+            raise ArgumentError(f"out-of-sample scores need at least 1 block to score, and there are {folds}")
+        _fewer(2, len(np.unique(times[rows])), "dates", notes)
+        found = time_splits(times[rows], folds, gap)
+        splits = [split for split in found if len(split.train)]
+        if not splits:
+            raise LearningError("the gap leaves no event to learn from before those to be scored; a shorter one would")
+        if len(found) < folds:
+            notes.append(
+                Note("fewer-folds", f"{counted(len(found), 'block')} instead of {folds}: events share their dates")
+            )
+        first = len(rows) - sum(len(split.test) for split in splits)
+        text = (
+            f"the first {first} of {len(rows)} events in time are learned from and never scored; the scores are of the "
+            f"other {len(rows) - first}"
+        )
+        notes.append(Note("not-scored", text, first))
+        return cls(rows, lambda _: splits, tuple(notes))
+
+
+def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[Note]:
+    seen, counts = np.unique(forecasts.outcomes[usable], return_counts=True)
+    if len(seen) == 0 or forecasts.options is not None:
+        return []
+    others = int(counts.sum() - counts.max())
+    if 0 < others < FEWEST_CLUSTERS:
+        common = forecasts.classes[seen[counts.argmax()]]
+        text = (
+            f"only {counted(others, 'event')} had another outcome than {common!r}, and what tells pools apart hangs on "
+            f"{'it' if others == 1 else 'them'}: the differences may be chance even where the intervals exclude 0"
+        )
+        return [Note("rare-outcome", text, others)]
+    if len(seen) > 1:
+        return []
+    text = (
+        f"every resolved event has outcome {forecasts.classes[seen[0]]!r}, so what scores best is what always calls it "
+        "most likely"
+    )
+    return [Note("one-outcome", text)]
+
+
+def _fewer(folds: int, units: int, what: str, notes: list[Note]) -> int:
+    """The folds that can be had, with a note if they are fewer."""
+    possible = check_splits(folds, units, what)
+    if possible < folds:
+        notes.append(Note("fewer-folds", f"{possible} folds instead of {folds}: there are no more {what}", possible))
+    return possible
+
+
+def _generator(seed: int, number: int) -> np.random.Generator:
+    """The same for the same round, whatever came before."""
+    return np.random.default_rng([seed, number])
+
+
+def _days(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
+    return times[~np.isnat(times)].astype("datetime64[D]")
+
+
+def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
+    """What is drawn together in the bootstrap, (T,): groups, dates, or single events; and its name."""
+    t = len(sample.events)
+    candidates = [found for found in (by_group(sample), by_date(sample)) if found is not None]
+    if by == "time":
+        candidates.reverse()
+    for found in candidates:
+        size = len(np.unique(found.member[scored]))
+        if size == scored.sum():
+            continue
+        if size >= FEWEST_CLUSTERS:
+            return found.member, found.unit, []
+        text = (
+            f"the scored events share {counted(size, found.unit)}, too few to say how far results would "
+            "differ elsewhere; the intervals take the events as independent, and may be too narrow"
+        )
+        return np.arange(t), "event", [Note("few-clusters", text, size)]
+    return np.arange(t), "event", []

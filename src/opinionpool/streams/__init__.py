@@ -1,0 +1,1 @@
+"""Learning as it happens: events one by one, late outcomes, corrections, forgetting."""

@@ -1,0 +1,228 @@
+"""What new forecasts and outcomes change in a stream: planned first, so that a batch changes all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from numbers import Real
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, Note, ShapeError
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED
+from opinionpool.names import check_distinct
+from opinionpool.streams.events import Record, event_key
+from opinionpool.streams.ledger import Entry
+from opinionpool.streams.state import StreamState
+from opinionpool.text import counted, shown
+
+
+class Change(NamedTuple):
+    """What was learned of an event is taken back, if anything was, and what is known now takes its place."""
+
+    old: Record | None
+    new: Record
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the event was not resolved before, and is now."""
+        return self.old is None and self.new.outcome != UNRESOLVED
+
+    def made(self, state: StreamState) -> None:
+        """Make the change."""
+        if self.old is not None:
+            state.unlearn(self.old)
+        if self.new.outcome == UNRESOLVED:
+            state.open[self.new.key] = self.new
+        else:
+            state.learn(self.new)
+
+
+def corrected(state: StreamState, record: Record, entry: Entry, weight: float | None, *, complete: bool) -> Change:
+    """Another outcome or weight for an event that was learned from; outcome -1 takes the outcome back.
+
+    Parameters
+    ----------
+    state : StreamState
+    record : Record
+        With the new outcome.
+    entry : Entry
+        What is remembered of the event.
+    weight : float or None
+        None keeps the one it had.
+    complete : bool
+        Whether the record has all forecasts that were learned, as far as the caller knows.
+
+    Raises
+    ------
+    ArgumentError
+        If the forecasts are needed and not those that were learned.
+    """
+    old = state.reservoir.find(record.key)
+    if old is None and complete and state.content(record) == entry.content:
+        old = record._replace(outcome=entry.outcome, weight=entry.weight, at=entry.at)
+    if old is None:
+        what = "came with other ones" if complete else "must come with them"
+        raise ArgumentError(
+            f"event {shown(record.event)} is corrected, its forecasts are no longer in the sample, and it {what}: give "
+            "all forecasts on it as they were when it was learned"
+        )
+    return Change(old, old._replace(outcome=record.outcome, weight=old.weight if weight is None else weight))
+
+
+class Changes:
+    """The changes that a batch makes.
+
+    Attributes
+    ----------
+    made : list of Change
+    """
+
+    def __init__(self, state: StreamState) -> None:
+        self._state = state
+        self.made: list[Change] = []
+        self._known = self._corrected = self._late = 0
+
+    def plan(self, record: Record, weight: float | None) -> None:
+        """Plan for one event, with all that is said of it; `weight` None keeps the one it has, or is 1.
+
+        Raises
+        ------
+        ArgumentError
+            If it is corrected, and cannot be.
+        """
+        state, weigh = self._state, 1.0 if weight is None else weight
+        entry = state.ledger.find(record.key)
+        if entry is None:
+            held = state.open.get(record.key)
+            new = (record if held is None else held.revised(record))._replace(weight=weigh)
+            if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or held is not None):
+                self.made.append(Change(None, new))
+            return
+        same = state.content(record) == entry.content
+        self._late += not same
+        if record.outcome == UNRESOLVED or (record.outcome == entry.outcome and weight in {None, entry.weight}):
+            self._known += 1
+            return
+        self._corrected += 1
+        self.made.append(corrected(state, record, entry, weight, complete=True))
+
+    def notes(self) -> tuple[Note, ...]:
+        """What a user should know about the batch."""
+        notes = []
+        if self._known:
+            text = f"{counted(self._known, 'resolved event')} learned from before, and not again"
+            notes.append(Note("known", text, self._known))
+        if self._corrected:
+            text = f"{counted(self._corrected, 'outcome')} corrected"
+            notes.append(Note("corrected", text, self._corrected))
+        if self._late:
+            text = (
+                f"{counted(self._late, 'event')} with other forecasts than when they were learned from: the earlier "
+                "ones count, as what is said after the outcome is no forecast"
+            )
+            notes.append(Note("late-forecasts", text, self._late))
+        return tuple(notes)
+
+
+# By expert: the probability of the second of two classes, or those of all classes; None withdraws it.
+Said: TypeAlias = Mapping[str, npt.ArrayLike | None]
+
+
+def event_record(state: StreamState, seed: int, event: str, forecasts: Said, prior: npt.ArrayLike | None) -> Record:
+    """An event that is not resolved; experts are entered in the stream.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, ProbabilityError, ExpertError
+        If forecasts or the prior are not what they should be.
+    """
+    if not isinstance(forecasts, Mapping):
+        raise ArgumentError(
+            f"forecasts on an event are probabilities by the names of experts, as in {{'ann': 0.8}}, and not a "
+            f"{type(forecasts).__name__}"
+        )
+    k = len(state.classes)
+    shape = () if k == 2 else (k,)
+    said = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in forecasts.values()]
+    if any(each.shape != shape for each in said):
+        raise ShapeError(f"a forecast on {k} classes is {'one probability' if k == 2 else f'{k} probabilities'}")
+    array = np.array(said).reshape((len(said), *shape))
+    if k > 2 and len(array):
+        array, _ = logodds.normalised(array)
+    own = None
+    if prior is not None:
+        own = logodds.public_probabilities(logodds.class_probabilities(prior, k))
+        if own.shape != shape:
+            raise ShapeError(f"an event has one prior, and the shape of this is {own.shape}")
+    names = [str(name) for name in forecasts]
+    check_distinct(names)
+    return Record(str(event), event_key(str(event), seed), state.join(names), array, own)
+
+
+def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterator[Record]:
+    """The events of a batch; experts are entered in the stream."""
+    t = len(forecasts.events)
+    experts = state.join(forecasts.experts)[forecasts.expert_index]
+    ends = np.searchsorted(forecasts.event_index, np.arange(t + 1)).tolist()
+    outcomes = forecasts.outcomes.tolist()
+    blank = np.ones(t, dtype=bool)
+    if forecasts.prior is not None:
+        blank = np.asarray(np.isnan(forecasts.prior.reshape(t, -1)).any(axis=1))
+    never = np.ones(t, dtype=bool) if forecasts.times is None else np.asarray(np.isnat(forecasts.times))
+    for i, event in enumerate(forecasts.events):
+        cells = slice(ends[i], ends[i + 1])
+        yield Record(
+            event,
+            event_key(event, seed),
+            experts[cells],
+            forecasts.probabilities[cells],
+            None if forecasts.prior is None or blank[i] else np.asarray(forecasts.prior[i]),
+            outcomes[i],
+            time=None if forecasts.times is None or never[i] else forecasts.times[i],
+            group=None if forecasts.groups is None else str(forecasts.groups[i]),
+        )
+
+
+def checked_rows(
+    probabilities: npt.ArrayLike, outcomes: npt.ArrayLike, prior: npt.ArrayLike | None, classes: int
+) -> tuple[Array, npt.NDArray[np.intp], Array | None]:
+    """Rows without ids: what was said, what happened, and their own priors, (T,), or (T, K) when K > 2.
+
+    Raises
+    ------
+    ShapeError, ProbabilityError, ArgumentError
+        If they do not fit together or are out of range.
+    """
+    said, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
+    fits = said.ndim == 2 if classes == 2 else said.ndim == 3 and said.shape[2] == classes
+    if not fits or codes.shape != said.shape[:1]:
+        raise ShapeError(f"rows of {classes} classes and their outcomes do not fit: shapes {said.shape}, {codes.shape}")
+    if prior is None:
+        return said, codes, None
+    own = logodds.public_probabilities(logodds.class_probabilities(prior, classes))
+    if own.shape != said.shape[:1] + said.shape[2:]:
+        raise ShapeError(f"{len(said)} rows need as many priors, and their shape is {own.shape}")
+    return said, codes, own
+
+
+def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:
+    """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
+    given = np.asarray(outcomes)
+    listed = given.ravel().tolist()
+    if given.dtype.kind in "biuf":
+        numbers = given.astype(np.float64)
+    else:
+        numbers = np.reshape([float(each) if isinstance(each, Real) else np.nan for each in listed], given.shape)
+    bad = ~((numbers >= UNRESOLVED) & (numbers < classes) & (numbers == np.floor(numbers)))
+    if bad.any():
+        where = int(np.flatnonzero(bad)[0])
+        raise ArgumentError(
+            f"outcomes of rows are positions among {classes} classes, or -1 where not resolved, and outcome {where} is "
+            f"{shown(listed[where])}"
+        )
+    return numbers.astype(np.intp)

@@ -1,0 +1,85 @@
+"""One event of a stream with its forecasts, and the numbers that stand for it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+
+
+class Record(NamedTuple):
+    """An event, its forecasts and what happened.
+
+    Attributes
+    ----------
+    event : str or int
+        Its id; the number of a row that has none.
+    key : int
+        64 bits that stand for the id.
+    experts : ndarray of int, shape (n,)
+        Index of those who answered.
+    said : ndarray, shape (n,), or (n, K) when K > 2
+        Their probabilities.
+    prior : ndarray or None, shape (), or (K,) when K > 2
+        The event's own reference, if it has one.
+    outcome : int
+        -1 where not resolved.
+    weight : float
+        Its frequency.
+    at : float
+        When it was resolved, in the unit of the stream's half-life.
+    time : datetime64 or None
+    group : str or None
+        As in `opinionpool.forecasts.Forecasts`.
+    """
+
+    event: str | int
+    key: int
+    experts: npt.NDArray[np.intp]
+    said: Array
+    prior: Array | None = None
+    outcome: int = -1
+    weight: float = 1.0
+    at: float = 0.0
+    time: np.datetime64 | None = None
+    group: str | None = None
+
+    def revised(self, other: Record) -> Record:
+        """The event with forecasts that came later, which take the place of earlier ones by the same experts.
+
+        A NaN withdraws a forecast.
+        """
+        kept = ~np.isin(self.experts, other.experts)
+        experts = np.concatenate([self.experts[kept], other.experts])
+        said = np.concatenate([self.said[kept], other.said])
+        given = ~np.isnan(said.reshape(len(said), -1)[:, 0]) if len(said) else np.zeros(0, dtype=bool)
+        return other._replace(
+            experts=experts[given],
+            said=said[given],
+            prior=self.prior if other.prior is None else other.prior,
+            time=self.time if other.time is None else other.time,
+            group=self.group if other.group is None else other.group,
+        )
+
+
+def event_key(event: str, seed: int) -> int:
+    """64 bits that look random and depend on nothing but an event's id and the seed."""
+    mixed = hashlib.blake2b(event.encode("utf-8", "surrogatepass"), digest_size=8, key=seed.to_bytes(8, "little"))
+    return int.from_bytes(mixed.digest(), "little")
+
+
+def content(record: Record, names: npt.NDArray[np.void]) -> bytes:
+    """A digest of who said what about an event with which prior, in any order; `names` are digests of the experts."""
+    labels = names[record.experts]
+    order = np.argsort(labels, kind="stable")
+    parts = [str(record.event).encode("utf-8", "surrogatepass"), labels[order].tobytes(), record.said[order].tobytes()]
+    parts.append(b"" if record.prior is None else np.asarray(record.prior).tobytes())
+    mixed = hashlib.sha256()
+    for part in parts:
+        mixed.update(len(part).to_bytes(8, "little"))
+        mixed.update(part)
+    return mixed.digest()

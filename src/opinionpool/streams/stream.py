@@ -1,0 +1,521 @@
+"""Learning as it happens: forecasts are revised, outcomes arrive late and are corrected, experts come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, frequencies
+from opinionpool.errors import ArgumentError, LearningError, Note, ShapeError
+from opinionpool.estimation.moments import Moments
+from opinionpool.estimation.sampling import row_keys
+from opinionpool.forecasts import Forecasts, encode_outcomes
+from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.learn import learn, learn_from
+from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.names import check_distinct, numbered
+from opinionpool.pools.registry import Learned, LearnedPool, fit_pool
+from opinionpool.priors import laplace_prior
+from opinionpool.streams.changes import Change, Changes, Said, batch_records, checked_rows, corrected, event_record
+from opinionpool.streams.events import Record, event_key
+from opinionpool.streams.moments import Clock, times_of
+from opinionpool.streams.reservoir import CAPACITY
+from opinionpool.streams.state import StreamState
+from opinionpool.text import counted, shown
+
+
+def learn_stream(
+    state: StreamState,
+    pool_floor: float,
+    structure: str,
+    beliefs: Beliefs | str | None,
+    **options: Any,  # noqa: ANN401 - those of `learn`
+) -> LearnedPanel:
+    """A Gaussian panel; options as for `opinionpool.learning.learn.learn`."""
+    state.flush()
+    tally, k = state.tally, len(state.classes)
+    if not state.experts:
+        raise LearningError("nothing has been added yet, so there is nothing to learn from")
+    found = None
+    full = k > 2 and options.get("class_model") == "full"
+    if not full and (beliefs is None or (structure != "auto" and beliefs == "default")):
+        found = tally.evidence(laplace_prior(tally.events) if tally.prior is None else tally.prior)
+        if found is not None and structure in {"full", "auto"} and not found[0].complete:
+            found = None
+    floors: dict[str, Any] = {"floor": tally.floor, "pool_floor": pool_floor}
+    if found is not None:
+        learned = learn_from(*found, state.experts, state.classes, structure=structure, **floors)
+        told: tuple[Note, ...] = ()
+    else:
+        forecasts, weight, prior = _rows(state)
+        options |= {"structure": structure, "beliefs": beliefs}
+        learned = learn(forecasts, prior=prior, sample_weight=weight, **floors, **options)
+        told = _sampled(state)
+    return replace(
+        learned,
+        events=tally.events.copy(),
+        counts=tally.counts.copy(),
+        present=state.present(),
+        notes=(*learned.notes, *told),
+    )
+
+
+def fit_stream(state: StreamState, pool_floor: float, pool: str, **options: Any) -> Learned:  # noqa: ANN401
+    """Any pool; options are its own."""
+    if pool == "gaussian":
+        return learn_stream(
+            state, pool_floor, options.pop("structure", "auto"), options.pop("beliefs", "default"), **options
+        )
+    forecasts, weight, prior = _rows(state)
+    learned = fit_pool(
+        pool, forecasts, prior=prior, sample_weight=weight, floor=state.tally.floor, pool_floor=pool_floor, **options
+    )
+    if not isinstance(learned, LearnedPool):
+        raise ArgumentError(f"no state is known for the pool {pool!r}")
+    notes = (*learned.notes, *_sampled(state))
+    return replace(learned, events=state.tally.events.copy(), counts=state.tally.counts.copy(), notes=notes)
+
+
+def _rows(state: StreamState) -> tuple[Forecasts, Array, Array | None]:
+    """The sample, its weights for learning, and the prior.
+
+    As outcomes are as frequent as among all events, and those that stand for least count by themselves, nobody is surer
+    than the sample allows.
+    """
+    if not state.experts:
+        raise LearningError("nothing has been added yet, so there is nothing to learn from")
+    forecasts, weight, least = state.sample()
+    prior = state.tally.prior
+    if not state.reservoir.complete:
+        weight = np.where(forecasts.resolved, weight / least, weight)
+        if prior is None and forecasts.prior is None:
+            prior = laplace_prior(state.tally.events)
+    return forecasts, weight, None if prior is None else logodds.public_probabilities(prior)
+
+
+def _sampled(state: StreamState) -> tuple[Note, ...]:
+    """That not all events are in the sample."""
+    if state.reservoir.complete:
+        return ()
+    number = int(state.tally.number.sum())
+    text = (
+        f"learned from {len(state.reservoir):,} of {counted(number, 'resolved event')}, which stand for all of them; "
+        "more would be kept with a larger capacity"
+    )
+    return (Note("sampled", text, len(state.reservoir)),)
+
+
+class Stream:
+    """What there is to learn from forecasts and outcomes that arrive one by one, in batches, or both.
+
+    Everything is keyed by event id and expert name. An empty stream is the identity of `merge`.
+
+    Moments of all resolved events are kept, so structures that are estimated from them ("full" where all answered,
+    "common", "exchangeable", "independent") are learned as from the whole. What needs rows, the default pool and all
+    other pools, is learned from a sample: everything as long as no outcome has more than `capacity` / K events, then
+    that many events of each outcome, weighted so that they stand for all. Which ones depends on their ids and the seed
+    alone, not on order or batches. Events that are not resolved are kept until they are, or are withdrawn.
+
+    Parameters
+    ----------
+    classes : sequence, default (0, 1)
+        K labels. A binary forecast is the probability of ``classes[1]``.
+    prior : float or array_like, shape (K,), optional
+        The reference that the experts share; Laplace's estimate when learning, if not given. Events may have their
+        own.
+    half_life : float, optional
+        After so many further events an event counts half; with ``at`` when resolving, after so much time, in its unit.
+        Nothing is forgotten if not given.
+    capacity : int, default 20000
+        Resolved events in the sample; at most 4,000,000 probabilities, too.
+    seed : int, default 0
+        Of the sample.
+    floor, pool_floor : float
+        Floors (model.md, section 4).
+
+    Examples
+    --------
+    >>> stream = Stream()
+    >>> stream.forecast("q1", {"ann": 0.8, "bob": 0.6})
+    >>> stream.forecast("q1", {"ann": 0.9})
+    >>> stream.resolve("q1", 0)
+    >>> stream.resolve("q1", 1)
+    >>> stream.count, stream.learn().experts
+    (1, ('ann', 'bob'))
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[object] = (0, 1),
+        *,
+        prior: npt.ArrayLike | None = None,
+        half_life: float | None = None,
+        capacity: int = CAPACITY,
+        seed: int = 0,
+        floor: float = FLOOR,
+        pool_floor: float = POOL_FLOOR,
+    ) -> None:
+        labels = tuple(classes)
+        if len(labels) < 2 or len(set(labels)) < len(labels):
+            raise ArgumentError(f"classes must be at least two different labels, not {labels}")
+        if any(label is None or label != label for label in labels):
+            raise ArgumentError(
+                f"None and NaN stand for events that are not resolved, so they are no classes: {labels}"
+            )
+        clock = Clock(half_life)
+        if capacity < 1 or not 0 <= seed < 1 << 63:
+            raise ArgumentError(f"capacity must be at least 1 and the seed at least 0, and they are {capacity}, {seed}")
+        given = None if prior is None else logodds.class_probabilities(prior, len(labels))
+        if given is not None and given.ndim > 1:
+            raise ShapeError(f"the prior of a stream is one for all events, and its shape is {given.shape}")
+        logodds.class_floors(floor, np.full(len(labels), 1.0 / len(labels)), 100.0)
+        self.capacity, self.seed = int(capacity), int(seed)
+        self.floor, self.pool_floor = float(floor), float(pool_floor)
+        self._clock = clock
+        self._state = StreamState(labels, self.floor, given, self.capacity, half_life)
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K labels."""
+        return self._state.classes
+
+    @property
+    def half_life(self) -> float | None:
+        """After how many events, or how much time, an event counts half."""
+        return self._clock.half_life
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names, in order of first appearance."""
+        return tuple(self._state.experts)
+
+    @property
+    def prior(self) -> Array | None:
+        """The prior that was given, as class probabilities, (K,)."""
+        return self._state.tally.prior
+
+    @property
+    def count(self) -> int:
+        """How many events have been resolved."""
+        return int(self._state.tally.number.sum()) + len(self._state.waiting)
+
+    @property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        self._state.flush()
+        return self._state.tally.events.copy()
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Ids of the events with forecasts that are not resolved."""
+        return tuple(str(record.event) for record in self._state.open.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits that depend on what was learned, event by event, in any order (SHA-256, added up).
+
+        Rows without ids have no part in it.
+        """
+        return f"{self._state.fingerprint:064x}"
+
+    def __repr__(self) -> str:
+        return f"<Stream of {self.count} resolved and {len(self._state.open)} open events, {len(self.experts)} experts>"
+
+    def knows(self, event: str) -> bool:
+        """Whether a resolved event has been learned from."""
+        return self._state.ledger.find(self._key(event)) is not None
+
+    def forecast(self, event: str, forecasts: Said, prior: npt.ArrayLike | None = None) -> None:
+        """Forecasts on an event that is not resolved; they take the place of earlier ones by the same experts.
+
+        Parameters
+        ----------
+        event : str
+            Its id.
+        forecasts : mapping of str to float, or to array_like, shape (K,), when K > 2
+            By expert. None or NaN withdraws a forecast.
+        prior : float or array_like, shape (K,), optional
+            The event's own reference.
+
+        Raises
+        ------
+        ArgumentError
+            If the event is resolved: what is said afterwards is no forecast.
+        ShapeError
+            If a probability is outside [0, 1], or there is not one for each class.
+        """
+        if self.knows(event):
+            raise ArgumentError(
+                f"event {shown(event)} is resolved, and what is said afterwards is no forecast; to mend forecasts that "
+                "were entered wrongly, take the outcome back first: resolve(event, None)"
+            )
+        record = event_record(self._state, self.seed, event, forecasts, prior)
+        held = self._state.open.get(record.key)
+        self._state.open[record.key] = (record if held is None else held).revised(record)
+
+    def withdraw(self, event: str) -> None:
+        """Forget an event that is not resolved, and will not be.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such event.
+        """
+        if self._state.open.pop(self._key(event), None) is None:
+            raise ArgumentError(f"event {shown(event)} is not among the open ones")
+
+    def resolve(
+        self,
+        event: str,
+        outcome: object,
+        forecasts: Said | None = None,
+        *,
+        prior: npt.ArrayLike | None = None,
+        weight: float | None = None,
+        at: float | None = None,
+    ) -> None:
+        """What happened, for the first time or corrected; None takes an outcome back.
+
+        Parameters
+        ----------
+        event : str
+        outcome : object
+            One of the classes, or None.
+        forecasts : mapping, optional
+            Needed for an event without forecasts so far; for open events, further ones. To correct an event that is no
+            longer in the sample, all its forecasts, as they were.
+        prior : float or array_like, shape (K,), optional
+            The event's own reference, given with its forecasts.
+        weight : float, optional
+            Its frequency; 1, or in a correction the one it had, if not given.
+        at : float, optional
+            When it was resolved, in the unit of the half-life; a correction keeps the first one.
+
+        Raises
+        ------
+        ArgumentError
+            If the event is unknown and no forecasts are given, or if its forecasts are needed and not these.
+        OutcomeError
+            If the outcome is not one of the classes.
+        """
+        code = int(encode_outcomes([outcome], self.classes, 1)[0])
+        if weight is not None and not frequencies([weight], 1)[0] > 0:
+            raise ArgumentError("the weight of an event is its frequency, above 0")
+        state, given = self._state, forecasts is not None
+        entry, held = state.ledger.find(self._key(event)), state.open.get(self._key(event))
+        if entry is None and held is None and not given:
+            raise ArgumentError(
+                f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
+            )
+        time = None if at is None else times_of([at], 1)
+        # Before experts are entered, so that nothing is left of what is refused.
+        self._clock.check(int(entry is None and code != UNRESOLVED), time)
+        strange = entry is not None and not {str(name) for name in forecasts or {}} <= set(state.experts)
+        record = Record(str(event), self._key(event), np.empty(0, np.intp), np.empty(0))
+        if not strange:
+            record = event_record(state, self.seed, event, forecasts or {}, prior)
+        record = record._replace(outcome=code)
+        if entry is None:
+            new = (record if held is None else held).revised(record)
+            change = Change(None, new._replace(weight=1.0 if weight is None else float(weight)))
+        elif strange or (given and state.content(record.revised(record)) != entry.content):
+            raise ArgumentError(
+                f"event {shown(event)} was learned from with other forecasts; to mend those, take its outcome back "
+                "first: resolve(event, None)"
+            )
+        elif entry.outcome == code and weight in {None, entry.weight}:
+            return
+        else:
+            change = corrected(state, record.revised(record), entry, weight, complete=given)
+        self._apply([change], None if time is None else float(time[0]))
+
+    def add(
+        self, forecasts: Forecasts, sample_weight: npt.ArrayLike | None = None, at: npt.ArrayLike | None = None
+    ) -> tuple[Note, ...]:
+        """Forecasts with the outcomes that are known, all or nothing; what was learned before is not learned again.
+
+        Parameters
+        ----------
+        forecasts : Forecasts
+            Of events with these classes. On open events they take the place of earlier ones by the same experts; on
+            resolved ones they come too late, which a note says. Other outcomes are corrections.
+        sample_weight : array_like, shape (T,), optional
+            Frequencies; events of weight 0 are left out.
+        at : array_like, shape (T,), optional
+            When each event was resolved, in the unit of the half-life.
+
+        Returns
+        -------
+        tuple of Note
+            How many events were known, corrected, or forecast too late.
+
+        Raises
+        ------
+        ArgumentError
+            If the classes are others, or a corrected event is no longer in the sample and came with other forecasts.
+        """
+        if not isinstance(forecasts, Forecasts):
+            raise ArgumentError(
+                f"a batch is op.Forecasts, as op.read_forecasts makes them, and not a {type(forecasts).__name__}"
+            )
+        if forecasts.options is not None:
+            raise ArgumentError("a stream is of events that share their classes, and these have options of their own")
+        if tuple(map(str, forecasts.classes)) != tuple(map(str, self.classes)):
+            raise ArgumentError(
+                f"the classes of this stream are {self.classes}, and those of these forecasts {forecasts.classes}"
+            )
+        t = len(forecasts.events)
+        if len(set(forecasts.events)) < t:
+            raise ArgumentError("events of a batch must have different ids")
+        weight = None if sample_weight is None else frequencies(sample_weight, t).tolist()
+        with self._state.tentative():
+            found = Changes(self._state)
+            for i, record in enumerate(batch_records(self._state, self.seed, forecasts)):
+                found.plan(record, None if weight is None else weight[i])
+            self._apply(found.made, None if at is None else dict(zip(forecasts.events, times_of(at, t), strict=True)))
+        return found.notes()
+
+    def add_rows(
+        self,
+        probabilities: npt.ArrayLike,
+        outcomes: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        prior: npt.ArrayLike | None = None,
+        at: npt.ArrayLike | None = None,
+        experts: Sequence[str] | None = None,
+        first: int | None = None,
+        moments: Moments | None = None,
+    ) -> None:
+        """A block of events without ids, fast; they cannot be corrected, and nothing tells if they come twice.
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (T, N), or (T, N, K) when K > 2
+            NaN where missing; taken as they are.
+        outcomes : array_like of int, shape (T,)
+            Index in `classes`, -1 where not resolved; those are left out.
+        sample_weight : array_like, shape (T,), optional
+        prior : array_like, shape (T,), or (T, K) when K > 2, optional
+            The events' own references.
+        at : array_like, shape (T,), optional
+        experts : sequence of str, optional
+            ``expert_1`` ... if not given.
+        first : int, optional
+            The number of the first row, which decides which rows are in the sample; they go on if not given. Rows
+            that are added in parallel, to be merged, need numbers of their own.
+        moments : Moments, optional
+            Those of the resolved rows, if they are known: of log-ratios with the floors of this stream.
+
+        Raises
+        ------
+        ShapeError, ArgumentError
+            If the arguments do not fit together or are out of range.
+        """
+        said, codes, own = checked_rows(probabilities, outcomes, prior, len(self.classes))
+        weight = frequencies(sample_weight, len(said))
+        names = numbered(said.shape[1]) if experts is None else tuple(map(str, experts))
+        check_distinct(names)
+        if len(names) != said.shape[1]:
+            raise ShapeError(f"{said.shape[1]} columns need as many names of experts, not {len(names)}")
+        known = codes != UNRESOLVED
+        times = None
+        if self.half_life is not None or at is not None:
+            times = self._clock.tell(int(known.sum()), None if at is None else times_of(at, len(said))[known])
+        columns = self._state.join(names)
+        if len(columns) < len(self.experts) or not (np.diff(columns) == 1).all():
+            wide = np.full((len(said), len(self.experts), *said.shape[2:]), np.nan)
+            wide[:, columns] = said
+            said, moments = wide, None
+        start = self._state.next_row if first is None else first
+        keys, rows = row_keys(start, len(said), self.seed), np.arange(start, start + len(said))
+        if not known.all():
+            said, codes, weight, keys, rows = said[known], codes[known], weight[known], keys[known], rows[known]
+            own = None if own is None else own[known]
+        self._state.next_row = max(self._state.next_row, start + len(known))
+        self._state.learn_rows(said, codes, weight, times, own, keys, rows, moments)
+
+    def merge(self, other: Stream) -> Stream:
+        """Both together; their order and how events were dealt out between them play no part.
+
+        Raises
+        ------
+        ArgumentError
+            If they have different settings, share a resolved event, or forget by counting events, which has no meaning
+            for streams that ran beside each other (give times of resolution instead).
+        """
+        if not isinstance(other, Stream):
+            raise ArgumentError(f"a stream is merged with another one, and not with a {type(other).__name__}")
+        if self._settings() != other._settings() or not _same(self.prior, other.prior):
+            raise ArgumentError(
+                "streams can be merged if they have the same classes, prior, half-life, capacity, seed and floors"
+            )
+        clock = self._clock.merged(other._clock, both=bool(self.count and other.count))
+        together = self.copy()
+        together._clock = clock
+        together._state.merge(other._state)
+        return together
+
+    def copy(self) -> Stream:
+        """The same, to go on with alone."""
+        other = copy(self)
+        other._state, other._clock = self._state.copy(), copy(self._clock)
+        return other
+
+    def sample(self) -> tuple[Forecasts, Array]:
+        """The events from which pools are learned that need rows, and how many events each stands for, (T,).
+
+        Open events are among them.
+        """
+        if not self.experts:
+            raise LearningError("nothing has been added yet, so there is nothing to learn from")
+        return self._state.sample()[:2]
+
+    def forecasts(self) -> Forecasts:
+        """The open events, to be pooled."""
+        if not self.experts:
+            raise LearningError("nothing has been added yet")
+        return self._state.forecasts(list(self._state.open.values()))
+
+    def learn(self, structure: str = "auto", beliefs: Beliefs | str | None = "default", **options: Any) -> LearnedPanel:  # noqa: ANN401
+        """Learn a Gaussian panel from what is known now; options as for `opinionpool.learning.learn.learn`.
+
+        Raises
+        ------
+        LearningError
+            If the data do not determine the panel.
+        """
+        return learn_stream(self._state, self.pool_floor, structure, beliefs, **options)
+
+    def fit(self, pool: str = "gaussian", **options: Any) -> Learned:  # noqa: ANN401 - each pool has its own
+        """Learn any pool from what is known now; arguments as for `opinionpool.pools.registry.fit_pool`."""
+        return fit_stream(self._state, self.pool_floor, pool, **options)
+
+    def _key(self, event: str) -> int:
+        return event_key(str(event), self.seed)
+
+    def _apply(self, changes: Sequence[Change], at: float | Mapping[str, float] | None) -> None:
+        """Make changes; events that are resolved for the first time get their time."""
+        fresh = [change for change in changes if change.fresh]
+        times = None
+        if at is not None:
+            times = np.array([at[str(c.new.event)] if isinstance(at, Mapping) else at for c in fresh], dtype=np.float64)
+        when = iter(self._clock.tell(len(fresh), times).tolist())
+        for change in changes:
+            timed = Change(None, change.new._replace(at=next(when))) if change.fresh else change
+            timed.made(self._state)
+
+    def _settings(self) -> tuple[object, ...]:
+        return self.classes, self.half_life, self.capacity, self.seed, self.floor, self.pool_floor
+
+
+def _same(one: Array | None, other: Array | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))

@@ -1,0 +1,147 @@
+"""A pool with what it learned and, if it is to go on learning, what it learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import LayoutError, LearningError, Note, SavedPoolError
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import label_text
+from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.pools.registry import LearnedPool, fit_pool
+from opinionpool.streams.stream import Stream
+from opinionpool.text import listed
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedPool:
+    """What ``opinionpool pool --save`` writes, and `op.load` reads again.
+
+    Attributes
+    ----------
+    name : str
+        Of the pool, as in `opinionpool.pools.registry.POOLS`.
+    learned : LearnedPanel or LearnedPool
+    stream : Stream or None
+        From which it goes on learning.
+    options : mapping
+        Those of the pool.
+    """
+
+    name: str
+    learned: LearnedPanel | LearnedPool
+    stream: Stream | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls,
+        name: str,
+        forecasts: Forecasts,
+        *,
+        prior: npt.ArrayLike | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> TrainedPool:
+        """Fit a pool and keep what it needs to go on learning.
+
+        Parameters
+        ----------
+        name, forecasts
+            As for `opinionpool.pools.registry.fit_pool`.
+        prior : float or array_like, shape (K,), optional
+            One for all events that have none of their own.
+        **options
+            Those of the pool.
+
+        Examples
+        --------
+        >>> f = Forecasts.from_array([[0.8], [0.3]], [1, 0], events=["a", "b"])
+        >>> trained = TrainedPool.fit("average", f)
+        >>> more = Forecasts.from_array([[0.8], [0.6]], [1, 1], events=["a", "c"])
+        >>> trained, notes = trained.updated(more)
+        >>> trained.learned.events, notes[0].text
+        (array([1., 2.]), '1 resolved event learned from before, and not again')
+        """
+        stream = Stream(forecasts.classes, prior=prior)
+        stream.add(forecasts)
+        return cls(name, _state(fit_pool(name, forecasts, prior=prior, **options)), stream, options)
+
+    @classmethod
+    def of(cls, saved: object) -> TrainedPool:
+        """A trained pool of whatever was saved: a fitted estimator, what a fit learned, or a stream.
+
+        Raises
+        ------
+        SavedPoolError
+            If it has not learned from anything.
+        """
+        if isinstance(saved, cls):
+            return saved
+        if isinstance(saved, Stream):
+            return cls("gaussian", saved.learn(), saved)
+        if isinstance(saved, LearnedPanel):
+            return cls("gaussian", saved)
+        if isinstance(saved, LearnedPool):
+            return cls(saved.rule, saved)
+        learned, rule = getattr(saved, "state_", None), getattr(saved, "rule", None)
+        if learned is None or not isinstance(rule, str):
+            raise SavedPoolError(f"a {type(saved).__name__} is saved there, which has not learned from any events")
+        return cls(rule, _state(learned), getattr(saved, "stream_", None), saved._options())  # type: ignore[attr-defined]
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names."""
+        return self.learned.experts
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K labels."""
+        learned = self.learned
+        return learned.panel.classes if isinstance(learned, LearnedPanel) else learned.classes
+
+    def updated(self, forecasts: Forecasts) -> tuple[TrainedPool, tuple[Note, ...]]:
+        """The pool after further events, and what a user should know about them; see `Stream.add`.
+
+        Raises
+        ------
+        LearningError
+            If it was saved without what it learned from.
+        """
+        if self.stream is None:
+            raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
+        stream = self.stream.copy()
+        notes = stream.add(forecasts)
+        return replace(self, stream=stream, learned=_state(stream.fit(self.name, **self.options))), notes
+
+    def pool(
+        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """Pooled probability, as `Panel.pool`, with the prior of the fit unless another is given."""
+        return self.learned.pool(q, prior, base_rate)
+
+
+def _state(learned: object) -> LearnedPanel | LearnedPool:
+    if not isinstance(learned, LearnedPanel | LearnedPool):
+        raise LearningError(f"a {type(learned).__name__} cannot be kept")
+    return learned
+
+
+def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:
+    """Forecasts with the labels of a pool's classes.
+
+    Raises
+    ------
+    LayoutError
+        If they are about other classes.
+    """
+    mine, theirs = ([label_text(label) for label in labels] for labels in (forecasts.classes, trained.classes))
+    if mine != theirs or forecasts.options is not None:
+        raise LayoutError(
+            f"the forecasts are about classes {listed(mine)}, and the pool in {file} about {listed(theirs)}"
+        )
+    return replace(forecasts, classes=trained.classes)

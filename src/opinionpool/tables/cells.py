@@ -1,0 +1,399 @@
+"""Cells that hold numbers: probabilities and priors, as a person or a spreadsheet wrote them.
+
+The unit is decided for a column, never for a cell. A per cent sign marks its column as percentages, and then
+every number in the column must carry one. A column without marks is read as fractions; if it has numbers above 1
+they may be percentages or codes for no answer, and only the user knows which. Decimal commas are recognised
+when no cell of the column has a decimal point. Odds are refused, since nobody can tell those for from those against.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, CellError, Note
+from opinionpool.tables.frames import Numbers, Table, Words, cell_error, place
+from opinionpool.text import counted, listed, quoted, shown
+
+MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
+
+_NUMBER = re.compile(r"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{1,5})?)\s*(%?)", re.ASCII)
+_NUMERIC_LOOK = re.compile(r"[\s<>~≈=+\-−]*[.,]?[0-9][0-9.,:/%<>~≈+\-−eE\s]*(?:inf(?:inity)?)?", re.ASCII)
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+_PERCENT_NAME = re.compile(r"%|(?:^|[\W_])(?:percent|percentage|pct)(?:$|[\W_])", re.IGNORECASE)
+
+# What rounding to single precision may add to 1: softmax outputs say 1.0000001.
+_OVERSHOOT = 1e-6
+
+
+@dataclass(frozen=True)
+class NumberRules:
+    """How numbers are written, as far as the user said.
+
+    Attributes
+    ----------
+    percent : bool
+        Whether unmarked numbers are percentages.
+    decimal : {None, ".", ","}
+        The decimal mark; None to decide by column.
+    missing : tuple of str
+        Words or numbers that mean "no answer", besides `MISSING`.
+    """
+
+    percent: bool = False
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.decimal not in {None, ".", ","}:
+            raise ArgumentError(f"the decimal mark is '.' or ',', and not {self.decimal!r}")
+
+    @property
+    def missing_words(self) -> frozenset[str]:
+        """Every word that means "no answer", in lower case."""
+        return MISSING | {word.strip().lower() for word in self.missing}
+
+    @property
+    def missing_numbers(self) -> list[float]:
+        """Those of `missing` that are numbers."""
+        matches = (_NUMBER.fullmatch(word.strip()) for word in self.missing)
+        return [float(match[1].replace(",", ".")) for match in matches if match]
+
+
+@dataclass
+class Coerced:
+    """What was done to the cells of many columns, to be said once."""
+
+    percent: list[str] = field(default_factory=list)
+    comma: list[str] = field(default_factory=list)
+    missing: int = 0
+    overshoot: int = 0
+    tiny: list[str] = field(default_factory=list)
+
+    def notes(self) -> list[Note]:
+        """One note for each kind of thing done."""
+        found = []
+        if self.percent:
+            found.append(Note("percent", f"{_columns(self.percent)} read as percentages", len(self.percent)))
+        if self.comma:
+            found.append(Note("decimal-comma", f"{_columns(self.comma)} read with decimal commas", len(self.comma)))
+        if self.missing:
+            text = f"{counted(self.missing, 'cell')} with a word or number that means no answer"
+            found.append(Note("missing-words", text, self.missing))
+        if self.overshoot:
+            text = f"{self.overshoot} probabilities outside [0, 1] by rounding (1e-6 at most) taken as 0 or 1"
+            found.append(Note("overshoot", text, self.overshoot))
+        if self.tiny:
+            text = f"no number in {_columns(self.tiny)} is above 1, so nothing there is above 1%: is --percent right?"
+            found.append(Note("percent-tiny", text, len(self.tiny), serious=True))
+        return found
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"{'column' if len(names) == 1 else 'columns'} {listed(names, 5)}"
+
+
+def looks_numeric(word: str) -> bool:
+    """Whether a word was meant as a number, readable or not.
+
+    >>> [looks_numeric(word) for word in ("0.5", "3:1", "<1%", "rain", "Q1", "2 goals")]
+    [True, True, True, False, False, False]
+    """
+    return bool(_NUMERIC_LOOK.fullmatch(word) or _INFINITE.fullmatch(word))
+
+
+def read_probabilities(
+    table: Table, column: int, plain: Numbers | None, rules: NumberRules, log: Coerced, hint: str = ""
+) -> Array:
+    """One column as fractions in [0, 1].
+
+    Parameters
+    ----------
+    table : Table
+    column : int
+        Its position.
+    plain : Numbers or None
+        The column as `Table.numbers` gives it.
+    rules : NumberRules
+    log : Coerced
+        Takes what was done to the cells.
+    hint : str
+        A further way out, added to errors about numbers out of range.
+
+    Returns
+    -------
+    ndarray, shape (rows,)
+        NaN where there is no answer.
+
+    Raises
+    ------
+    CellError
+        Names the row, the column, the cell, and the ways out.
+    """
+    if plain is None or (rules.decimal == "," and table.is_text(column)):
+        values, marked = _read_words(table, column, rules, log, hint)
+    else:
+        values, marked = plain.values, False
+        log.missing += plain.words
+    for number in rules.missing_numbers:
+        coded = values == number
+        log.missing += int(coded.sum())
+        values = np.where(coded, np.nan, values)
+    name = table.names[column]
+    present = values[~np.isnan(values)]
+    percent = marked or unmarked_percent(name, rules)
+    if percent and len(present):
+        if not marked and 0 < present.max() <= 1:
+            if not rules.percent:
+                raise _ambiguous_percent(table, name)
+            log.tiny.append(name)
+        values = values / 100.0
+        log.percent.append(name)
+    return _within_bounds(table, column, values, percent, log, hint)
+
+
+def unmarked_percent(name: str, rules: NumberRules) -> bool:
+    """Whether unmarked numbers in a column of this name are percentages."""
+    return rules.percent or bool(_PERCENT_NAME.search(name))
+
+
+def _ambiguous_percent(table: Table, name: str) -> CellError:
+    return CellError(
+        f"{table.name}: column {shown(name)} is about per cent by its name, and no number in it is above 1; "
+        "say --percent if 0.5 means 0.5%, or rename the column if it means 50%"
+    )
+
+
+def _within_bounds(table: Table, column: int, values: Array, percent: bool, log: Coerced, hint: str) -> Array:
+    """Values in [0, 1], those beyond it by rounding moved to its ends."""
+    outside = (values < 0) | (values > 1)
+    if not outside.any():
+        return values
+    far = (values < -_OVERSHOOT) | (values > 1 + _OVERSHOOT)
+    if far.any():
+        row = int(far.argmax())
+        words = table.words(column)
+        cell = words.values[words.codes[row]]
+        problem = f"{cell} is not between {'0% and 100%' if percent else '0 and 1'}"
+        outs = []
+        if not percent and 1 < np.nanmax(values) <= 100 and np.nanmin(values) >= 0:
+            outs.append("if the column holds percentages, say --percent")
+        if np.isfinite(values[row]) and (percent or not _counts(values)):
+            outs.append(f"if {cell} stands for no answer, say --missing-value {quoted(cell)}")
+        outs += [hint] if hint else []
+        raise cell_error(table, row, column, "; ".join([problem, *outs]))
+    log.overshoot += int(outside.sum())
+    return np.clip(values, 0.0, 1.0)
+
+
+def _counts(values: Array) -> bool:
+    """Whether a column with numbers outside [0, 1] numbers or counts something, so that these are no codes in it."""
+    present = values[~np.isnan(values)]
+    outside = (present < 0) | (present > 1)
+    if (present != np.round(present)).any():
+        return False
+    numbered = len(present) > 2 and outside.mean() > 0.5 and len(np.unique(present)) == len(present)
+    return bool(numbered or (present.min() > 1 and present.max() > 100))
+
+
+@dataclass
+class _Marks:
+    """A word with each way of writing numbers, where the column has one."""
+
+    percent: int | None = None
+    plain: int | None = None
+    comma: int | None = None
+    point: int | None = None
+
+    def see(self, code: int, text: str, sign: str) -> None:
+        if sign:
+            self.percent = code if self.percent is None else self.percent
+        else:
+            self.plain = code if self.plain is None else self.plain
+        if "," in text:
+            self.comma = code if self.comma is None else self.comma
+        if "." in text:
+            self.point = code if self.point is None else self.point
+
+
+def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, hint: str) -> tuple[Array, bool]:
+    """The numbers as written, and whether they carry per cent signs."""
+    words = table.words(column)
+    missing = rules.missing_words
+    numbers = np.full(len(words.values), np.nan)
+    absent = np.zeros(len(words.values) + 1, dtype=bool)
+    marks = _Marks()
+    for code, word in enumerate(words.values):
+        if word.lower() in missing:
+            absent[code] = True
+            continue
+        match = _NUMBER.fullmatch(word)
+        if match is None:
+            raise _not_a_number(table, column, words, code, hint)
+        marks.see(code, match[1], match[2])
+        numbers[code] = float(match[1].replace(",", "."))
+    _check_marks(table, column, words, marks, rules)
+    if marks.comma is not None:
+        log.comma.append(table.names[column])
+    log.missing += int(absent[words.codes].sum())
+    return words.expand(numbers, np.nan), marks.percent is not None
+
+
+def _not_a_number(table: Table, column: int, words: Words, code: int, hint: str) -> CellError:
+    word = words.values[code]
+    if _INFINITE.fullmatch(word):
+        problems = [f"{shown(word)} is not between 0 and 1"]
+    elif re.fullmatch(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?", word):
+        problems = [f"{shown(word)} looks like odds, which may be for or against: write the probability instead"]
+    else:
+        problems = [f"{shown(word)} is not a number: write a fraction (0.45) or a percentage (45%)"]
+    problems.append(f"if it stands for no answer, leave the cell empty or say --missing-value {quoted(word[:60])}")
+    return cell_error(table, int(words.rows(code)[0]), column, "; ".join([*problems, *([hint] if hint else [])]))
+
+
+def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: NumberRules) -> None:
+    """Raise unless the column is written in one way."""
+
+    def clash(first: int, second: int, rule: str) -> CellError:
+        places = [f"{shown(words.values[code])} ({place(table, int(words.rows(code)[0]))})" for code in (first, second)]
+        return CellError(f"column {shown(table.names[column])} mixes {places[0]} and {places[1]}: {rule}")
+
+    if marks.percent is not None and marks.plain is not None:
+        raise clash(marks.percent, marks.plain, "per cent signs belong on every number of a column or on none")
+    if marks.comma is not None and marks.point is not None:
+        raise clash(marks.comma, marks.point, "a column has decimal commas or decimal points, not both")
+    wrong = {".": marks.comma, ",": marks.point, None: None}[rules.decimal]
+    if wrong is not None:
+        row = int(words.rows(wrong)[0])
+        said = f"{shown(words.values[wrong])} does not have the decimal mark {rules.decimal!r} that was named"
+        raise cell_error(table, row, column, said)
+
+
+def half_units(words: Words, percent: bool = False) -> Array:
+    """Half a unit of the last written digit of each cell, as a fraction; 0 for whole fractions and blanks.
+
+    >>> from opinionpool.tables.frames import encode
+    >>> half_units(encode(["0.33", "1", "7.5%", "1e-3"]))
+    array([0.005 , 0.    , 0.0005, 0.0005])
+    """
+    units = np.zeros(len(words.values))
+    for code, word in enumerate(words.values):
+        match = _NUMBER.fullmatch(word)
+        if match is None:
+            continue
+        mantissa, _, exponent = match[1].lower().replace(",", ".").partition("e")
+        digits = len(mantissa.partition(".")[2]) - int(exponent or 0) + (2 if match[2] or percent else 0)
+        units[code] = 0.5 * 10.0**-digits if digits > 0 else 0.0
+    return words.expand(units, 0.0)
+
+
+def is_text(words: Words) -> bool:
+    """Whether a column holds words, none of which was meant as a number."""
+    meant = [word for word in words.values if word.lower() not in MISSING]
+    return bool(meant) and not any(map(looks_numeric, meant))
+
+
+Times: TypeAlias = npt.NDArray[np.datetime64]
+
+_DAY = r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})"
+_CLOCK = r"(\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)"
+_SHAPE = re.compile(rf"{_DAY}(?:[T ]\s*{_CLOCK})?\s*(Z|[+-]\d{{2}}(?::?\d{{2}})?)?", re.ASCII | re.IGNORECASE)
+_FORM = "write times as 2025-03-01 or 2025-03-01T14:30+02:00"
+
+
+def _moment(text: str) -> datetime:
+    """One time in UTC, without its zone; ValueError or OverflowError if there is none in `text`."""
+    if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "}:
+        moment = datetime.fromisoformat(text.replace("UTC", "+00:00") if text.endswith("UTC") else text)
+    else:
+        match = _SHAPE.fullmatch(text)
+        if match is None:
+            raise ValueError(text)
+        year, month, day, clock, zone = match.groups()
+        hour, _, rest = (clock or "0:00").partition(":")
+        moment = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{rest}{zone or ''}")
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def parse_time(text: str) -> np.datetime64:
+    """One time in UTC, to the microsecond.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        If `text` is not a time in one of the forms that are understood.
+
+    Examples
+    --------
+    >>> parse_time("2025-03-01T00:30+02:00"), parse_time("2025/3/1")
+    (np.datetime64('2025-02-28T22:30:00.000000'), np.datetime64('2025-03-01T00:00:00.000000'))
+    """
+    return np.datetime64(_moment(text.strip()), "us")
+
+
+def span(times: Times) -> tuple[str | None, str | None]:
+    """The first and the last of some times, in UTC, without the clock where all are midnights; None if none is known.
+
+    >>> span(np.array(["2025-03-02", "NaT", "2025-03-01"], dtype="datetime64[us]"))
+    ('2025-03-01', '2025-03-02')
+    """
+    known = times[~np.isnat(times)]
+    if not len(known):
+        return None, None
+    dates = bool((known == known.astype("datetime64[D]")).all())
+    ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
+    first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
+    return first, last
+
+
+def read_times(table: Table, column: int, missing: frozenset[str] = MISSING, role: str = "time") -> Times:
+    """One column as times, shape (rows,), NaT where blank.
+
+    Raises
+    ------
+    CellError
+        Names the first cell that is not a time, and how to do without the column in its `role`.
+    """
+    words = table.words(column)
+    parsed: list[datetime | None] = []
+    for code, word in enumerate(words.values):
+        if word.lower() in missing or word == "NaT":
+            parsed.append(None)
+            continue
+        try:
+            parsed.append(_moment(word))
+        except (ValueError, OverflowError):
+            row = int(words.rows(code)[0])
+            way = f"or say --column {role}= to do without {role}, and so without all that depends on it"
+            raise cell_error(table, row, column, f"{shown(word)} is not a time: {_FORM}, {way}") from None
+    return words.expand(np.array(parsed, dtype="datetime64[us]"), "NaT")
+
+
+def as_time(value: object, what: str) -> np.datetime64:
+    """An argument as a time in UTC.
+
+    Parameters
+    ----------
+    value : str, date, datetime or datetime64
+    what : str
+        Its name, for errors.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none of these, or a text in another form.
+    """
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    if isinstance(value, (str, date, np.datetime64)):
+        try:
+            return parse_time(text)
+        except (ValueError, OverflowError):
+            pass
+    raise ArgumentError(f"{what} must be a time, and {value!r} is not: {_FORM}")

@@ -1,0 +1,378 @@
+"""The classes of an event as people name them, in a stated order; the last of two is what probabilities are about.
+
+0 and 1, no and yes, false and true are understood in any case, and their second is the positive one. Of two other
+names, which one the probabilities are about is never guessed: the user says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
+from opinionpool.labels import Options
+from opinionpool.logodds import SUM_TOLERANCE
+from opinionpool.tables.frames import place
+from opinionpool.tables.melt import Melted
+from opinionpool.tables.statements import EXACT, Statements, normalised_note, off_sum
+from opinionpool.text import counted, listed, quoted, shown
+
+FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user said about classes.
+
+    Attributes
+    ----------
+    positive : str or None
+        The class that probabilities are about.
+    classes : tuple of str
+        All classes in order; empty if not said.
+    """
+
+    positive: str | None = None
+    classes: tuple[str, ...] = ()
+
+    def about(self, stated: str) -> Asked:
+        """The same, for forecasts that are all about one class."""
+        if self.positive is not None and key(self.positive) != key(stated):
+            raise LayoutError(f"all forecasts are about class {shown(stated)}, so --positive cannot be {self.positive}")
+        return replace(self, positive=stated)
+
+
+def key(word: str) -> str:
+    """How classes are compared: without regard to case, and ``"1.0"`` as ``"1"``.
+
+    >>> key("Yes"), key("1.0"), key("007")
+    ('yes', '1', '007')
+    """
+    word = word.strip().lower()
+    return word[:-2] if word.endswith(".0") and word[:-2].isdigit() else word
+
+
+class Matcher:
+    """Finds a class by what somebody wrote: exactly, or else in any case where that is unambiguous."""
+
+    def __init__(self, classes: Sequence[object]) -> None:
+        self._exact = {str(label): i for i, label in enumerate(classes)}
+        self._folded: dict[str, int] = {}
+        for i, label in enumerate(classes):
+            self._folded[key(str(label))] = i if key(str(label)) not in self._folded else -1
+
+    def find(self, word: str) -> int | None:
+        """The position of a class, None if the word is none."""
+        position = self._exact.get(word, self._folded.get(key(word), -1))
+        return None if position < 0 else position
+
+
+def order_classes(stated: Sequence[str], asked: Asked) -> tuple[object, ...]:
+    """K >= 2 classes in the order that was asked for, or sorted; of two, the positive one last.
+
+    Raises
+    ------
+    LayoutError
+        If the user named other classes, or must say which of two is the positive one.
+
+    Examples
+    --------
+    >>> order_classes(["draw", "home", "away"], Asked())
+    ('away', 'draw', 'home')
+    >>> order_classes(["yes", "no"], Asked()), order_classes(["1", "0"], Asked())
+    (('no', 'yes'), (0, 1))
+    """
+    ordered = sorted(stated, key=lambda label: (float(label) if label.isdecimal() else float("inf"), label))
+    if asked.classes:
+        matcher = Matcher(stated)
+        found = [matcher.find(label) for label in asked.classes]
+        if sorted(-1 if i is None else i for i in found) != list(range(len(stated))):
+            raise LayoutError(f"the forecasts are about classes {listed(ordered)}, and not {listed(asked.classes)}")
+        ordered = [stated[i] for i in found if i is not None]
+    if len(ordered) > 2:
+        if asked.positive is not None:
+            raise LayoutError(f"--positive is for two classes, and there are {len(ordered)}: {listed(ordered)}")
+        return tuple(ordered)
+    return _with_positive(ordered, asked)
+
+
+def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
+    """The two classes of forecasts that are one probability each.
+
+    Parameters
+    ----------
+    seen : mapping
+        The distinct outcomes, from `key` to the spelling that is used.
+    asked : Asked
+
+    Raises
+    ------
+    LayoutError
+        If there are more than two, or the user must say which one the probabilities are about.
+
+    Examples
+    --------
+    >>> two_classes({"yes": "Yes"}, Asked()), two_classes({}, Asked("rain")), two_classes({}, Asked())
+    (('No', 'Yes'), ('not rain', 'rain'), (0, 1))
+    """
+    known = dict(seen)
+    wanted = [*asked.classes, asked.positive] if asked.classes or len(seen) < 2 else []
+    for label in wanted:
+        if label is not None:
+            known.setdefault(key(label), label)
+    strange = [label for word, label in known.items() if word not in {key(each) for each in asked.classes}]
+    if strange and len(asked.classes) == 2:
+        raise LayoutError(
+            f"the classes are {listed(asked.classes)}, and {shown(strange[0])} is none of them. If it means that an "
+            "event is not resolved, say --missing-value"
+        )
+    if len(known) > 2 or len(asked.classes) > 2:
+        raise LayoutError(
+            f"forecasts of one probability need two outcomes, and there are {len(known)}: {listed([*known.values()])}. "
+            "If some of these mean that an event is not resolved, say --missing-value; for more than two classes add a "
+            "class column, or name it with --column class=NAME, or have columns expert:class"
+        )
+    family = next((family for family in FAMILIES if set(known) <= set(family)), None)
+    if family is not None:
+        return _with_positive([known.get(word) or _in_style(word, known) for word in family], asked)
+    labels = list(known.values())
+    if len(labels) == 1:
+        if asked.positive is None:
+            raise LayoutError(
+                f"every resolved event ended as {shown(labels[0])}: if that is what the probabilities are about, say "
+                f"--positive {quoted(labels[0])} (in Python positive={shown(labels[0])}); if they are about something "
+                "else, name that with it"
+            )
+        labels.append(f"not {labels[0]}")
+    return _with_positive(sorted(labels), asked)
+
+
+def _with_positive(labels: Sequence[str], asked: Asked) -> tuple[object, ...]:
+    """Two classes, the one that probabilities are about last."""
+    keys = [key(label) for label in labels]
+    family = next((family for family in FAMILIES if set(keys) == set(family)), None)
+    if asked.positive is not None:
+        positive = key(asked.positive)
+    elif asked.classes:
+        positive = key(asked.classes[-1])
+    elif family:
+        positive = family[1]
+    else:
+        raise LayoutError(
+            f"the outcomes are {listed(labels)}: which of them are the probabilities about? "
+            f"Say --positive {quoted(labels[0])} or --positive {quoted(labels[1])} "
+            f"(in Python positive={shown(labels[0])} or positive={shown(labels[1])})"
+        )
+    if positive not in keys:
+        raise LayoutError(
+            f"the outcomes are {listed(labels)}, so the probabilities cannot be about {shown(asked.positive)}"
+        )
+    pair = (labels[1 - keys.index(positive)], labels[keys.index(positive)])
+    return tuple(int(key(label)) for label in pair) if family == FAMILIES[0] else pair
+
+
+def _in_style(word: str, known: Mapping[str, str]) -> str:
+    """A word in the capitals of the other one: the "No" that goes with "Yes"."""
+    other = next(iter(known.values()), "")
+    return word.upper() if other.isupper() else word.capitalize() if other[:1].isupper() else word
+
+
+CHOICES = ("event", "shared")
+
+
+@dataclass(frozen=True)
+class EventOptions:
+    """The options of T events, each in order of first appearance.
+
+    Attributes
+    ----------
+    labels : sequence of str
+        L labels of all events.
+    keys : ndarray of int, shape (P,)
+        Pairs of event and label that occur, as event * L + label, increasing.
+    slots : ndarray of int, shape (P,)
+        The position of each among its event's options.
+    sizes : ndarray of int, shape (T,)
+        How many options each event has.
+    """
+
+    labels: Sequence[str]
+    keys: Index
+    slots: Index
+    sizes: Index
+
+    @classmethod
+    def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
+        """Options from pairs of event and label, in the order of the table."""
+        keys, first = np.unique(event * len(labels) + label, return_index=True)
+        owner = keys // max(len(labels), 1)
+        sizes = np.bincount(owner, minlength=events)
+        order = np.lexsort((first, owner))
+        slots = np.empty(len(keys), dtype=np.intp)
+        slots[order] = np.arange(len(keys)) - (np.cumsum(sizes) - sizes)[owner[order]]
+        return cls(labels, keys, slots, sizes)
+
+    @property
+    def of_events(self) -> Options:
+        """The labels of each event."""
+        owner = self.keys // max(len(self.labels), 1)
+        order = np.lexsort((self.slots, owner))
+        words = [self.labels[code] for code in (self.keys[order] % max(len(self.labels), 1)).tolist()]
+        ends = np.cumsum(self.sizes).tolist()
+        return tuple(tuple(words[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True))
+
+    def slot(self, said: Statements) -> Index:
+        """The position of what each statement is about, (M,)."""
+        return self.slots[np.searchsorted(self.keys, said.event * len(self.labels) + said.label)]
+
+    @property
+    def note(self) -> Note:
+        """What people are told."""
+        sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
+        used = self.sizes[self.sizes > 0]
+        least, most = int(used.min()), int(used.max())
+        many = f"{least}" if least == most else f"{least} to {most}"
+        text = (
+            f"each event has options of its own, {many} of them, {len(sets):,} different sets: what is learned about "
+            "the experts holds for all options alike"
+        )
+        return Note("options", text, len(sets))
+
+
+def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> EventOptions | None:
+    """Options by event, or None where all events share the classes.
+
+    Parameters
+    ----------
+    melted : Melted
+    long : bool
+        Whether the table has a row per forecast.
+    rule : {None, "event", "shared"}
+        What the user said.
+    asked : Asked
+
+    Raises
+    ------
+    ArgumentError
+        If the rule is none of these, or does not go with what else was asked for.
+    LayoutError
+        If the table cannot hold such forecasts, or an event has a single option.
+    CellError
+        If events differ in their classes, and it is not clear what that means.
+    """
+    if rule not in {None, *CHOICES}:
+        raise ArgumentError(f"options can be 'event' or 'shared', and not {rule!r}")
+    said = melted.said
+    if rule == "event" and not (long and melted.stated):
+        raise LayoutError(
+            f"{said.table.name}: --options event is for a table with a row for each forecast and option, and a column "
+            "that names the option, class"
+        )
+    if rule == "shared" or not (long and said.classes) or (asked.classes and rule is None):
+        return None
+    found = EventOptions.of(said.classes, *_pairs(melted), len(said.events))
+    heard = np.unique(said.event)
+    if (found.sizes[heard] == len(said.classes)).all():
+        return None
+    if rule is None and not _clear(found):
+        raise _unclear(said, found)
+    if asked.positive is not None or asked.classes:
+        raise ArgumentError("--positive and classes are for classes that all events share, and these have their own")
+    single = heard[found.sizes[heard] < 2]
+    if len(single):
+        event = int(single[0])
+        raise LayoutError(
+            f"{said.table.name}: event {shown(said.events[event])} has one option only, "
+            f"{shown(found.of_events[event][0])}; its other options need rows too. Where forecasts are one "
+            "probability, that something happens, say --column class="
+        )
+    return found
+
+
+def _pairs(melted: Melted) -> tuple[Index, Index]:
+    """Event and label of all forecasts; of events without any, those that rows name."""
+    said = melted.said
+    silent = np.ones(len(said.events), dtype=bool)
+    silent[said.event] = False
+    rows = np.flatnonzero((melted.row_events >= 0) & (melted.row_labels >= 0))
+    rows = rows[silent[melted.row_events[rows]]]
+    event = np.concatenate([said.event, melted.row_events[rows]])
+    return event, np.concatenate([said.label, melted.row_labels[rows]])
+
+
+def _clear(found: EventOptions) -> bool:
+    """Whether no class is in two different sets, however it is written."""
+    sets = {frozenset(labels) for labels in found.of_events if labels}
+    words = [key(str(label)) for labels in sets for label in labels]
+    return len(words) == len(set(words))
+
+
+def _unclear(said: Statements, found: EventOptions) -> CellError:
+    """The error that asks what it means that events differ in their classes."""
+    _, start, count = np.unique(said.pair, return_index=True, return_counts=True)
+    first = int(start[(count < len(said.classes)).argmax()])
+    own = said.label[said.pair == said.pair[first]]
+    lacking = next(name for i, name in enumerate(said.classes) if i not in own)
+    options = found.of_events
+    event = int(said.event[first])
+    other = next(i for i, labels in enumerate(options) if labels and set(labels) != set(options[event]))
+    examples = " and ".join(f"{shown(said.events[i])} ({listed(options[i], 4)})" for i in (event, other))
+    return CellError(
+        f"the forecast by {said.who(first)} has no probability for class {shown(lacking)} "
+        f"({place(said.table, int(said.row[first]))}), as others have. If that was left out, it needs a row, of 0 "
+        f"too; if each event has options of its own, as {examples}, say --options event"
+    )
+
+
+def fold_options(
+    said: Statements, found: EventOptions, half_units: Callable[[Statements], Array]
+) -> tuple[Statements, Array, list[Note]]:
+    """Forecasts over the options of their events, one row each; as `opinionpool.tables.statements.fold_classes`.
+
+    Returns
+    -------
+    first : Statements
+        One statement per forecast.
+    probabilities : ndarray, shape (forecasts, K)
+        Rows that sum to 1, with 0 in the positions that an event leaves free.
+    notes : list of Note
+
+    Raises
+    ------
+    CellError
+        If a forecast lacks an option that others on its event have, or its probabilities do not add up to 1.
+    """
+    said = said.select(np.argsort(said.key, kind="stable"))
+    _, starts, counts = np.unique(said.pair, return_index=True, return_counts=True)
+    short = counts != found.sizes[said.event[starts]]
+    if short.any():
+        raise _lacking(said, found, int(starts[short.argmax()]))
+    row = np.repeat(np.arange(len(starts)), counts)
+    table = np.zeros((len(starts), max(2, int(found.sizes.max(initial=2)))))
+    table[row, found.slot(said)] = said.value
+    total = table.sum(axis=1)
+    off = np.abs(total - 1.0) > SUM_TOLERANCE
+    if off.any():
+        cells = np.flatnonzero(off[row])
+        slack = np.zeros(len(starts))
+        np.add.at(slack, row[cells], half_units(said.select(cells)))
+        beyond = off & ((np.abs(total - 1.0) > slack + 1e-9) | (total <= 0))
+        if beyond.any():
+            raise off_sum(said, int(starts[beyond.argmax()]), float(total[beyond.argmax()]))
+    uneven = np.abs(total - 1.0) > EXACT
+    table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
+    return said.select(starts), table, normalised_note(total, uneven)
+
+
+def _lacking(said: Statements, found: EventOptions, start: int) -> CellError:
+    event = int(said.event[start])
+    present = {said.classes[code] for code in said.label[said.pair == said.pair[start]]}
+    lacking = next(label for label in found.of_events[event] if label not in present)
+    return CellError(
+        f"the forecast by {said.who(start)} has no probability for option {shown(lacking)}, as others on that event "
+        f"have ({place(said.table, int(said.row[start]))}); a forecast must give one for each of the event's "
+        f"{counted(int(found.sizes[event]), 'option')}, 0 too"
+    )

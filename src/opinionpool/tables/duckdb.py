@@ -1,0 +1,331 @@
+"""DuckDB: files into columns. The one place that knows it.
+
+Everything of a text file comes in as text, under the dialect that `files` decided, into a table inside the engine;
+columns are then taken from it as they are needed. The engine may open the one file and nothing else, and loads
+no extensions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import Note, TableError
+from opinionpool.tables.faults import csv_fault, json_fault, lines_of
+from opinionpool.tables.files import FileSource, Workspace, check_cells, check_columns, prepare, with_line_feeds
+from opinionpool.tables.frames import Numbers, Words, encode
+from opinionpool.text import APOSTROPHE, shown
+
+if TYPE_CHECKING:
+    import duckdb
+
+Progress = Callable[[float], None]
+
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+# What the engine may hold of a table that is on disk.
+MEMORY = "400MB"
+_NUMERIC = ("VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """A file inside the engine, or some rows of it that follow each other; see `opinionpool.tables.frames.Table`.
+
+    Attributes
+    ----------
+    source : FileSource
+    connection : duckdb.DuckDBPyConnection
+    names, types : tuple of str
+    rows : int
+    first : int
+        Rows before these.
+    part : bool
+        Whether there are others.
+    moved : bool
+        Whether rows are in another order than in the file, their places in it kept beside them.
+    known : mapping
+        All the words of some columns, of which a part has some.
+    seen : dict
+    """
+
+    source: FileSource
+    connection: duckdb.DuckDBPyConnection
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: int
+    first: int = 0
+    part: bool = False
+    moved: bool = False
+    known: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    seen: dict[int, Words] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The file, as the user called it."""
+        return self.source.name
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """How the file was read."""
+        return self.source.notes
+
+    def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
+        """Columns as plain numbers; None for a column with a cell that is neither that nor among `missing`."""
+        found: dict[int, Numbers | None] = {}
+        able = [i for i in columns if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
+        words = f"[{', '.join(map(_literal, sorted(missing)))}]"
+        # The time to plan a query grows with the square of what it selects.
+        for start in range(0, len(able), 32):
+            some = able[start : start + 32]
+            query = ", ".join(f"{_number(i, words if self.is_text(i) else None)} AS c{i}" for i in some)
+            fetched = self.select(query)
+            for i in some:
+                found[i] = _told_apart(np.ma.filled(fetched[f"c{i}"], np.nan))
+        return [found.get(i) for i in columns]
+
+    def words(self, column: int) -> Words:
+        """A column as text; whole numbers without a decimal point, so that ids look as they did."""
+        if column not in self.seen:
+            self.seen[column] = self._fetch(column)
+        return self.seen[column]
+
+    def _fetch(self, column: int) -> Words:
+        words = encode(self.select(f"{self.text(column)} AS c")["c"].tolist())
+        return words if column not in self.known else words.among(self.known[column])
+
+    def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
+        """Columns that are computed from those of these rows."""
+        some = f" WHERE rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
+        found: dict[str, npt.NDArray[Any]] = self.connection.execute(f"SELECT {what} FROM t{some}").fetchnumpy()
+        return found
+
+    def text(self, column: int) -> str:
+        """What to select for a column as text."""
+        cell = f"c{column}"
+        if self.source.format == "csv":
+            formula = f"{cell}[1] = '''' AND regexp_matches({cell}, '{APOSTROPHE}')"
+            cell = f"CASE WHEN {formula} THEN {cell}[2:] ELSE {cell} END"
+        elif self.types[column] in {"DOUBLE", "FLOAT"}:
+            cell = f"CASE WHEN isnan({cell}) THEN NULL ELSE regexp_replace({cell}::VARCHAR, '\\.0$', '') END"
+        return f"CAST({cell} AS VARCHAR)"
+
+    def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]]) -> FileTable:
+        """Some rows of the whole, to be used in a thread of its own."""
+        return replace(
+            self, connection=self.connection.cursor(), rows=rows, first=first, part=True, known=known, seen={}
+        )
+
+    def is_text(self, column: int) -> bool:
+        """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
+        return self.types[column] == "VARCHAR"
+
+    def locate(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """The lines of a text file, the rows of another."""
+        rows = [self.first + int(row) for row in rows]
+        if self.moved:
+            places = ", ".join(map(str, rows))
+            query = f"SELECT rowid, place FROM t WHERE rowid IN ({places})"
+            place = dict(self.connection.execute(query).fetchall())
+            rows = [place[row] for row in rows]
+        if self.source.format in {"csv", "json"}:
+            return "line", lines_of(self.source, rows)
+        return "row", [row + 1 for row in rows]
+
+
+def _number(column: int, missing: str | None) -> str:
+    """SQL for a column of numbers; in text, -inf for a word that stands for no answer, inf for what is no number."""
+    cell = f"c{column}"
+    if missing is None:
+        return f"CAST({cell} AS DOUBLE)"
+    # The engine reads 1_000 as a number, too. It makes a join of a long IN, which may give rows in another order.
+    value = f"CASE WHEN contains({cell}, '_') THEN NULL ELSE TRY_CAST({cell} AS DOUBLE) END"
+    said = f"WHEN list_contains({missing}, lower(trim({cell}))) THEN '-inf'"
+    other = f"CASE WHEN {cell} IS NULL THEN 'nan' {said} ELSE 'inf' END"
+    return f"CASE WHEN isfinite({value}) OR isnan({value}) THEN {value} ELSE CAST({other} AS DOUBLE) END"
+
+
+def _told_apart(values: Array) -> Numbers | None:
+    if np.isposinf(values).any():
+        return None
+    words = np.isneginf(values)
+    return Numbers(np.where(words, np.nan, values), int(words.sum()))
+
+
+@contextmanager
+def open_file(
+    source: object, encoding: str | None, progress: Progress | None, on_disk: bool = False
+) -> Iterator[FileTable]:
+    """A file as a table, for the time of a with statement.
+
+    Parameters
+    ----------
+    source : str, path or binary file object
+    encoding : str or None
+    progress : callable or None
+        Called now and then with the share of the file that is read.
+    on_disk : bool
+        Whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
+
+    Raises
+    ------
+    TableError
+        If it is no table or has no rows; never an error of the engine's own.
+    """
+    workspace = Workspace()
+    try:
+        table = _read(prepare(source, encoding, workspace), workspace, progress, on_disk)
+        try:
+            if table.rows == 0:
+                raise TableError(f"{table.name} has column names and no rows below them")
+            yield table
+        finally:
+            table.connection.close()
+    finally:
+        workspace.close()
+
+
+def _read(
+    source: FileSource, workspace: Workspace, progress: Progress | None, on_disk: bool, again: bool = False
+) -> FileTable:
+    connection = _connect(source.path, workspace if on_disk else None, again)
+    try:
+        with _watch(connection, progress):
+            return _LOADERS[source.format](source, connection)
+    except _engine_errors() as error:
+        connection.close()
+        fault = {"csv": csv_fault, "json": json_fault}.get(source.format, lambda _: None)(source)
+        if fault is None and source.format == "csv" and not again:
+            # Well formed after all: its lines do not all end in the same way.
+            return _read(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
+        kind = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}[source.format]
+        reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
+        raise fault or TableError(f"{source.name} cannot be read as {kind}: {reason}") from None
+
+
+def _engine() -> ModuleType:
+    """The engine's compiled half, where it can be had: the whole package takes longer to import than a file to read."""
+    try:
+        return import_module("_duckdb")
+    except ImportError:
+        return import_module("duckdb")
+
+
+def _connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
+    """An engine that can open one file, and one of its own on disk."""
+    database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
+    connection: duckdb.DuckDBPyConnection = _engine().connect(database, config=_CONFIG)
+    if disk is not None:
+        connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {_literal(disk.path('spill'))}")
+    # The engine would draw a bar of its own on standard output.
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"SET allowed_paths = [{_literal(path)}]")
+    connection.execute("SET enable_external_access = false")
+    return connection
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _engine_errors() -> tuple[type[Exception], ...]:
+    """What the engine raises; for damaged Parquet files, also errors that are none of its own."""
+    return (_engine().Error, RuntimeError, UnicodeError)
+
+
+def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
+    created = connection.execute(f"CREATE TABLE t AS {query}", [path]).fetchone()
+    return int(created[0]) if created else 0
+
+
+def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
+    columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(source.header)))
+    options = (
+        f"auto_detect = false, delim = {_literal(source.delimiter)}, quote = '\"', escape = '\"', header = true, "
+        f"skip = {source.skip}, compression = '{'gzip' if source.gzip else 'none'}', hive_partitioning = false, "
+        f"columns = {{{columns}}}"
+    )
+    query = f"SELECT * FROM read_csv(?, {options})"
+    rows = _create(connection, query, source.path)
+    return FileTable(source, connection, source.header, ("VARCHAR",) * len(source.header), rows)
+
+
+def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
+    scan = "SELECT * FROM read_parquet(?, binary_as_string = true, hive_partitioning = false)"
+    described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
+    names = tuple(str(column[0]).strip() for column in described)
+    check_columns(source.name, len(names))
+    held = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [source.path]).fetchone()
+    check_cells(source.name, int(held[0]) if held else 0, len(names), os.path.getsize(source.path))
+    aliases = ", ".join(f"c{i}" for i in range(len(names)))
+    rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
+    return FileTable(source, connection, names, tuple(str(column[1]) for column in described), rows)
+
+
+def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
+    layout = "newline_delimited" if source.format == "json" else "array"
+    scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
+    rows = _create(connection, f"SELECT json FROM {scan}", source.path)
+    kinds = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
+    lists = connection.execute(f"SELECT keys, min(r), count(*) FROM ({kinds}) GROUP BY keys ORDER BY 2").fetchall()
+    if sum(count for *_, count in lists) < rows:
+        raise TableError(
+            f"{source.name}: every {'line' if layout[0] == 'n' else 'element'} must be one object, {{...}}"
+        )
+    for keys, row, _ in lists:
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise TableError(f"{source.name}: object {row} has the key {shown(twice)} twice, and one value is wanted")
+    names = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
+    if not names:
+        raise TableError(f"{source.name}: every object in it is empty")
+    check_columns(source.name, len(names))
+    check_cells(source.name, rows, len(names), sum(len(keys) * count for keys, _, count in lists))
+    pointers = [_literal("/" + name.replace("~", "~0").replace("/", "~1")) for name in names]
+    columns = ", ".join(f"json ->> {pointer} AS c{i}" for i, pointer in enumerate(pointers))
+    connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM t; DROP TABLE t")
+    connection.execute("ALTER TABLE columns RENAME TO t")
+    return FileTable(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
+
+
+_LOADERS = {"csv": _load_csv, "parquet": _load_parquet, "json": _load_json, "json array": _load_json}
+
+
+@contextmanager
+def _watch(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -> Iterator[None]:
+    """Report how far the engine is, from a thread beside it."""
+    if progress is None:
+        yield
+        return
+    import threading
+
+    done = threading.Event()
+
+    def report() -> None:
+        while not done.wait(0.1):
+            share = connection.query_progress()
+            if share > 0:
+                progress(min(share / 100.0, 1.0))
+
+    connection.execute(
+        "SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0"
+    )
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    progress(1.0)

@@ -1,0 +1,106 @@
+"""Where in a file the engine stumbled: its lines gone through once more, for an error that names one."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from opinionpool.errors import TableError
+from opinionpool.tables.files import CELL, FileSource, bad_encoding
+
+_JSON_LINES = 'JSON lines are wanted, one object in each line: {"event": "q1", "expert": "A", "probability": 0.7}'
+
+
+def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
+    """The records of a CSV file, header first, each with the line where it begins.
+
+    Raises
+    ------
+    TableError
+        Where quotes are not closed, or text follows a closed one.
+    """
+    with source.lines() as lines:
+        for _ in range(source.skip):
+            next(lines)
+        reader = csv.reader(lines, delimiter=source.delimiter, strict=True, skipinitialspace=True)
+        line = source.skip + 1
+        try:
+            for record in reader:
+                if record or len(source.header) == 1:
+                    yield line, record
+                line = source.skip + reader.line_num + 1
+        except csv.Error as error:
+            if "field limit" in str(error):
+                raise TableError(
+                    f"{source.name}: the record that begins in line {line} has a cell of more than {CELL:,} characters"
+                    "; is a double quote there that is not closed?"
+                ) from None
+            raise TableError(
+                f"{source.name}: the record that begins in line {line} has a fault in its quotes ({error}); a double "
+                'quote inside a quoted cell is written twice, ""'
+            ) from None
+
+
+def csv_fault(source: FileSource) -> TableError | None:
+    """What is wrong with a CSV file that the engine could not read, or None."""
+    with source.open() as file:
+        fault = bad_encoding(source.name, file)
+    if fault:
+        return fault
+    width = len(source.header)
+    short = [name if len(name) <= 30 else name[:27] + "..." for name in source.header[:6]]
+    names = ", ".join(short) + (", ..." if width > 6 else "")
+    try:
+        for line, record in numbered_records(source):
+            if len(record) != width and record:
+                fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
+                return TableError(
+                    f"{source.name}, line {line}: {fields}, and the header has {width} ({names}); a cell that holds "
+                    f"a {source.delimiter!r} must stand in double quotes"
+                )
+    except TableError as error:
+        return error
+    return None
+
+
+def json_fault(source: FileSource) -> TableError | None:
+    """What is wrong with a file of JSON lines that the engine could not read, or None."""
+    import json
+
+    with source.open() as file:
+        fault = bad_encoding(source.name, file)
+    if fault:
+        return fault
+    with source.lines() as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                is_object = isinstance(json.loads(line), dict) if line.strip() else True
+            except (ValueError, RecursionError) as error:
+                return TableError(f"{source.name}, line {number} is not JSON: {error}; {_JSON_LINES}")
+            if not is_object:
+                return TableError(f"{source.name}, line {number}: every line must hold one object; {_JSON_LINES}")
+    return None
+
+
+def lines_of(source: FileSource, rows: Sequence[int]) -> list[int]:
+    """The lines of the file where some rows of the table begin, in one pass."""
+    wanted, found = set(rows), {}
+    starts: Iterator[int]
+    if source.format == "csv":
+        starts = (line for line, _ in islice(numbered_records(source), 1, None))
+    else:
+        starts = _full_lines(source)
+    for row, line in enumerate(starts):
+        if row in wanted:
+            found[row] = line
+            if len(found) == len(wanted):
+                break
+    return [found[row] for row in rows]
+
+
+def _full_lines(source: FileSource) -> Iterator[int]:
+    with source.lines() as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield number

@@ -1,0 +1,437 @@
+"""What happened: the outcomes in one or two tables, as positions among the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Index
+from opinionpool.errors import CellError, LayoutError, Note
+from opinionpool.labels import UNRESOLVED, Options, option_slots
+from opinionpool.tables.cells import MISSING, looks_numeric
+from opinionpool.tables.classes import FAMILIES, Asked, Matcher, key, order_classes, two_classes
+from opinionpool.tables.frames import BLANK, Table, Words, cell_error, place
+from opinionpool.tables.layout import find_roles, single
+from opinionpool.text import counted, listed, quoted, shown, suggestion
+
+
+def one_per_key(
+    values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
+) -> tuple[Index, tuple[int, int] | None]:
+    """For each key the first row with a value, and two rows that differ.
+
+    Parameters
+    ----------
+    values : ndarray, shape (rows,)
+    present : ndarray of bool, shape (rows,)
+        Where there is a value.
+    keys : ndarray of int, shape (rows,)
+        The event of each row, or event and class, in 0 .. count - 1; -1 for rows about none.
+    count : int
+
+    Returns
+    -------
+    first : ndarray of int, shape (count,)
+        -1 where no row has a value.
+    clash : (int, int) or None
+        Two rows with one key and different values, if there are any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, keys = np.array([7, 8, 7, 9]), np.array([0, 1, 0, 1])
+    >>> one_per_key(values, values > 0, keys, 3)
+    (array([ 0,  1, -1]), (1, 3))
+    """
+    rows = np.flatnonzero(present & (keys >= 0))
+    first = np.full(count, -1)
+    first[keys[rows][::-1]] = rows[::-1]
+    differing = rows[values[first[keys[rows]]] != values[rows]]
+    if not len(differing):
+        return first, None
+    return first, (int(first[keys[differing[0]]]), int(differing[0]))
+
+
+def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[Any]:
+    """The values of some rows, `blank` where a row is -1."""
+    return np.append(values, np.array([blank], dtype=values.dtype))[rows]
+
+
+def event_values(
+    table: Table,
+    column: int,
+    values: npt.NDArray[Any],
+    blank: object,
+    row_events: Index,
+    events: Sequence[str],
+) -> npt.NDArray[Any]:
+    """A column that has one value per event, (events,).
+
+    Parameters
+    ----------
+    table, column
+        Where the values come from, for errors.
+    values : ndarray, shape (rows,)
+        Equal to `blank`, or NaN or NaT, where the cell is.
+    blank : object
+    row_events : ndarray of int, shape (rows,)
+    events : sequence of str
+
+    Raises
+    ------
+    CellError
+        Names an event with two values, and both rows.
+    """
+    present = (values == values) & (values != np.array(blank, dtype=values.dtype))
+    first, clash = one_per_key(values, present, row_events, len(events))
+    if clash is not None:
+        words = table.words(column)
+        one, two = (f"{shown(words.values[words.codes[row]])} ({place(table, row)})" for row in clash)
+        event, header = events[row_events[clash[1]]], table.names[column]
+        raise CellError(f"event {shown(event)} has two values in column {shown(header)}: {one} and {two}")
+    return take(values, first, blank)
+
+
+UNSETTLED = frozenset(
+    {"annulled", "annul", "ambiguous", "void", "voided", "cancelled", "canceled", "unresolved", "open", "pending"}
+    | {"tbd", "unknown", "undetermined", "?"}
+)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A column of outcomes, and which event each of its rows is about, -1 for none."""
+
+    table: Table
+    column: int
+    words: Words
+    row_events: Index
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Classes in order, and the position of each event's outcome among them, -1 where not resolved."""
+
+    classes: tuple[object, ...]
+    outcomes: Index
+    notes: tuple[Note, ...]
+
+
+# An outcome somewhere: the column, the word's code in it, and the word.
+_Said = tuple[Observed, int, str]
+
+
+def settle(
+    observed: Sequence[Observed],
+    events: Sequence[str],
+    stated: Sequence[str],
+    asked: Asked,
+    missing: frozenset[str] = MISSING,
+    classes: tuple[object, ...] | None = None,
+) -> Settled:
+    """Classes and outcomes of all events.
+
+    Parameters
+    ----------
+    observed : sequence of Observed
+        Columns of outcomes.
+    events : sequence of str
+        T ids.
+    stated : sequence of str
+        The classes that forecasts were given for; empty where a forecast is one probability.
+    asked : Asked
+    missing : frozenset of str
+        Words for "no value", in lower case.
+    classes : tuple, optional
+        The classes, if they are known.
+
+    Raises
+    ------
+    LayoutError
+        If the classes cannot be told, or their order must be said.
+    CellError
+        If a cell is not one of the classes, or an event has two outcomes.
+    """
+    said = _outcomes_among(observed, stated, missing)
+    if classes is None:
+        classes = find_classes(observed, stated, asked, missing)
+    return _encode(observed, said, events, classes)
+
+
+def find_classes(
+    observed: Sequence[Observed], stated: Sequence[str], asked: Asked, missing: frozenset[str] = MISSING
+) -> tuple[object, ...]:
+    """The classes alone; arguments and errors as for `settle`."""
+    if len(stated) > 1:
+        return order_classes(stated, asked)
+    said = _outcomes_among(observed, stated, missing)
+    _check_binary(said)
+    return two_classes(_spellings(said), asked.about(stated[0]) if stated else asked)
+
+
+def _outcomes_among(observed: Sequence[Observed], stated: Sequence[str], missing: frozenset[str]) -> list[_Said]:
+    """What happened, without the words for "not resolved"."""
+    known = Matcher(stated)
+    return [
+        (column, code, word)
+        for column in observed
+        for code, word in enumerate(column.words.values)
+        if known.find(word) is not None or word.lower() not in UNSETTLED | missing
+    ]
+
+
+def settle_among(
+    observed: Sequence[Observed], events: Sequence[str], options: Options, missing: frozenset[str] = MISSING
+) -> Settled:
+    """Outcomes of events that have options of their own; arguments as for `settle`.
+
+    Raises
+    ------
+    CellError
+        If an outcome is none of its event's options, or an event has two.
+    """
+    matchers: dict[int, Matcher] = {}
+    values, unsettled, respelled = [np.empty(0, dtype=np.intp)], set(), 0
+    for column in observed:
+        rows = np.flatnonzero((column.words.codes >= 0) & (column.row_events >= 0))
+        found = np.full(len(column.words.codes), UNRESOLVED)
+        size = max(len(column.words.values), 1)
+        pairs, inverse = np.unique(column.row_events[rows] * size + column.words.codes[rows], return_inverse=True)
+        slots = np.full(len(pairs), UNRESOLVED)
+        for i, (event, code) in enumerate(zip(*(part.tolist() for part in np.divmod(pairs, size)), strict=True)):
+            word, labels = column.words.values[code], options[event]
+            slot = matchers.setdefault(event, Matcher(labels)).find(word)
+            if slot is not None:
+                slots[i] = slot
+                respelled += word != labels[slot]
+            elif word.lower() in UNSETTLED | missing or not labels:
+                unsettled.add(word)
+            else:
+                row = int(rows[np.flatnonzero(inverse == i)[0]])
+                raise cell_error(column.table, row, column.column, _none_of(events[event], word, labels))
+        found[rows] = slots[inverse]
+        values.append(found)
+    flat = np.concatenate(values)
+    row_events = np.concatenate([np.empty(0, dtype=np.intp), *(column.row_events for column in observed)])
+    first, clash = one_per_key(flat, flat != UNRESOLVED, row_events, len(events))
+    if clash is not None:
+        raise _two_outcomes(observed, clash, events)
+    outcomes = take(flat, first, UNRESOLVED)
+    notes = _notes((), outcomes, sorted(unsettled), respelled, "options of their events")
+    return Settled(option_slots(options), outcomes, tuple(notes))
+
+
+def _none_of(event: str, word: str, labels: Sequence[object]) -> str:
+    return (
+        f"outcome {shown(word)} is none of the options of event {shown(event)}: {listed(labels)}; if the event is not "
+        f"resolved, leave it empty or say --missing-value {quoted(word)}"
+    )
+
+
+def distinct_outcomes(observed: Sequence[Observed], missing: frozenset[str] = MISSING) -> list[str]:
+    """What happened, in lower case, without the words for "not resolved"."""
+    words = {key(word) for column in observed for word in column.words.values}
+    return sorted(words - UNSETTLED - missing)
+
+
+def _spellings(said: Sequence[_Said]) -> dict[str, str]:
+    """For each class, by its key, the spelling that is used most."""
+    rows = {id(column): column.words.counts for column, *_ in said}
+    tallies: dict[str, dict[str, int]] = {}
+    for column, code, word in said:
+        tally = tallies.setdefault(key(word), {})
+        tally[word] = tally.get(word, 0) + int(rows[id(column)][code])
+    return {of: max(sorted(tally), key=tally.__getitem__) for of, tally in tallies.items()}
+
+
+def _check_binary(said: Sequence[_Said]) -> None:
+    """Raise for numbers other than 0 and 1, and for words among 0 and 1, yes and no, and the like."""
+    keys = {key(word) for *_, word in said}
+    family = next((family for family in FAMILIES if keys & set(family)), None)
+    for column, code, word in said:
+        if family is not None and key(word) not in family:
+            raise _not_an_outcome(column, code, f"neither {family[0]} nor {family[1]}, as others are")
+        if family is None and looks_numeric(word):
+            raise _not_an_outcome(column, code, "neither 0 nor 1")
+
+
+def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
+    word = column.words.values[code]
+    fraction = looks_numeric(word) and any(mark in word for mark in ".,%/")
+    why = "; an event that settled at a fraction is neither" if fraction else ""
+    way = f"if the event is not resolved, leave it empty or say --missing-value {quoted(word)}"
+    row = int(column.words.rows(code)[0])
+    return cell_error(column.table, row, column.column, f"outcome {shown(word)} is {what}{why}; {way}")
+
+
+def _encode(
+    observed: Sequence[Observed], said: Sequence[_Said], events: Sequence[str], classes: tuple[object, ...]
+) -> Settled:
+    """Outcomes as positions in `classes`, with notes."""
+    matcher = Matcher(classes)
+    of_word = {id(column): np.full(len(column.words.values), UNRESOLVED) for column in observed}
+    rows = {id(column): column.words.counts for column in observed}
+    respelled = sum(column.words.trimmed for column in observed)
+    for column, code, word in said:
+        found = matcher.find(word)
+        if found is None:
+            raise _unknown(column, code, classes)
+        of_word[id(column)][code] = found
+        if word != str(classes[found]) and not looks_numeric(word):
+            respelled += int(rows[id(column)][code])
+    blank = np.empty(0, dtype=np.intp)
+    values = np.concatenate([blank, *(column.words.expand(of_word[id(column)], UNRESOLVED) for column in observed)])
+    row_events = np.concatenate([blank, *(column.row_events for column in observed)])
+    first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
+    if clash is not None:
+        raise _two_outcomes(observed, clash, events)
+    outcomes = take(values, first, UNRESOLVED)
+    settled = {word for _, _, word in said}
+    words = sorted({word for column in observed for word in column.words.values if word not in settled})
+    return Settled(classes, outcomes, tuple(_notes(classes, outcomes, words, respelled)))
+
+
+def _notes(
+    classes: tuple[object, ...], outcomes: Index, words: list[str], respelled: int, names: str = ""
+) -> list[Note]:
+    notes = []
+    if len(classes) == 2:
+        notes.append(Note("positive", f"probabilities are those of outcome {classes[1]}, not of {classes[0]}"))
+    count = int((outcomes == UNRESOLVED).sum())
+    if count:
+        marked = f" (blank, or marked {listed(words)})" if words else ""
+        text = f"{count:,} of {counted(len(outcomes), 'event')} not resolved{marked}"
+        notes.append(Note("unresolved", text, count))
+    if respelled:
+        text = (
+            f"{counted(respelled, 'outcome')} with other capitals, or blanks around, read as {names or listed(classes)}"
+        )
+        notes.append(Note("outcome-spelling", text, respelled))
+    return notes
+
+
+def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellError:
+    word, rows = column.words.values[code], column.words.rows(code)
+    places = place(column.table, *rows[:3].tolist()) + (", ..." if len(rows) > 3 else "")
+    meant = suggestion(word, [str(label) for label in classes], "these are")
+    return CellError(
+        f"outcome {shown(word)} is not among the classes of the forecasts ({places}); if it means that an "
+        f"event is not resolved, say --missing-value {quoted(word)}; {meant}"
+    )
+
+
+def _two_outcomes(observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str]) -> CellError:
+    said, event = [], ""
+    for row in clash:
+        local = row
+        for column in observed:
+            if local < len(column.row_events):
+                break
+            local -= len(column.row_events)
+        said.append(f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})")
+        event = events[column.row_events[local]]
+    return CellError(f"event {shown(event)} has two outcomes: {said[0]} and {said[1]}")
+
+
+_ROLES = ("event", "outcome", "closes", "resolved_at")
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A table about events.
+
+    Attributes
+    ----------
+    table : Table
+    roles : dict
+        From event, outcome, closes and resolved_at to columns, as far as there are such.
+    row_events : ndarray of int, shape (rows,)
+        Which of the forecasts' events each row is about, -1 for none.
+    notes : list of Note
+        What did not match.
+    """
+
+    table: Table
+    roles: Mapping[str, int]
+    row_events: Index
+    notes: list[Note]
+
+
+def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Sequence[str], forecasts: str) -> Joined:
+    """A table of outcomes beside the events that it is about.
+
+    Parameters
+    ----------
+    table : Table
+        With an event column and an outcome column: by name, or the only two.
+    columns : mapping
+        Roles to names, where the user named them; those that this table has apply.
+    events : sequence of str
+        Ids of the forecasts' events.
+    forecasts : str
+        What errors call the forecasts' table.
+
+    Raises
+    ------
+    LayoutError
+        If its columns do not say what they hold, or no id matches.
+    """
+    roles = _roles(table, columns)
+    words = table.words(roles["event"])
+    position = {event: i for i, event in enumerate(events)}
+    matched = np.array([position.get(word, BLANK) for word in words.values], dtype=np.intp)
+    strangers = [word for word, at in zip(words.values, matched, strict=True) if at == BLANK]
+    there = set(words.values)
+    lacking = [event for event in events if event not in there]
+    if len(lacking) == len(events):
+        raise LayoutError(
+            f"no event of {table.name} is among those of {forecasts}: there ids look like {listed(words.values[:3])}, "
+            f"here like {listed(events[:3])}{_hint(words.values, events)}"
+        )
+    said = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
+    how = "".join(f" ({note.text})" for note in table.notes)
+    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {said}")]
+    if strangers:
+        text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"
+        notes.append(Note("outcomes-unmatched", text, len(strangers)))
+    if lacking:
+        text = f"{counted(len(lacking), 'event')} not in {table.name}: {listed(lacking, 3)}"
+        notes.append(Note("outcomes-lacking", text, len(lacking)))
+    return Joined(table, roles, words.expand(matched, BLANK), notes)
+
+
+def _roles(table: Table, columns: Mapping[str, str | None]) -> dict[str, int]:
+    # That there are no times holds for both tables; that there are no outcomes, for the other one.
+    given = {
+        role: name
+        for role, name in columns.items()
+        if role in _ROLES and (name in table.names or (name is None and role in {"closes", "resolved_at"}))
+    }
+    found = find_roles(table.name, table.names, given, (*_ROLES, "class"))
+    of_class = found.pop("class", None)
+    if "outcome" not in found and of_class:
+        found["outcome"] = of_class
+    roles = single(table.name, table.names, found, _ROLES)
+    free = [i for i in range(len(table.names)) if i not in roles.values()]
+    if len(table.names) == 2:
+        for role in ("event", "outcome"):
+            if role not in roles:
+                roles[role] = free.pop(0)
+    for role in ("event", "outcome"):
+        if role not in roles:
+            raise LayoutError(
+                f"{table.name}: none of its columns {listed(table.names)} is called {role} or a synonym of it; "
+                f"name it with --column {role}=NAME"
+            )
+    return roles
+
+
+def _hint(there: Sequence[str], here: Sequence[str]) -> str:
+    plain = {event.lstrip("0").lower() for event in here}
+    if any(word.lstrip("0").lower() in plain for word in there):
+        return "; some would match without regard to case and leading zeros"
+    return ""

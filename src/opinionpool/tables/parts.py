@@ -1,0 +1,356 @@
+"""Tables too large for memory, read in parts: events that stand together, a bounded number of rows at a time.
+
+The reading engine keeps the table on disk. What is decided for a whole table (its layout, experts and classes, how
+numbers are written) is decided first; then each part is read as a small table would be, by the same code, and several
+at once by as many threads as there are processors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from os import PathLike
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.blocks import in_order
+from opinionpool.errors import CellError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.tables.duckdb import FileTable, Progress, open_file
+from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
+from opinionpool.tables.layout import Layout, recognise, split_classes
+from opinionpool.tables.melt import Contents, Reading
+from opinionpool.tables.outcomes import Observed, distinct_outcomes, find_classes
+from opinionpool.tables.read import Request, Whole, read_table, said_notes
+from opinionpool.tables.statements import SaidCounts
+from opinionpool.text import shown
+
+# Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
+LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 3}
+# Forecasts in a part, about, and rows whose events are compared at once.
+CELLS, ROWS = 1 << 16, 1 << 18
+# Parts that are looked at to tell what a column holds.
+LOOKS = 9
+_SPACE = "chr(32) || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
+
+
+def is_large(source: object) -> bool:
+    """Whether a source is a file that is to be read in parts."""
+    if not isinstance(source, str | PathLike) or source == "-" or not os.path.isfile(source):
+        return False
+    with open(source, "rb") as file:
+        head = file.read(2)
+    return os.path.getsize(source) * UNPACKED.get(head, 1) > LARGE
+
+
+@dataclass(frozen=True, eq=False)
+class _Tally(Words):
+    """The distinct words of a whole column, how many rows hold each, and the first one that does."""
+
+    tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
+    firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
+
+    def rows(self, code: int) -> Index:
+        """The first row that holds one of the words."""
+        return self.firsts[code : code + 1]
+
+    @property
+    def counts(self) -> Index:
+        """How many rows hold each word."""
+        return self.tallies
+
+
+@dataclass(frozen=True)
+class _PartReading(Reading):
+    """How the cells of a part are read, and whether its numbers are percentages, by column."""
+
+    percent: dict[int, bool] = field(default_factory=dict)
+
+    def probabilities(self, table: Table, column: int, plain: Numbers | None, hint: str = "") -> Array:
+        """A column as fractions, (rows,)."""
+        before = len(self.log.percent)
+        values = super().probabilities(table, column, plain, hint)
+        if not np.isnan(values).all():
+            self.percent[column] = len(self.log.percent) > before
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A table in parts, which can be gone through again and again.
+
+    Attributes
+    ----------
+    table : FileTable
+    request : Request
+    whole : Whole
+    known : mapping
+        The words of some columns, by column.
+    spans : list of (int, int)
+        First row and number of rows of each part.
+    notes : tuple of Note
+        On the whole, beside those that the forecasts of a part have.
+    """
+
+    table: FileTable
+    request: Request
+    whole: Whole
+    known: Mapping[int, Sequence[str]]
+    spans: list[tuple[int, int]]
+    notes: tuple[Note, ...] = ()
+    percent: dict[int, tuple[bool, int]] = field(default_factory=dict)
+    counted: list[SaidCounts] = field(default_factory=list)
+
+    def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
+        """The forecasts of each part, in order.
+
+        Raises
+        ------
+        TableError
+            As for `opinionpool.tables.read.read_forecasts`; also where parts differ in how numbers are written.
+        """
+        self.counted.clear()
+        for (first, _), (forecasts, reading) in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
+            self._check_units(reading, first)
+            self.counted[:] = [reduce(add, (*self.counted, *reading.said))]
+            yield forecasts
+
+    def standing_out(self) -> list[Note]:
+        """What stands out among all numbers, once they have been gone through."""
+        return said_notes(self.counted[0], self.whole.layout)
+
+    def _read(self, span: tuple[int, int]) -> tuple[Forecasts, _PartReading]:
+        part = self.table.rows_from(*span, self.known)
+        reading = _PartReading(self.request.rules, self.request.include, self.request.exclude)
+        try:
+            return read_table(part, None, self.request, reading, self.whole), reading
+        finally:
+            part.connection.close()
+
+    def _check_units(self, reading: _PartReading, first: int) -> None:
+        for column, percent in reading.percent.items():
+            before, where = self.percent.setdefault(column, (percent, first))
+            if before != percent:
+                places = place(self.table, where), place(self.table, first)
+                raise CellError(
+                    f"column {shown(self.table.names[column])} has per cent signs in one part of the file and none in "
+                    f"another (from {places[0]} and from {places[1]}): per cent signs belong on every number of a "
+                    "column or on none"
+                )
+
+
+@contextmanager
+def open_parts(
+    source: object, request: Request, encoding: str | None, progress: Progress | None
+) -> Iterator[Parts | None]:
+    """A file in parts, for the time of a with statement; None if it must be read as a whole.
+
+    That is so for long tables with a class column, and where options are of events.
+
+    Raises
+    ------
+    TableError, LayoutError, CellError
+        As for `opinionpool.tables.read.read_forecasts`.
+    """
+    with open_file(source, encoding, progress, on_disk=True) as table:
+        layout = recognise(table.name, table.names, _Kinds(table, request).kind, request.columns)
+        if "class" in layout.roles or request.options == "event":
+            yield None
+            return
+        yield _parts(table, request, layout)
+
+
+def _parts(table: FileTable, request: Request, layout: Layout) -> Parts:
+    missing = request.rules.missing_words
+    observed = []
+    if "outcome" in layout.roles:
+        column = layout.roles["outcome"]
+        words = _tally(table, column)
+        observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
+    layout = split_classes(layout, distinct_outcomes(observed, missing))
+    stated = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
+    whole = Whole(layout, find_classes(observed, stated, request.asked, missing))
+    known = {}
+    if layout.long:
+        expert = layout.roles["expert"]
+        known[expert] = _tally(table, expert).values
+    rows = max(1, CELLS // max(len(layout.experts), 1))
+    notes: tuple[Note, ...] = ()
+    spans = [(first, min(rows, table.rows - first)) for first in range(0, table.rows, rows)]
+    if "event" in layout.roles:
+        column = layout.roles["event"]
+        found = _grouped_spans(table, column, rows)
+        if found is None:
+            table = _sorted(table, column)
+            found = _grouped_spans(table, column, rows)
+            text = "rows about one event do not stand together, so the reading engine sorted the table on disk"
+            notes = (Note("sorted", text),)
+        spans = [(0, table.rows)] if found is None else found
+    return Parts(table, request, whole, known, spans, notes)
+
+
+class _Kinds:
+    """What the columns of a table hold, from parts of it."""
+
+    def __init__(self, table: FileTable, request: Request) -> None:
+        rows = max(1, CELLS // len(table.names))
+        firsts = np.unique(np.linspace(0, max(table.rows - rows, 0), LOOKS).astype(int)).tolist()
+        self._contents = [
+            Contents(table.rows_from(first, min(rows, table.rows - first), {}), request.reading()) for first in firsts
+        ]
+
+    def kind(self, column: int) -> str:
+        """As `opinionpool.tables.melt.Contents.kind`."""
+        kinds = {contents.kind(column) for contents in self._contents}
+        return next((kind for kind in ("numbers", "words") if kind in kinds), "")
+
+
+def _tally(table: FileTable, column: int) -> _Tally:
+    query = f"SELECT {table.text(column)} AS c, count(*) AS n, min(rowid) AS r FROM t GROUP BY 1 ORDER BY 3"
+    tallies: dict[str, int] = {}
+    firsts: dict[str, int] = {}
+    trimmed = 0
+    for cell, count, first in table.connection.execute(query).fetchall():
+        word = "" if cell is None else cell.strip()
+        if word:
+            tallies[word] = tallies.get(word, 0) + count
+            firsts.setdefault(word, first)
+            trimmed += count if word != cell else 0
+    return _Tally(
+        np.arange(len(tallies)),
+        [*tallies],
+        trimmed,
+        np.array([*tallies.values()], np.intp),
+        np.array([*firsts.values()], np.intp),
+    )
+
+
+def _event_hash(table: FileTable, column: int) -> str:
+    return f"hash(trim({table.text(column)}, {_SPACE}))"
+
+
+def _grouped_spans(table: FileTable, column: int, rows: int) -> list[tuple[int, int]] | None:
+    """Parts of so many rows, about, that end where events do; None if rows of an event do not stand together."""
+    name = _event_hash(table, column)
+    starts, runs, last = [0], 0, None
+    for first in range(0, table.rows, ROWS):
+        part = table.rows_from(first, min(ROWS, table.rows - first), {})
+        events = part.select(f"{name} AS h")["h"]
+        part.connection.close()
+        new = np.append(last != events[0], events[1:] != events[:-1])
+        last = events[-1]
+        runs += int(new.sum())
+        ends = first + np.flatnonzero(new)
+        while True:
+            i = int(np.searchsorted(ends, starts[-1] + rows))
+            if i == len(ends):
+                break
+            starts.append(int(ends[i]))
+    distinct = table.connection.execute(f"SELECT count(DISTINCT {name}) FROM t").fetchone()
+    if distinct is None or runs > distinct[0]:
+        return None
+    return [(start, end - start) for start, end in zip(starts, [*starts[1:], table.rows], strict=True)]
+
+
+def _sorted(table: FileTable, column: int) -> FileTable:
+    """The table with the rows of each event together, events in order of first appearance."""
+    name = f"trim({table.text(column)}, {_SPACE})"
+    table.connection.execute(
+        "CREATE TABLE s AS SELECT t.*, t.rowid AS place FROM t "
+        f"JOIN (SELECT {name} AS event, min(rowid) AS first FROM t GROUP BY 1) AS g "
+        f"ON {name} IS NOT DISTINCT FROM g.event ORDER BY g.first, t.rowid"
+    )
+    table.connection.execute("DROP TABLE t; ALTER TABLE s RENAME TO t")
+    return replace(table, moved=True, seen={})
+
+
+# On columns, which all parts share.
+_SHARED = {"format", "layout", "unused-columns", "encoding", "positive", "percent", "percent-tiny", "decimal-comma"}
+_OF = re.compile(r"( of )([\d,]+)")
+_SPAN = re.compile(r"(.+?) (\d{4}-\S+)(?: to (\d{4}-\S+))?$")
+
+
+class PartNotes:
+    """Adds up what was said of each part.
+
+    Examples
+    --------
+    >>> notes = PartNotes()
+    >>> notes.add([Note("no-event", "1 row without an event left out", 1)])
+    >>> notes.add([Note("no-event", "3 rows without an event left out", 3)])
+    >>> [note.text for note in notes.all()]
+    ['4 rows without an event left out']
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Note] = {}
+
+    def add(self, notes: Iterable[Note]) -> None:
+        """Take in the notes on one part."""
+        for note in notes:
+            before = self._found.get(key := (note.code, _kind(note)))
+            if before is None:
+                self._found[key] = note
+            elif note.code == "times":
+                self._found[key] = Note("times", _spans(before.text, note.text))
+            elif note.count and note.code not in _SHARED:
+                self._found[key] = _sum(before, note)
+
+    def all(self, **totals: int) -> tuple[Note, ...]:
+        """The notes on the whole; by code, of how many things in all a note tells how many there are."""
+        return tuple(_of_all(note, totals[note.code]) if note.code in totals else note for note in self._found.values())
+
+
+def _of_all(note: Note, total: int) -> Note:
+    """A note whose parts were not all there are."""
+    head, number, tail = _at_count(note)
+    text = _OF.sub(rf"\g<1>{total:,}", tail, count=1)
+    return Note(note.code, f"{head}{number}{text}", note.count, note.serious)
+
+
+def _kind(note: Note) -> str:
+    """What tells notes of one code apart: those about values of several kinds, not about how many there are."""
+    return "" if note.code in _SHARED | {"times"} else re.sub(r"[\d,]+|s\b", "", note.text)[-24:]
+
+
+def _sum(before: Note, note: Note) -> Note:
+    """One note with the counts of both, in the words of the one that is about more."""
+    total = before.count + note.count
+    words, other = (before, note) if before.count > note.count else (note, before)
+    head, number, tail = _at_count(words)
+    if number and (found := _OF.match(tail)):
+        rest = _OF.match(_at_count(other)[2])
+        every = _number(found[2]) + (_number(rest[2]) if rest else 0)
+        tail = f" of {every:,}{tail[found.end() :]}"
+    elif words.count == 1 < total:
+        tail = re.sub(r"^ (\w+)", r" \1s", tail)
+    return Note(note.code, f"{head}{total:,}{tail}" if number else words.text, total, note.serious)
+
+
+def _at_count(note: Note) -> tuple[str, str, str]:
+    """The text before the count, the count, and the text behind it."""
+    found = re.search(rf"(?<![\d,.])({note.count:,}|{note.count})(?![\d,]*\d)", note.text)
+    return (note.text, "", "") if found is None else (note.text[: found.start()], found[0], note.text[found.end() :])
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def _spans(before: str, after: str) -> str:
+    """From when to when, over both."""
+    ends: dict[str, list[str]] = {}
+    for told in (*before.split("; "), *after.split("; ")):
+        found = _SPAN.match(told)
+        if found:
+            ends.setdefault(found[1], []).extend(time for time in found.groups()[1:] if time)
+    return "; ".join(
+        f"{what} {min(times)}" + (f" to {max(times)}" if max(times) > min(times) else "")
+        for what, times in ends.items()
+    )

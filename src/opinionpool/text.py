@@ -1,0 +1,98 @@
+"""Words in messages: numbers with their nouns, lists that are not too long, and what somebody may have meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+
+def shown(value: object) -> str:
+    """A name or cell as messages quote it, cut when it is long.
+
+    >>> shown("q1"), shown(0), len(shown("x" * 1000))
+    ("'q1'", '0', 62)
+    """
+    return repr(value[:57] + "..." if isinstance(value, str) and len(value) > 60 else value)
+
+
+def listed(names: Sequence[object], most: int = 8) -> str:
+    """Names one after the other, cut when there are many.
+
+    >>> listed(["a", "b", "c"], 2)
+    "'a', 'b' and 1 more"
+    """
+    first = ", ".join(shown(name) for name in names[:most])
+    return first + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
+    """The name that was meant, or all that there are.
+
+    >>> suggestion("bod", ["ann", "bob"], "there are"), suggestion("x", ["ann", "bob"], "there are")
+    ("did you mean 'bob'?", "there are 'ann', 'bob'")
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 1, 0.5)
+    return f"did you mean {shown(near[0])}?" if near else f"{else_say} {listed(names)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "event"), counted(2500, "event")
+    ('1 event', '2,500 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def quoted(value: str) -> str:
+    """A value as it is typed after an option.
+
+    >>> quoted("-1"), quoted("no idea")
+    ('-1', "'no idea'")
+    """
+    value = value if len(value) <= 60 else value[:57] + "..."
+    return value if value and all(c.isalnum() or c in "+-.,_@%" for c in value) else repr(value)
+
+
+_FIRST = "=+-@\t\r"
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# What is read back, as the engine writes patterns.
+APOSTROPHE = r"^''+[=+@\-\t\r]"
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet may take text for a formula; numbers are what they look like.
+
+    >>> [is_formula(text) for text in ("=1+1", "@SUM(A1)", "-1.32", "q1")]
+    [True, True, False, False]
+    """
+    if text[:1] not in _FIRST or not text:
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
+
+
+def with_apostrophe(text: str) -> str:
+    """Text with an apostrophe before what a spreadsheet may take for a formula, so that it does not.
+
+    One apostrophe more, too, where some stand there already: reading takes one away.
+
+    >>> [with_apostrophe(text) for text in ("=1+1", "'=1+1", "-1.32", "it's")]
+    ["'=1+1", "''=1+1", '-1.32', "it's"]
+    """
+    bare = text.lstrip("'")
+    return f"'{text}" if _FORMULA.match(text) and (bare != text or is_formula(text)) else text
+
+
+def without_apostrophe(text: str) -> str:
+    """Text as it was before `with_apostrophe`.
+
+    >>> [without_apostrophe(text) for text in ("'=1+1", "''=1+1", "-1.32", "'quoted'")]
+    ['=1+1', "'=1+1", '-1.32', "'quoted'"]
+    """
+    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text

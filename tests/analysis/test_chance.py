@@ -1,0 +1,84 @@
+"""Tests of significance, beside SciPy's."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+
+from opinionpool.analysis.checks import at_least, holm, not_normal, rank_correlation, ranks, student, welch
+
+
+@given(st.floats(-12.0, 12.0), st.floats(1.5, 5000.0))
+def test_student(t, freedom):
+    assert student(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), rel=5e-4)
+
+
+@given(st.integers(0, 10_000), st.integers(4, 60), st.integers(4, 60))
+def test_welch(seed, n, m):
+    rng = np.random.default_rng(seed)
+    one, two = rng.standard_normal(n), 0.5 + 2 * rng.standard_normal(m)
+    assert welch(one, two) == pytest.approx(stats.ttest_ind(one, two, equal_var=False).pvalue, rel=0.05, abs=1e-3)
+    assert welch(np.ones(n), np.ones(m)) == 1.0
+
+
+@given(st.lists(st.integers(0, 5), min_size=9, max_size=40), st.integers(0, 10_000))
+def test_ranks_and_their_correlation(values, seed):
+    x = np.array(values)
+    assert ranks(x) == pytest.approx(stats.rankdata(x))
+    y = np.random.default_rng(seed).standard_normal(len(x)).round(1)
+    r, p = rank_correlation(x, y)
+    if len(set(values)) > 1 and len(set(y)) > 1:
+        theirs = stats.spearmanr(x, y)
+        assert r == pytest.approx(theirs.statistic, abs=1e-12)
+        assert p == pytest.approx(theirs.pvalue, rel=0.05, abs=1e-3)
+    else:
+        assert (r, p) == (0.0, 1.0)
+
+
+def test_perfect_ranks():
+    assert rank_correlation(np.arange(9), np.arange(9) ** 2) == (pytest.approx(1.0), 0.0)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.0, 1.0))
+def test_at_least(successes, more, chance):
+    trials = successes + more
+    assert at_least(successes, trials, chance) == pytest.approx(stats.binom.sf(successes - 1, trials, chance), abs=1e-9)
+
+
+def test_at_least_of_many():
+    assert at_least(1, 100_000, 0.5) == pytest.approx(1.0)
+    assert at_least(50_500, 100_000, 0.5) == pytest.approx(stats.binom.sf(50_499, 100_000, 0.5), rel=1e-6)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12))
+def test_holm(p):
+    adjusted = holm(p)
+    # By its definition: the k-th least p times how many are not less, and never less than one before.
+    order = np.argsort(p, kind="stable")
+    steps = [min(1.0, (len(p) - k) * p[i]) for k, i in enumerate(order)]
+    assert [adjusted[i] for i in order] == pytest.approx(np.maximum.accumulate(steps))
+
+
+@pytest.mark.parametrize("n", [20, 100, 400])
+def test_normality_is_rejected_as_often_as_is_said(n):
+    z = np.random.default_rng(n).standard_normal((4000, n))
+    p = np.array([not_normal(row)[2] for row in z])
+    for level in (0.05, 0.01):
+        assert abs((p < level).mean() - level) < 4 * np.sqrt(level * (1 - level) / len(z)) + 0.002
+    skew, tail, _ = not_normal(z[0])
+    assert skew == pytest.approx(stats.skew(z[0]))
+    assert tail == pytest.approx(stats.kurtosis(z[0]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_normality_by_anderson_and_darling(seed):
+    pytest.importorskip("scipy", minversion="1.17", reason="older ones give no p-value")
+    values = np.random.default_rng(seed).standard_t(6, 80)
+    theirs = stats.anderson(values, "norm", method="interpolate")
+    p = not_normal(values)[2]
+    assert p == pytest.approx(theirs.pvalue, abs=0.02) or (theirs.pvalue in (0.01, 0.15) and (p < 0.013) | (p > 0.14))
+
+
+def test_student_of_what_hardly_varies():
+    assert student(1e200, 8.0) == 0.0
+    assert student(0.0, 8.0) == pytest.approx(1.0, abs=2e-4)

@@ -1,0 +1,237 @@
+"""Explanations add up to the answer exactly, and leaving somebody out is the exact sub-panel."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from opinionpool import Forecasts, Panel
+from opinionpool.analysis.explanation import explain, explain_event
+from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
+from opinionpool.logodds import POOL_FLOOR
+from opinionpool.model.contrasts import Extremes
+from opinionpool.pools.registry import POOLS, fit_pool
+
+ADDITIVE = ("gaussian", "linear", "log", "independent", "average", "geometric", "extremized", "recalibrated")
+
+
+def log_odds(p):
+    """Log-odds, or centred log-probabilities."""
+    p = np.asarray(p)
+    if p.ndim == 0:
+        return np.log(p / (1 - p))
+    return np.log(p) - np.log(p).mean()
+
+
+def draws(seed, n, k, events, missing=0.0):
+    """Forecasts by n correlated experts on events of k classes, some missing, and outcomes."""
+    rng = np.random.default_rng(seed)
+    panel = Panel.from_features(
+        rng.uniform(0.6, 1.3, n), 0.4 if n > 1 else 0.0, accuracy=rng.uniform(0.5, 2.0, n), classes=range(k)
+    )
+    x, y = panel.simulate(events, 0.5 if k == 2 else np.full(k, 1 / k), seed=rng)
+    away = rng.random(x.shape[:2]) < missing
+    x[away] = np.nan
+    return x, y
+
+
+def forecasts(x, y, k, **more):
+    return Forecasts.from_array(x, y, classes=range(k), **more)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 6),
+    k=st.sampled_from([2, 3]),
+    missing=st.sampled_from([0.0, 0.4]),
+    resolved=st.sampled_from([0, 3, 40]),
+    pool=st.sampled_from(ADDITIVE),
+    given_prior=st.booleans(),
+    rated=st.booleans(),
+)
+def test_parts_add_up(seed, n, k, missing, resolved, pool, given_prior, rated):
+    x, y = draws(seed, n, k, resolved + 1, missing)
+    outcomes = [int(c) for c in y[:-1]] + [None]
+    f = forecasts(x, outcomes, k)
+    prior = (0.3 if k == 2 else [0.2, 0.3, 0.5]) if given_prior else None
+    rate = (0.6 if k == 2 else [0.5, 0.3, 0.2]) if rated else None
+    state = fit_pool(pool, f, prior=prior)
+    why = explain_event(f, resolved, state, prior=prior, base_rate=rate)
+    answer = state.pool(x[-1], prior, rate)
+    assert why.probability == pytest.approx(answer, abs=1e-14)
+    total = why.start + why.lean + why.contributions.sum(axis=0) + why.shift
+    assert total == pytest.approx(why.total, abs=1e-12)
+    if "at-floor" in {note.code for note in why.notes}:
+        # The sum is beyond what an answer may be.
+        assert np.min([1 - answer, answer] if k == 2 else answer) == pytest.approx(POOL_FLOOR)
+        assert np.abs(total).max() > np.abs(log_odds(answer)).max()
+    else:
+        assert total == pytest.approx(answer if why.scale == "probability" else log_odds(answer), abs=1e-8)
+    if why.scale == "log-odds" and why.weights is not None:
+        weights = why.weights if k == 2 else why.weights[:, None]
+        assert why.contributions == pytest.approx(weights * why.contrast, abs=1e-12)
+    assert set(why.experts) == {name for name, q in zip(f.experts, x[-1].reshape(n, -1)[:, 0], strict=True) if q == q}
+    for i, name in enumerate(why.experts):
+        row = x[-1].copy()
+        row[f.experts.index(name)] = np.nan
+        assert why.without[i] == pytest.approx(state.pool(row, prior, rate), abs=1e-12)
+
+
+@given(seed=st.integers(0, 10_000), k=st.sampled_from([2, 3]))
+def test_without_an_expert_is_the_panel_of_the_others(seed, k):
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((4, 6))
+    panel = Panel(rng.normal(1.0, 0.5, 4), root @ root.T, rng.normal(0, 0.3, (4, k) if k > 2 else 4), classes=range(k))
+    x = rng.uniform(0.05, 0.95, 4) if k == 2 else rng.dirichlet(np.ones(k), 4)
+    x[3] = np.nan
+    prior = 0.2 if k == 2 else [0.2, 0.5, 0.3]
+    why = explain(panel, x, prior)
+    assert why.experts == panel.names[:3]
+    for i in range(3):
+        others = [j for j in range(3) if j != i]
+        assert why.without[i] == pytest.approx(panel.subset(others).pool(x[others], prior), abs=1e-12)
+    present = panel.subset(range(3))
+    assert why.weights == pytest.approx(present.weights, rel=1e-9)
+    assert why.contributions == pytest.approx(present.contributions(x[:3], prior), rel=1e-9, abs=1e-12)
+
+
+def test_contrasts_are_what_is_believed_beyond_prior_and_bias():
+    said = np.log(0.999 / 0.001) - np.log(0.1 / 0.9)
+    whole = explain(Panel([1.0], [[2.0]], [0.25]), [0.999], 0.1)
+    assert float(whole.contrast[0]) == pytest.approx(said - 0.25)
+    assert (float(whole.bias[0]), float(whole.lean)) == (0.25, 0.0)
+    assert float(whole.start) == pytest.approx(np.log(1 / 9))
+    # Extremes act about a centre, which then is the bias; what differs from it is the panel's lean.
+    extremes = Extremes(5.0, np.array([[0.2]]))
+    held = explain(Panel([1.0], [[2.0]], [0.25], extremes=extremes), [0.999], 0.1)
+    assert float(held.contrast[0]) == pytest.approx(float(extremes.believed(np.array([[said]]))[0, 0]) - 0.2)
+    assert held.contrast[0] < said - 0.2
+    assert float(held.bias[0]) == 0.2
+    assert float(held.lean) == pytest.approx(0.2 - 0.25)
+
+
+def test_an_expert_alone_leaves_the_prior():
+    why = explain(Panel([1.0], [[2.0]]), [0.9], 0.3)
+    assert why.without == pytest.approx([0.3])
+    assert explain(Panel([1.0], [[2.0]]), [np.nan], 0.3).experts == ()
+
+
+def test_interval_is_that_of_the_fit_and_only_the_default_pool_has_one():
+    x, y = draws(3, 4, 2, 50)
+    f = forecasts(x, [*y[:49], None], 2)
+    state = fit_pool("gaussian", f)
+    why = explain_event(f, 49, state)
+    low, high = state.interval(x[49])
+    assert why.interval == (float(low), float(high))
+    assert low < why.probability < high
+    assert explain_event(f, 49, fit_pool("log", f)).interval is None
+
+
+def test_each_event_with_its_own_prior():
+    x, y = draws(4, 3, 2, 30)
+    own = np.linspace(0.1, 0.9, 30)
+    f = forecasts(x, y, 2, prior=own)
+    state = fit_pool("gaussian", f)
+    why = explain_event(f, "event_8", state)
+    assert float(why.prior) == pytest.approx(own[7])
+    assert float(why.probability) == pytest.approx(float(state.pool(x[7], own[7])))
+    with pytest.raises(ProbabilityError, match="an explanation needs one too"):
+        explain(state, x[7])
+
+
+def test_negative_weights_are_put_in_words():
+    r = [[1.0, 0.9, 0.1], [0.9, 1.0, 0.1], [0.1, 0.1, 1.0]]
+    panel = Panel.from_features(1.0, r, [1.0, 0.3, 0.5], names=["ann", "bob", "cy"])
+    why = explain(panel, [0.7, 0.6, 0.4])
+    assert why.weights[1] < 0
+    (note,) = why.notes
+    assert note.code == "negative-weights"
+    assert "'bob'" in note.text
+    assert "shared error" in note.text
+    assert "from 'ann' (correlation 0.90)" in note.text
+    contrary = explain(Panel([-1.0, 2.0], [[2.0, 0.0], [0.0, 2.0]]), [0.7, 0.6])
+    assert "what it calls likely happens less often" in contrary.notes[0].text
+
+
+def test_many_negative_weights_are_counted():
+    # One good expert, and ten who share his error and hardly know anything.
+    panel = Panel.from_features(1.0, 0.8, [1.0] + [0.05] * 10)
+    notes = explain(panel, np.full(11, 0.6)).notes
+    assert len(notes) == 4
+    assert notes[-1].text == "7 more weights below 0, by less"
+    assert sum(note.count for note in notes) == 10
+
+
+def test_answers_at_the_floor_are_told_apart_from_their_sum():
+    why = explain(Panel.exchangeable(10), np.full(10, 0.9999))
+    assert float(why.total) > 50
+    assert [note.code for note in why.notes] == ["at-floor"]
+    three = explain(Panel.exchangeable(9, classes="abc"), np.tile([0.9998, 0.0001, 0.0001], (9, 1)))
+    assert [note.code for note in three.notes] == ["at-floor"]
+
+
+@pytest.mark.parametrize("pool", sorted(set(POOLS) - set(ADDITIVE)))
+def test_pools_that_are_no_sum_are_refused(pool):
+    x, y = draws(5, 3, 2, 20)
+    f = forecasts(x, y, 2)
+    with pytest.raises(ArgumentError, match=f"{pool} pool's answer is not a sum"):
+        explain_event(f, 0, fit_pool(pool, f))
+
+
+def test_unknown_events_and_several_at_once():
+    f = forecasts([[0.4], [0.6]], [0, 1], 2, events=["q1", "rain"])
+    state = fit_pool("average", f)
+    with pytest.raises(ArgumentError, match="no event is called 'rian'; did you mean 'rain'"):
+        explain_event(f, "rian", state)
+    with pytest.raises(ArgumentError, match="events 0 to 1"):
+        explain_event(f, 2, state)
+    with pytest.raises(ArgumentError, match="one event is explained at a time"):
+        explain(state, [[0.4], [0.6]])
+    with pytest.raises(ShapeError):
+        explain(state, [0.4, 0.6])
+
+
+@pytest.mark.parametrize("pool", ["gaussian", "linear", "log"])
+def test_events_with_options_of_their_own(pool):
+    rng = np.random.default_rng(9)
+    sizes = rng.integers(2, 5, 30)
+    options = [[f"{t}{label}" for label in "abcd"[:size]] for t, size in enumerate(sizes)]
+    x = np.full((30, 3, 4), np.nan)
+    for t, size in enumerate(sizes):
+        x[t, :, :size] = rng.dirichlet(np.full(size, 2.0), 3)
+    outcomes = [rng.choice(own) for own in options[:29]]
+    f = Forecasts.from_array(x, [*outcomes, None], options=options)
+    state = fit_pool(pool, f)
+    for t in range(30):
+        why = explain_event(f, t, state)
+        size = sizes[t]
+        assert why.classes == tuple(options[t])
+        assert why.stated == pytest.approx(x[t, :, 1] if size == 2 else x[t, :, :size])
+        assert size == 2 or why.probability.sum() == pytest.approx(1.0)
+        total = why.start + why.lean + why.contributions.sum(axis=0) + why.shift
+        assert total == pytest.approx(why.total, abs=1e-12)
+        assert total == pytest.approx(why.probability if pool == "linear" else log_odds(why.probability), abs=1e-8)
+
+
+def test_a_panel_with_weights_by_class():
+    x, y = draws(11, 3, 3, 200)
+    f = forecasts(x, [*y[:199], None], 3)
+    state = fit_pool("gaussian", f, class_model="full")
+    row = x[199].copy()
+    row[1] = np.nan
+    why = explain(state, row)
+    assert why.weights is None
+    total = why.start + why.lean + why.contributions.sum(axis=0)
+    assert total == pytest.approx(log_odds(state.pool(row)), abs=1e-8)
+    row[0] = np.nan
+    assert why.without[0] == pytest.approx(state.pool(row), abs=1e-12)
+
+
+def test_a_log_pool_knows_no_shared_errors():
+    x, y = draws(12, 3, 2, 40)
+    f = forecasts(x, y, 2)
+    why = explain_event(f, 0, fit_pool("log", f, weights=[1.0, -0.5, 0.5]))
+    assert [note.text for note in why.notes] == [
+        "'expert_2' (weight -0.500) counts against what it says: beside what the others said, it pointed the other way"
+    ]
+    f = forecasts([[0.5, 0.7]], [None], 2)
+    assert explain_event(f, 0, fit_pool("log", f, prior=0.5, weights=[-1.0, 1.0]), prior=0.5).notes == ()

@@ -1,0 +1,292 @@
+"""What a panel is worth, beside simulated events, quadrature by SciPy, and brute force."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
+
+from opinionpool import Forecasts, Panel
+from opinionpool.analysis.selection import best_subset, gain_from, gain_from_one_more, subset_path
+from opinionpool.analysis.value import (
+    decision_value,
+    effective_number,
+    expected_auc,
+    expected_brier,
+    expected_score,
+    hit_rate,
+    known_panel,
+    learned_value,
+    panel_value,
+)
+from opinionpool.errors import AccuracyUnknownError, ArgumentError, PanelError, ProbabilityError
+from opinionpool.model.accuracy import normal_cdf
+from opinionpool.pools.registry import fit_pool
+from opinionpool.report.summary import together, together_lines
+
+PRIORS = (0.5, 0.1, 0.93)
+
+
+def random_panel(seed, n, **more):
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((n, n + 2))
+    return Panel(rng.normal(0.7, 0.5, n), root @ root.T / n, **more)
+
+
+def integral(f, accuracy, prior):
+    """A mean over the pooled log-odds of what happened, by adaptive quadrature."""
+    s, start = np.sqrt(2 * accuracy), np.log(prior / (1 - prior))
+
+    def one(c, happened):
+        toward = (start + c) * (1 if happened else -1)
+        return norm.pdf(c, accuracy if happened else -accuracy, s) * f(toward)
+
+    ends = (-accuracy - 12 * s, accuracy + 12 * s)
+    parts = [quad(one, *ends, (h,), limit=400, epsabs=1e-13)[0] for h in (True, False)]
+    return prior * parts[0] + (1 - prior) * parts[1]
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("accuracy", [0.02, 0.7, 3.0, 9.0])
+def test_expected_scores_are_integrals(accuracy, prior):
+    score = integral(lambda x: 1 - np.logaddexp(0, -x) / np.log(2), accuracy, prior)
+    brier = integral(lambda x: expit(-x) ** 2, accuracy, prior)
+    hits = integral(lambda x: float(x > 0), accuracy, prior)
+    assert expected_score(accuracy, prior) == pytest.approx(score, abs=1e-7)
+    assert expected_brier(accuracy, prior) == pytest.approx(brier, abs=1e-9)
+    assert hit_rate(accuracy, prior) == pytest.approx(hits, abs=1e-6)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_without_accuracy_the_prior_is_all(prior):
+    assert expected_score(0.0, prior) == pytest.approx(1 + prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
+    assert expected_brier(0.0, prior) == pytest.approx(prior * (1 - prior))
+    assert hit_rate(0.0, prior) == pytest.approx(max(prior, 1 - prior))
+    assert decision_value(0.0, 0.3, prior).saving == pytest.approx(0.0, abs=1e-15)
+
+
+def test_values_are_those_of_simulated_events():
+    panel, prior, events = random_panel(1, 4), 0.3, 200_000
+    x, y = panel.simulate(events, prior, seed=2)
+    p = panel.pool(x, prior)
+    told = panel_value(panel, prior)
+    score = 1 + np.log2(np.where(y == 1, p, 1 - p))
+    brier = (p - y) ** 2
+    hits = (p > 0.5) == (y == 1)
+    for values, expected in ((score, told.joint_score), (brier, told.joint_brier), (hits, told.joint_hit_rate)):
+        assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(events)
+    ranks = np.argsort(np.argsort(p)) + 1.0
+    ones = y.sum()
+    auc = (ranks[y == 1].sum() - ones * (ones + 1) / 2) / (ones * (events - ones))
+    assert auc == pytest.approx(told.joint_auc, abs=0.004)
+    for i in range(4):
+        alone = panel.subset([i])
+        own = panel_value(alone, prior)
+        assert told.score[i] == pytest.approx(own.joint_score)
+        assert told.auc[i] == pytest.approx(own.joint_auc)
+        assert told.brier[i] == pytest.approx(own.joint_brier)
+        assert told.hit_rate[i] == pytest.approx(own.joint_hit_rate)
+
+
+def test_more_than_two_classes_have_areas_only():
+    panel = Panel.exchangeable(3, correlation=0.2, accuracy=1.0, classes="abc")
+    told = panel_value(panel)
+    assert told.joint_auc == pytest.approx(norm.cdf(np.sqrt(3 / 1.4)))
+    assert told.score is told.joint_brier is told.prior is None
+    with pytest.raises(ArgumentError, match="area under the curve between two"):
+        decision_value(panel, 0.5)
+    assert gain_from_one_more(panel).score is None
+
+
+def test_absolute_accuracy_is_needed():
+    panel = Panel.exchangeable(3, correlation=0.2)
+    for ask in (panel_value, gain_from_one_more, subset_path):
+        with pytest.raises(AccuracyUnknownError):
+            ask(panel)
+    with pytest.raises(AccuracyUnknownError):
+        gain_from(panel, 1.0, 0.2)
+    with pytest.raises(AccuracyUnknownError):
+        best_subset(panel, 2)
+    assert effective_number(panel) == pytest.approx(3 / 1.4)
+
+
+@given(n=st.integers(1, 40), rho=st.floats(0.0, 0.99), prior=st.floats(0.05, 0.95))
+def test_one_more_of_exchangeable_experts(n, rho, prior):
+    panel = Panel.exchangeable(n, 0.8, rho, accuracy=0.6)
+    gain = gain_from_one_more(panel, prior, rho if n == 1 else None)
+    more = panel_value(Panel.exchangeable(n + 1, 0.8, rho, accuracy=0.6), prior)
+    assert gain.after == pytest.approx(more.joint_accuracy)
+    assert gain.score == pytest.approx(more.joint_score - panel_value(panel, prior).joint_score, abs=1e-9)
+    assert effective_number(panel) == pytest.approx(n / (1 + (n - 1) * rho))
+
+
+def test_a_silent_expert_is_not_one_of_them():
+    panel = Panel.from_features([1.0, 1.0, 0.0], 0.3, accuracy=1.0)
+    assert gain_from_one_more(panel).after == pytest.approx(3 / 1.6)
+    assert effective_number(panel) == pytest.approx(2 / 1.3)
+    assert best_subset(panel, 3).share == 1.0
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 6))
+def test_adding_a_certain_expert_is_the_larger_panel(seed, n):
+    whole = random_panel(seed, n + 1)
+    panel = whole.subset(range(n))
+    sign = np.sign(whole.contrast[n])
+    gain = gain_from(
+        panel, float(whole.accuracy[n]), sign * whole.correlation[n, :n], float(sign * whole.calibration[n])
+    )
+    assert gain.before == pytest.approx(panel.joint_accuracy)
+    assert gain.after == pytest.approx(whole.joint_accuracy)
+    assert gain.weight == pytest.approx(sign * whole.weights[n], abs=1e-9)
+    assert gain.after >= gain.before - 1e-12
+
+
+def test_the_gain_is_realised():
+    whole = random_panel(7, 4)
+    panel, events = whole.subset(range(3)), 100_000
+    x, y = whole.simulate(events, seed=3)
+    scores = [1 + np.log2(np.where(y == 1, p, 1 - p)) for p in (panel.pool(x[:, :3]), whole.pool(x))]
+    realised = scores[1] - scores[0]
+    gain = gain_from(panel, float(whole.accuracy[3]), whole.correlation[3, :3], float(whole.calibration[3]))
+    assert gain.score > 0.01
+    assert abs(realised.mean() - gain.score) < 4 * realised.std() / np.sqrt(events)
+
+
+def test_additions_that_cannot_be():
+    panel = Panel.exchangeable(3, correlation=0.2, accuracy=1.0)
+    with pytest.raises(PanelError, match="no new expert can be so correlated"):
+        gain_from(panel, 1.0, [0.9, 0.9, -0.9])
+    with pytest.raises(PanelError, match="accuracy"):
+        gain_from(panel, -1.0, 0.2)
+    with pytest.raises(PanelError, match="calibration"):
+        gain_from(panel, 1.0, 0.2, calibration=0.0)
+    with pytest.raises(ArgumentError, match="give correlation="):
+        gain_from_one_more(panel.subset([0]))
+    with pytest.raises(ArgumentError, match=r"lie in \[0, 1\]"):
+        gain_from_one_more(panel, correlation=-0.1)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 7))
+def test_the_best_subset_is_that_of_brute_force(seed, n):
+    panel = random_panel(seed, n)
+    for k in range(1, n + 1):
+        best = max(panel.subset(each).joint_accuracy for each in combinations(range(n), k))
+        found = best_subset(panel, k)
+        assert found.accuracy == pytest.approx(best)
+        assert panel.subset(found.experts).joint_accuracy == pytest.approx(best)
+        assert found.share == pytest.approx(best / panel.joint_accuracy)
+        assert found.exact
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 7))
+def test_one_after_the_other_each_adds_most(seed, n):
+    panel = random_panel(seed, n)
+    chosen = []
+    for k, step in enumerate(subset_path(panel), 1):
+        rest = [name for name in panel.names if name not in chosen]
+        most = max(panel.subset([*chosen, name]).joint_accuracy for name in rest)
+        assert step.accuracy == pytest.approx(most)
+        chosen = list(step.experts)
+        assert len(chosen) == k
+        assert panel.subset(chosen).joint_accuracy == pytest.approx(most)
+        assert step.accuracy <= best_subset(panel, k).accuracy * (1 + 1e-9)
+
+
+def test_clones_add_nothing_and_many_experts_are_chosen_one_by_one():
+    r = [[1.0, 1.0, 0.2], [1.0, 1.0, 0.2], [0.2, 0.2, 1.0]]
+    panel = Panel.from_features(1.0, r, accuracy=[1.0, 1.0, 0.5])
+    assert [set(step.experts) for step in subset_path(panel, 2)] == [{"expert_1"}, {"expert_1", "expert_3"}]
+    assert subset_path(panel)[-1].accuracy == pytest.approx(panel.joint_accuracy)
+    many = Panel.from_features(1.0, 0.3, accuracy=np.linspace(0.1, 2.0, 3000))
+    found = best_subset(many, 5)
+    assert not found.exact
+    assert found.experts[0] == "expert_3000"
+    with pytest.raises(ArgumentError, match="1 to 3 of them"):
+        best_subset(panel, 4)
+    with pytest.raises(ArgumentError, match="method"):
+        best_subset(panel, 1, "best")
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_savings_are_those_of_simulated_decisions(prior):
+    panel, events = random_panel(5, 3), 200_000
+    x, y = panel.simulate(events, prior, seed=4)
+    p = panel.pool(x, prior)
+    ratio = np.array([0.05, 0.3, 0.8])
+    told = decision_value(panel, ratio, prior)
+    for i, c in enumerate(ratio):
+        paid = np.where(p > c, c, (y == 1) * 1.0)
+        assert abs(paid.mean() - told.expense[i]) < 4 * paid.std() / np.sqrt(events)
+        assert told.climatology[i] == pytest.approx(min(c, prior))
+        assert told.perfect[i] == pytest.approx(c * prior)
+    assert ((told.value > 0) & (told.value < 1)).all()
+    assert told.saving == pytest.approx(told.value * (told.climatology - told.perfect))
+
+
+@given(accuracy=st.floats(0.0, 30.0), ratio=st.floats(0.01, 0.99), prior=st.floats(0.01, 0.99))
+def test_a_panel_is_never_worth_less_than_the_prior(accuracy, ratio, prior):
+    told = decision_value(accuracy, ratio, prior)
+    assert -1e-9 <= told.value <= 1 + 1e-12
+    more = decision_value(accuracy + 0.5, ratio, prior)
+    assert more.expense <= told.expense + 1e-12
+
+
+def test_arguments_out_of_range():
+    with pytest.raises(ArgumentError, match="cost-loss"):
+        decision_value(1.0, [0.5, 1.0])
+    with pytest.raises(ArgumentError, match="accuracy"):
+        expected_auc([1.0, -0.1])
+    with pytest.raises(ArgumentError, match="accuracy"):
+        expected_score(np.nan)
+    with pytest.raises(ProbabilityError):
+        expected_brier(1.0, 0.0)
+    with pytest.raises(ProbabilityError):
+        hit_rate(1.0, 1.5)
+
+
+@given(st.floats(-37, 37))
+def test_normal_cdf(x):
+    assert normal_cdf(x) == pytest.approx(norm.cdf(x), rel=1e-10, abs=0)
+
+
+def test_what_was_learned_is_worth_what_new_events_show():
+    rng = np.random.default_rng(8)
+    told, found = [], []
+    for _ in range(10):
+        true = Panel.from_features(rng.uniform(0.6, 1.1, 8), 0.6, accuracy=rng.uniform(0.3, 1.5, 8))
+        x, y = true.simulate(200, seed=rng)
+        state = fit_pool("gaussian", Forecasts.from_array(x, y))
+        x, y = true.simulate(20_000, seed=rng)
+        p = state.pool(x)
+        value = learned_value(state)
+        told.append((value.joint_auc, value.joint_score, value.effective))
+        found.append((roc_auc_score(y, p), (1 + np.log2(np.where(y == 1, p, 1 - p))).mean(), effective_number(true)))
+    apart = np.mean(told, axis=0) - np.mean(found, axis=0)
+    assert abs(apart[0]) < 0.01
+    assert abs(apart[1]) < 0.03
+    assert abs(apart[2]) < 0.3
+
+
+def test_what_was_learned_of_several_classes():
+    panel = Panel.exchangeable(4, correlation=0.3, accuracy=1.0, classes="abc")
+    x, y = panel.simulate(300, [0.2, 0.3, 0.5], seed=9)
+    f = Forecasts.from_array(x, y, classes="abc")
+    for model in ("symmetric", "full"):
+        state = fit_pool("gaussian", f, class_model=model)
+        value = learned_value(state)
+        assert value.joint_auc == pytest.approx(panel_value(panel).joint_auc, abs=0.05)
+        assert value.joint_score is None
+        told = together(state)
+        assert together_lines(told)[0].startswith("all 4 together, if the model holds: AUC between two classes 0.9")
+    with pytest.raises(ArgumentError, match="class_model='symmetric'"):
+        known_panel(state)
+
+
+def test_assumptions_are_not_worth_telling():
+    assert together(fit_pool("gaussian", Forecasts.from_array([[0.4, 0.6]]))) is None
+    assert together(fit_pool("average", Forecasts.from_array([[0.4, 0.6]], [1]))) is None
+    assert together_lines(None) == []

@@ -1,0 +1,110 @@
+"""--panel: beliefs from a file, on every command that fits the Gaussian pool."""
+
+import json
+
+import pytest
+
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.learn import learn
+
+WIDE = """event,alice,bob,carol,outcome
+a,0.8,0.7,0.9,1
+b,0.2,0.4,0.3,0
+c,0.6,0.7,0.4,1
+d,0.3,0.1,0.2,0
+e,0.7,0.6,0.8,
+"""
+SAID = [[0.8, 0.7, 0.9], [0.2, 0.4, 0.3], [0.6, 0.7, 0.4], [0.3, 0.1, 0.2], [0.7, 0.6, 0.8]]
+OPEN = "event,alice,bob,carol\ne,0.7,0.6,0.8\n"
+PANEL = """correlation = { value = 0.4, worth = inf }
+[experts.alice]
+auc = 0.9
+"""
+BELIEFS = Beliefs(correlation=(0.4, float("inf")), experts={"alice": {"auc": 0.9}})
+
+
+@pytest.fixture
+def panel(file):
+    return file(PANEL, "panel.toml")
+
+
+def believed(outcomes=None):
+    return learn(Forecasts.from_array(SAID, outcomes, experts=["alice", "bob", "carol"]), beliefs=BELIEFS)
+
+
+def test_pool_answers_by_what_is_believed(file, panel, answers, command):
+    records = answers("pool", file(WIDE), "--panel", panel)
+    learned = believed([1, 0, 1, 0, None])
+    assert [float(record["probability"]) for record in records] == pytest.approx(learned.pool(SAID), rel=1e-12)
+    assert float(records[-1]["low"]) == pytest.approx(learned.interval(SAID)[0][-1], rel=1e-9)
+    said = command("pool", "forecasts.csv", "--panel", panel, "--format", "json")
+    assert json.loads(said.out)["summary"]["beliefs"] == {
+        "correlation": {"value": 0.4, "worth": "inf"},
+        "experts": {"alice": {"auc": {"value": 0.9, "worth": 20.0}}},
+    }
+    assert "beliefs in panel.toml: correlation 0.4 (assessed); 'alice': auc 0.9 (worth 20)\n" in said.err
+
+
+def test_without_outcomes_the_answer_says_what_it_rests_on(file, panel, answers, command):
+    records = answers("experts", file(OPEN), "--panel", panel)
+    learned = believed()
+    alice = next(record for record in records if record["expert"] == "alice")
+    error = learned.doubt.weight_errors(3)[0]
+    assert float(alice["weight"]) == pytest.approx(learned.weights[0])
+    assert float(alice["weight_high"]) == pytest.approx(learned.weights[0] + 1.6448536 * error)
+    assert float(alice["calibration"]) == pytest.approx(0.95)
+    said = command("experts", "forecasts.csv", "--panel", panel).err
+    assert (
+        "no event is resolved, so the weights follow from what is believed and, where nothing was said, assumed: no "
+        "bias; calibration 0.95; accuracy 1, which is an AUC of 0.84\n"
+    ) in said
+
+
+def test_weights_of_other_pools_have_no_interval(file, answers):
+    assert "weight_low" in answers("experts", file(WIDE))[0]
+    assert "weight_low" not in answers("experts", "forecasts.csv", "--pool", "linear")[0]
+
+
+def test_explain_and_compare_take_it_too(file, panel, command):
+    said = command("explain", file(WIDE), "e", "--panel", panel)
+    assert "beliefs in panel.toml" in said.err
+    rows = "".join(f"e{i},0.{2 + 5 * (i % 2)},0.{3 + i % 5},0.{1 + i % 7},{i % 2}\n" for i in range(40))
+    file(f"event,alice,bob,carol,outcome\n{rows}", "many.csv")
+    plain = command("compare", "many.csv", "--pools", "gaussian", "--repeats", "1", "--format", "json")
+    said = command("compare", "many.csv", "--pools", "gaussian", "--repeats", "1", "--format", "json", "--panel", panel)
+    assert json.loads(said.out)["summary"]["beliefs"]["experts"]["alice"]["auc"]["value"] == 0.9
+    assert json.loads(said.out)["pools"] != json.loads(plain.out)["pools"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("calibration = -1", "panel.toml: calibration: a value must be at least 0.01"),
+        ("experts.alice.acc = 1", "panel.toml: experts.alice: there is no key 'acc'; did you mean 'auc'"),
+        ("correlation = -0.9", "correlation: that of 3 experts must lie above -1/(N-1) = -0.5"),
+        ('[experts."al\\u001b[31m"]\nx = 1', "there is no key 'x'"),
+    ],
+)
+def test_what_the_file_cannot_say(file, command, text, message):
+    file(text, "panel.toml")
+    said = command("pool", file(WIDE), "--panel", "panel.toml", status=1)
+    assert said.out == ""
+    assert message in said.err
+    assert "\x1b" not in said.err
+
+
+def test_wrong_usage(file, panel, command):
+    name = file(WIDE)
+    said = command("pool", name, "--panel", panel, "--pool", "linear", status=2).err
+    assert "--panel says what the gaussian pool is to believe, and the pool is linear" in said
+    said = command("compare", name, "--panel", panel, "--pools", "linear,log", status=2).err
+    assert "it is not among --pools" in said
+    assert "does not exist" in command("pool", name, "--panel", "none.toml", status=2).err
+    assert "is read from" in command("pool", name, "--panel", panel, "-o", panel, "--format", "csv", status=2).err
+
+
+def test_strangers_are_named(file, command):
+    file("[experts.dora]\nauc = 0.9", "panel.toml")
+    said = command("pool", file(WIDE), "--panel", "panel.toml").err
+    assert "something is believed of 'dora', who made no forecast" in said

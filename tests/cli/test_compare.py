@@ -1,0 +1,219 @@
+"""``opinionpool compare`` as people and programs meet it."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from opinionpool.pools.registry import POOLS
+from opinionpool.report.comparison import verdict_lines
+from opinionpool.scoring.comparison import Comparison, Difference, ExpertScore, PoolScore
+
+
+def crowd(events=60, experts=3, extra="", seed=0):
+    """A wide table of experts who share an error; `extra` makes a header and a cell for each event."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(events) % 2
+    odds = 1.5 * (2 * y[:, None] - 1) + rng.normal(size=(events, 1)) + 1.5 * rng.normal(size=(events, experts))
+    q = 1 / (1 + np.exp(-odds))
+    header = ["event", *(f"e{i}" for i in range(experts)), "outcome"]
+    rows = [[f"q{t}", *(f"{x:.4f}" for x in q[t]), str(y[t])] for t in range(events)]
+    if extra:
+        header.append(extra)
+        for t, row in enumerate(rows):
+            row.append(f"2025-01-{t % 28 + 1:02d}" if extra == "time" else f"g{t % 7}")
+    return "\n".join(",".join(row) for row in [header, *rows]) + "\n"
+
+
+FAST = ("--pools", "gaussian,linear", "--repeats", "1")
+
+
+class TestTable:
+    def test_pools_then_experts_then_what_follows(self, file, command, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "100")
+        said = command("compare", file(crowd()), "--format", "table", "--repeats", "1")
+        lines = said.out.splitlines()
+        assert lines[0].split()[:2] == ["pool", "score"]
+        assert {line.split()[0] for line in lines[1:12]} == set(POOLS)
+        assert all(len(line) <= 100 for line in lines)
+        assert next(line for line in lines if line.startswith("average")).endswith("reference")
+        assert [line.split()[0] for line in lines[14:17]] != []
+        assert sum(line.startswith(("e0 ", "e1 ", "e2 ")) for line in lines) == 3
+        text = " ".join(line.strip() for line in lines)
+        assert "best" in text
+        assert "60 events scored by pools that had not learned from them (1 round of 5 folds" in text
+        assert "95% intervals that hold for all rows of a table at once (bootstrap over 60 events)" in text
+        assert said.err.startswith("60 events, 60 resolved; 3 experts")
+
+    @pytest.mark.parametrize("width", [60, 80])
+    def test_narrow_terminals_keep_what_matters(self, file, command, monkeypatch, width):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = command("compare", file(crowd()), "--format", "table", "--repeats", "1").out.splitlines()
+        assert all(len(line) <= width for line in lines)
+        assert lines[0].split()[0] == "pool"
+        assert lines[0].split()[-1] == "verdict"
+        assert len(lines[1:12]) == 11
+
+    def test_of_many_experts_the_ends_are_shown(self, file, command):
+        lines = command("compare", file(crowd(experts=30)), *FAST, "--format", "table").out.splitlines()
+        assert "(20 experts between the first and the last 5 are in JSON)" in lines
+        assert sum(line.startswith("e") and line[1].isdigit() for line in lines) == 10
+
+    def test_few_events_are_called_few(self, file, command):
+        said = command("compare", file(crowd(events=4)), "--format", "table")
+        assert "4 events are too few to say which differences are real" in " ".join(said.out.split())
+        assert "note: 4 folds instead of 5" in said.err
+
+    def test_one_event_is_one(self, file, command):
+        rows = "".join(f"e{t},0.{3 + t % 3},0.6,2025-01-0{1 + t // 9},{t % 2}\n" for t in range(10))
+        said = command("compare", file("event,a,b,time,outcome\n" + rows), "--by-time", *FAST, "--format", "table")
+        assert "1 event is too few to say" in said.out or "best on this 1 event." in said.out
+        assert "1 event scored by pools" in said.out
+        assert "note: 1 block instead of 5" in said.err
+
+
+class TestVerdicts:
+    """Sentences for made-up results, so that each case is met."""
+
+    @staticmethod
+    def told(*pools, experts=()):
+        """`pools` are a name and the limits of its gain on the average and on the best."""
+        rows = [
+            PoolScore(name, 0.5, 0.1, 0.4, 0.1, 0.9, 0.6, Difference(sum(gain) / 2, *gain), Difference(-0.1, *behind))
+            for name, gain, behind in pools
+        ]
+        found = Comparison(tuple(rows), experts, "gaussian", 80, 80, {}, {}, "random", 5, 3, "event", 80, ())
+        return " ".join(verdict_lines(found))
+
+    def test_the_best_is_better(self):
+        told = self.told(
+            ("linear", (0.01, 0.09), (0.0, 0.0)),
+            ("log", (-0.1, 0.2), (-0.1, 0.1)),
+            ("average", (0.0, 0.0), (-0.2, 0.1)),
+            ("median", (-0.3, -0.1), (-0.4, -0.2)),
+        )
+        assert told == (
+            "linear is best here, and better than the simple average by 0.050 (0.010 to 0.090). Worse than the simple "
+            "average: median. Worse than linear: median. Not told apart from it: log."
+        )
+
+    def test_nothing_is_told_apart(self):
+        told = self.told(("log", (-0.1, 0.2), (0.0, 0.0)), ("average", (0.0, 0.0), (-0.2, 0.1)))
+        assert told == "log is best here, but on 80 events no pool can be told apart from the simple average."
+
+    def test_another_than_the_best_is_better(self):
+        told = self.told(
+            ("log", (-0.1, 0.2), (0.0, 0.0)),
+            ("linear", (0.01, 0.03), (-0.1, 0.1)),
+            ("average", (0.0, 0.0), (-0.2, 0.1)),
+        )
+        assert told == (
+            "log is best here, but on 80 events it cannot be told apart from the simple average. "
+            "Better than it: linear."
+        )
+
+    def test_the_average_is_best(self):
+        told = self.told(("average", (0.0, 0.0), (0.0, 0.0)), ("log", (-0.3, -0.1), (-0.4, -0.05)))
+        assert told == "The simple average is best on these 80 events. Worse than the simple average: log."
+
+    def test_experts(self):
+        experts = tuple(
+            ExpertScore(name, 9, 0.2, 0.1, 0, Difference(0.1, *limits))
+            for name, limits in [("ann", (0.05, 0.2)), ("bob", (-0.1, 0.3)), ("cat", (-0.4, -0.1))]
+        )
+        told = self.told(("average", (0.0, 0.0), (0.0, 0.0)), experts=experts)
+        assert told.endswith(
+            "Of 3 experts, each on the events that it answered itself: 1 better (ann) than the gaussian pool, 1 worse, "
+            "1 not told apart."
+        )
+
+
+class TestForPrograms:
+    def test_csv_holds_the_pools(self, file, command):
+        said = command("compare", file(crowd()), "--repeats", "1")
+        rows = list(csv.DictReader(io.StringIO(said.out)))
+        assert {row["pool"] for row in rows} == set(POOLS)
+        scores = [float(row["score"]) for row in rows]
+        assert scores == sorted(scores, reverse=True)
+        for row in rows:
+            assert row["events"] == "60"
+            assert (row["in_sample"] != "") == POOLS[row["pool"]].learns
+            assert (row["over_average"] == "") == (row["pool"] == "average")
+        assert "is best" in said.err
+
+    def test_json_holds_all_of_it(self, file, command):
+        for events in (4, 60):
+            said = command("compare", file(crowd(events)), *FAST, "--format", "json")
+            whole = json.loads(said.out, parse_constant=pytest.fail)
+            assert {pool["pool"] for pool in whole["pools"]} == {"gaussian", "linear", "average"}
+            summary = whole["summary"]
+            assert summary["scored"] == summary["events"] == events
+            assert {expert["expert"] for expert in summary["experts"]} == {"e0", "e1", "e2"}
+            assert summary["reference"] == "gaussian"
+            assert summary["best"] == whole["pools"][0]["pool"]
+            assert summary["verdict"]
+
+    def test_the_seed_makes_it_the_same_again(self, file, command):
+        name = file(crowd(events=20))
+        one, same, other = (command("compare", name, *FAST, "--seed", seed).out for seed in (0, 0, 1))
+        assert one == same != other
+
+    def test_into_a_file(self, file, command, tmp_path):
+        name = file(crowd(events=20))
+        assert command("compare", name, *FAST, "-o", "found.json").out == ""
+        assert json.loads((tmp_path / "found.json").read_text())["summary"]["folds"] == 5
+
+
+class TestSplits:
+    def test_forward_in_time(self, file, command):
+        name = file(crowd(extra="time"))
+        random = command("compare", name, *FAST)
+        assert "note: the events are dated, and random folds learn from later ones too; --by-time" in random.err
+        said = command("compare", name, *FAST, "--by-time", "--gap", "2d", "--format", "json")
+        summary = json.loads(said.out)["summary"]
+        assert (summary["by"], summary["unit"], summary["events"]) == ("time", "date", 60)
+        assert summary["scored"] < 60
+        assert f"note: the first {60 - summary['scored']} of 60 events in time are learned from and never" in said.err
+        assert "random folds" not in said.err
+
+    def test_by_group(self, file, command):
+        name = file(crowd(extra="group"))
+        assert "--by-group" in command("compare", name, *FAST).err
+        said = command("compare", name, *FAST, "--by-group", "--format", "json")
+        summary = json.loads(said.out)["summary"]
+        assert (summary["by"], summary["unit"], summary["units"]) == ("group", "group", 7)
+        assert "--by-group" not in said.err
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (("--by-time",), "cannot be ordered in time"),
+            (("--by-group",), "there are no groups"),
+            (("--by-time", "--by-group"), "exclude each other"),
+            (("--gap", "3"), "forward in time"),
+            (("--by-time", "--gap", "soon"), "a gap is a span of time"),
+            (("--pools", "gaussian,mean"), "no pool is called 'mean'"),
+            (("--folds", "1"), "at least 2 folds"),
+            (("--folds", "0"), "--folds"),
+            (("--repeats", "0"), "--repeats"),
+        ],
+    )
+    def test_wrong_usage(self, file, command, options, told):
+        said = command("compare", file(crowd(events=8)), *options, status=2)
+        assert told in said.err
+        assert said.out == ""
+
+    def test_nothing_to_compare_on(self, file, command):
+        said = command("compare", file("event,a,b\nq,0.2,0.3\nr,0.4,0.1\n"), status=1)
+        assert "takes at least 2" in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"), [("compare", ["score", "in-sample", "gain"]), ("experts", ["bias", "weight"])]
+)
+def test_help_sets_out_the_columns(command, name, columns):
+    lines = command(name, "--help").out.splitlines()
+    for column in columns:
+        assert any(line.startswith(f"  {column} ") for line in lines)

@@ -1,0 +1,77 @@
+"""A command that is killed at any moment leaves what was there, or the whole of what it writes, and nothing else."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+EVENTS = 4000
+# Writing is slowed, so that a kill meets it, and says how far it is.
+SLOW = """
+import sys, time
+from opinionpool.cli import app as cli
+from opinionpool.report import listing as render
+rows = [0]
+plain = render._field
+def slow(value):
+    rows[0] += 1
+    if rows[0] % 500 == 0:
+        print(rows[0], file=sys.stderr, flush=True)
+        time.sleep(0.01)
+    return plain(value)
+render._field = slow
+sys.exit(cli.run(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def forecasts(tmp_path):
+    path = tmp_path / "forecasts.csv"
+    path.write_text(
+        "event,A,B,outcome\n" + "".join(f"q{i},0.{i % 8 + 1},0.{i % 7 + 1},{i % 2}\n" for i in range(EVENTS))
+    )
+    return path
+
+
+def run(root, *arguments):
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, "-c", SLOW, *map(str, arguments)], env=environment, stderr=subprocess.PIPE)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
+@pytest.mark.parametrize("lines", [1, 20])
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGINT"])
+def test_killed_while_it_writes(root, tmp_path, forecasts, lines, number):
+    target = tmp_path / "pooled.csv"
+    target.write_text("what was there\n")
+    process = run(root, "pool", forecasts, "--pool", "average", "--output", target)
+    for _ in range(lines):
+        assert process.stderr.readline().strip().isdigit()
+    process.send_signal(getattr(signal, number))
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert target.read_text() == "what was there\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["forecasts.csv", "pooled.csv"]
+    # The next attempt is not in anybody's way.
+    again = run(root, "pool", forecasts, "--pool", "average", "--output", target)
+    _, told = again.communicate(timeout=60)
+    assert again.returncode == 0, told
+    assert len(target.read_text().splitlines()) == EVENTS + 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
+@pytest.mark.parametrize("wait", [0.3, 0.7])
+def test_killed_whenever(root, tmp_path, forecasts, wait):
+    """From its start to its end."""
+    target = tmp_path / "pooled.json"
+    process = run(root, "pool", forecasts, "--pool", "average", "--output", target)
+    time.sleep(wait)
+    process.kill()
+    process.communicate()
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left in (["forecasts.csv"], ["forecasts.csv", "pooled.json"])
+    if target.exists():
+        assert target.read_text().rstrip().endswith("}")

@@ -1,0 +1,196 @@
+"""What the options do, and what is said when they, or the data, are wrong."""
+
+import json
+
+import pytest
+
+from opinionpool import __version__
+from opinionpool.cli import app as cli
+from opinionpool.tables.read import read_forecasts
+
+WIDE = "event,alice,bob,carol,outcome\na,0.8,0.7,0.9,1\nb,0.2,0.4,0.3,0\nc,0.6,0.7,,1\nd,0.3,0.1,0.2,\n"
+LONG = """event,expert,probability,time,closes,outcome
+q1,A,0.15,2025-01-01T09:00Z,2025-01-01T12:00Z,1
+q1,B,0.20,2025-01-01T10:00Z,2025-01-01T12:00Z,1
+q1,C,0.99,2025-01-01T13:00Z,2025-01-01T12:00Z,1
+q2,A,0.40,2025-01-02T09:00Z,2025-01-03T12:00Z,0
+q2,B,0.30,2025-01-04T09:00Z,2025-01-03T12:00Z,0
+"""
+
+
+def probabilities(records):
+    return [float(record["probability"]) for record in records]
+
+
+def test_options_reach_the_reader(file, answers):
+    def mean(*arguments):
+        return probabilities(answers("pool", *arguments, "--pool", "average"))
+
+    assert mean(file("event,a,b,outcome\nx,50,30,1\ny,20,10,0\n"), "--percent") == pytest.approx([0.4, 0.15])
+    assert mean(file("event;a;b\nx;0,5;0,3\n"), "--decimal", ",") == pytest.approx([0.4])
+    assert mean(file("event,a,b\nx,0.5,-1\n"), "--missing-value", "-1") == pytest.approx([0.5])
+    assert mean(file("event,a,b\nx,0.5,abst\ny,99,0.2\n"), "--missing-value", "abst", "--missing-value", "99") == [
+        pytest.approx(0.5),
+        pytest.approx(0.2),
+    ]
+    assert mean(file("event,a,b,c\nx,0.5,0.3,0.9\n"), "--exclude", "c") == pytest.approx([0.4])
+    assert mean("forecasts.csv", "--include", "a", "--include", "b") == pytest.approx([0.4])
+    assert mean(file("event,expert,probability\nx,a,0.2\nx,a,0.4\n"), "--duplicates", "mean") == pytest.approx([0.3])
+    assert mean("forecasts.csv", "--duplicates", "last") == pytest.approx([0.4])
+    assert mean(file("what,who,p\nx,a,0.2\n"), "--column", "event=what", "--column", "expert=who") == [0.2]
+    assert mean(file(LONG)) == pytest.approx([0.175, 0.4])
+    assert mean("forecasts.csv", "--as-of", "2025-01-01T09:30Z")[0] == pytest.approx(0.15)
+    assert mean(file("event,é\nx,0.2\n".encode("cp1252")), "--encoding", "cp1252") == [pytest.approx(0.2)]
+
+
+def test_outcomes_in_a_file_of_their_own(file, answers):
+    file("event,outcome\n007,1\n08,0\n", "outcomes.csv")
+    records = answers("pool", file("event,a\n007,0.6\n08,0.3\n9,0.5\n"), "--outcomes", "outcomes.csv")
+    assert [(r["event"], r["outcome"]) for r in records] == [("007", "1"), ("08", "0"), ("9", "")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--prior", "0"], "does not lie strictly between 0 and 1"),
+        (["--prior", "20"], "20%"),
+        (["--prior", "x"], "not a number"),
+        (["--prior", "0.2", "--prior", "0.3"], "one number"),
+        (["--prior", "maybe=0.2"], "not a class"),
+        (["--pool", "gausian"], "gausian"),
+        (["--include", "dave"], "dave"),
+        (["--exclude", "dave"], "dave"),
+        (["--include", "alice", "--exclude", "alice"], "no expert is left"),
+        (["--duplicates", "first"], "first"),
+        (["--as-of", "soon"], "--as-of"),
+        (["--decimal", ";"], ";"),
+        (["--encoding", "klingon"], "klingon"),
+        (["--column", "event"], "ROLE=NAME"),
+        (["--column", "colour=red"], "colour"),
+        (["--column", "event=event", "--column", "event=alice"], "event is named twice"),
+        (["--prior", "0_1.0"], "not a number"),
+        (["--prior", "０.５"], "not a number"),
+        (["--outcomes", "nowhere.csv"], "nowhere.csv"),
+        (["--format", "xml"], "xml"),
+        (["--output", "forecasts.csv"], "read from"),
+        (["--output", "."], "directory"),
+        (["--output", "out.xlsx"], ".csv, .json or .txt, or to a name without an ending, and not as .xlsx"),
+        (["--output", "out.csv.gz"], "not as .gz"),
+        (["--output", "out.parquet"], "not as .parquet"),
+        (["--output", "no/where.csv"], "no directory"),
+        (["--frobnicate"], "frobnicate"),
+    ],
+)
+def test_wrong_usage_is_status_2_and_one_message(file, command, arguments, told):
+    said = command("pool", file(WIDE), *arguments, status=2)
+    first, *rest = said.err.splitlines()
+    assert first.startswith("opinionpool: error: ")
+    assert told in first
+    assert rest == ["Try 'opinionpool pool --help'."]
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("arguments", [["frob"], ["pool"], ["pool", "nowhere.csv"], ["pool", "a", "b"]])
+def test_wrong_commands_are_status_2(tmp_path, monkeypatch, command, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert command(*arguments, status=2).err.startswith("opinionpool: error: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "empty"),
+        ("event,a\nx,1.5\n", "1.5"),
+        ("event,a,outcome\nx,0.5,0.61\n", "0.61"),
+        ("event,expert,probability\nx,A,.1\nx,A,.2\n", "--duplicates"),
+        ("event,a\nx,45%\ny,0.2\n", "45%"),
+        (b"PK\x03\x04xl/worksheets", "CSV"),
+        ("event,expert,probability,p_yes\nx,a,0.2,0.3\n", ""),
+    ],
+)
+def test_data_that_do_not_allow_it_are_status_1_and_one_message(file, command, text, told):
+    status = 0 if told == "" else 1
+    said = command("pool", file(text), status=status)
+    if status:
+        assert said.err.startswith("opinionpool: error: ")
+        assert told in said.err
+        assert len(said.err.splitlines()) == 1
+        assert said.out == ""
+
+
+def test_a_fault_of_the_program_is_one_line_too(file, command, monkeypatch):
+    monkeypatch.setattr(cli, "read_for", lambda reading, model: 1 / 0)
+    said = command("pool", file(WIDE), status=1)
+    assert said.err.startswith("opinionpool: error: a fault of opinionpool itself")
+    assert "ZeroDivisionError" in said.err
+
+
+def test_an_interruption_is_status_130(file, command, monkeypatch):
+    def interrupted(reading, model):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "read_for", interrupted)
+    assert command("pool", file(WIDE), status=130).err.strip() == "opinionpool: interrupted"
+
+
+def test_help_and_version(command):
+    assert "Commands:" in command(status=2).err
+    listed = command("--help").out
+    assert "pool" in listed
+    assert "..." not in listed.split("Commands:")[1]
+    for name in ("pool", "experts", "check"):
+        assert "--duplicates" in command(name, "--help").out
+    assert command("--version").out.strip() == f"opinionpool {__version__}"
+
+
+def test_output_to_a_file(file, command, tmp_path):
+    printed = command("pool", file(WIDE), "--format", "csv").out
+    said = command("pool", "forecasts.csv", "-o", "out.csv")
+    assert said.out == ""
+    assert (tmp_path / "out.csv").read_text() == printed
+    command("pool", "forecasts.csv", "-o", "out.json")
+    assert len(json.loads((tmp_path / "out.json").read_text())["events"]) == 4
+    command("pool", "forecasts.csv", "-o", "out.txt", "--format", "table")
+    assert (tmp_path / "out.txt").read_text().startswith("event  probability")
+    command("check", "forecasts.csv", "-o", "out.json")
+    assert json.loads((tmp_path / "out.json").read_text())["summary"]["events"] == 4
+    command("check", "forecasts.csv", "-o", "out.txt")
+    assert (tmp_path / "out.txt").read_text().startswith("file  ")
+    command("check", "forecasts.csv", "-o", "out.csv")
+    assert (tmp_path / "out.csv").read_text().startswith("expert,forecasts,")
+    for name in ("out", "OUT.CSV", "out.txt"):
+        command("pool", "forecasts.csv", "-o", name)
+        assert (tmp_path / name).read_text() == printed
+    command("pool", "forecasts.csv", "-o", "out.tsv", "--format", "csv")
+    assert (tmp_path / "out.tsv").read_text() == printed
+    assert command("pool", "forecasts.csv", "-o", "-", "--format", "csv").out == printed
+
+
+def test_a_failing_command_leaves_the_output_alone(file, command, tmp_path):
+    file("old", "out.csv")
+    command("pool", file("event,a\nx,7\n"), "-o", "out.csv", status=1)
+    assert (tmp_path / "out.csv").read_text() == "old"
+
+
+def test_an_input_is_never_written_over(file, command, tmp_path):
+    file("event,outcome\na,1\n", "truth.csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "truth.csv")
+    arguments = ["pool", file("event,x\na,0.5\n"), "--outcomes", "truth.csv", "-o", "link.csv"]
+    assert "read from" in command(*arguments, status=2).err
+    assert (tmp_path / "truth.csv").read_text().startswith("event")
+
+
+def test_names_that_look_like_formulas_survive(file, answers, command):
+    text = "event,=1+1,@b,outcome\n@SUM(A1),0.5,0.4,1\n-x,0.2,0.3,0\n"
+    records = answers("pool", file(text))
+    assert [record["event"] for record in records] == ["'@SUM(A1)", "'-x"]
+    experts = answers("experts", "forecasts.csv")
+    assert sorted(record["expert"] for record in experts) == ["'=1+1", "'@b"]
+    assert read_forecasts("forecasts.csv").experts == ("=1+1", "@b")
+    said = command("pool", "forecasts.csv", "--format", "json")
+    assert [event["event"] for event in json.loads(said.out)["events"]] == ["@SUM(A1)", "-x"]
+    assert "note: '@SUM(A1)', '-x', '=1+1' and 1 more would be a formula in a spreadsheet: CSV has" in said.err
+    # The answers as forecasts of one expert: the events are the same.
+    command("pool", "forecasts.csv", "--format", "csv", "--output", "pooled.csv")
+    again = read_forecasts("pooled.csv", columns={"expert": None}, include=["probability"])
+    assert again.events == ("@SUM(A1)", "-x")

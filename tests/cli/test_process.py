@@ -1,0 +1,215 @@
+"""The command as the shell runs it: streams, terminals, locales, what it loads."""
+
+import csv
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+SMALL = "event,alice,bob,outcome\na,0.8,0.7,1\nb,0.2,0.4,0\nc,0.6,0.7,1\nd,0.3,0.1,0\ne,0.7,0.6,\n"
+COMMAND = [sys.executable, "-m", "opinionpool"]
+
+
+@pytest.fixture
+def environment(root):
+    kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
+    return kept | {"PYTHONPATH": str(root / "src"), "TERM": "xterm-256color"}
+
+
+@pytest.fixture
+def run(environment):
+    def run(*arguments, stdin=b"", status=0, **changes):
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)], input=stdin, env=environment | changes, capture_output=True, check=False
+        )
+        assert done.returncode == status, done.stderr.decode()
+        assert b"Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def on_a_terminal(environment):
+    """Run a command with standard output and standard error on one terminal; what appears on it."""
+
+    def run(*arguments, columns=80, **changes):
+        ours, theirs = pty.openpty()
+        env = environment | {"COLUMNS": str(columns)} | changes
+        with subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env
+        ) as process:
+            os.close(theirs)
+            shown = b""
+            try:
+                while block := os.read(ours, 65536):
+                    shown += block
+            except OSError:
+                # How Linux says that nobody has the terminal open any more.
+                pass
+            os.close(ours)
+        assert process.returncode == 0, shown.decode()
+        return shown.decode().replace("\r\n", "\n")
+
+    return run
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text(SMALL)
+    return path
+
+
+def test_pipes_at_both_ends(run, small):
+    piped = run("pool", "-", stdin=SMALL.encode())
+    named = run("pool", small)
+    assert piped.stdout == named.stdout
+    records = list(csv.DictReader(io.StringIO(piped.stdout.decode())))
+    assert [record["event"] for record in records] == list("abcde")
+    assert piped.stderr.decode().startswith("5 events, 4 resolved")
+
+
+def test_results_are_utf8_whatever_the_locale(run, tmp_path):
+    path = tmp_path / "forecasts.csv"
+    path.write_text("event,Zoë,漢字\nñandú,0.8,0.7\n", encoding="utf-8")
+    done = run("pool", path, LC_ALL="C", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert "ñandú" in done.stdout.decode("utf-8")
+    experts = run("experts", path, "--format", "json", LC_ALL="C", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
+    assert {e["expert"] for e in json.loads(experts.stdout.decode("utf-8"))["experts"]} == {"Zoë", "漢字"}
+
+
+@pytest.fixture
+def long(tmp_path):
+    path = tmp_path / "long.csv"
+    rows = [f"an_event_with_a_long_name_{i},0.{1 + i % 9},0.{1 + i % 7},{i % 2}" for i in range(5000)]
+    path.write_text("\n".join(["event,a,b,outcome", *rows]))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "table", "json"])
+def test_a_reader_who_leaves_early_is_no_fault(environment, long, kind):
+    with subprocess.Popen(
+        [*COMMAND, "pool", str(long), "--format", kind],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    ) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        told = process.stderr.read().decode()
+    assert process.returncode == 0
+    assert told.startswith("5,000 events")
+    assert "Error" not in told
+    assert "Exception" not in told
+
+
+def test_nobody_reading_the_messages_is_no_fault(environment, small):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*COMMAND, "pool", str(small)], stdout=subprocess.PIPE, stderr=writing, env=environment, check=False
+    )
+    os.close(writing)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"event,")
+
+
+def test_closed_streams_are_no_fault(environment, small, tmp_path):
+    def told(command):
+        return subprocess.run(
+            ["sh", "-c", command, "sh", *COMMAND, small], env=environment, capture_output=True, check=False
+        )
+
+    done = told('"$1" "$2" "$3" pool - <&-')
+    assert (done.returncode, done.stderr) == (1, b"opinionpool: error: standard input is empty\n")
+    done = told('"$1" "$2" "$3" pool "$4" >&-')
+    assert (done.returncode, done.stderr.splitlines()[0][:8]) == (0, b"5 events")
+    done = told('"$1" "$2" "$3" pool "$4" 2>&-')
+    assert (done.returncode, done.stdout[:6]) == (0, b"event,")
+    assert told('"$1" "$2" "$3" pool "$4" <&- >&- 2>&-').returncode == 0
+    assert told('"$1" "$2" "$3" pool nowhere <&- >&- 2>&-').returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_told(environment, small):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "pool", str(small)], stdout=full, stderr=subprocess.PIPE, env=environment, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == ["opinionpool: error: No space left on device"]
+
+
+def test_an_interruption_while_waiting_for_input(environment):
+    # The child interrupts itself once it asks for its input.
+    code = (
+        "import io, os, signal, sys\n"
+        "class Waiting(io.RawIOBase):\n"
+        "    def readable(self): return True\n"
+        "    def readinto(self, buffer): os.kill(os.getpid(), signal.SIGINT); return 0\n"
+        "sys.stdin = io.TextIOWrapper(io.BufferedReader(Waiting()))\n"
+        "from opinionpool.cli import main\n"
+        "main(['pool', '-'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr.decode().strip() == "opinionpool: interrupted"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_terminal_gets_a_table_and_a_pipe_gets_csv(run, on_a_terminal, small):
+    shown = on_a_terminal("pool", small)
+    assert shown.startswith("\x1b[1mevent  probability  90% from     to  experts  outcome\x1b[0m\n")
+    assert shown.index("in-sample") < shown.index("\n\n5 events, 4 resolved")
+    assert run("pool", small).stdout.startswith(b"event,probability,")
+    assert on_a_terminal("pool", small, "--format", "csv").startswith("event,probability,")
+    assert run("pool", small, "--format", "table").stdout.startswith(b"event  probability")
+
+
+@pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_colour_where_none_is_wanted(on_a_terminal, small, changes):
+    for command in ("pool", "experts", "check"):
+        assert "\x1b" not in on_a_terminal(command, small, **changes)
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_everything_fits_the_terminal(on_a_terminal, tmp_path, columns):
+    path = tmp_path / "wide.csv"
+    names = [f"an expert with quite a long name number {i}" for i in range(3)]
+    rows = [f"is there any event with so long a name as event {i}?,0.{i + 1},0.2,0.{i + 3},{i % 2}" for i in range(6)]
+    path.write_text("\n".join([",".join(["event", *names, "outcome"]), *rows]))
+    for command in ("pool", "experts", "check"):
+        shown = on_a_terminal(command, path, columns=columns, NO_COLOR="1")
+        assert max(map(len, shown.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "table"])
+def test_nothing_heavy_is_loaded(environment, small, kind):
+    code = (
+        "import sys\nfrom opinionpool.cli import app as cli\n"
+        f"cli.run(['pool', {str(small)!r}, '--format', {kind!r}])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "opinionpool.cli.app" in loaded
+    if int(version("duckdb").partition(".")[0]) < 2:
+        # Older engines load these where they are there.
+        loaded -= {"pandas", "pyarrow"}
+    assert not loaded & {"scipy", "sklearn", "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "rich"}
+
+
+def test_help_does_not_wait_for_numpy(environment):
+    code = (
+        "import sys\nfrom opinionpool.cli import app as cli\ncli.run(['pool', '--help'])\nprint('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

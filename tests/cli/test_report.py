@@ -1,0 +1,78 @@
+"""``opinionpool report``: where the page goes, what is refused, and what it says of its own making."""
+
+import hashlib
+import os
+
+import pytest
+
+from opinionpool.report import findings as reportdata
+
+ROWS = [("a", 0.9, 0.7, 1), ("b", 0.2, 0.4, 0), ("c", 0.6, 0.8, 1), ("d", 0.3, 0.1, 0), ("e", 0.7, 0.6, "")] * 3
+WIDE = "event,ann,bob,outcome\n" + "".join(f"{e}{i},{p},{q},{y}\n" for i, (e, p, q, y) in enumerate(ROWS))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(reportdata, "ROUNDS", 1)
+    monkeypatch.setattr(reportdata, "MANY", 0)
+
+
+def test_a_page_is_written_with_its_command_and_the_files_digest(file, command, tmp_path):
+    (tmp_path / "secret").mkdir()
+    name = file(WIDE, "secret/panel.csv")
+    said = command("report", name, "-o", tmp_path / "page.html", "--prior", "0.4")
+    assert said.out == ""
+    assert "the report is in" in said.err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert hashlib.sha256(WIDE.encode()).hexdigest() in page
+    assert "opinionpool report panel.csv -o page.html --prior 0.4" in page
+    assert "secret" not in page
+    assert "40.0% (as given)" in page
+    command("report", name, "-o", tmp_path / "page.html", "--prior", "0.4")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+
+
+def test_a_dash_is_standard_output(file, command):
+    said = command("report", file(WIDE), "-o", "-")
+    assert said.out.startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "Missing option '-o'"),
+        (["-o", "page.csv"], "ends in .html"),
+        (["-o", "nowhere/page.html"], "there is no directory"),
+        (["-o", "page.html", "--by-time", "--by-group"], "exclude each other"),
+        (["-o", "page.html", "--by-time"], "--column time=NAME"),
+        (["-o", "page.html", "--pool", "no"], "no"),
+    ],
+)
+def test_wrong_usage_is_told_and_nothing_written(file, command, arguments, told):
+    assert told in command("report", file(WIDE), *arguments, status=2).err
+    assert not os.path.exists("page.html")
+
+
+def test_the_input_is_not_overwritten(file, command):
+    name = file(WIDE, "panel.html")
+    assert "cannot be the output" in command("report", name, "-o", name, status=2).err
+    with open(name, encoding="utf-8") as stream:
+        assert stream.read() == WIDE
+
+
+def test_what_cannot_be_read_leaves_the_old_page(file, command):
+    file("old", "page.html")
+    name = file("event,ann,outcome\na,0.3,\nb,7,\n")
+    assert "7" in command("report", name, "-o", "page.html", status=1).err
+    with open("page.html", encoding="utf-8") as stream:
+        assert stream.read() == "old"
+
+
+def test_beliefs_from_a_file_are_told(file, command):
+    name = file(WIDE)
+    file("correlation = 0.3\n", "panel.toml")
+    command("report", name, "-o", "page.html", "--panel", "panel.toml")
+    with open("page.html", encoding="utf-8") as stream:
+        page = stream.read()
+    assert "SHA-256 of <bdi>panel.toml</bdi>" in page
+    assert "Beliefs that were given: correlation" in page

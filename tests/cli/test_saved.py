@@ -1,0 +1,219 @@
+"""Pools kept in files by the command line: used as they are, or going on to learn."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import opinionpool as op
+from opinionpool.streams.trained import TrainedPool
+
+WIDE = """event,alice,bob,carol,outcome
+a,0.8,0.7,0.9,1
+b,0.2,0.4,0.3,0
+c,0.6,0.7,0.4,1
+d,0.3,0.1,0.2,0
+e,0.7,0.6,,1
+f,0.4,0.5,0.3,0
+g,0.9,0.8,0.7,
+h,,,,
+"""
+LATER = """event,carol,alice,outcome
+a,0.9,0.8,1
+i,0.2,0.3,
+"""
+RESOLVED = WIDE.replace("g,0.9,0.8,0.7,", "g,0.9,0.8,0.7,1") + "i,0.3,0.4,0.2,0\n"
+
+
+def probabilities(records):
+    return [float(record["probability"]) for record in records]
+
+
+def test_saving_changes_no_answer(file, answers, command):
+    plain = answers("pool", file(WIDE))
+    assert answers("pool", "forecasts.csv", "--save", "m.json") == plain
+    said = command("pool", "forecasts.csv", "--save", "m.json", "--format", "json")
+    summary = json.loads(said.out)["summary"]
+    assert summary["saved"] == "m.json"
+    assert summary["learned_events"] == 6
+    assert summary["fingerprint"] == op.load("m.json").stream.fingerprint
+    assert summary["fingerprint"][:12] in said.err
+
+
+def test_a_saved_pool_answers_as_it_did(file, answers):
+    before = answers("pool", file(WIDE), "--save", "m.json")
+    assert answers("pool", "forecasts.csv", "--model", "m.json") == before
+
+
+def test_new_forecasts_are_pooled_without_learning(file, answers, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    records = answers("pool", file(LATER, "later.csv"), "--model", "m.json")
+    learned = op.load("m.json").learned
+    expected = learned.pool([[0.8, np.nan, 0.9], [0.3, np.nan, 0.2]])
+    assert probabilities(records) == expected.tolist()
+    assert [record["in_sample"] for record in records] == ["true", "false"]
+
+
+def test_what_is_known_afterwards_is_told_and_not_learned(file, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    said = command("pool", file(RESOLVED, "more.csv"), "--model", "m.json")
+    assert "note: 2 resolved events not learned from: the saved pool is used as it is; --save NEW goes on" in said.err
+    assert "6 of 9 answers are in-sample" in said.err
+
+
+def test_it_goes_on_learning_from_a_file_that_grew(file, answers, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    records = answers("pool", file(RESOLVED, "more.csv"), "--model", "m.json", "--save", "n.json")
+    whole = answers("pool", "more.csv")
+    assert probabilities(records) == pytest.approx(probabilities(whole), abs=1e-9)
+    assert [r["in_sample"] for r in records] == [r["in_sample"] for r in whole]
+    said = command("pool", "more.csv", "--model", "n.json", "--save", "o.json")
+    assert "8 resolved events learned from before, and not again" in said.err
+    assert op.load("o.json").stream.fingerprint == op.load("n.json").stream.fingerprint
+    command("pool", "more.csv", "--save", "p.json")
+    assert op.load("p.json").stream.fingerprint == op.load("n.json").stream.fingerprint
+
+
+def test_experts_who_are_unknown_are_named(file, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    more = file("event,alice,dora,outcome\nx,0.3,0.4,1\ny,0.2,0.1,\n", "more.csv")
+    said = command("pool", more, "--model", "m.json", status=1)
+    assert "error: 'dora' is unknown to the pool in m.json" in said.err
+    assert said.out == ""
+    command("pool", more, "--model", "m.json", "--exclude", "dora")
+    command("pool", more, "--model", "m.json", "--save", "n.json")
+    assert op.load("n.json").experts == ("alice", "bob", "carol", "dora")
+
+
+def test_priors_of_the_answers(file, answers, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    learned = op.load("m.json").learned
+    (record,) = answers("pool", file("event,alice\nx,0.3\n", "x.csv"), "--model", "m.json", "--prior", "0.2")
+    assert float(record["probability"]) == learned.pool([0.3, np.nan, np.nan], 0.2)
+    text = "event,alice,prior\nx,0.3,0.4\ny,0.3,\n"
+    records = answers("pool", file(text, "x.csv"), "--model", "m.json", "--column", "prior=prior")
+    expected = learned.pool([[0.3, np.nan, np.nan]] * 2, [0.4, 0.5])
+    assert probabilities(records) == expected.tolist()
+    assert command("pool", "x.csv", "--model", "m.json", "--save", "n.json", "--prior", "0.2", status=2).err.startswith(
+        "opinionpool: error: --prior is settled"
+    )
+
+
+def test_the_prior_that_is_told_is_the_one_that_was_used(file, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    for told in (["pool", "forecasts.csv"], ["explain", "forecasts.csv", "g"]):
+        said = command(*told, "--model", "m.json", "--prior", "0.05", "--format", "json")
+        assert "prior 5.0% (as given)" in said.err
+        assert json.loads(said.out)["summary"]["prior"] == pytest.approx(0.05)
+        assert "prior 50.0% (Laplace's estimate" in command(*told, "--model", "m.json").err
+    own = file("event,alice,bob,prior\nx,0.3,0.4,0.1\ny,0.2,0.1,0.4\n", "own.csv")
+    assert "prior: each event's own" in command("pool", own, "--model", "m.json", "--column", "prior=prior").err
+
+
+@pytest.mark.parametrize("name", ["linear", "log", "average", "median", "beta-linear"])
+def test_every_pool(file, answers, command, name):
+    before = answers("pool", file(WIDE), "--pool", name, "--save", "m.json")
+    assert answers("pool", "forecasts.csv", "--model", "m.json") == before
+    said = command("pool", "forecasts.csv", "--model", "m.json", "--pool", "trimmed", status=2)
+    assert f"--pool is trimmed, and the pool in m.json is {name}" in said.err
+
+
+def test_classes_are_those_of_the_pool(file, answers, command):
+    text = WIDE.replace(",1\n", ",won\n").replace(",0\n", ",lost\n")
+    command("pool", file(text), "--positive", "won", "--save", "m.json")
+    assert op.load("m.json").classes == ("lost", "won")
+    records = answers("pool", file(LATER.replace(",1\n", ",won\n"), "later.csv"), "--model", "m.json")
+    assert [record["outcome"] for record in records] == ["won", ""]
+    said = command("pool", file(LATER.replace(",1\n", ",drawn\n"), "later.csv"), "--model", "m.json", status=1)
+    assert "the classes are 'lost', 'won', and 'drawn' is none of them" in said.err
+    three = "event,expert,class,probability,outcome\n" + "".join(
+        f"q{t},ann,{c},{p},{'abc'[t % 3]}\n" for t in range(6) for c, p in (("a", 0.5), ("b", 0.3), ("c", 0.2))
+    )
+    command("pool", file(three, "three.csv"), "--save", "k.json")
+    before = answers("pool", "three.csv", "--save", "k.json")
+    assert answers("pool", "three.csv", "--model", "k.json") == before
+    assert "error" in command("pool", "three.csv", "--model", "m.json", status=1).err
+
+
+def test_pools_that_python_saved(file, answers, command):
+    x = [[0.8, 0.7], [0.2, 0.4], [0.6, 0.7], [0.3, 0.1]]
+    pool = op.GaussianPool().fit(x, [1, 0, 1, 0])
+    pool.save(file("", "e.json"))
+    text = "event,expert_1,expert_2,outcome\nx,0.4,0.3,\n"
+    (record,) = answers("pool", file(text, "x.csv"), "--model", "e.json")
+    expected = pytest.approx(float(pool.predict_proba([[0.4, 0.3]])[0, 1]), abs=1e-9)
+    assert float(record["probability"]) == expected
+    said = command("pool", "x.csv", "--model", "e.json", "--save", "n.json", status=1)
+    assert "saved without what it learned from" in said.err
+    op.GaussianPool().partial_fit(x, [1, 0, 1, 0]).save("e.json")
+    assert probabilities(answers("pool", "x.csv", "--model", "e.json", "--save", "n.json")) == [expected]
+    assert isinstance(op.load("n.json"), TrainedPool)
+    op.save(op.Panel.exchangeable(2), "e.json")
+    said = command("pool", "x.csv", "--model", "e.json", status=1)
+    assert "a Panel is saved there, which has not learned from any events" in said.err
+
+
+def test_files_that_are_read_are_not_written_over(file, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    for arguments in (
+        ["--save", "forecasts.csv"],
+        ["--model", "m.json", "--save", "m.json"],
+        ["--save", "x.json", "-o", "x.json"],
+        ["--save", "x.json", "-o", "./x.json"],
+        ["--save", "no/such/place.json"],
+    ):
+        said = command("pool", "forecasts.csv", *arguments, status=2)
+        assert "cannot be" in said.err
+    assert (
+        "cannot be read as a saved pool" in command("pool", "forecasts.csv", "--model", "forecasts.csv", status=1).err
+    )
+
+
+@pytest.mark.parametrize("option", ["--save", "-o"])
+def test_an_empty_name_is_no_directory(file, command, option):
+    assert "name of the file to write is empty" in command("pool", file(WIDE), option, "", status=2).err
+
+
+def test_a_pool_is_not_saved_to_standard_output(file, command):
+    assert "--save takes the name of a file" in command("pool", file(WIDE), "--save", "-", status=2).err
+    assert not os.path.exists("-")
+
+
+def test_beliefs_go_on(file, command):
+    file("correlation = { value = 0.9, worth = 50 }\n", "panel.toml")
+    command("pool", file(WIDE), "--panel", "panel.toml", "--save", "m.json")
+    assert str(op.load("m.json").options["beliefs"]) == "correlation 0.9 (worth 50)"
+    command("pool", file(RESOLVED, "more.csv"), "--model", "m.json", "--save", "n.json")
+    command("pool", "more.csv", "--panel", "panel.toml", "--save", "p.json")
+    weights = [op.load(name).learned.weights for name in ("n.json", "p.json")]
+    assert weights[0] == pytest.approx(weights[1], abs=1e-9)
+    said = command("pool", "more.csv", "--model", "m.json", "--panel", "panel.toml", status=2)
+    assert "--panel" in said.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_files_larger_than_memory(file, command, monkeypatch, kind):
+    """A file in parts gives what it gives at once."""
+    rng = np.random.default_rng(0)
+    lines = ["event,alice,carol,outcome"]
+    for t in range(90):
+        outcome = ["0", "1", ""][t % 3]
+        lines.append(f"n{t},{rng.uniform(0.05, 0.95):.3f},{rng.uniform(0.05, 0.95):.3f},{outcome}")
+    command("pool", file(WIDE), "--save", "m.json")
+    text = "\n".join([*lines, "a,0.8,0.9,1"]) + "\n"
+    whole = command("pool", file(text, "large.csv"), "--model", "m.json", "--format", kind)
+    monkeypatch.setattr("opinionpool.tables.parts.LARGE", 0)
+    monkeypatch.setattr("opinionpool.tables.parts.CELLS", 60)
+    monkeypatch.setattr("opinionpool.tables.parts.ROWS", 50)
+    parts = command("pool", "large.csv", "--model", "m.json", "--format", kind)
+    assert parts.out.count("\n") == whole.out.count("\n") > 90
+    assert "61 resolved events not learned from" not in parts.err
+    assert "60 resolved events not learned from" in parts.err
+    assert sorted(parts.err.splitlines()) == sorted(whole.err.splitlines())
+    if kind == "json":
+        one, two = json.loads(whole.out), json.loads(parts.out)
+        assert one["events"] == two["events"]
+        assert one["summary"]["fingerprint"] == two["summary"]["fingerprint"]
+    else:
+        assert parts.out == whole.out

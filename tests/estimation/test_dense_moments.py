@@ -1,0 +1,235 @@
+"""Learning and pooling of arrays in blocks, against the same by other ways."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import opinionpool as op
+from opinionpool import blocks as blockwise, logodds
+from opinionpool.blocks import in_order
+from opinionpool.errors import LearningError, ProbabilityError
+from opinionpool.estimation import sampling
+from opinionpool.estimation.moments import BinaryOutcomes, Moments, dense_moments
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.learn import learn, learn_dense
+
+EVEN = np.array([0.5, 0.5])
+
+
+def panel(t: int, n: int, seed: int = 0, level: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities and outcomes of a correlated panel."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(t) < 0.5).astype(int)
+    z = level + rng.normal(size=(t, 1)) + rng.normal(size=(t, n)) + (2 * y - 1)[:, None]
+    return logodds.expit(z), y
+
+
+def names(n: int) -> tuple[str, ...]:
+    return tuple(f"expert_{i + 1}" for i in range(n))
+
+
+def moments(q: np.ndarray, y: np.ndarray, floor: float = 1e-4, threads: int | None = None) -> Moments:
+    found = dense_moments(q, BinaryOutcomes.of(y), EVEN, floor, names(q.shape[1]), threads)
+    assert found is not None
+    return found
+
+
+def check_equal(found: Moments, wanted: Moments, rtol: float) -> None:
+    np.testing.assert_array_equal(found.events, wanted.events)
+    (part,), (other,) = found.patterns.values(), wanted.patterns.values()
+    size = np.abs(other.scatter).max()
+    np.testing.assert_allclose(part.weight, other.weight)
+    np.testing.assert_allclose(part.mean, other.mean, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(part.scatter, other.scatter, rtol=rtol, atol=rtol * size)
+
+
+@given(st.integers(2, 60), st.integers(1, 12), st.integers(0, 1000), st.booleans())
+def test_moments_are_those_about_the_means(t, n, seed, some_open):
+    q, y = panel(t, n, seed)
+    q[seed % t, 0] = seed % 2
+    outcomes = y.astype(float)
+    if some_open:
+        outcomes[:: 1 + seed % 4] = np.nan
+    codes = np.where(np.isnan(outcomes), -1, outcomes).astype(int)
+    wanted = Moments.empty(names(n)).add(logodds.log_ratios(q, EVEN, 1e-4), codes)
+    check_equal(moments(q, outcomes), wanted, 1e-10)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.bool_, np.float32, np.float64])
+def test_outcomes_of_any_type(kind):
+    q, y = panel(50, 3)
+    check_equal(moments(q, y.astype(kind)), moments(q, y), 0)
+
+
+def test_neither_threads_nor_blocks_change_the_result(monkeypatch):
+    q, y = panel(3000, 4)
+    whole = moments(q, y)
+    monkeypatch.setattr(blockwise, "BLOCK", 256)
+    monkeypatch.setattr(blockwise, "PIECE", 4)
+    one, three = moments(q, y, threads=1), moments(q, y, threads=3)
+    check_equal(one, three, 0)
+    check_equal(one, whole, 1e-13)
+
+
+def test_what_lies_far_from_zero_keeps_its_digits():
+    # Log-odds of about -9 that differ by 1e-5: sums of squares about 0 would keep five digits of their differences.
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    z = -9.0 + 1e-5 * (rng.normal(size=(400, 3)) + y[:, None])
+    q = logodds.expit(z)
+    wanted = Moments.empty(names(3)).add(logodds.log_ratios(q, EVEN, 1e-6), y)
+    check_equal(moments(q, y, floor=1e-6), wanted, 1e-9)
+
+
+def test_experts_who_never_move_have_no_spread():
+    q, y = panel(200, 3)
+    q[:, 1] = 0.37
+    fitted = learn_dense(q, y, structure="independent")
+    assert fitted is not None
+    assert fitted.weights[1] == 0
+    assert [note.code for note in fitted.notes] == ["constant"]
+
+
+@pytest.mark.parametrize("level", [0.0, -2.5, -6.0])
+def test_single_precision_changes_weights_by_less_than_1e5(level):
+    q, y = panel(20000, 6, level=level)
+    single = learn_dense(q.astype(np.float32), y, beliefs=None)
+    double = learn_dense(q, y, beliefs=None)
+    np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
+@pytest.mark.parametrize("prior", [None, 0.2])
+def test_the_estimator_learns_the_same_from_arrays_and_from_the_container(structure, prior):
+    q, y = panel(300, 4)
+    outcomes = np.where(np.arange(300) % 7 == 0, np.nan, y)
+    told = [None if np.isnan(value) else int(value) for value in outcomes]
+    dense = op.GaussianPool(structure).fit(q, outcomes, prior=prior)
+    other = learn(Forecasts.from_array(q, told), prior=prior, structure=structure)
+    np.testing.assert_allclose(dense.weights_, other.weights, rtol=1e-10)
+    np.testing.assert_allclose(dense.panel_.bias, other.panel.bias, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(dense.prior_, other.prior)
+    np.testing.assert_allclose(dense.state_.counts, other.counts)
+    assert dense.n_events_ == other.events.sum()
+    assert dense.classes_.dtype == np.float64
+    assert dense.n_features_in_ == 4
+
+
+def test_what_cannot_be_learned_is_said_in_the_same_words():
+    q, _ = panel(30, 2)
+    said = []
+    for X in (q, q.tolist()):
+        with pytest.raises(LearningError) as error:
+            op.GaussianPool(beliefs=None).fit(X, np.zeros(30, dtype=int))
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_missing_forecasts_and_weights_take_the_other_way():
+    q, y = panel(60, 2)
+    # There is room for all events of the default pool.
+    assert learn_dense(q, y) is None
+    assert learn_dense(q, y + 1, beliefs=None) is None
+    assert learn_dense(q, y, prior=np.full(60, 0.4), beliefs=None) is None
+    weighted = op.GaussianPool(beliefs=None).fit(q, y, sample_weight=1 + y)
+    twice = op.GaussianPool(beliefs=None).fit(np.concatenate([q, q[y == 1]]), np.concatenate([y, y[y == 1]]))
+    np.testing.assert_allclose(weighted.weights_, twice.weights_)
+    q[3, 1] = np.nan
+    assert learn_dense(q, y, beliefs=None) is None
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.1, np.inf])
+def test_a_wrong_value_is_named_with_its_place(wrong, monkeypatch):
+    monkeypatch.setattr(blockwise, "BLOCK", 64)
+    q, y = panel(500, 2)
+    fitted = op.GaussianPool(beliefs=None).fit(q, y).panel_
+    q[400, 1] = wrong
+    for work in (lambda: learn_dense(q, y, beliefs=None), lambda: fitted.pool(q)):
+        with pytest.raises(ProbabilityError, match=r"at position \(400, 1\)"):
+            work()
+
+
+@pytest.mark.parametrize("extremes", [np.inf, 3.0])
+@pytest.mark.parametrize("base_rate", [None, 0.2])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_pooled_in_blocks_as_one_by_one(extremes, base_rate, kind, monkeypatch):
+    monkeypatch.setattr(blockwise, "BLOCK", 64)
+    monkeypatch.setattr(blockwise, "PIECE", 2)
+    rng = np.random.default_rng(3)
+    q = rng.random((200, 4)).astype(kind)
+    q[0], q[1], q[2, 1:], q[3] = 0.0, 1.0, np.nan, np.nan
+    q[rng.random(q.shape) < 0.1] = np.nan
+    dependence = 0.4 * np.ones((4, 4)) + 0.6 * np.eye(4)
+    believed = op.Panel.exchangeable(1).settings.extremes
+    believed = type(believed)(extremes, None if np.isinf(extremes) else np.linspace(-0.2, 0.2, 4)[:, None])
+    panel = op.Panel([1.0, 0.5, 0.2, -0.1], dependence, bias=[0.1, 0.0, -0.3, 0.2], extremes=believed)
+    # A prior for each event goes the general way.
+    prior = np.full(200, 0.3)
+    rate = None if base_rate is None else np.full(200, base_rate)
+    wanted = panel.pool(q, prior, rate)
+    np.testing.assert_allclose(panel.pool(q, 0.3, base_rate), wanted, rtol=1e-12)
+    one_by_one = [float(panel.pool(row, 0.3, base_rate)) for row in q]
+    np.testing.assert_allclose(one_by_one, wanted, rtol=1e-12)
+    np.testing.assert_allclose(panel.pool(q.reshape(10, 20, 4), 0.3, base_rate), wanted.reshape(10, 20), rtol=1e-12)
+
+
+def test_answers_in_parts(monkeypatch):
+    q, y = panel(500, 3)
+    pool = op.GaussianPool(beliefs=None).fit(q, y)
+    whole = pool.predict_proba(q)
+    monkeypatch.setattr("opinionpool.estimators.base.EVENTS", 64)
+    np.testing.assert_allclose(pool.predict_proba(q), whole, rtol=1e-13)
+    q[300, 2] = 2.0
+    with pytest.raises(ProbabilityError, match=r"at position \(300, 2\)"):
+        pool.predict_proba(q)
+
+
+def test_memory_does_not_grow_with_the_events():
+    q, y = panel(200_000, 10)
+    # Libraries are looked for once.
+    op.GaussianPool(beliefs=None).fit(q, y)
+    tracemalloc.start()
+    pool = op.GaussianPool(beliefs=None).fit(q, y)
+    fitting = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    answers = pool.panel_.pool(q)
+    pooling = tracemalloc.get_traced_memory()[1] - answers.nbytes
+    tracemalloc.stop()
+    assert fitting < 8e6
+    assert pooling < 8e6
+
+
+def test_results_come_in_order_and_faults_come_out():
+    assert list(in_order(lambda i: -i, range(50), threads=4)) == [-i for i in range(50)]
+
+    def fails(i: int) -> float:
+        return 1.0 / (i - 5)
+
+    with pytest.raises(ZeroDivisionError):
+        list(in_order(fails, range(50), threads=2))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("prior", [None, 0.3])
+def test_the_default_pool_draws_the_same_sample_from_arrays(missing, prior, monkeypatch):
+    monkeypatch.setattr(sampling, "EVENTS", 200)
+    q, y = panel(900, 3)
+    q[np.random.default_rng(5).random(q.shape) < missing] = np.nan
+    outcomes = np.where(np.arange(900) % 9 == 0, np.nan, y)
+    monkeypatch.setattr("opinionpool.learning.learn.EVENTS", 100)
+    drawn = op.GaussianPool().fit(q, outcomes, prior=prior)
+    other = op.GaussianPool().fit(q.tolist(), outcomes.tolist(), prior=prior)
+    np.testing.assert_allclose(drawn.weights_, other.weights_, rtol=1e-9)
+    np.testing.assert_allclose(drawn.panel_.bias, other.panel_.bias, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(drawn.prior_, other.prior_)
+    np.testing.assert_array_equal(drawn.state_.counts, other.state_.counts)
+    np.testing.assert_array_equal(drawn.state_.events, other.state_.events)
+    assert [note.code for note in drawn.notes_].count("sample") == 1
+    assert {note.text for note in drawn.notes_ if note.code == "sample"} <= {note.text for note in other.notes_}
+    q[700, 1] = 1.5
+    with pytest.raises(ProbabilityError, match=r"at position \(700, 1\)"):
+        op.GaussianPool().fit(q, outcomes)

@@ -1,0 +1,305 @@
+"""Maximum likelihood with missing forecasts: against brute force, the textbook's EM, least squares and simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.optimize import minimize
+
+from opinionpool.errors import LearningError
+from opinionpool.estimation import averages as estimates, e_step as estep, em
+from opinionpool.estimation.e_step import Model, Sample
+from opinionpool.estimation.em import Information, maximum_likelihood, overlaps
+from opinionpool.estimation.evidence import MomentEvidence, RowEvidence
+from opinionpool.estimation.moments import Moments
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.learn import learn
+from opinionpool.logodds import expit, metric, signature
+from opinionpool.model.panel import Panel
+
+
+def sample(seed, t=120, n=3, k=2, missing=0.4, events_of_each=1):
+    """Log-ratios (t, n, k - 1) with missing cells, outcomes and weights; runs of rows may have the same pattern."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, 3 * n))
+    sigma = root @ root.T / (3 * n) + 0.3
+    y = rng.integers(0, k, t)
+    noise = np.einsum("nm,tmk->tnk", np.linalg.cholesky(sigma), rng.normal(size=(t, n, k))) / np.sqrt(2)
+    level = rng.normal(size=(n, k)) * 0.3 + rng.uniform(0.4, 1.2, n)[:, None] * np.eye(k)[y][:, None, :] + noise
+    x = level[..., 1:] - level[..., :1]
+    absent = np.repeat(rng.random((-(-t // events_of_each), n)) < missing, events_of_each, axis=0)[:t]
+    x[absent] = np.nan
+    return x, y, rng.integers(1, 3, t).astype(float)
+
+
+def rows_of(x, y, weight=None):
+    return RowEvidence.of_dense(x, y, np.ones(len(y)) if weight is None else weight)
+
+
+def moments_of(x, y, weight=None):
+    names = [f"e{i}" for i in range(x.shape[1])]
+    return MomentEvidence(Moments.empty(names, x.shape[2] + 1).add(x, y, weight))
+
+
+def fit(evidence, **options):
+    n, d = evidence.marginals.count.shape[1], evidence.classes - 1
+    means = estimates.sample_means(evidence, np.zeros(d))
+    return maximum_likelihood(evidence, means, np.zeros(d), tuple(f"e{i}" for i in range(n)), **options)
+
+
+def log_likelihood(x, y, weight, bias, contrast, sigma):
+    """Row by row, from the density of the stacked log-ratios."""
+    k = x.shape[2] + 1
+    between = np.linalg.inv(metric(k))
+    total = 0.0
+    for row, outcome, w in zip(x, y, weight, strict=True):
+        seen = ~np.isnan(row[:, 0])
+        if seen.any():
+            off = (row - bias - contrast[:, None] * signature(k)[outcome])[seen].ravel()
+            cov = np.kron(sigma[np.ix_(seen, seen)], between)
+            total -= w * (np.linalg.slogdet(cov)[1] + off @ np.linalg.solve(cov, off)) / 2
+            total += w * seen.sum() * np.linalg.slogdet(between)[1] / 2
+    return total
+
+
+def textbook_step(x, y, bias, contrast, sigma):
+    """One step of EM for two classes as in Little and Rubin: fill in, and add the conditional covariance."""
+    t, n = x.shape
+    design = np.column_stack([np.ones(t), 2.0 * y - 1])
+    full, extra = np.empty((t, n)), np.zeros((n, n))
+    for i, row in enumerate(x):
+        mean = bias + contrast * design[i, 1]
+        o, m = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
+        slope = sigma[np.ix_(m, o)] @ np.linalg.inv(sigma[np.ix_(o, o)])
+        full[i, o] = row[o]
+        full[i, m] = mean[m] + slope @ (row[o] - mean[o])
+        extra[np.ix_(m, m)] += sigma[np.ix_(m, m)] - slope @ sigma[np.ix_(o, m)]
+    coefficients = np.linalg.lstsq(design, full, rcond=None)[0]
+    off = full - design @ coefficients
+    return coefficients[0], coefficients[1], (off.T @ off + extra) / t
+
+
+class TestLikelihood:
+    @pytest.mark.parametrize(("k", "events_of_each"), [(2, 1), (2, 40), (3, 1), (4, 40)])
+    def test_against_a_loop_over_events(self, k, events_of_each):
+        """Whether patterns repeat or not."""
+        x, y, w = sample(1, k=k, events_of_each=events_of_each)
+        bias, contrast = np.random.default_rng(0).normal(size=(3, k - 1)), np.array([0.5, 1.0, 0.2])
+        sigma = np.array([[1.0, 0.3, 0.2], [0.3, 2.0, 0.1], [0.2, 0.1, 0.7]])
+        root = np.linalg.cholesky(metric(k))
+        held = Sample.of(rows_of(x, y, w), np.arange(3))
+        model = Model(np.column_stack([bias @ root, contrast]), sigma)
+        assert held.sums(model).log_likelihood == pytest.approx(log_likelihood(x, y, w, bias, contrast, sigma))
+
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_sums_are_the_gradient(self, k):
+        x, y, w = sample(2, k=k)
+        held = Sample.of(rows_of(x, y, w), np.arange(3))
+        rng = np.random.default_rng(3)
+        coefficients, sigma = rng.normal(size=(3, k)), np.diag([1.0, 2.0, 0.7]) + 0.4
+        sums = held.sums(Model(coefficients, sigma))
+        change, turn = rng.normal(size=(3, 3)), rng.normal(size=(3, k))
+        change = change + change.T
+        h = 1e-5
+        ends = [held.sums(Model(coefficients + s * h * turn, sigma + s * h * change)).log_likelihood for s in (1, -1)]
+        slope = (sums.score * turn).sum() + (sums.curvature * change).sum() / 2
+        assert (ends[0] - ends[1]) / (2 * h) == pytest.approx(slope, rel=1e-6)
+
+    @given(st.integers(0, 10**6), st.sampled_from([2, 3]), st.sampled_from([1, 25]))
+    @settings(max_examples=20, deadline=None)
+    def test_three_ways_to_hold_events_agree(self, seed, k, events_of_each):
+        """Side by side, one by one, and as moments by pattern."""
+        x, y, w = sample(seed, t=60, n=5, k=k, events_of_each=events_of_each)
+        rng = np.random.default_rng(seed)
+        model = Model(rng.normal(size=(5, k)), np.diag(rng.uniform(0.5, 2, 5)) + 0.3)
+        found = [Sample.of(evidence, np.arange(5)).sums(model) for evidence in (rows_of(x, y, w), moments_of(x, y, w))]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(estep, "SMALL", 0)
+            found.append(Sample.of(rows_of(x, y, w), np.arange(5)).sums(model))
+        for other in found[1:]:
+            assert other.log_likelihood == pytest.approx(found[0].log_likelihood, rel=1e-11)
+            assert other.curvature == pytest.approx(found[0].curvature, rel=1e-9, abs=1e-9)
+            assert other.score == pytest.approx(found[0].score, rel=1e-9, abs=1e-9)
+
+    def test_information_is_the_expected_curvature(self):
+        """A step from the truth leads to where one of least squares would: U solves sum K U K = S."""
+        x, y, w = sample(4, t=200, n=4)
+        held = Sample.of(rows_of(x, y, w), np.arange(4))
+        model = Model(np.zeros((4, 2)), np.diag([1.0, 2.0, 0.5, 1.0]) + 0.3)
+        information = Information.of(held, model)
+        u = np.random.default_rng(1).normal(size=(4, 4))
+        u = u + u.T
+        expected = np.zeros((4, 4))
+        for row, weight in zip(x[..., 0], w, strict=True):
+            o = np.flatnonzero(~np.isnan(row))
+            if len(o):
+                inverse = np.linalg.inv(model.sigma[np.ix_(o, o)])
+                expected[np.ix_(o, o)] += weight * inverse @ u[np.ix_(o, o)] @ inverse
+        assert information._times(u) == pytest.approx(expected)
+
+
+class TestMaximum:
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_against_brute_force(self, seed):
+        x, y, w = sample(seed, t=60, n=3)
+        found = fit(rows_of(x, y, w))
+        events = w[~np.isnan(x[..., 0]).all(axis=1)].sum()
+
+        def loss(point):
+            root = np.zeros((3, 3))
+            root[np.tril_indices(3)] = point[6:]
+            return -log_likelihood(x, y, w, point[:3, None], point[3:6], root @ root.T)
+
+        start = np.concatenate([np.zeros(3), np.ones(3), np.eye(3)[np.tril_indices(3)]])
+        best = minimize(loss, start, method="BFGS", options={"gtol": 1e-5})
+        root = np.zeros((3, 3))
+        root[np.tril_indices(3)] = best.x[6:]
+        assert found.report.values[-1] >= -best.fun - 1e-7
+        assert found.bias[:, 0] == pytest.approx(best.x[:3], abs=1e-4)
+        assert found.contrast == pytest.approx(best.x[3:6], abs=1e-4)
+        assert found.covariance == pytest.approx(root @ root.T * events / (events - 2), abs=1e-3)
+
+    def test_plain_steps_are_the_textbooks(self):
+        x, y, _ = sample(5, t=80)
+        evidence = rows_of(x, y)
+        bias, contrast, sigma = np.zeros(3), np.ones(3), np.eye(3) + 0.2
+        heard = ~np.isnan(x[..., 0]).all(axis=1)
+        model = Model(np.column_stack([bias, contrast]), sigma)
+        held = Sample.of(evidence, np.arange(3))
+        for _ in range(5):
+            model = em._em_step(held, model, held.sums(model))
+            bias, contrast, sigma = textbook_step(x[heard, :, 0], y[heard], bias, contrast, sigma)
+            assert model.coefficients == pytest.approx(np.column_stack([bias, contrast]), rel=1e-10)
+            assert model.sigma == pytest.approx(sigma, rel=1e-10)
+
+    def test_accelerated_and_plain_steps_end_alike(self):
+        x, y, w = sample(6)
+        fast, slow = fit(rows_of(x, y, w)), fit(rows_of(x, y, w), plain=True, tolerance=1e-10, limit=5000)
+        assert fast.report.converged
+        assert slow.report.converged
+        assert fast.report.passes * 3 < slow.report.passes
+        assert fast.covariance == pytest.approx(slow.covariance, abs=1e-6)
+        assert fast.contrast == pytest.approx(slow.contrast, abs=1e-6)
+
+    @given(st.integers(0, 10**6), st.integers(2, 3), st.booleans())
+    @settings(max_examples=15, deadline=None)
+    def test_likelihood_never_falls(self, seed, k, plain):
+        x, y, w = sample(seed, t=60, k=k, missing=0.3)
+        report = fit(rows_of(x, y, w), plain=plain, limit=2000).report
+        values = np.array(report.values)
+        assert (np.diff(values) >= -em.ROUNDING * (1 + np.abs(values[1:]))).all()
+        assert report.converged
+
+    @given(st.integers(0, 10**6), st.integers(2, 3))
+    @settings(max_examples=15, deadline=None)
+    def test_complete_data_give_the_sample_averages(self, seed, k):
+        """The routes by rows, by moments, and by maximum likelihood are one."""
+        x, y, w = sample(seed, t=40, k=k, missing=0.0)
+        rows = rows_of(x, y, w)
+        means = estimates.sample_means(rows, np.zeros(k - 1))
+        parts, _ = estimates.full_parts(rows, means, np.zeros(k - 1))
+        covariance = parts.dependence.matrix() * np.outer(parts.spread, parts.spread)
+        for evidence in (rows, moments_of(x, y, w)):
+            found = fit(evidence)
+            assert found.covariance == pytest.approx(covariance, rel=1e-10, abs=1e-10)
+            assert found.contrast == pytest.approx(means.contrast, rel=1e-10, abs=1e-10)
+            assert found.bias == pytest.approx(means.bias, rel=1e-10, abs=1e-10)
+
+    def test_moments_and_rows_give_the_same(self):
+        x, y, w = sample(7, k=3)
+        by_rows, by_moments = fit(rows_of(x, y, w)), fit(moments_of(x, y, w))
+        assert by_rows.covariance == pytest.approx(by_moments.covariance, abs=1e-9)
+        assert by_rows.bias == pytest.approx(by_moments.bias, abs=1e-9)
+
+    def test_recovers_what_was_simulated_within_its_errors(self):
+        """Estimates over 40 panels are centred, and off by what the information says."""
+        truth = Panel([1.0, 0.6, 0.8], [[2.0, 1.0, 0.5], [1.0, 1.5, 0.3], [0.5, 0.3, 1.0]], bias=[0.2, 0.0, -0.3])
+        off, inside = [], []
+        for seed in range(40):
+            x, y = truth.simulate(400, seed=seed)
+            rng = np.random.default_rng(seed)
+            ratios = np.log(x / (1 - x))[..., None]
+            ratios[rng.random(x.shape) < 0.5] = np.nan
+            evidence = rows_of(ratios, y)
+            found = fit(evidence)
+            off.append(found.covariance - truth.covariance)
+            held = Sample.of(evidence, np.arange(3))
+            model = Model(np.column_stack([found.bias, found.contrast]), found.covariance)
+            system = Information.of(held, model).design.reshape(6, 6)
+            error = np.sqrt(np.diag(np.linalg.inv(system)))[1::2]
+            inside.append(np.abs(found.contrast - truth.contrast) < 1.96 * error)
+        assert np.abs(np.mean(off, axis=0)).max() < 4 * np.std(off, axis=0).max() / np.sqrt(40)
+        assert 0.88 < np.mean(inside) < 0.99
+
+
+class TestThroughLearning:
+    def test_full_structure_with_missing_cells(self):
+        x, y, _ = sample(8, t=300)
+        found = learn(Forecasts.from_array(expit(x[..., 0]), y), prior=0.5, structure="full", beliefs=None)
+        direct = fit(rows_of(np.clip(x, *np.log([1e-4 / (1 - 1e-4), (1 - 1e-4) / 1e-4])), y))
+        assert found.panel.covariance == pytest.approx(direct.covariance, abs=1e-7)
+        assert found.panel.weights == pytest.approx(2 * np.linalg.solve(direct.covariance, direct.contrast), abs=1e-6)
+        assert [note.code for note in found.notes] == ["maximum-likelihood"]
+        same = learn(Forecasts.from_array(expit(x[..., 0]), y), prior=0.5, beliefs=None)
+        assert same.structure == "full"
+        assert same.weights == pytest.approx(found.weights)
+
+    def test_prior_is_taken_off_the_bias(self):
+        x, y, _ = sample(9, t=300, k=3)
+        full = np.exp(np.concatenate([np.zeros((*x.shape[:2], 1)), x], axis=2))
+        f = Forecasts.from_array(full / full.sum(axis=2, keepdims=True), y, classes=(0, 1, 2))
+        even = learn(f, prior=[1 / 3] * 3, structure="full")
+        other = learn(f, prior=[0.2, 0.3, 0.5], structure="full")
+        shift = np.log([0.2, 0.3, 0.5])
+        assert other.panel.bias == pytest.approx(even.panel.bias - (shift - shift.mean()), abs=1e-6)
+        assert other.weights == pytest.approx(even.weights, abs=1e-6)
+
+    def test_a_silent_expert_leaves_the_others_alone(self):
+        x, y, _ = sample(10, t=200)
+        wide = np.concatenate([x[..., 0], np.full((200, 1), np.nan)], axis=1)
+        three = learn(Forecasts.from_array(expit(x[..., 0]), y), prior=0.5, structure="full")
+        four = learn(Forecasts.from_array(expit(wide), y), prior=0.5, structure="full")
+        assert four.weights == pytest.approx([*three.weights, 0.0], abs=1e-7)
+
+    def test_cells_in_any_order_within_an_event(self):
+        """And events without a forecast, so that the others are complete."""
+        x, y, _ = sample(15, t=60, missing=0.0)
+        x[::7] = np.nan
+        f = Forecasts.from_array(expit(x[..., 0]), y)
+        backwards = f.select_experts(f.experts[::-1])
+        a, b = (learn(each, prior=0.5, structure="full") for each in (f, backwards))
+        assert (np.diff(backwards.expert_index) < 0).sum() > (np.diff(f.expert_index) < 0).sum()
+        assert a.panel.covariance == pytest.approx(b.panel.covariance[::-1, ::-1], rel=1e-12)
+
+
+class TestWhatTheDataCannotSay:
+    def test_experts_who_never_met(self):
+        x, y, _ = sample(11, t=200)
+        x[:100, 0], x[100:, 1] = np.nan, np.nan
+        with pytest.raises(LearningError, match=r"'e0' and 'e1' met never; use structure='common'"):
+            fit(rows_of(x, y))
+
+    def test_pairs_who_hardly_met(self):
+        x, y, _ = sample(12, t=200)
+        x[:98, 0], x[100:, 1] = np.nan, np.nan
+        x[98:100] = 0.3
+        with pytest.raises(LearningError, match=r"at least 4 resolved events .* met only on 2"):
+            fit(rows_of(x, y))
+
+    def test_two_who_say_the_same(self):
+        x, y, _ = sample(13, t=100)
+        x[:, 1] = np.where(np.isnan(x[:, 0]), x[:, 1], x[:, 0])
+        with pytest.raises(LearningError, match=r"rises towards a singular one; 'e0' and 'e1' .* of 1.000 on"):
+            fit(rows_of(x, y))
+
+    def test_thousands(self):
+        rows = RowEvidence(np.array([0, 1]), np.array([0, 2500]), np.ones((2, 1)), np.array([0, 1]), np.ones(2), 2501)
+        with pytest.raises(LearningError, match="up to 2000 experts, and there are 2501"):
+            fit(rows)
+
+    def test_overlaps_against_a_loop(self):
+        x, y, w = sample(14, t=50, n=4)
+        y = np.where(np.arange(50) % 7 == 0, -1, y)
+        seen = ~np.isnan(x[..., 0]) & (y >= 0)[:, None]
+        expected = (seen * w[:, None]).T @ seen
+        assert overlaps(rows_of(x, y, w)) == pytest.approx(expected)
+        assert overlaps(moments_of(x, y, w)) == pytest.approx(expected)

@@ -1,0 +1,430 @@
+"""Weights on the simplex, against grids, SciPy, the certificate and the properties that they must have."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.optimize import minimize
+
+from opinionpool.errors import ArgumentError, LearningError, ShapeError
+from opinionpool.estimation import mixture, simplex
+from opinionpool.estimation.simplex import simplex_weights
+
+LEAST = 1e-6
+
+
+def loss(q, w, u=None, present=None):
+    """Mean negative log-likelihood, written out."""
+    present = np.ones(q.shape) if present is None else present
+    some = present.any(axis=1)
+    q = np.where(present, q, 0.0)[some]
+    pooled = (q * w).sum(axis=1) / (present[some] * w).sum(axis=1)
+    return -np.average(np.log(pooled), weights=None if u is None else np.asarray(u)[some])
+
+
+def certificate(q, w, u=None):
+    return max(np.average(q[:, i] / (q * w).sum(axis=1), weights=u) for i in range(q.shape[1])) - 1
+
+
+def towards(q, w, present, u=None):
+    """The largest derivative of the mean log-likelihood towards a corner of what weights may be."""
+    u = np.ones(len(q)) if u is None else np.asarray(u)
+    rows = present.sum(axis=1) > 1
+    total = u[present.any(axis=1)].sum()
+    heard = present[rows].any(axis=0)
+    n = heard.sum()
+    q, m, u, w = np.where(present, q, 0.0)[rows][:, heard], present[rows][:, heard], u[rows], w[heard] / w[heard].sum()
+    gradient = ((q / (q @ w)[:, None] - m / (m @ w)[:, None]) * u[:, None]).sum(axis=0) / total
+    return max(gradient @ (LEAST / n + (1 - LEAST) * corner - w) for corner in np.eye(n))
+
+
+def slsqp(q, u=None):
+    u = np.full(len(q), 1 / len(q)) if u is None else np.asarray(u) / np.sum(u)
+
+    def value(w):
+        p = q @ w
+        return -u @ np.log(p), -(u / p) @ q
+
+    n = q.shape[1]
+    total = {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda w: np.ones(n)}
+    options = {"ftol": 1e-15, "maxiter": 1000}
+    start = np.full(n, 1 / n)
+    found = minimize(value, start, jac=True, method="SLSQP", bounds=[(0, 1)] * n, constraints=[total], options=options)
+    w = np.clip(found.x, 0, 1)
+    return w / w.sum()
+
+
+def gaussian(t, n, seed, floor=1e-4):
+    """Experts of unequal accuracy who share error, and what they gave to what happened."""
+    g = np.random.default_rng(seed)
+    accuracy = np.exp(g.normal(-0.7, 0.5, n))
+    noise = 0.5 * g.normal(size=(t, 1)) + 0.9 * g.normal(size=(t, n))
+    return np.clip(1 / (1 + np.exp(-accuracy - np.sqrt(2 * accuracy) * noise)), floor, 1 - floor)
+
+
+def proper(fit):
+    assert fit.converged
+    assert fit.gap <= 1e-8
+    assert fit.weights.min() >= 0
+    assert fit.weights.sum() == pytest.approx(1, abs=1e-14)
+    return fit.weights
+
+
+def test_a_row_that_all_called_impossible():
+    q = np.clip([[0.0, 0.0], [0.8, 0.7], [0.7, 0.6]], 1e-4, 1)
+    fit = simplex_weights(q)
+    assert proper(fit).tolist() == [1.0, 0.0]
+    assert loss(q, fit.weights) == pytest.approx(3.26339, abs=5e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n", [2, 3])
+def test_no_point_of_a_grid_is_better(seed, n):
+    q = gaussian(25, n, seed)
+    u = np.random.default_rng(seed).integers(1, 4, 25)
+    fit = simplex_weights(q, u)
+    steps = 400 if n == 2 else 60
+    grid = [(*head, steps - sum(head)) for head in product(range(steps + 1), repeat=n - 1) if sum(head) <= steps]
+    losses = [loss(q, np.array(point) / steps, u) for point in grid]
+    assert loss(q, proper(fit), u) <= min(losses) + 1e-15
+    nearest = np.array(grid[int(np.argmin(losses))]) / steps
+    assert fit.weights == pytest.approx(nearest, abs=6 / steps)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_scipy_finds_the_same(seed):
+    g = np.random.default_rng(seed)
+    q = gaussian(int(g.integers(20, 300)), int(g.integers(2, 12)), seed)
+    u = g.integers(1, 5, len(q)) if seed % 2 else None
+    fit = simplex_weights(q, u, tolerance=1e-11)
+    assert certificate(q, fit.weights, u) <= 1e-11
+    assert fit.gap == pytest.approx(certificate(q, fit.weights, u), abs=1e-14)
+    assert loss(q, fit.weights, u) <= loss(q, slsqp(q, u), u) + 1e-14
+    assert fit.weights == pytest.approx(slsqp(q, u), abs=2e-4)
+
+
+def near_twins(g):
+    q = gaussian(200, 6, 1)
+    return np.hstack([q, q * (1 + 1e-7 * g.normal(size=q.shape))])
+
+
+DIFFICULT = {
+    "scales": lambda g: 10 ** g.uniform(-4, 0, (300, 12)),
+    "wide": lambda g: 10 ** g.uniform(-8, 0, (100, 10)),
+    "all or nothing": lambda g: np.where(g.random((300, 12)) < 0.5, 1e-8, 1 - 1e-8),
+    "one great miss": lambda g: np.vstack([np.tile([0.99, 0.01], (2000, 1)), [[1e-8, g.random()]]]),
+    "near twins": near_twins,
+    "low rank": lambda g: np.exp(g.normal(size=(500, 3))) @ g.random((3, 40)),
+    "more experts than events": lambda g: gaussian(40, 300, int(g.integers(99))),
+    "one event": lambda g: g.random((1, 30)) + 1e-8,
+    "one expert": lambda g: g.random((30, 1)) + 1e-8,
+    "all the same": lambda g: np.repeat(g.random((30, 1)) + 1e-8, 7, axis=1),
+}
+
+
+@pytest.mark.parametrize("kind", DIFFICULT)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_certificate_is_met_on_difficult_arrays(kind, seed):
+    q = DIFFICULT[kind](np.random.default_rng(seed))
+    fit = simplex_weights(q)
+    assert certificate(q, proper(fit)) <= 1e-8
+    assert fit.passes <= 25
+
+
+def test_five_hundred_experts():
+    q = gaussian(150, 500, 0)
+    fit = simplex_weights(q)
+    assert certificate(q, proper(fit)) <= 1e-8
+    assert 0 < np.count_nonzero(fit.weights) < 150
+
+
+def test_who_is_never_better_gets_exactly_nothing():
+    q = gaussian(200, 5, 3)
+    q = np.column_stack([q, 0.9 * q[:, 0], 0.5 * q.max(axis=1)])
+    assert proper(simplex_weights(q))[5:].tolist() == [0.0, 0.0]
+
+
+def test_what_a_mixture_replaces_is_spread():
+    a, b = gaussian(80, 2, 5).T
+    both = proper(simplex_weights(np.column_stack([a, b])))
+    assert both.min() > 0.2
+    x, y = both
+    q = np.column_stack([a, b, 0.5 * (a + b)])
+    z = (x + y) / 3  # least x² + y² + z² along (x − z/2, y − z/2, z), which has derivative 1.5 z − (x + y)/2
+    assert proper(simplex_weights(q)) == pytest.approx([x - z / 2, y - z / 2, z], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ties_are_broken_by_the_least_sum_of_squares(seed):
+    g = np.random.default_rng(seed)
+    base = gaussian(12, 3, seed)
+    q = np.hstack([base, base @ g.dirichlet(np.ones(3), 4).T, base[:, :1]])
+    w = proper(simplex_weights(q, tolerance=1e-11))
+    pooled = q @ w
+    bounds = [(0, 1)] * 8
+    same = {"type": "eq", "fun": lambda x: base.T @ (q @ x - pooled), "jac": lambda x: base.T @ q}
+    start = np.zeros(8)
+    start[:3] = simplex_weights(base, tolerance=1e-11).weights
+    found = minimize(
+        lambda x: (x @ x, 2 * x), start, jac=True, method="SLSQP", bounds=bounds, constraints=[same],
+        options={"ftol": 1e-14, "maxiter": 500},
+    )  # fmt: skip
+    assert pooled == pytest.approx(base @ start[:3], abs=1e-9)
+    # Older releases of SciPy stop at the start for one of the seeds.
+    assert w @ w <= found.fun + 1e-9
+    if found.fun <= w @ w + 1e-9:
+        assert w == pytest.approx(found.x, abs=1e-5)
+
+
+TENTHS = st.sampled_from([0.0001, 0.05, 0.1, 0.2, 0.3, 0.45, 0.5, 0.6, 0.75, 0.9, 0.9999])
+
+
+@st.composite
+def arrays(draw, least=1, most_experts=5):
+    shape = draw(st.integers(least, 12)), draw(st.integers(least, most_experts))
+    return draw(hnp.arrays(np.float64, shape, elements=TENTHS))
+
+
+@given(arrays(), st.randoms(use_true_random=False))
+def test_order_does_not_matter(q, random):
+    fit = simplex_weights(q, tolerance=1e-11)
+    experts, events = list(range(q.shape[1])), list(range(len(q)))
+    random.shuffle(experts)
+    random.shuffle(events)
+    again = simplex_weights(q[np.ix_(events, experts)], tolerance=1e-11)
+    assert certificate(q, proper(fit)) <= 1e-10
+    assert proper(again) == pytest.approx(fit.weights[experts], abs=1e-6)
+
+
+@given(arrays(), st.lists(st.integers(0, 3), min_size=12, max_size=12))
+def test_weights_are_frequencies(q, counts):
+    u = np.array(counts[: len(q)])
+    if not u.any():
+        return
+    weighted = simplex_weights(q, u, tolerance=1e-11)
+    repeated = simplex_weights(np.repeat(q, u, axis=0), tolerance=1e-11)
+    assert proper(weighted) == pytest.approx(proper(repeated), abs=1e-6)
+
+
+@given(arrays(), st.lists(st.floats(-6, 6), min_size=12, max_size=12))
+def test_the_scale_of_a_row_does_not_matter(q, exponents):
+    fit = simplex_weights(q, tolerance=1e-11)
+    scaled = simplex_weights(q * 10 ** np.array(exponents[: len(q)])[:, None], tolerance=1e-11)
+    assert proper(scaled) == pytest.approx(proper(fit), abs=1e-6)
+
+
+@given(arrays(most_experts=4), st.integers(1, 3), st.data())
+def test_twins_share(q, copies, data):
+    who = data.draw(st.integers(0, q.shape[1] - 1))
+    fit = simplex_weights(np.hstack([q, *[q[:, [who]]] * copies]), tolerance=1e-11)
+    shares = proper(fit)[[who, *range(q.shape[1], q.shape[1] + copies)]]
+    assert len(set(shares.tolist())) == 1
+    alone = simplex_weights(q, tolerance=1e-11)
+    pooled = fit.weights[: q.shape[1]].copy()
+    pooled[who] = shares.sum()
+    assert q @ pooled == pytest.approx(q @ proper(alone), rel=1e-6)
+
+
+def test_twins_where_it_counts():
+    q = gaussian(60, 3, 2)
+    q = np.column_stack([q, q[:, 0]])
+    q[0, 3] = 0.5
+    w = proper(simplex_weights(q, np.arange(60)))
+    assert w[0] == w[3] > 0
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", ["alike", "every 16th differs"])
+def test_long_arrays_meet_the_certificate_too(kind, order):
+    q = gaussian(30000, 8, 11)
+    if kind != "alike":
+        q[::16] = 1e-4
+        q[::16, 7] = 0.9999
+        q[:, 7] = np.where(np.arange(len(q)) % 16, 1e-3, q[:, 7])
+    fit = simplex_weights(np.asarray(q, order=order))
+    assert certificate(q, proper(fit)) <= 1e-8
+    assert fit.passes <= 25
+    assert fit.passes % 1 > 0  # some reads were of some rows
+    assert fit.weights == pytest.approx(slsqp(q), abs=2e-4)
+
+
+def test_very_long_arrays_are_thinned_twice():
+    q = gaussian(270_000, 8, 5)
+    fit = simplex_weights(q)
+    assert certificate(q, proper(fit)) <= 1e-8
+    assert fit.passes <= 25
+    assert fit.passes * 16 % 1 > 0
+    assert fit.weights == pytest.approx(slsqp(q), abs=2e-4)
+
+
+def test_a_fit_that_was_stopped_says_so():
+    q = gaussian(100, 5, 1)
+    fit = simplex_weights(q, max_iterations=0)
+    assert not fit.converged
+    assert fit.gap == pytest.approx(certificate(q, np.full(5, 0.2)))
+    assert fit.gap > 1e-2
+    stopped = simplex_weights(q, max_iterations=1)
+    assert not stopped.converged
+    assert stopped.iterations == 1
+    assert loss(q, stopped.weights) < loss(q, fit.weights)
+
+
+def test_without_the_quadratic_problem_it_is_slow_and_honest(monkeypatch):
+    q = gaussian(100, 4, 6)
+    best = simplex_weights(q)
+    monkeypatch.setattr(simplex, "least_quadratic", lambda *_: None)
+    fits = [simplex_weights(q, max_iterations=count) for count in (0, 1, 5, 40)]
+    losses = [loss(q, fit.weights) for fit in fits]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] == pytest.approx(loss(q, best.weights), abs=1e-3)
+    assert [fit.converged for fit in fits] == [fit.gap <= 1e-8 for fit in fits]
+    assert fits[-1].gap == pytest.approx(certificate(q, fits[-1].weights), abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "told"),
+    [
+        (([0.5, 0.2],), ShapeError, r"not \(2,\)"),
+        ((np.ones((3, 0)),), ShapeError, r"not \(3, 0\)"),
+        (([[0.5, 0.0]],), ArgumentError, "one is 0"),
+        (([[0.5, np.nan]],), ArgumentError, "one is nan"),
+        (([[0.5, np.inf]],), ArgumentError, "one is inf"),
+        (([[0.5, 0.2]], [1.0, 2.0]), ShapeError, "1 events"),
+        (([[0.5, 0.2]], [-1.0]), ArgumentError, "weight 0 is -1"),
+        (([[0.5, 0.2]], [np.nan]), ArgumentError, "weight 0 is nan"),
+        (([[0.5, 0.2]], [0.0]), LearningError, "there are none"),
+        ((np.ones((0, 2)),), LearningError, "there are none"),
+        (([[0.5, 0.2]], None, [True, False]), ShapeError, r"needs shape \(1, 2\)"),
+        (([[0.5, 0.2]], None, [[False, False]]), LearningError, "there are none"),
+        (([[-0.5, 0.2], [0.1, 0.2]], None, [[True, False], [True, True]]), ArgumentError, "one is -0.5"),
+    ],
+)
+def test_what_cannot_be_fitted(arguments, error, told):
+    with pytest.raises(error, match=told):
+        simplex_weights(*arguments)
+
+
+# Missing forecasts.
+
+
+@st.composite
+def holes(draw):
+    q = draw(arrays(least=2))
+    present = draw(hnp.arrays(np.bool_, q.shape))
+    present[0], present[1, 0] = True, False
+    return np.where(present, q, np.nan), present
+
+
+def test_nothing_missing_is_the_complete_problem():
+    q = gaussian(50, 4, 1)
+    assert simplex_weights(q, present=np.ones(q.shape, bool)).weights.tolist() == simplex_weights(q).weights.tolist()
+
+
+@given(holes())
+def test_with_holes_the_answer_is_stationary_and_no_worse_than_equal_weights(holed):
+    q, present = holed
+    fit = simplex_weights(q, present=present)
+    assert fit.converged
+    assert fit.weights.min() >= 0.999 * LEAST / q.shape[1]
+    assert fit.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert towards(q, fit.weights, present) <= 2e-8
+    equal = np.full(q.shape[1], 1 / q.shape[1])
+    assert loss(q, fit.weights, present=present) <= loss(q, equal, present=present) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_holes_two_experts_are_at_a_peak_of_a_grid(seed):
+    q = gaussian(60, 2, seed)
+    present = np.random.default_rng(seed).random(q.shape) < 0.7
+    fit = simplex_weights(q, present=present)
+    grid = np.linspace(1e-4, 1 - 1e-4, 2001)
+    losses = np.array([loss(q, np.array([x, 1 - x]), present=present) for x in grid])
+    near = np.abs(grid - fit.weights[0]) < 0.01
+    assert loss(q, fit.weights, present=present) <= losses[near].min() + 1e-12
+    assert loss(q, fit.weights, present=present) <= losses.min() + 1e-12  # one peak on these data
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.2])
+@pytest.mark.parametrize("seed", range(3))
+def test_with_holes_of_any_number(seed, share):
+    g = np.random.default_rng(seed)
+    q, u = gaussian(150, 12, seed), g.integers(0, 4, 150)
+    present = g.random(q.shape) < share
+    fit = simplex_weights(q, u, present)
+    assert fit.converged
+    assert towards(q, fit.weights, present, u) <= 2e-8
+    assert loss(q, fit.weights, u, present) < loss(q, np.full(12, 1 / 12), u, present)
+
+
+def test_with_holes_order_and_frequencies():
+    g = np.random.default_rng(4)
+    q, u = gaussian(80, 5, 4), g.integers(0, 3, 80)
+    present = g.random(q.shape) < 0.6
+    fit = simplex_weights(q, u, present, tolerance=1e-11)
+    repeated = simplex_weights(np.repeat(q, u, axis=0), None, np.repeat(present, u, axis=0), tolerance=1e-11)
+    assert fit.weights == pytest.approx(repeated.weights, abs=1e-8)
+    experts, events = g.permutation(5), g.permutation(80)
+    again = simplex_weights(q[events][:, experts], u[events], present[events][:, experts], tolerance=1e-11)
+    assert again.weights == pytest.approx(fit.weights[experts], abs=1e-8)
+
+
+def test_where_all_with_weight_are_absent_the_others_are_pooled():
+    q = np.array([[0.9, 0.2, 0.3]] * 20 + [[0.9, 0.6, 0.2]])
+    present = np.ones(q.shape, bool)
+    present[20, 0] = False
+    fit = simplex_weights(q, present=present)
+    assert fit.converged
+    assert fit.weights[0] > 0.999
+    assert fit.weights[1] > 10 * fit.weights[2] > 0
+    assert np.exp(-loss(q[20:], fit.weights, present=present[20:])) == pytest.approx(0.6, abs=0.1)
+
+
+def test_who_shares_no_event_gets_an_equal_share():
+    q = gaussian(40, 2, 1)
+    both = simplex_weights(q).weights
+    q = np.vstack([np.column_stack([q, np.full(40, np.nan)]), [[np.nan, np.nan, 0.9]] * 3])
+    fit = simplex_weights(q, present=~np.isnan(q))
+    assert fit.weights[2] == pytest.approx(1 / 3)
+    assert fit.weights[:2] * 1.5 == pytest.approx(both, abs=1e-5)
+    alone = simplex_weights(q[40:], present=~np.isnan(q[40:]))
+    assert alone.converged
+    assert alone.weights.tolist() == [1 / 3] * 3
+
+
+def test_twins_share_with_holes():
+    g = np.random.default_rng(8)
+    q = gaussian(60, 4, 8)
+    present = g.random(q.shape) < 0.7
+    q, present = np.hstack([q, q[:, :2]]), np.hstack([present, present[:, :2]])
+    fit = simplex_weights(q, present=present)
+    assert fit.converged
+    assert fit.weights[4:].tolist() == fit.weights[:2].tolist()
+
+
+def test_long_arrays_with_holes():
+    q = gaussian(30000, 8, 3)
+    present = np.random.default_rng(3).random(q.shape) < 0.6
+    fit = simplex_weights(q, present=present)
+    assert fit.converged
+    assert towards(q, fit.weights, present) <= 2e-8
+    assert fit.passes % 1 > 0
+    assert loss(q, fit.weights, present=present) < loss(q, np.full(8, 1 / 8), present=present)
+
+
+@pytest.mark.parametrize("curved_at", [0, 1])
+def test_products_over_pairs_of_cells_are_those_of_whole_arrays(curved_at, monkeypatch):
+    rng = np.random.default_rng(curved_at)
+    q, share = rng.random((60, 40)) + 0.01, np.full(60, 1 / 60)
+    present = rng.random(q.shape) < 0.08
+    present[:, :2] = True
+    v = rng.dirichlet(np.ones(40))
+    found = []
+    for fewer in (0, 1 << 60):
+        monkeypatch.setattr(mixture, "FEWER", fewer)
+        likelihood = mixture.Partial(q, share, present)
+        assert (likelihood.pairs is None) == (fewer > 0)
+        found.append(likelihood.read(v))
+    np.testing.assert_allclose(found[0].hessian, found[1].hessian, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found[0].score, found[1].score, rtol=1e-10, atol=1e-12)

@@ -1,0 +1,280 @@
+"""The default's full model: held to the symmetric one, chosen by the data, and how sure it is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import opinionpool as op
+from opinionpool import logodds
+from opinionpool.errors import ArgumentError
+from opinionpool.estimation.posterior import posterior_mode
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning import class_model as classmodel
+from opinionpool.learning.class_model import WORTH, ClassEvidence
+from opinionpool.learning.class_weights import ClassDoubt, ClassWeights, Spreads
+from opinionpool.learning.learn import learn
+from opinionpool.model.full_panel import FullPanel
+from opinionpool.model.panel import Panel
+
+NAN = float("nan")
+
+
+def truth(rng, k, n, apart):
+    """A panel whose classes are alike, and one in which they differ by so much."""
+    alike = Panel.exchangeable(n, calibration=0.9, correlation=0.5, accuracy=0.8, classes=range(k), floor=1e-9)
+    back = np.linalg.inv(np.linalg.cholesky(logodds.metric(k)))
+    shape = logodds.signature(k)
+    means = alike.contrast[:, None] * (shape - shape.mean(axis=0))[:, None]
+    own = rng.normal(size=(k, n, k - 1)) + rng.normal(size=(k, 1, k - 1))
+    spread = np.sqrt(np.diag(alike.covariance))[:, None]
+    omega = np.kron(alike.covariance, np.linalg.inv(logodds.metric(k)))
+    return FullPanel(means + apart * own @ back * spread, omega)
+
+
+def drawn(seed, k, n, t, apart, missing=0.0):
+    rng = np.random.default_rng(seed)
+    panel, prior = truth(rng, k, n, apart), rng.dirichlet(np.full(k, 5.0))
+    x, y = panel.simulate(t, prior, seed=rng)
+    x[rng.random((t, n)) < missing] = NAN
+    return panel, prior, Forecasts.from_array(x, y, classes=range(k))
+
+
+def repeated(f, rows):
+    """Events as often and in the order that rows say."""
+    return Forecasts.from_array(f.X[rows], f.outcomes[rows], classes=f.classes)
+
+
+def score(p, y):
+    return float(np.log(p[np.arange(len(y)), y]).mean())
+
+
+def told(learned):
+    return [note.text for note in learned.notes if note.code == "class-model"]
+
+
+@pytest.mark.parametrize(("k", "n"), [(3, 5), (5, 4)])
+def test_classes_that_differ_are_told_from_those_that_are_alike(k, n):
+    """Of eight panels each: never weights that differ where they do not, nearly always where they do."""
+    chosen = {}
+    for apart in (0.0, 0.6):
+        found = [learn(drawn(seed, k, n, 200, apart)[2]).class_model for seed in range(8)]
+        chosen[apart] = found.count("full")
+    assert chosen[0.0] == 0
+    assert chosen[0.6] >= 7
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_where_classes_differ_the_choice_predicts_better(missing):
+    panel, prior, f = drawn(1, 3, 5, 1400, 0.6, missing)
+    train, test = f.select_events(np.arange(400)), f.select_events(np.arange(400, 1400))
+    learned = learn(train)
+    assert learned.class_model == "full"
+    (text,) = told(learned)
+    assert text.startswith("weights differ between classes, which is clearly better on events left out (log score +")
+    best = score(panel.pool(test.X, prior), test.outcomes)
+    auto, alike = (score(each.pool(test.X), test.outcomes) for each in (learned, learn(train, class_model="symmetric")))
+    # More than two thirds of what the truth is better.
+    assert auto - alike > 0.67 * (best - alike) > 0
+
+
+def test_where_classes_are_alike_nothing_changes():
+    f = drawn(2, 3, 4, 150, 0.0)[2]
+    learned, symmetric = learn(f), learn(f, class_model="symmetric")
+    assert (learned.pool(f.X) == symmetric.pool(f.X)).all()
+    (text,) = told(learned)
+    assert "not clearly better on events left out" in text
+    assert told(symmetric) == []
+
+
+def test_few_events_are_not_asked():
+    f = drawn(3, 5, 4, 30, 1.0)[2]
+    (text,) = told(learn(f))
+    assert text == (
+        "experts have one weight for all classes: 30 independent events are too few to learn 64 that differ between "
+        "classes"
+    )
+    assert told(learn(f, class_model="full")) == []
+
+
+def test_one_outcome_does_not_tell_how_weights_differ():
+    """What calls the only class that was seen the likeliest always predicts best, whatever the experts said."""
+    x = np.random.default_rng(0).dirichlet(np.ones(3), (60, 3))
+    f = Forecasts.from_array(x, np.zeros(60, dtype=int), classes=(0, 1, 2))
+    learned = learn(f)
+    assert isinstance(learned.panel, Panel)
+    assert learned.weights.tolist() == learn(f, class_model="symmetric").weights.tolist()
+    assert any("same outcome" in note.text for note in learned.notes)
+
+
+def test_events_that_share_a_group_are_left_out_together():
+    """Copies of few events, each with a group of its own, say no more than one each; apart, they would."""
+    f = drawn(4, 3, 3, 12, 0.0)[2]
+    groups = np.repeat([f"g{i}" for i in range(12)], 30)
+    many = replace(repeated(f, np.repeat(np.arange(12), 30)), groups=groups)
+    assert learn(many).class_model == "symmetric"
+    member = classmodel._sets(many, np.arange(270), np.ones(270), np.ones(270))
+    assert len(np.unique(member)) == 9
+    assert (np.ptp(member.reshape(9, 30), axis=1) == 0).all()
+    dated = replace(many, groups=None, times=np.datetime64("2025-01-01") + np.arange(360).astype("timedelta64[D]"))
+    member = classmodel._sets(dated, np.arange(360), np.ones(360), np.ones(360))
+    assert member.tolist() == np.repeat(np.arange(20), 18).tolist()
+
+
+@given(st.integers(0, 10**6))
+@settings(deadline=None, max_examples=10)
+def test_order_and_frequencies_play_no_part_in_the_choice(seed):
+    rng = np.random.default_rng(seed)
+    f = drawn(seed, 3, 2, 60, 0.5)[2]
+    weight = rng.integers(1, 3, 60)
+    order = rng.permutation(np.repeat(np.arange(60), weight))
+    one, two = learn(f, sample_weight=weight), learn(repeated(f, order))
+    assert one.class_model == two.class_model
+    assert told(one) == told(two)
+    assert one.pool(f.X) == pytest.approx(two.pool(f.X), rel=1e-5)
+
+
+@given(st.integers(0, 10**6), st.integers(3, 4))
+@settings(deadline=None, max_examples=10)
+def test_no_class_is_special(seed, k):
+    f = drawn(seed, k, 3, 80, 0.5, missing=0.2)[2]
+    order = np.random.default_rng(seed).permutation(k)
+    turned = Forecasts.from_array(f.X[..., order], np.argsort(order)[f.outcomes], classes=range(k))
+    one, two = learn(f, class_model="full"), learn(turned, class_model="full")
+    assert two.pool(turned.X) == pytest.approx(one.pool(f.X)[:, order], rel=1e-4)
+    assert two.weights == pytest.approx(one.weights, abs=1e-5)
+    low, other = one.interval(f.X)[0], two.interval(turned.X)[0]
+    assert other == pytest.approx(low[:, order], rel=1e-3)
+
+
+def some_weights(seed, k=4, n=3, missing=0.3):
+    rng = np.random.default_rng(seed)
+    panel = Panel.from_features(
+        rng.uniform(0.5, 1.5, n), 0.4, rng.uniform(0.5, 2, n), 0.7, classes=range(k), floor=1e-100, pool_floor=1e-100
+    )
+    q = rng.dirichlet(np.full(k, 2.0), size=(12, n))
+    q[rng.random((12, n)) < missing] = NAN
+    weights = ClassWeights(panel)
+    return weights, q, rng.normal(size=len(weights.roots(Spreads(1.0, 1.0)))) * 0.3
+
+
+@given(st.integers(0, 10**6))
+@settings(deadline=None, max_examples=20)
+def test_a_panel_has_the_weights_that_the_regression_found(seed):
+    """Whoever is present: the panel's contributions are the regression's, but for the intercept and the constant."""
+    weights, q, coefficients = some_weights(seed)
+    coefficients[-weights.free :] = 0.0
+    full = weights.full_panel(coefficients)
+    here = ~np.isnan(q).any(axis=(1, 2))
+    contrasts = np.log(q[..., 1:] / q[..., :1])
+    found = weights.pooled(contrasts) + np.einsum("tpk,p->tk", weights.design(contrasts), coefficients)
+    added = logodds.uncentred(full.contributions(q, np.full(4, 0.25)).sum(axis=1))
+    assert added[here] == pytest.approx(found[here], abs=1e-8)
+    # With forecasts missing, what does not depend on what is said differs; what does, does not.
+    for i in np.flatnonzero(~here & ~np.isnan(contrasts[..., 0]).all(axis=1)):
+        pair = np.stack([q[i], np.roll(q[i], 1, axis=-1)])
+        x = np.log(pair[..., 1:] / pair[..., :1])
+        two = weights.pooled(x) + np.einsum("tpk,p->tk", weights.design(x), coefficients)
+        own = logodds.uncentred(full.contributions(pair, np.full(4, 0.25)).sum(axis=1))
+        assert own[1] - own[0] == pytest.approx(two[1] - two[0], abs=1e-8)
+    even = np.trace(weights.matrices(coefficients), axis1=1, axis2=2) / weights.free
+    assert full.weights == pytest.approx(even, abs=1e-9)
+
+
+def test_the_intercept_is_what_classes_gain_where_experts_say_the_expected():
+    weights, _, coefficients = some_weights(5, missing=0.0)
+    full = weights.full_panel(coefficients)
+    root = logodds.uncentred(weights.panel.bias)
+    level = logodds.softmax(root)
+    gained = full.contributions(level, np.full(4, 0.25)).sum(axis=0)
+    intercept = np.einsum("tpk,p->tk", weights.design(weights.bias[None]), coefficients)[0]
+    assert np.abs(intercept).max() > 0.01
+    assert gained == pytest.approx(logodds.centred(intercept), abs=1e-9)
+
+
+def test_gains_are_those_of_weights_learned_without_each_set():
+    rng = np.random.default_rng(0)
+    weights, t, sets = ClassWeights(Panel.exchangeable(1, accuracy=1.0, classes=range(3))), 200, 10
+    design, offset = 0.4 * rng.normal(size=(t, weights.size, 2)), rng.normal(size=(t, 2))
+    outcomes, member, spreads = rng.integers(0, 3, t), np.arange(t) % sets, Spreads(0.5, 0.0)
+    evidence = ClassEvidence(weights, design, offset, outcomes, np.ones(t), member)
+    gained, lost, root = np.empty(sets), np.empty(sets), weights.roots(spreads)
+    for g in range(sets):
+        out = member == g
+        own = design * root[:, None]
+        mode = posterior_mode(own[~out], outcomes[~out], offset[~out], np.ones((~out).sum()))
+        before = logodds.softmax(offset[out])
+        after = logodds.softmax(offset[out] + np.einsum("tpk,p->tk", own[out], mode.coefficients))
+        gain = np.log(after / before)
+        gained[g] = gain[np.arange(out.sum()), outcomes[out]].sum()
+        lost[g] = -(before * gain).sum()
+    # As if the symmetric panel had been right about so many more events.
+    wanted = (gained.sum() - WORTH * lost.sum() / t) / (t + WORTH)
+    error = gained.std(ddof=1) * np.sqrt(sets) / (t + WORTH)
+    likeliest = evidence.fit(spreads).coefficients
+    near = evidence.gain(spreads, likeliest, evidence.slopes(likeliest))
+    assert (near.mean, near.error) == pytest.approx((wanted, error), rel=0.01)
+    rough = evidence.gain(spreads, np.zeros(weights.size), evidence.at_symmetry)
+    assert (rough.mean, rough.error) == pytest.approx((wanted, error), rel=0.3)
+
+
+def test_without_outcomes_the_full_model_is_the_symmetric_one():
+    x = np.random.default_rng(0).dirichlet(np.ones(3), size=(6, 2))
+    f = Forecasts.from_array(x, classes=(0, 1, 2))
+    one, full = learn(f), learn(f, class_model="full")
+    assert (one.class_model, full.class_model) == ("symmetric", "full")
+    assert full.pool(x) == pytest.approx(one.pool(x), abs=1e-9)
+    assert np.array(full.interval(x)) == pytest.approx(np.array(one.interval(x)), abs=1e-9)
+    assert told(one) == []
+
+
+def test_clones_and_the_silent():
+    f = drawn(6, 3, 3, 200, 0.6)[2]
+    x = np.concatenate([f.X, f.X[:, :1], np.full((200, 1, 3), 1 / 3)], axis=1)
+    one, two = learn(f), learn(Forecasts.from_array(x, f.outcomes, classes=range(3)))
+    assert (one.class_model, two.class_model) == ("full", "full")
+    assert two.weights == pytest.approx(one.weights[[0, 1, 2, 0, 0]] * [0.5, 1, 1, 0.5, 0], abs=1e-6)
+    assert two.pool(x) == pytest.approx(one.pool(f.X), rel=1e-5)
+    assert np.array(two.interval(x)) == pytest.approx(np.array(one.interval(f.X)), rel=1e-4)
+    assert isinstance(two.doubt, ClassDoubt)
+
+
+def test_crowds_and_options_have_one_weight_for_all_classes():
+    rng = np.random.default_rng(0)
+    x = rng.dirichlet(np.ones(3), size=(60, 600))
+    x[rng.random((60, 600)) < 0.9] = NAN
+    f = Forecasts.from_array(x, rng.integers(0, 3, 60), classes=range(3))
+    with pytest.raises(ArgumentError, match="learned as a crowd"):
+        learn(f, class_model="full")
+    assert learn(f).class_model == "symmetric"
+
+
+def test_saved_and_loaded_it_answers_the_same(tmp_path):
+    f = drawn(1, 3, 3, 200, 0.6)[2]
+    learned = learn(f)
+    op.save(learned, tmp_path / "pool.json")
+    again = op.load(tmp_path / "pool.json")
+    assert (again.class_model, learned.class_model) == ("full", "full")
+    assert (again.pool(f.X) == learned.pool(f.X)).all()
+    assert (np.array(again.interval(f.X)) == np.array(learned.interval(f.X))).all()
+
+
+def test_coverage_where_weights_differ():
+    """Truth drawn from what is believed of differences; the spreads are chosen by the data."""
+    rng, share = np.random.default_rng(0), []
+    for spreads in classmodel.SPREADS[1:4]:
+        for _ in range(8):
+            alike = Panel.exchangeable(3, calibration=0.9, correlation=0.4, accuracy=0.8, classes=range(3))
+            weights = ClassWeights(alike)
+            roots = weights.roots(spreads)
+            matrices = weights.matrices(roots * rng.normal(size=len(roots)))
+            said = logodds.uncentred(0.75 * (rng.normal(size=(400, 1, 3)) + rng.normal(size=(400, 3, 3))))
+            truth = logodds.softmax(np.einsum("tnd,ndk->tk", said, matrices))
+            y = (rng.random((400, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
+            q = logodds.softmax(said)
+            f = Forecasts.from_array(q[:300], y[:300], classes=range(3))
+            learned = learn(f, prior=np.full(3, 1 / 3), class_model="full")
+            low, high = learned.interval(q[300:])
+            share.append(np.mean((low <= truth[300:]) & (truth[300:] <= high)))
+    assert np.mean(share) == pytest.approx(0.9, abs=0.06)

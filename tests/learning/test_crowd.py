@@ -1,0 +1,310 @@
+"""Learning from crowds: recovery in simulation, closed forms, and pooling without an array of events x experts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import opinionpool.learning.learn as learning
+from opinionpool.errors import ExpertError, ProbabilityError
+from opinionpool.estimators.pools import GaussianPool
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.crowd import crowd_fit
+from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
+from opinionpool.learning.learn import learn
+from opinionpool.logodds import expit
+from opinionpool.model import sparse
+from opinionpool.model.contrasts import Extremes
+from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import Settings, cell_weights
+from opinionpool.scoring.scores import log_score
+
+
+class Crowd:
+    """Cells of a crowd with known features; the busiest experts have many times as many forecasts as others."""
+
+    def __init__(self, seed, events=4000, experts=600, each=12, rho=0.5, differ=1.0):
+        rng = np.random.default_rng(seed)
+        chance = rng.pareto(1.5, experts) + 0.2
+        expert = rng.choice(experts, size=events * each, p=chance / chance.sum())
+        cells = np.unique(np.repeat(np.arange(events), each) * experts + expert)
+        self.event, self.expert = cells // experts, cells % experts
+        self.bias = 0.1 + 0.3 * differ * rng.normal(size=experts)
+        self.contrast = 1.0 + 0.4 * differ * rng.normal(size=experts)
+        self.spread = np.sqrt(2) * np.exp(0.3 * differ * rng.normal(size=experts))
+        self.y = (rng.random(events) < 0.4).astype(np.intp)
+        noise = np.sqrt(rho) * rng.normal(size=events)[self.event] + np.sqrt(1 - rho) * rng.normal(size=len(cells))
+        own = self.expert
+        self.said = self.bias[own] + self.contrast[own] * (2 * self.y[self.event] - 1) + self.spread[own] * noise
+        self.experts = tuple(f"e{i}" for i in range(experts))
+
+    def cells(self):
+        told = (2.0 * self.y - 1)[self.event, None]
+        return Cells(self.event, self.expert, self.said[:, None], told, np.ones(len(self.said)), len(self.y), 600)
+
+    def fit(self):
+        t = len(self.y)
+        return crowd_fit(
+            self.event, self.expert, self.said[:, None], np.zeros((t, 1)), self.y, np.ones(t), self.experts
+        )
+
+    def forecasts(self, outcomes=None):
+        events = tuple(f"q{i}" for i in range(len(self.y)))
+        y = self.y if outcomes is None else outcomes
+        return Forecasts(events, self.experts, (0, 1), self.event, self.expert, expit(self.said), y)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return Crowd(0)
+
+
+class TestHierarchy:
+    def test_recovers_the_crowd_and_how_far_experts_differ(self, crowd):
+        found = Hierarchy.learn(crowd.cells())
+        assert found.bias[0] == pytest.approx(0.1, abs=0.06)
+        assert found.contrast == pytest.approx(1.0, abs=0.06)
+        assert found.correlation == pytest.approx(0.5, abs=0.04)
+        # Within experts and events the variance is half of 2; between experts it is 0.3² and 0.4².
+        inside = (1 - found.correlation) * found.variance
+        assert inside / found.worth[0] == pytest.approx(0.09, rel=0.25)
+        assert inside / found.worth[1] == pytest.approx(0.16, rel=0.25)
+
+    def test_recovers_each_expert_as_far_as_its_forecasts_go(self, crowd):
+        found = Hierarchy.learn(crowd.cells())
+        features = found.features(found.apart, 1.0)
+        count = np.bincount(crowd.expert, minlength=600)
+        busy = count > 100
+        for found, true, most in (
+            (features.bias[:, 0], crowd.bias, 0.12),
+            (features.contrast, crowd.contrast, 0.12),
+            (np.log(features.spread), np.log(crowd.spread), 0.1),
+        ):
+            assert np.sqrt(np.mean((found - true)[busy] ** 2)) < most
+            assert np.std(found[count < 8]) < 0.8 * np.std(found[busy])
+            # Held to the crowd's, an expert is nearer to its own features than the crowd's are.
+            assert np.mean((found - true) ** 2) < 0.5 * np.var(true)
+
+    def test_shrinks_more_the_fewer_the_forecasts(self, crowd):
+        found = Hierarchy.learn(crowd.cells())
+        count = found.sums.count
+        alone = found.sums.solve((1e-9, 1e-9), found.length)[1]
+        held = found.sums.solve(found.worth, found.length)[1]
+        some = (count > 3) & (np.abs(alone) > 0.3)
+        share = np.abs(held / alone)[some]
+        assert np.median(share[count[some] < 15]) < np.median(share[count[some] > 100]) < 1.0
+
+    def test_experts_who_do_not_differ_are_not_told_apart(self):
+        crowd = Crowd(1, differ=0.0)
+        found = Hierarchy.learn(crowd.cells())
+        features = found.features(found.apart, 1.0)
+        assert np.std(features.contrast) < 0.06
+        assert np.std(np.log(features.spread)) < 0.06
+
+    @given(st.integers(0, 10**6), st.integers(1, 3))
+    @settings(max_examples=25, deadline=None)
+    def test_ridge_regressions_against_the_normal_equations(self, seed, d):
+        rng = np.random.default_rng(seed)
+        m = 60
+        told = rng.normal(size=(m, d))
+        cells = Cells(np.arange(m), rng.integers(0, 4, m), rng.normal(size=(m, d)), told, rng.uniform(0.5, 2, m), m, 4)
+        bias, contrast, square, _ = Regressions.by_expert(cells, cells.contrasts).solve((2.0, 3.0), 1.5)
+        left_out = Regressions.by_expert(cells, cells.contrasts).without(cells, cells.contrasts)
+        bias_left, contrast_left, *_ = left_out.solve((2.0, 3.0), 1.5)
+        for i in range(4):
+            own = cells.expert == i
+            solution, misfit = _ridge(cells, own, d)
+            assert np.append(bias[i], contrast[i]) == pytest.approx(solution, abs=1e-9)
+            assert square[i] == pytest.approx(misfit, rel=1e-8, abs=1e-8)
+        # An event that stands for several is left out once.
+        once = np.where(np.arange(m) == 0, np.maximum(cells.weight - 1, 0), cells.weight)
+        fewer = replace(cells, weight=once)
+        solution, _ = _ridge(fewer, cells.expert == cells.expert[0], d)
+        assert np.append(bias_left[0], contrast_left[0]) == pytest.approx(solution, abs=1e-9)
+
+    def test_frequencies_are_repetitions(self):
+        rng = np.random.default_rng(0)
+        y = rng.integers(0, 2, 150)
+        said = 0.8 * (2 * y - 1)[:, None] + rng.normal(size=(150, 1)) + rng.normal(size=(150, 700))
+        x = np.where(rng.random(said.shape) < 0.95, np.nan, 1 / (1 + np.exp(-said)))
+        weight = rng.integers(1, 4, 150)
+        repeated = np.repeat(np.arange(150), weight)
+        weighted = learn(Forecasts.from_array(x, y), prior=0.4, sample_weight=weight)
+        again = learn(Forecasts.from_array(x[repeated], y[repeated]), prior=0.4)
+        assert weighted.structure == "crowd"
+        assert weighted.pool(x) == pytest.approx(again.pool(x), abs=1e-9)
+
+
+def _ridge(cells, chosen, d):
+    """Bias and contrast by weighted ridge regression on stacked rows, and the weighted squares that are left."""
+    x = np.concatenate([np.column_stack([np.eye(d), told]) for told in cells.told[chosen]] or [np.zeros((0, d + 1))])
+    z, w = cells.contrasts[chosen].ravel(), np.repeat(cells.weight[chosen], d)
+    held = np.diag([2.0] * d + [3.0 * 1.5])
+    solution = np.linalg.solve((x.T * w) @ x + held, (x.T * w) @ z)
+    return solution, float(w @ (z - x @ solution) ** 2)
+
+
+class TestCrowdFit:
+    def test_believes_differences_that_there_are(self, crowd):
+        found = crowd.fit()
+        assert found.share >= 0.7
+        assert found.extremes.limit > 5
+        assert isinstance(found.parts.dependence, CommonCorrelation)
+        assert np.corrcoef(found.parts.contrast, crowd.contrast)[0, 1] > 0.8
+
+    def test_an_expert_without_forecasts_has_the_crowds_features(self, crowd):
+        # The last expert's cells are taken away.
+        kept = crowd.expert != 599
+        t = len(crowd.y)
+        found = crowd_fit(
+            crowd.event[kept], crowd.expert[kept], crowd.said[kept, None], np.zeros((t, 1)), crowd.y, np.ones(t),
+            crowd.experts,
+        )  # fmt: skip
+        few = np.bincount(crowd.expert[kept], minlength=600) > 0
+        centre = np.median(found.parts.contrast[few])
+        assert found.parts.contrast[599] == pytest.approx(centre, abs=0.05)
+        assert found.bias[599, 0] == pytest.approx(np.median(found.bias[few]), abs=0.05)
+
+    def test_who_always_says_the_same_gets_no_weight(self, crowd):
+        said = np.where(crowd.expert == crowd.expert[0], 0.7, crowd.said)
+        t = len(crowd.y)
+        found = crowd_fit(
+            crowd.event, crowd.expert, said[:, None], np.zeros((t, 1)), crowd.y, np.ones(t), crowd.experts
+        )
+        assert found.parts.spread[crowd.expert[0]] == 0
+        assert found.notes[0].code == "constant"
+
+    def test_three_classes_of_which_two_happen_much_like_two(self, crowd):
+        """A third class that is never likely changes little about what is learned."""
+        two = crowd.fit()
+        told = np.stack([crowd.said, np.full(len(crowd.said), -3.0)], axis=1)
+        told[:, 1] += np.random.default_rng(0).normal(0, 1, len(told))
+        t = len(crowd.y)
+        three = crowd_fit(crowd.event, crowd.expert, told, np.zeros((t, 2)), crowd.y, np.ones(t), crowd.experts)
+        assert np.isfinite(three.bias).all()
+        assert np.corrcoef(two.parts.contrast, three.parts.contrast)[0, 1] > 0.8
+
+
+class TestThroughLearning:
+    def test_learned_as_a_crowd_and_said(self, crowd):
+        found = learn(crowd.forecasts(), prior=0.5)
+        assert found.structure == "crowd"
+        assert found.notes[0].code == "crowd"
+        assert "learned as a crowd" in found.notes[0].text
+        assert found.counts.sum() == len(crowd.said)
+
+    def test_beats_the_average_on_new_events(self, crowd):
+        hidden = np.where(np.arange(len(crowd.y)) < 3000, crowd.y, -1)
+        found = learn(crowd.forecasts(hidden))
+        new = crowd.forecasts().select_events(np.arange(3000, 4000))
+        p = found.pool_forecasts(new)
+        mean = np.bincount(new.event_index, new.probabilities) / new.crowd
+        assert log_score(p, new.outcomes).mean() > log_score(mean, new.outcomes).mean() + 0.1
+
+    def test_through_scikit_learn(self, crowd):
+        """Fit and predict from a container never make the dense array."""
+        f = crowd.forecasts()
+        pool = GaussianPool().fit(f)
+        p = pool.predict_proba(f)
+        assert "X" not in vars(f)
+        assert p[:, 1] == pytest.approx(learn(f).pool_forecasts(f))
+        assert pool.state_.structure == "crowd"
+        some = f.select_events(np.arange(50)).select_experts(crowd.experts[::-1])
+        assert pool.predict_proba(some) == pytest.approx(p[:50])
+
+    def test_few_or_thorough_experts_are_no_crowd(self, crowd):
+        f = crowd.forecasts()
+        assert learning.is_crowd(f, np.ones(4000))
+        assert not learning.is_crowd(f.select_experts(crowd.experts[:300]), np.ones(4000))
+        assert not learning.is_crowd(crowd.forecasts(np.full(4000, -1)), np.ones(4000))
+        x = np.random.default_rng(0).uniform(0.1, 0.9, (50, 600))
+        assert not learning.is_crowd(Forecasts.from_array(x, [0, 1] * 25), np.ones(50))
+
+    def test_few_events_are_no_crowd_unless_an_array_would_be_too_large(self, crowd, monkeypatch):
+        few = np.where(np.arange(len(crowd.y)) < 39, crowd.y, -1)
+        monkeypatch.setattr(learning, "CROWD", 100)
+        assert not learning.is_crowd(crowd.forecasts(few), np.ones(4000))
+        monkeypatch.setattr(learning, "LARGE", 10**6)
+        assert learning.is_crowd(crowd.forecasts(few), np.ones(4000))
+
+    def test_no_resolved_event_of_many(self, crowd, monkeypatch):
+        monkeypatch.setattr(learning, "LARGE", 10**6)
+        f = crowd.forecasts(np.full(len(crowd.y), -1))
+        found = learn(f, prior=0.5)
+        assert "X" not in vars(f)
+        assert found.structure == "assumed"
+        assert found.present.sum() == len(np.unique(crowd.expert))
+        assert np.isfinite(found.pool_forecasts(f)).all()
+
+    def test_moment_structures_never_make_the_array_either(self, crowd):
+        f = crowd.forecasts()
+        busy = f.select_experts([f.experts[i] for i in np.flatnonzero(f.counts > 60)])
+        found = learn(busy, prior=0.5, structure="common")
+        assert "X" not in vars(busy)
+        assert found.panel.parts.dependence.rho == pytest.approx(0.5, abs=0.06)
+
+    def test_priors_of_each_event(self, crowd):
+        """L − L° is what is learned from: moving both alike changes nothing but the offset of the last regression."""
+        f = crowd.forecasts()
+        rng = np.random.default_rng(2)
+        shift = rng.normal(size=4000)
+        moved = Forecasts(
+            f.events, f.experts, f.classes, f.event_index, f.expert_index, expit(crowd.said + shift[f.event_index]),
+            f.outcomes, prior=expit(shift),
+        )  # fmt: skip
+        a, b = learn(f, prior=0.5, floor=1e-12), learn(moved, floor=1e-12)
+        assert b.prior is None
+        assert np.corrcoef(a.panel.parts.contrast, b.panel.parts.contrast)[0, 1] > 0.99
+        assert np.corrcoef(a.panel.bias, b.panel.bias)[0, 1] > 0.99
+        with pytest.raises(ProbabilityError, match="a prior for each event"):
+            b.pool_forecasts(moved)
+        assert b.pool_forecasts(moved, prior=moved.prior).shape == (4000,)
+
+
+class TestPoolingCells:
+    def dense(self, seed, classes=2):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(0.02, 0.98, (40, 6)) if classes == 2 else rng.dirichlet(np.ones(classes), (40, 6))
+        x[rng.random((40, 6)) < 0.6] = np.nan
+        x[3] = np.nan
+        return x, rng
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    @pytest.mark.parametrize("common", [True, False])
+    def test_equals_dense_pooling(self, classes, common, monkeypatch):
+        monkeypatch.setattr(sparse, "BLOCK", 30)
+        x, rng = self.dense(0, classes)
+        r = 0.4 if common else 0.4 + 0.6 * np.eye(6) + np.outer(*2 * (np.linspace(0, 0.3, 6),)) * (1 - np.eye(6))
+        bias = rng.normal(size=6) if classes == 2 else rng.normal(size=(6, classes))
+        panel = Panel.from_features(
+            rng.uniform(0, 1.5, 6) * [1, 1, 0, 1, 1, 1], r, rng.uniform(0.5, 2, 6), bias=bias,
+            classes=tuple(range(classes)),
+        )  # fmt: skip
+        f = Forecasts.from_array(x, classes=tuple(range(classes)), experts=panel.names)
+        prior = rng.uniform(0.1, 0.9, 40) if classes == 2 else rng.dirichlet(np.ones(classes) * 5, 40)
+        rate = 0.2 if classes == 2 else np.full(classes, 1 / classes)
+        assert sparse.pool_cells(panel, f, prior, rate) == pytest.approx(panel.pool(x, prior, rate), abs=1e-12)
+        backwards = f.select_experts(panel.names[::-1])
+        assert sparse.pool_cells(panel, backwards, prior) == pytest.approx(panel.pool(x, prior), abs=1e-12)
+
+    def test_extremes_with_a_centre_each(self):
+        x, rng = self.dense(1)
+        extremes = Extremes(2.0, rng.normal(size=(6, 1)))
+        parts = Panel.exchangeable(6, 0.9, 0.3).parts
+        panel = Panel.from_parts(parts, 0.0, settings=Settings(extremes=extremes))
+        f = Forecasts.from_array(x, experts=panel.names)
+        assert sparse.pool_cells(panel, f) == pytest.approx(panel.pool(x), abs=1e-12)
+
+    def test_unknown_experts(self):
+        with pytest.raises(ExpertError, match="no expert is called 'zoe' in this panel of 2"):
+            sparse.pool_cells(Panel.exchangeable(2), Forecasts.from_array([[0.5]], experts=["zoe"]))
+
+    def test_weights_of_those_present(self):
+        x, rng = self.dense(2)
+        contrast, spread = rng.normal(size=6), rng.uniform(0.5, 2, 6)
+        panel = Panel(contrast, (0.3 + 0.7 * np.eye(6)) * np.outer(spread, spread))
+        event, expert = np.nonzero(~np.isnan(x))
+        found = cell_weights(event, contrast[expert], spread[expert], 0.3, 40)
+        assert found == pytest.approx(panel.weights_for(~np.isnan(x))[event, expert])

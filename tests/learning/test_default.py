@@ -1,0 +1,323 @@
+"""The default pool: it always answers, sits with the averages without data, and keeps the model's symmetries."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit
+
+from opinionpool.estimation.posterior import posterior_mode
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning import default
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.learn import learn
+from opinionpool.learning.prior import Believed
+from opinionpool.model.contrasts import Extremes
+from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import Settings, fill_missing
+
+NAN = float("nan")
+ABC = ("a", "b", "c")
+ANY_PANEL = Believed.of(Beliefs(), ABC)
+seeds = st.integers(0, 10**6)
+
+
+def messy(seed, t, n, missing):
+    rng = np.random.default_rng(seed)
+    x = rng.choice([0, 0.01, 0.3, 0.5, 0.9, 1], size=(t, n))
+    x[rng.random((t, n)) < missing] = NAN
+    return x, rng.choice([0, 1, NAN], size=t)
+
+
+class TestAnswers:
+    def test_nothing_resolved(self):
+        learned = learn(Forecasts.from_array([[0.7, 0.8], [0.2, NAN]]))
+        assert learned.structure == "assumed"
+        assert [note.code for note in learned.notes] == ["nothing-learned"]
+        assert 0.7 < learned.pool([0.7, 0.7]) < 0.78
+        assert learned.pool([NAN, NAN]) == pytest.approx(0.5)
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 10, 100, 1000])
+    def test_nothing_resolved_sits_near_the_average_of_log_odds(self, n):
+        learned = learn(Forecasts.from_array(np.full((1, n), 0.6)))
+        assert 0.9 < logit(learned.pool(np.full(n, 0.6))) / logit(0.6) < 1.6
+
+    @settings(max_examples=25)
+    @given(seeds, st.sampled_from([1, 2, 3, 10, 60]), st.sampled_from([1, 3, 8]), st.sampled_from([0, 0.8]))
+    def test_any_data_give_an_answer_that_keeps_the_symmetries(self, seed, t, n, missing):
+        x, y = messy(seed, t, n, missing)
+        learned = learn(Forecasts.from_array(x, y))
+        answers = learned.pool(x)
+        assert np.isfinite(learned.weights).all()
+        assert ((answers > 0) & (answers < 1)).all()
+        rng = np.random.default_rng(seed)
+        order, columns = rng.permutation(t), rng.permutation(n)
+        assert learn(Forecasts.from_array(x[order], y[order])).pool(x) == pytest.approx(answers, rel=1e-5)
+        assert learn(Forecasts.from_array(x[:, columns], y)).pool(x[:, columns]) == pytest.approx(answers, rel=1e-5)
+        swapped = learn(Forecasts.from_array(1 - x, 1 - y))
+        assert 1 - swapped.pool(1 - x) == pytest.approx(answers, rel=1e-5, abs=1e-8)
+
+    @settings(max_examples=10)
+    @given(seeds)
+    def test_external_bayesianity(self, seed):
+        rng = np.random.default_rng(seed)
+        prior = rng.uniform(0.1, 0.9, 30)
+        x, y = Panel.exchangeable(3, correlation=0.5, accuracy=1.0).simulate(30, prior=prior, seed=seed)
+        learned = learn(Forecasts.from_array(x, y), prior=prior)
+        other = rng.uniform(0.1, 0.9, 30)
+        moved = expit(logit(x) + (logit(other) - logit(prior))[:, None])
+        shift = logit(learned.pool(moved, prior=other)) - logit(learned.pool(x, prior=prior))
+        assert shift == pytest.approx(logit(other) - logit(prior), abs=1e-6)
+
+    def test_one_outcome_only(self):
+        learned = learn(Forecasts.from_array([[0.7], [0.8], [0.6]], [1, 1, 1]))
+        assert 0.5 < learned.weights[0] < 1.5
+        assert learned.prior[1] == pytest.approx(0.8)
+
+    def test_weights_are_frequencies(self):
+        x, y = messy(3, 20, 3, 0.0)
+        y = np.nan_to_num(y, nan=1.0)
+        counts = np.random.default_rng(0).integers(0, 4, 20)
+        weighted = learn(Forecasts.from_array(x, y), sample_weight=counts)
+        repeated = learn(Forecasts.from_array(np.repeat(x, counts, axis=0), np.repeat(y, counts)))
+        assert weighted.pool(x) == pytest.approx(repeated.pool(x), rel=1e-6)
+
+
+class TestLearns:
+    def test_a_star_among_many_is_found(self):
+        truth = Panel.from_features(np.ones(8), 0.3, accuracy=[3.0] + [0.1] * 7)
+        x, y = truth.simulate(200, seed=2)
+        part = np.abs(learn(Forecasts.from_array(x, y)).panel.contributions(x)).mean(axis=0)
+        assert part[0] > 4 * part[1:].max()
+
+    def test_much_data_overrule_what_is_believed(self):
+        truth = Panel.from_features([0.7, 1.2, 0.9], 0.3, accuracy=[1.5, 0.4, 0.8], bias=[0.5, -0.5, 0.0])
+        x, y = truth.simulate(20_000, prior=0.3, seed=1)
+        learned = learn(Forecasts.from_array(x, y), prior=0.3)
+        assert learned.structure == "default"
+        z, happened = truth.simulate(20_000, prior=0.3, seed=2)
+
+        def loss(p):
+            return -np.log(np.where(happened == 1, p, 1 - p)).mean()
+
+        assert loss(learned.pool(z)) < loss(truth.pool(z, prior=0.3)) + 0.002
+
+    def test_experts_without_resolved_forecasts_get_the_panel_s_features(self):
+        x, y = Panel.exchangeable(4, correlation=0.4, accuracy=1.0).simulate(40, seed=3)
+        x[:30, 3] = NAN
+        y = np.where(np.arange(40) < 30, y, NAN)
+        learned = learn(Forecasts.from_array(x, y))
+        others = learned.panel.calibration[:3]
+        assert others.min() * 0.8 < learned.panel.calibration[3] < others.max() * 1.2
+        assert learned.counts.tolist() == [30, 30, 30, 0]
+
+    def test_a_blank_expert_has_weight_0(self):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(20, seed=4)
+        x[:, 1] = NAN
+        learned = learn(Forecasts.from_array(x, y))
+        assert learned.weights[1] == 0
+        assert learned.pool(x) == pytest.approx(learned.panel.subset([0, 2]).pool(x[:, [0, 2]], prior=learned.prior[1]))
+
+    @pytest.mark.parametrize("hole", [False, True])
+    def test_a_blank_expert_changes_nothing(self, hole):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
+        if hole:
+            x[0, 0] = NAN
+        blank = np.column_stack([x, np.full(30, NAN)])
+        alone, beside = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(blank, y))
+        assert beside.pool(blank) == pytest.approx(alone.pool(x), rel=1e-12)
+        assert np.array(beside.interval(blank)) == pytest.approx(np.array(alone.interval(x)), rel=1e-9)
+
+    @pytest.mark.parametrize("hole", [False, True])
+    def test_a_new_expert_is_like_the_others(self, hole):
+        """Heard for the first time, it moves the answer as one more of them would, and no covariance is broken."""
+        x, y = Panel.exchangeable(6, correlation=0.4, accuracy=1.0).simulate(60, seed=6)
+        if hole:
+            x[0, 0] = NAN
+        learned = learn(Forecasts.from_array(np.column_stack([x, np.full((60, 2), NAN)]), y))
+        assert np.linalg.eigvalsh(learned.panel.correlation)[0] > 0
+        said = np.array([[0.7, 0.7, 0.7, 0.7, 0.7, 0.7, NAN, NAN], [0.7] * 8])
+        without, with_both = logit(learned.pool(said, prior=0.5))
+        assert without < with_both < 1.3 * without
+
+    def test_thousands_of_experts_on_a_few_events(self):
+        rng = np.random.default_rng(0)
+        learned = learn(Forecasts.from_array(rng.random((5, 3000)), [0, 1, 1, 0, None]))
+        assert learned.doubt is None
+        assert np.isfinite(learned.weights).all()
+
+    def test_clones_add_nothing(self):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
+        one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
+        assert two.weights[[1, 3]] == pytest.approx([one.weights[1] / 2] * 2, rel=1e-6)
+        assert two.pool(x[:, [0, 1, 2, 1]]) == pytest.approx(one.pool(x), rel=1e-6)
+        assert [note.code for note in two.notes] == ["clones"]
+
+    def test_an_expert_who_always_says_the_same_gets_weight_0(self):
+        x, y = Panel.exchangeable(2, correlation=0.4, accuracy=1.0).simulate(30, seed=6)
+        learned = learn(Forecasts.from_array(np.column_stack([x, np.full(30, 0.3)]), y))
+        assert learned.weights[2] == 0
+        assert learned.notes[0].code == "constant"
+
+    def test_three_classes(self):
+        truth = Panel([1.0, 1.5], [[2.0, 0.8], [0.8, 3.0]], classes="abc")
+        x, y = truth.simulate(3000, prior=[0.5, 0.3, 0.2], seed=3)
+        learned = learn(Forecasts.from_array(x, y, classes="abc"), prior=[0.5, 0.3, 0.2])
+        z, happened = truth.simulate(5000, prior=[0.5, 0.3, 0.2], seed=4)
+        code = np.searchsorted(["a", "b", "c"], happened)
+
+        def loss(p):
+            return -np.log(p[np.arange(len(code)), code]).mean()
+
+        assert loss(learned.pool(z)) < loss(truth.pool(z, prior=[0.5, 0.3, 0.2])) + 0.01
+
+    @pytest.mark.parametrize("structure", [(-1.0, 0.0), (1.0, -4.0), (1.0, 6.0)])
+    def test_contrary_or_heavily_biased_experts_are_put_right(self, structure):
+        """Reversed or shifted log-odds carry the same information, so the pool should lose nothing."""
+        turn, shift = structure
+        truth = Panel.exchangeable(5, correlation=0.4, accuracy=1.5)
+        x, y = truth.simulate(1500, prior=0.3, seed=8)
+        z, happened = truth.simulate(3000, prior=0.3, seed=9)
+
+        def loss(train, test):
+            p = learn(Forecasts.from_array(train, y)).pool(test)
+            return -np.log(np.where(happened == 1, p, 1 - p)).mean()
+
+        def moved(q):
+            return expit(turn * logit(q) + shift)
+
+        assert loss(moved(x), moved(z)) < loss(x, z) + 0.015
+
+    def test_contrary_experts_are_reported(self):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.5).simulate(300, seed=10)
+        learned = learn(Forecasts.from_array(x, 1 - y))
+        assert [note.code for note in learned.notes] == ["contrary"]
+        assert learned.notes[0].serious
+
+    def test_experts_who_know_nothing_are_rarely_taken_for_contrary_ones(self):
+        """A quarter of these had weights that add up to just below 0."""
+        rng = np.random.default_rng(11)
+        batches = [Forecasts.from_array(rng.random((400, 4)), rng.integers(0, 2, 400)) for _ in range(80)]
+        alarms = sum(any(note.code == "contrary" for note in learn(each).notes) for each in batches)
+        assert alarms <= 6
+
+    @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+    def test_when_all_always_say_the_same_the_prior_stays(self, order):
+        x = np.tile([0.7, 0.2], (20, 1))[:, order]
+        learned = learn(Forecasts.from_array(x, np.arange(20) % 2))
+        assert learned.weights.tolist() == [0, 0]
+        assert learned.pool(x[0]) == pytest.approx(0.5)
+
+    def test_features_of_each_expert_are_its_own(self):
+        truth = Panel.from_features([0.7, 1.2], 0.3, accuracy=[1.5, 0.4], bias=[0.5, -0.5])
+        x, y = truth.simulate(20_000, prior=0.3, seed=1)
+        alone = learn(Forecasts.from_array(x, y), prior=0.3).alone
+        assert alone.calibration == pytest.approx(truth.calibration, abs=0.05)
+        assert alone.accuracy == pytest.approx(truth.accuracy, abs=0.05)
+        assert alone.bias[:, 0] == pytest.approx(truth.bias, abs=0.05)
+
+    def test_common_correlation_does_not_grow_with_the_classes(self):
+        for k in (2, 3, 4):
+            truth = Panel.exchangeable(6, correlation=0.3, accuracy=1.0, classes=range(k))
+            x, y = truth.simulate(3000, prior=0.5 if k == 2 else np.full(k, 1 / k), seed=k)
+            x[np.arange(3000), np.arange(3000) % 6] = NAN
+            learned = learn(Forecasts.from_array(x, y, classes=range(k)))
+            assert learned.alone.correlation == pytest.approx(0.3, abs=0.05)
+
+    def test_panel_answers_as_the_regression_does(self):
+        """On complete events the panel is the regression, whatever the sign and size of the weights."""
+        for seed in range(5):
+            x, y = Panel([1.0, -0.5, 0.2], np.diag([2.0, 1.0, 3.0]), bias=[0.5, 2.0, -1.0]).simulate(60, seed=seed)
+            contrasts, reference = logit(np.clip(x, 1e-4, 1 - 1e-4))[..., None], np.zeros((60, 1))
+            found = default.default_fit(contrasts, reference, y, np.ones(60), ABC, ANY_PANEL, estimated=False)
+            panel = Panel.from_parts(found.parts, found.bias[:, 0], settings=Settings(1e-4, 1e-12, found.extremes))
+            u = found.extremes.believed(contrasts) - found.extremes.centre
+            direct = (u[..., 0] - found.bias[:, 0] + found.extremes.centre[:, 0]) @ panel.weights
+            assert logit(panel.pool(x)) == pytest.approx(direct, abs=1e-6)
+
+
+class TestOneClassOrTwo:
+    def test_binary_is_the_same_as_two_columns_would_be(self):
+        """K = 2 written in log-ratios of either reference class gives the same pool."""
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=7)
+        contrasts = (logit(x) - 0.2)[..., None]
+        reference = np.full((30, 1), 0.2)
+        one = default.default_fit(contrasts, reference, y, np.ones(30), ABC, ANY_PANEL, estimated=True)
+        two = default.default_fit(-contrasts, -reference, 1 - y, np.ones(30), ABC, ANY_PANEL, estimated=True)
+        assert one.parts.contrast == pytest.approx(two.parts.contrast, rel=1e-5)
+        assert one.bias == pytest.approx(-two.bias, abs=1e-5)
+
+
+class TestPieces:
+    def test_posterior_mode_against_a_general_optimiser(self):
+        rng = np.random.default_rng(1)
+        design, y, offset = rng.normal(size=(40, 3, 1)), rng.integers(0, 2, 40), rng.normal(size=(40, 1))
+        weight = rng.integers(0, 3, 40).astype(float)
+
+        def cost(theta):
+            eta = offset[:, 0] + design[..., 0] @ theta
+            return -(weight * log_expit((2 * y - 1) * eta)).sum() + theta @ theta / 2
+
+        best = minimize(cost, np.zeros(3), tol=1e-12)
+        found = posterior_mode(design, y, offset, weight)
+        assert found.coefficients == pytest.approx(best.x, abs=1e-4)
+
+    def test_evidence_against_integration_on_a_grid(self):
+        rng = np.random.default_rng(2)
+        design, y = 0.7 * rng.normal(size=(25, 2, 1)), rng.integers(0, 2, 25)
+        found = posterior_mode(design, y, np.zeros((25, 1)), np.ones(25))
+        axis = np.linspace(-6, 6, 241)
+        a, b = np.meshgrid(axis, axis)
+        eta = np.tensordot(np.stack([a, b], axis=-1), design[..., 0], axes=([2], [1]))
+        density = log_expit((2 * y - 1) * eta).sum(axis=-1) - (a**2 + b**2) / 2 - np.log(2 * np.pi)
+        exact = np.log(np.exp(density).sum() * (axis[1] - axis[0]) ** 2)
+        assert found.evidence == pytest.approx(exact, abs=0.1)
+
+    def test_more_coefficients_than_events(self):
+        rng = np.random.default_rng(3)
+        design, y = rng.normal(size=(6, 40, 2)), rng.integers(0, 3, 6)
+        found = posterior_mode(design, y, np.zeros((6, 2)), np.ones(6))
+        padded = np.concatenate([design, np.zeros((60, 40, 2))])
+        direct = posterior_mode(padded, np.append(y, np.zeros(60, int)), np.zeros((66, 2)), np.ones(66))
+        assert found.coefficients == pytest.approx(direct.coefficients, abs=1e-6)
+        assert found.evidence == pytest.approx(direct.evidence + 60 * np.log(3), abs=1e-6)
+
+    @given(seeds)
+    def test_filling_is_the_exact_sub_panel(self, seed):
+        rng = np.random.default_rng(seed)
+        n, rho, spread, w = 5, rng.uniform(0.1, 0.9), rng.uniform(0.5, 2, 5), rng.normal(size=5)
+        sigma = np.outer(spread, spread) * (rho + (1 - rho) * np.eye(n))
+        contrast = rng.normal(size=n)
+        panel = Panel(sigma @ w / 2, sigma)
+        present = rng.random(n) < 0.6
+        said = np.where(present, contrast, NAN)
+        filled = fill_missing(said[None, :, None], spread, rho)[0, :, 0]
+        exact = panel.contributions(np.where(present, expit(contrast), NAN)).sum()
+        if present.any():
+            assert w @ filled == pytest.approx(exact, abs=1e-9)
+
+    @given(st.floats(-50, 50), st.floats(0.1, 30))
+    def test_extremes_of_two_classes_are_a_mixture_with_knowing_nothing(self, contrast, limit):
+        share = 2 / (np.exp(limit) + 1)
+        mixed = (1 - share) * expit(np.array([-contrast, contrast])) + share / 2
+        believed = Extremes(limit).believed(np.array([contrast]))[0]
+        assert abs(believed) <= limit * (1 + 1e-12)
+        assert believed == pytest.approx(np.log(mixed[1] / mixed[0]), abs=1e-9)
+
+    @given(st.integers(2, 6), st.floats(0.1, 30), st.integers(0, 2**32))
+    def test_certainty_ends_at_the_limit_for_any_number_of_classes(self, k, limit, seed):
+        rng = np.random.default_rng(seed)
+        believed = Extremes(limit).believed(np.full(k - 1, -800.0))
+        assert believed == pytest.approx(np.full(k - 1, -limit), rel=1e-9)
+        said = rng.normal(size=k - 1) * 10
+        p = np.exp(np.append(0.0, said)) / np.exp(np.append(0.0, said)).sum()
+        share = k / (np.exp(limit) - 1 + k)
+        mixed = (1 - share) * p + share / k
+        assert Extremes(limit).believed(said) == pytest.approx(np.log(mixed[1:] / mixed[0]), abs=1e-9)
+
+    def test_extremes_do_not_depend_on_the_reference_class(self):
+        contrast = np.array([2.0, -7.0])
+        full = np.array([0.0, 2.0, -7.0])
+        base = Extremes(3.0).believed(contrast)
+        turned = Extremes(3.0).believed(np.array([full[0] - full[2], full[1] - full[2]]))
+        assert turned == pytest.approx([-base[1], base[0] - base[1]], abs=1e-12)

@@ -1,0 +1,164 @@
+"""Intervals: coverage where the truth is drawn from the beliefs, and the algebra behind them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.special import expit, logit
+
+from opinionpool import logodds
+from opinionpool.errors import ArgumentError, LearningError
+from opinionpool.estimation.posterior import intercept_root
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning import prior as believed
+from opinionpool.learning.fitted import Uncertainty
+from opinionpool.learning.learn import learn
+from opinionpool.model.contrasts import Extremes
+from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import fill_as_expected
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(("events", "n", "rho"), [(10, 3, 0.5), (30, 10, 0.0), (100, 3, 0.5)])
+def test_coverage(study, events, n, rho):
+    assert study("coverage").cell(events, n, rho, 60)[0] == pytest.approx(0.9, abs=0.05)
+
+
+def test_more_events_narrow_the_interval_around_the_answer():
+    x, y = Panel.exchangeable(4, correlation=0.4, accuracy=1.0).simulate(400, seed=1)
+    widths = []
+    for t in (20, 100, 400):
+        learned = learn(Forecasts.from_array(x, np.where(np.arange(400) < t, y, NAN)), prior=0.5)
+        low, high = learned.interval(x[:20])
+        answer = learned.pool(x[:20])
+        assert ((low < answer) & (answer < high)).all()
+        assert logit(high) - logit(answer) == pytest.approx(logit(answer) - logit(low), abs=1e-6)
+        widths.append((logit(high) - logit(low)).mean())
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_nobody_leaves_the_prior_certain():
+    learned = learn(Forecasts.from_array([[0.7, 0.6], [0.3, NAN]], [1, 0]))
+    low, high = learned.interval([[NAN, NAN]], prior=0.2)
+    assert (low[0], high[0]) == pytest.approx((0.2, 0.2))
+
+
+def test_clones_have_the_interval_of_one():
+    x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
+    one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
+    assert np.array(two.interval(x[:, [0, 1, 2, 1]])) == pytest.approx(np.array(one.interval(x)), rel=1e-6)
+    assert two.doubt.weight_errors(4)[1] == pytest.approx(one.doubt.weight_errors(3)[1] / 2, rel=1e-6)
+
+
+@given(st.integers(0, 10**6))
+def test_expected_contrasts_are_the_exact_sub_panel(seed):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(4, 8))
+    sigma, weights = root @ root.T, rng.normal(size=4)
+    panel = Panel(sigma @ weights / 2, sigma)
+    said = np.where(rng.random(4) < 0.6, rng.normal(size=4), NAN)
+    if not np.isnan(said).all():
+        full = fill_as_expected(said[None, :, None], panel.parts)[0, :, 0]
+        assert weights @ full == pytest.approx(panel.contributions(expit(said)).sum(), abs=1e-8)
+
+
+def test_weights_move_answers_as_the_gradient_says():
+    """With a covariance of one direction, the interval's end is the pool whose weights moved that far."""
+    panel = Panel([1.0, 0.5], [[2.0, 0.4], [0.4, 1.0]])
+    direction = np.array([0.3, 0.1, -0.2])
+    q = np.array([[0.8, 0.3], [0.6, NAN]])
+    _, high = Uncertainty(np.outer(direction, direction)).interval(panel, q, level=0.682689492137086)
+    for row, end in zip(q, high, strict=True):
+        full = fill_as_expected(logit(row)[None, :, None], panel.parts)[0, :, 0]
+        moved = logit(panel.pool(row)) + abs(direction[0] + direction[1:] @ full)
+        assert logit(end) == pytest.approx(moved, abs=1e-9)
+
+
+def test_what_has_no_interval_says_so():
+    x, y = Panel.exchangeable(2, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
+    with pytest.raises(LearningError, match="learned as 'full' does not say how sure it is"):
+        learn(Forecasts.from_array(x, y), beliefs=None).interval(x)
+    learned = learn(Forecasts.from_array(x, y))
+    with pytest.raises(ArgumentError, match=r"strictly between 0 and 1, and it is 1\.5"):
+        learned.interval(x, level=1.5)
+
+
+def covered_classes(rng, events, n, k):
+    """The same for K classes: the share of their true probabilities inside the intervals."""
+    d = k - 1
+    slope = believed.believed_slope(n)
+    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_CHANCES) * rng.normal(size=n)
+    weights = slope * (1 + believed.SLOPE * rng.normal()) / n + apart - apart.mean()
+    limit = rng.choice(believed.LIMITS, p=believed.LIMIT_CHANCES)
+    noise = rng.normal(size=(events + 100, 1, k)) + rng.normal(size=(events + 100, n, k))
+    contrasts = logodds.uncentred(0.75 * noise)
+    intercept = intercept_root(believed.BIAS * slope, d) @ rng.normal(size=d)
+    truth = logodds.softmax(intercept + np.einsum("tnd,n->td", Extremes(limit).believed(contrasts), weights))
+    y = (rng.random((events + 100, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    said = logodds.softmax(contrasts)
+    learned = learn(Forecasts.from_array(said[:events], y[:events], classes=range(k)), prior=np.full(k, 1 / k))
+    low, high = learned.interval(said[events:])
+    return np.mean((truth[events:] >= low) & (truth[events:] <= high))
+
+
+@pytest.mark.parametrize(("events", "n", "k"), [(20, 3, 3), (60, 4, 5)])
+def test_coverage_of_classes(events, n, k):
+    rng = np.random.default_rng(2)
+    assert np.mean([covered_classes(rng, events, n, k) for _ in range(30)]) == pytest.approx(0.9, abs=0.06)
+
+
+def test_two_classes_are_each_others_complement():
+    panel = Panel([1.0, 0.5], [[2.0, 0.4], [0.4, 1.0]])
+    open_ = Uncertainty(np.diag([0.1, 0.2, 0.3]))
+    q = np.array([[0.8, 0.3], [0.6, NAN]])
+    low, high = open_.interval(panel, q, 0.3, 0.2)
+    low_of_not, high_of_not = open_.interval(panel, 1 - q, 0.7, 0.8)
+    assert low == pytest.approx(1 - high_of_not, abs=1e-12)
+    assert high == pytest.approx(1 - low_of_not, abs=1e-12)
+
+
+def test_each_class_moves_as_its_gradient_says():
+    """With a small covariance of one direction, ends are where the pool goes if its weights move that far."""
+    rng = np.random.default_rng(3)
+    sigma = np.array([[2.0, 0.4], [0.4, 1.0]])
+    weights, direction = np.array([0.5, 0.3]), np.array([1e-5, -2e-5])
+    q, prior = rng.dirichlet(np.ones(4), size=(5, 2)), [0.4, 0.3, 0.2, 0.1]
+    q[0, 1] = NAN
+
+    def pool(w):
+        return logit(Panel(sigma @ w / 2, sigma, classes=range(4)).pool(q, prior))
+
+    covariance = np.zeros((5, 5))
+    covariance[3:, 3:] = np.outer(direction, direction)
+    panel = Panel(sigma @ weights / 2, sigma, classes=range(4))
+    low, high = Uncertainty(covariance).interval(panel, q, prior, level=0.682689492137086)
+    assert logit(high) - pool(weights) == pytest.approx(np.abs(pool(weights + direction) - pool(weights)), abs=1e-8)
+    assert logit(high) + logit(low) == pytest.approx(2 * pool(weights), abs=1e-9)
+
+
+def test_a_base_rate_moves_both_ends():
+    x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0, classes="abc").simulate(60, [0.5, 0.3, 0.2], seed=1)
+    learned = learn(Forecasts.from_array(x, y, classes="abc"))
+    rate = np.array([0.1, 0.2, 0.7])
+    low, high = learned.interval(x, base_rate=rate)
+    answer = learned.pool(x, base_rate=rate)
+    assert (low.shape, (low < answer).all(), (answer < high).all()) == ((60, 3), True, True)
+    assert (low >= 1e-8).all()
+    assert logit(high) - logit(answer) == pytest.approx(logit(answer) - logit(low), abs=1e-6)
+
+
+def test_nobody_leans_to_an_option_whether_anything_was_learned_or_not():
+    f = Forecasts.from_array([[0.5, 0.5], [0.5, 0.5]], options=[["a", "b"], ["c", "d"]])
+    low, high = learn(f).interval(f.X, 0.5)
+    assert low == pytest.approx(0.5, abs=1e-12)
+    assert high == pytest.approx(0.5, abs=1e-12)
+
+
+def test_options_of_an_event_have_intervals_and_other_positions_none():
+    said, prior = np.array([[[0.5, 0.3, 0.2]] * 2, [[0.6, 0.4, 0.0]] * 2]), [[1 / 3] * 3, [0.5, 0.5, 0.0]]
+    learned = learn(Forecasts.from_array(said[:1], [0], classes=range(3)))
+    low, high = learned.interval(said, prior)
+    assert (low[1, 2], high[1, 2]) == (0.0, 0.0)
+    assert low[1, 0] < learned.pool(said, prior)[1, 0] < high[1, 0]
+    # Two options are each other's complement.
+    assert low[1, 0] == pytest.approx(1 - high[1, 1])

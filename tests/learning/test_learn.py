@@ -1,0 +1,323 @@
+"""Learning against plain least squares, scikit-learn's LDA, closed forms and simulation."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from opinionpool import logodds
+from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
+from opinionpool.estimation.evidence import RowEvidence
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.learn import learn, learn_from
+from opinionpool.model.panel import Panel
+from opinionpool.priors import event_priors, laplace_prior
+
+A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
+B = [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]
+Y = [0, 0, 0, 1, 1, 1]
+NAN = float("nan")
+
+
+def fit(columns, y=Y, **options):
+    options = {"prior": 0.5, "beliefs": None} | options
+    return learn(Forecasts.from_array(np.column_stack(columns), y), **options)
+
+
+def simulated(seed, t=200, n=4, k=2):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, 2 * n))
+    panel = Panel(
+        rng.normal(0.7, 0.4, n),
+        root @ root.T / n,
+        bias=rng.normal(size=n) if k == 2 else rng.normal(size=(n, k)),
+        classes=range(k),
+    )
+    prior = 0.3 if k == 2 else rng.dirichlet(np.full(k, 5.0))
+    x, y = panel.simulate(t, prior=prior, seed=seed)
+    return panel, x, y, prior
+
+
+class TestSampleAverages:
+    def test_against_plain_sample_averages(self):
+        _, x, y, prior = simulated(1)
+        learned = learn(Forecasts.from_array(x, y), prior=prior, beliefs=None)
+        ratios = logit(np.clip(x, 1e-4, 1 - 1e-4)) - logit(prior)
+        m1, m0 = ratios[y == 1].mean(axis=0), ratios[y == 0].mean(axis=0)
+        residual = ratios - np.where(y[:, None] == 1, m1, m0)
+        panel = learned.panel
+        assert panel.bias == pytest.approx((m1 + m0) / 2, rel=1e-10)
+        assert panel.contrast == pytest.approx((m1 - m0) / 2, rel=1e-10)
+        assert panel.covariance == pytest.approx(residual.T @ residual / (len(y) - 2), rel=1e-10)
+
+    def test_weights_are_those_of_lda_up_to_its_divisor(self):
+        _, x, y, _ = simulated(2)
+        ratios = logit(np.clip(x, 1e-4, 1 - 1e-4))
+        lda = LinearDiscriminantAnalysis(solver="lsqr").fit(ratios, y)
+        learned = learn(Forecasts.from_array(x, y), beliefs=None)
+        assert learned.weights * len(y) / (len(y) - 2) == pytest.approx(lda.coef_[0], rel=1e-9)
+
+    @pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
+    def test_recovers_a_simulated_panel(self, structure):
+        truth = Panel.exchangeable(
+            4, calibration=0.8, correlation=0.4 if structure != "independent" else 0.0, accuracy=0.9
+        )
+        x, y = truth.simulate(40_000, prior=0.3, seed=5)
+        learned = learn(Forecasts.from_array(x, y), prior=0.3, structure=structure, beliefs=None)
+        assert learned.weights == pytest.approx(truth.weights, abs=0.04)
+        assert learned.panel.calibration == pytest.approx(truth.calibration, abs=0.04)
+        assert learned.panel.accuracy == pytest.approx(truth.accuracy, abs=0.04)
+
+    def test_exchangeable_is_the_variance_split_of_row_means(self):
+        _, x, y, _ = simulated(3, t=60)
+        learned = fit(x.T, y, structure="exchangeable")
+        ratios = logit(np.clip(x, 1e-4, 1 - 1e-4))
+        t, n = ratios.shape
+        row = ratios.mean(axis=1)
+        m1, m0 = row[y == 1].mean(), row[y == 0].mean()
+        v1 = n * ((row - np.where(y == 1, m1, m0)) ** 2).sum() / (t - 2)
+        v2 = ((ratios - row[:, None]) ** 2).sum() / (t * (n - 1))
+        assert learned.weights == pytest.approx(np.full(n, (m1 - m0) / v1), rel=1e-9)
+        assert np.diag(learned.panel.covariance) == pytest.approx(np.full(n, (v1 + (n - 1) * v2) / n), rel=1e-9)
+        assert learned.panel.correlation[0, 1] == pytest.approx((v1 - v2) / (v1 + (n - 1) * v2), rel=1e-9)
+
+    def test_common_correlation_is_the_mean_off_the_diagonal(self):
+        _, x, y, _ = simulated(4, t=80)
+        full, common = fit(x.T, y, structure="full"), fit(x.T, y, structure="common")
+        r = full.panel.correlation
+        mean = (r.sum() - len(r)) / (len(r) * (len(r) - 1))
+        assert common.panel.correlation[0, 1] == pytest.approx(mean, rel=1e-9)
+        assert np.diag(common.panel.covariance) == pytest.approx(np.diag(full.panel.covariance), rel=1e-10)
+
+    @pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_rows_and_moments_agree(self, structure, k):
+        panel, x, y, prior = simulated(6, k=k)
+        weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+        shared = logodds.class_probabilities(prior, k)
+        rows = RowEvidence.of_dense(logodds.log_ratios(x, shared), y, weight)
+        from_rows = learn_from(rows, shared, panel.names, panel.classes, structure=structure)
+        forecasts = Forecasts.from_array(x, y, classes=panel.classes)
+        from_moments = learn(forecasts, prior=prior, sample_weight=weight, structure=structure, beliefs=None)
+        assert from_rows.weights == pytest.approx(from_moments.weights, abs=1e-10)
+        assert from_rows.panel.bias == pytest.approx(from_moments.panel.bias, abs=1e-10)
+
+    def test_three_classes_against_least_squares(self):
+        """The class-symmetric regression of model.md, section 3, solved as one big least squares."""
+        _, x, y, prior = simulated(7, n=2, k=3, t=90)
+        learned = learn(Forecasts.from_array(x, y, classes=(0, 1, 2)), prior=prior, beliefs=None)
+        shared = logodds.class_probabilities(prior, 3)
+        full = logodds.centred(logodds.log_ratios(x, shared) - logodds.prior_log_ratios(shared))
+        t = len(y)
+        for i in range(2):
+            design = np.zeros((3 * t, 4))
+            for s in range(t):
+                for c in range(3):
+                    design[3 * s + c, c] = 1
+                    design[3 * s + c, 3] = (c == y[s]) - 1 / 3
+            solution, *_ = np.linalg.lstsq(design, full[:, i].reshape(-1), rcond=None)
+            residual = full[:, i].reshape(-1) - design @ solution
+            assert learned.panel.contrast[i] == pytest.approx(solution[3], rel=1e-9)
+            assert learned.panel.bias[i] == pytest.approx(solution[:3] - solution[:3].mean(), abs=1e-10)
+            assert learned.panel.covariance[i, i] == pytest.approx(2 * residual @ residual / (2 * t - 3), rel=1e-9)
+
+    def test_recovers_three_classes_with_unequal_counts(self):
+        truth = Panel([1.0, 2.0], [[2.0, 1.0], [1.0, 3.0]], bias=[[0.3, 0, -0.3], [0, 0, 0]], classes="abc")
+        x, y = truth.simulate(40_000, prior=[0.6, 0.3, 0.1], seed=3)
+        learned = learn(Forecasts.from_array(x, y, classes="abc"), prior=[0.6, 0.3, 0.1], beliefs=None)
+        assert learned.weights == pytest.approx(truth.weights, abs=0.03)
+        assert learned.panel.bias == pytest.approx(truth.bias, abs=0.04)
+
+
+class TestWorkedNumbers:
+    """Small inputs with answers worked out by hand."""
+
+    def test_single_expert(self):
+        learned = fit([A])
+        assert learned.panel.calibration == pytest.approx([1.44221], abs=5e-6)
+        assert learned.panel.bias == pytest.approx([0], abs=1e-12)
+        assert learned.pool([0.7]) == pytest.approx(0.77241, abs=5e-6)
+
+    def test_exact_zeros_and_ones(self):
+        learned = fit([[0, 0.2, 0.6, 1]], [0, 0, 1, 1])
+        assert learned.weights == pytest.approx([0.29137], abs=5e-6)
+        assert learned.panel.covariance == pytest.approx(np.array([[34.6845]]), abs=5e-5)
+        assert learned.pool([[0.5], [0.9]]) == pytest.approx([0.51785, 0.67077], abs=5e-6)
+
+    def test_divisor_is_events_less_two(self):
+        learned = fit([expit([-2.0, -1, 0, 0, 1, 2])])
+        assert learned.weights == pytest.approx([2.0])
+        assert learned.pool([expit(0.5)]) == pytest.approx(0.73106, abs=5e-6)
+
+    def test_weights_are_frequencies(self):
+        columns, y = [expit([-2.0, -1, 0, 0, 1, 2, 5])], [0, 0, 0, 1, 1, 1, 0]
+        assert fit(columns, y, sample_weight=[1, 1, 1, 1, 1, 1, 0]).weights == pytest.approx([2.0])
+        assert fit(columns, y, sample_weight=[2, 2, 2, 2, 2, 2, 0]).weights == pytest.approx([2.5])
+        assert fit(columns, y, prior=None, sample_weight=[1, 1, 1, 1, 1, 1, 0]).prior.tolist() == [0.5, 0.5]
+
+    def test_absent_expert_is_left_out_exactly(self):
+        learned = fit([A, B])
+        assert learned.weights[0] == pytest.approx(0.86914, abs=5e-6)
+        assert learned.pool([0.7, NAN]) == pytest.approx(0.77241, abs=5e-6)
+        assert learned.pool([0.7, 0.6]) == pytest.approx(0.75043, abs=5e-6)
+
+    def test_laplace(self):
+        assert laplace_prior(np.array([0.0, 5.0]))[1] == pytest.approx(6 / 7)
+        assert laplace_prior(np.array([9.0, 1.0]))[1] == pytest.approx(2 / 12)
+        assert laplace_prior(np.array([0.0, 2.0, 1.0])) == pytest.approx([1 / 6, 3 / 6, 2 / 6])
+
+
+class TestWhatTheDataCannotSay:
+    def test_clones_share_equally(self):
+        learned = fit([A, A])
+        assert learned.weights == pytest.approx([0.72111, 0.72111], abs=5e-6)
+        assert learned.pool([0.7, 0.7]) == pytest.approx(0.77241, abs=5e-6)
+        assert [note.code for note in learned.notes] == ["clones"]
+        assert fit([A, np.array(A) + 1e-12]).weights == pytest.approx(learned.weights, abs=1e-6)
+
+    def test_complements_share_with_opposite_signs(self):
+        learned = fit([A, 1 - np.array(A)])
+        assert learned.weights == pytest.approx([0.72111, -0.72111], abs=5e-6)
+        assert learned.pool([0.7, 0.3]) == pytest.approx(0.77241, abs=5e-6)
+        assert "its complement" in learned.notes[0].text
+
+    def test_clones_beside_others_add_nothing(self):
+        _, x, y, _ = simulated(8)
+        one, two = fit(x.T, y), fit([*x.T, x[:, 1]], y)
+        assert two.weights[[1, 4]] == pytest.approx([one.weights[1] / 2] * 2, rel=1e-6)
+        assert two.weights[[0, 2, 3]] == pytest.approx(one.weights[[0, 2, 3]], rel=1e-6)
+
+    def test_an_expert_who_is_the_mean_of_others(self):
+        _, x, y, _ = simulated(9)
+        x = np.clip(x, 0.001, 0.999)
+        learned = fit([*x.T, expit(logit(x[:, :2]).mean(axis=1))], y)
+        without = fit(x.T, y)
+        assert np.abs(learned.weights).max() < 2 * np.abs(without.weights).max()
+        answer = learned.pool(np.append(x[0], expit(logit(x[0, :2]).mean())))
+        assert answer == pytest.approx(without.pool(x[0]), rel=1e-6)
+
+    def test_constant_expert_gets_weight_0(self):
+        learned = fit([A, [0.3] * 6])
+        assert learned.weights == pytest.approx([1.44221, 0], abs=5e-6)
+        assert learned.notes[0].code == "constant"
+        assert "'expert_2'" in learned.notes[0].text
+
+    @pytest.mark.parametrize("structure", ["independent", "common"])
+    def test_constant_expert_with_as_few_forecasts_as_means(self, structure):
+        """Two forecasts leave no degree of freedom; that is said by the weight, and by no NumPy warning."""
+        learned = fit([A, B, [0.5, NAN, NAN, 0.5, NAN, NAN]], structure=structure)
+        assert learned.weights[2] == 0
+        assert learned.weights[:2] == pytest.approx(fit([A, B], structure=structure).weights)
+
+    def test_expert_without_forecasts_gets_weight_0(self):
+        learned = fit([A, [NAN] * 6], structure="independent")
+        assert learned.weights == pytest.approx([1.44221, 0], abs=5e-6)
+        assert learned.notes[0].code == "no-forecasts"
+
+    @pytest.mark.parametrize(
+        ("columns", "y", "options", "told"),
+        [
+            ([[0.2, 0.8]], [0, 1], {}, "need at least 3 resolved events and some variation"),
+            ([[0.2, 0.8, 0.8]], [0, 1, 1], {}, "within-outcome variation for expert 'expert_1'"),
+            ([[0.2, 0.8, 0.7]], [1, 1, 1], {}, "no resolved events with outcome 0"),
+            ([[0.2, 0.8]], [None, None], {}, "no resolved events with forecasts"),
+            (
+                [[0.2, 0.3, 0.7, 0.8], [0.4, 0.1, 0.6, 0.9], [0.3, 0.2, 0.9, 0.6]],
+                [0, 0, 1, 1],
+                {},
+                "rank 2 < 3 experts; 4 events: a full covariance needs at least 5 resolved events",
+            ),
+            ([[0.5] * 6], Y, {}, "no expert has forecasts that vary"),
+            ([[0.5] * 6], Y, {"structure": "exchangeable"}, "never vary within an outcome"),
+            (
+                [A, [NAN] * 5 + [0.3]],
+                Y,
+                {"structure": "common"},
+                r"too few forecasts .* \(0 with outcome 0, 1 with outcome 1\)",
+            ),
+        ],
+    )
+    def test_errors_name_the_cause_and_the_way_out(self, columns, y, options, told):
+        with pytest.raises(LearningError, match=told):
+            fit(columns, y, **options)
+
+    @pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
+    def test_no_events_at_all(self, structure):
+        nothing = Forecasts.from_array(np.empty((0, 2)))
+        with pytest.raises(LearningError, match="no resolved events with forecasts"):
+            learn(nothing, structure=structure, beliefs=None)
+
+    def test_pairwise_covariances_are_never_used_as_they_are(self):
+        """Pairs of experts whose pairwise correlations form no correlation matrix."""
+        up = np.array([[1, 1, NAN], [2, 2, NAN], [NAN, 1, 1], [NAN, 2, 2], [1, NAN, 2], [2, NAN, 1]])
+        x, y = expit(np.vstack([up, -up])), [1] * 6 + [0] * 6
+        with pytest.raises(LearningError, match=r"rises towards a singular one.*pairs share 4 to 4"):
+            fit(x.T, y, structure="full")
+        for structure in ("common", "exchangeable", "independent"):
+            r = fit(x.T, y, structure=structure).panel.correlation
+            assert np.linalg.eigvalsh(r)[0] > 0
+
+    def test_unknown_options(self):
+        with pytest.raises(ArgumentError, match="structure must be one of auto, full"):
+            fit([A], structure="whole")
+        with pytest.raises(ArgumentError, match="it is 'strong'"):
+            fit([A], beliefs="strong")
+        with pytest.raises(ArgumentError, match=r"it is \{\}"):
+            fit([A], beliefs={})
+
+    def test_a_structure_leaves_no_beliefs_to_turn_to(self):
+        for structure in ("full", "common", "independent"):
+            with pytest.raises(LearningError, match="use structure='auto' with beliefs='default'"):
+                learn(Forecasts.from_array([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1]), structure=structure)
+
+
+class TestPriors:
+    def test_prior_of_each_event_is_taken_off_first(self):
+        rng = np.random.default_rng(0)
+        prior = rng.uniform(0.1, 0.9, 300)
+        truth = Panel([1.0, 0.8], [[2.0, 0.5], [0.5, 1.5]], bias=[0.2, -0.1])
+        x, y = truth.simulate(300, prior=prior, seed=1)
+        learned = learn(Forecasts.from_array(x, y), prior=prior, beliefs=None)
+        ratios = logit(x) - logit(prior)[:, None]
+        m1, m0 = ratios[y == 1].mean(axis=0), ratios[y == 0].mean(axis=0)
+        assert learned.panel.contrast == pytest.approx((m1 - m0) / 2, rel=1e-6)
+        assert learned.prior is None
+        with pytest.raises(ProbabilityError, match="pooling needs one too"):
+            learned.pool(x)
+        assert learned.pool(x, prior=prior).shape == (300,)
+
+    def test_constant_prior_as_one_or_one_per_event(self):
+        _, x, y, _ = simulated(10)
+        once = learn(Forecasts.from_array(x, y), prior=0.3, beliefs=None)
+        each = learn(Forecasts.from_array(x, y), prior=np.full(len(y), 0.3), beliefs=None)
+        assert once.panel.bias == pytest.approx(each.panel.bias, abs=1e-10)
+        assert once.pool(x) == pytest.approx(each.pool(x, prior=0.3), rel=1e-9)
+
+    def test_own_priors_win_and_blanks_are_filled_when_asked(self):
+        _, x, y, _ = simulated(11, t=40)
+        own = np.full(40, 0.3)
+        own[5] = NAN
+        forecasts = Forecasts.from_array(x, y, prior=own)
+        with pytest.raises(ProbabilityError, match=r"1 of 40 events have no prior .* 'event_6'"):
+            learn(forecasts, beliefs=None)
+        own[5] = 0.6
+        filled = learn(forecasts, prior=0.6, beliefs=None)
+        assert filled.weights == pytest.approx(learn(Forecasts.from_array(x, y), prior=own, beliefs=None).weights)
+
+    def test_a_column_of_priors_that_is_all_blank_is_none(self):
+        _, x, y, _ = simulated(12)
+        blank, plain = (Forecasts.from_array(x, y, prior=prior) for prior in (NAN, None))
+        for prior in (None, 0.3):
+            assert event_priors(blank, prior) is None
+            assert learn(blank, prior=prior).weights == pytest.approx(learn(plain, prior=prior).weights, rel=1e-12)
+
+    def test_base_rate_moves_the_answer_alone(self):
+        learned = fit([A])
+        shifted = logit(learned.pool([0.7], base_rate=0.01))
+        assert shifted == pytest.approx(logit(learned.pool([0.7])) + logit(0.01))
+
+    def test_unresolved_events_never_count(self):
+        _, x, y, _ = simulated(12, t=50)
+        open_ = np.where(np.arange(50) < 10, np.nan, y.astype(float))
+        rest = learn(Forecasts.from_array(x[10:], y[10:]), beliefs=None)
+        assert learn(Forecasts.from_array(x, open_), beliefs=None).weights == pytest.approx(rest.weights)

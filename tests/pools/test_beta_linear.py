@@ -1,0 +1,209 @@
+"""The beta-transformed linear pool against other software, and its invariances."""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.optimize import minimize
+from scipy.stats import beta as beta_distribution
+
+from opinionpool.errors import ArgumentError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.pools.beta_linear import beta_fit, beta_transform
+
+
+def forecasts(seed, events, experts):
+    """Calibrated experts of unequal accuracy with correlated errors."""
+    rng = np.random.default_rng(seed)
+    s = rng.integers(0, 2, events)
+    accuracy = np.linspace(0.4, 1.6, experts)
+    noise = 0.6 * rng.normal(size=(events, 1)) + 0.8 * rng.normal(size=(events, experts))
+    log_odds = (2 * s[:, None] - 1) * accuracy + np.sqrt(2 * accuracy) * noise
+    return np.clip(1 / (1 + np.exp(-log_odds)), 1e-4, 1 - 1e-4), s
+
+
+def loss(p, s, frequency=1.0):
+    return -(frequency * np.log(np.where(s == 1, p, 1 - p))).sum()
+
+
+def pooled(q, weights, a, b):
+    """Written out anew, with missing forecasts."""
+    here = ~np.isnan(q)
+    return beta_distribution.cdf((np.where(here, q, 0) * weights).sum(axis=1) / (here * weights).sum(axis=1), a, b)
+
+
+class TestTransform:
+    @pytest.mark.parametrize("a", [0.05, 1.0, 3.7, 80.0])
+    @pytest.mark.parametrize("b", [0.3, 1.0, 12.0])
+    def test_many_digits(self, a, b):
+        p = np.array([1e-8, 1e-4, 0.2, 0.5, 0.9, 1 - 1e-4])
+        with mpmath.workdps(50):
+            exact = [float(mpmath.betainc(a, b, 0, mpmath.mpf(float(x)), regularized=True)) for x in p]
+        assert beta_transform(p, a, b) == pytest.approx(exact, rel=1e-12, abs=1e-300)
+
+    def test_ends_and_missing(self):
+        found = beta_transform([0.0, 1.0, np.nan], 2.0, 3.0)
+        assert found[:2].tolist() == [0.0, 1.0]
+        assert np.isnan(found[2])
+        assert beta_transform([[0.3, 0.8]], 1.0, 1.0) == pytest.approx(np.array([[0.3, 0.8]]), rel=1e-14)
+
+    @pytest.mark.parametrize(("a", "b", "told"), [(0.0, 1.0, "parameter a"), (1.0, np.inf, "b"), (np.nan, 1.0, "a")])
+    def test_parameters(self, a, b, told):
+        with pytest.raises(ArgumentError, match=told):
+            beta_transform([0.5], a, b)
+
+    def test_range(self):
+        with pytest.raises(ProbabilityError, match=r"\[0, 1\]"):
+            beta_transform([1.2], 2.0, 2.0)
+
+
+class TestFit:
+    def test_maximum_likelihood_of_the_transform(self):
+        q, s = forecasts(0, 150, 3)
+        weights = np.array([0.5, 0.2, 0.3])
+        fit = beta_fit(q, s, weights=10 * weights, penalty=0.0)
+        best = minimize(
+            lambda x: loss(pooled(q, weights, *np.exp(x)), s), [0, 0], method="Nelder-Mead", options={"xatol": 1e-9}
+        )
+        assert fit.weights == pytest.approx(weights, abs=1e-15)
+        assert [fit.a, fit.b] == pytest.approx(np.exp(best.x), rel=1e-4)
+        assert fit.converged
+        assert not fit.learned
+
+    def test_maximum_likelihood_of_all(self):
+        q, s = forecasts(1, 1500, 3)
+        fit = beta_fit(q, s, penalty=0.0)
+
+        def total(x):
+            weights = np.exp(np.append(x[2:], 0.0))
+            return loss(pooled(q, weights / weights.sum(), *np.exp(x[:2])), s)
+
+        options = {"xatol": 1e-9, "fatol": 1e-10, "maxiter": 5000, "maxfev": 5000}
+        best = minimize(total, np.zeros(4), method="Nelder-Mead", options=options)
+        weights = np.exp(np.append(best.x[2:], 0.0))
+        assert fit.learned
+        assert fit.converged
+        assert loss(pooled(q, fit.weights, fit.a, fit.b), s) == pytest.approx(best.fun, abs=1e-6)
+        assert fit.weights == pytest.approx(weights / weights.sum(), abs=1e-3)
+        assert [fit.a, fit.b] == pytest.approx(np.exp(best.x[:2]), rel=1e-3)
+
+    def test_the_penalty_with_missing_forecasts_and_frequencies(self):
+        rng = np.random.default_rng(2)
+        q, s = forecasts(2, 60, 3)
+        q[rng.random(q.shape) < 0.4] = np.nan
+        q[:3] = np.nan
+        frequency = rng.integers(0, 4, 60)
+        counted = (frequency > 0) & ~np.isnan(q).all(axis=1)
+        fit = beta_fit(q, s, sample_weight=frequency, weights="learned", penalty=2.0)
+
+        def total(x):
+            weights = np.exp(x[2:]) / np.exp(x[2:]).sum()
+            p = pooled(q[counted], weights, *np.exp(x[:2]))
+            return loss(p, s[counted], frequency[counted]) + x[:2] @ x[:2] - 2 * np.log(weights).mean()
+
+        at = np.log([fit.a, fit.b, *fit.weights])
+        best = minimize(total, at + 0.3 * rng.normal(size=5), options={"gtol": 1e-5})
+        assert total(at) == pytest.approx(best.fun, abs=1e-7)
+        assert fit.converged
+        assert fit.learned
+
+    def test_better_than_where_it_starts(self):
+        q, s = forecasts(3, 800, 4)
+        fit, equal = beta_fit(q, s), beta_fit(q, s, weights=np.ones(4))
+        assert fit.learned
+        assert loss(pooled(q, fit.weights, fit.a, fit.b), s) < loss(pooled(q, equal.weights, equal.a, equal.b), s) - 1
+        assert equal.a > 1
+        assert equal.b > 1
+
+    def test_weights_are_learned_from_enough_events(self):
+        q, s = forecasts(4, 400, 3)
+        first = np.concatenate([np.flatnonzero(s == 1)[:40], np.flatnonzero(s == 0)[:40]])
+        assert beta_fit(q[first], s[first]).learned
+        few = beta_fit(q[first[1:]], s[first[1:]])
+        assert not few.learned
+        assert few.weights.tolist() == [1 / 3] * 3
+        assert beta_fit(q[first[1:]], s[first[1:]], weights="learned").learned
+        assert not beta_fit(q[:, :1], s).learned
+
+    def test_separated(self):
+        q = np.array([[0.1], [0.3], [0.6], [0.9]])
+        fit = beta_fit(q, [0, 0, 1, 1])
+        assert fit.converged
+        assert 1 < fit.a < 2
+        assert 1 < fit.b < 2
+        assert beta_fit(q, [0, 0, 1, 1], penalty=0.0).a > 50
+
+    @pytest.mark.parametrize("weights", ["auto", "learned"])
+    def test_one_outcome(self, weights):
+        q, _ = forecasts(5, 40, 3)
+        fit = beta_fit(q, np.ones(40), weights=weights)
+        assert fit.converged
+        assert 0.1 < fit.a < 1 < fit.b < 10
+
+    def test_nothing_to_learn_from(self):
+        for q, s in ((np.zeros((0, 2)), []), ([[np.nan, np.nan]], [1])):
+            fit = beta_fit(q, s)
+            assert (fit.a, fit.b, fit.weights.tolist(), fit.converged) == (1.0, 1.0, [0.5, 0.5], True)
+
+    def test_only_experts_without_weight(self):
+        q = [[0.2, np.nan], [0.9, 0.8], [0.3, 0.4], [0.8, np.nan]]
+        fit, same = beta_fit(q, [0, 1, 0, 1], weights=[0.0, 1.0]), beta_fit([[0.2], [0.8], [0.4], [0.8]], [0, 1, 0, 1])
+        assert (fit.a, fit.b) == pytest.approx((same.a, same.b), rel=1e-6)
+
+
+@st.composite
+def panels(draw):
+    q, s = forecasts(draw(st.integers(0, 2**32 - 1)), draw(st.integers(2, 40)), draw(st.integers(1, 4)))
+    missing = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).random(q.shape) < draw(st.sampled_from([0, 0.4]))
+    return np.where(missing, np.nan, q), s
+
+
+class TestProperties:
+    @settings(max_examples=40)
+    @given(panels())
+    def test_complements(self, panel):
+        q, s = panel
+        fit, turned = beta_fit(q, s), beta_fit(1 - q, 1 - s)
+        assert (turned.a, turned.b) == pytest.approx((fit.b, fit.a), rel=1e-4)
+
+    @settings(max_examples=40)
+    @given(panels(), st.data())
+    def test_a_frequency_is_a_repetition(self, panel, data):
+        q, s = panel
+        times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(s), max_size=len(s))))
+        fit, repeated = beta_fit(q, s, sample_weight=times), beta_fit(np.repeat(q, times, axis=0), np.repeat(s, times))
+        assert repeated.learned == fit.learned
+        assert (repeated.a, repeated.b) == pytest.approx((fit.a, fit.b), rel=1e-4)
+
+    @settings(max_examples=40)
+    @given(panels())
+    def test_always_found_and_finite(self, panel):
+        q, s = panel
+        fit = beta_fit(q, s, weights="learned")
+        assert fit.converged
+        assert fit.weights.sum() == pytest.approx(1, abs=1e-12)
+        assert fit.weights.min() > 0
+        assert 0.02 < fit.a < 50
+        assert 0.02 < fit.b < 50
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("change", "error", "told"),
+        [
+            ({"q": [0.2, 0.5]}, ShapeError, "two classes"),
+            ({"q": np.zeros((2, 2, 3))}, ShapeError, "two classes"),
+            ({"q": [[0.2, 1.5], [0.1, 0.2]]}, ProbabilityError, "1.5"),
+            ({"q": [[0.2, 1.0], [0.1, 0.2]]}, ArgumentError, "floor them first"),
+            ({"s": [0]}, ShapeError, "as many outcomes"),
+            ({"s": [0, 2]}, OutcomeError, "0 or 1"),
+            ({"sample_weight": [1.0, -2.0]}, ArgumentError, "weight 1 is -2"),
+            ({"weights": [1.0]}, ShapeError, "2 experts"),
+            ({"weights": [1.0, -1.0]}, ArgumentError, "at least 0"),
+            ({"weights": [0.0, 0.0]}, ArgumentError, "not all 0"),
+            ({"weights": "equal"}, ArgumentError, "'equal'"),
+            ({"penalty": -1.0}, ArgumentError, "penalty"),
+        ],
+    )
+    def test_told(self, change, error, told):
+        with pytest.raises(error, match=told):
+            beta_fit(**({"q": [[0.2, 0.3], [0.6, 0.9]], "s": [0, 1]} | change))

@@ -1,0 +1,311 @@
+"""The report: its numbers are those from Python, it is valid and self-contained, and nothing in a name is code."""
+
+import math
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import opinionpool as op
+from opinionpool.analysis.weights import weight_table
+from opinionpool.forecasts import Forecasts
+from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.report import answers, findings as reportdata
+from opinionpool.report.findings import Missing, best_expert, find
+from opinionpool.report.html import Html, joined, markup, name, text
+from opinionpool.report.listing import decimal, percent
+from opinionpool.report.page import Source, make_report, report_page
+from opinionpool.report.summary import size_line
+
+VOID = {"meta", "br", "img", "hr", "input", "link"}
+# Elements of SVG that are closed at once.
+EMPTY = {"line", "rect", "circle", "path"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """One round of everything: these tests are about what is written."""
+    monkeypatch.setattr(reportdata, "ROUNDS", 1)
+    monkeypatch.setattr(reportdata, "MANY", 0)
+
+
+class Page(HTMLParser):
+    """Checks nesting; keeps text by section, the rows of tables, ids and links."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.sections, self.rows, self.ids, self.links, self.labels = [], {}, {}, [], [], []
+        self.here, self.tags = "head", set()
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        found = dict(attributes)
+        if "id" in found:
+            self.ids.append(found["id"])
+        if tag == "section":
+            self.here = found["id"]
+        self.links += [found[key] for key in ("href", "src", "xlink:href", "action", "data") if key in found]
+        if found.get("role") == "img":
+            self.labels.append(found.get("aria-label"))
+        assert not [key for key in found if key.startswith("on")]
+        if tag == "tr":
+            self.rows.setdefault(self.here, []).append([])
+        if tag in ("td", "th"):
+            self.rows[self.here][-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        assert tag in EMPTY
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" in self.open or "svg" in self.open:
+            return
+        self.sections[self.here] = self.sections.get(self.here, "") + data
+        if {"td", "th"} & set(self.open):
+            self.rows[self.here][-1][-1] += data
+
+    def row(self, section, first):
+        """The cells of the row that begins with a text."""
+        return next(row for row in self.rows[section] if row and row[0] == first)
+
+
+def panel(events=60, experts=4, unresolved=6, seed=0, names=None, missing=0.0):
+    """Experts who know something, some events open."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(events) % 2
+    odds = 1.3 * (2 * y[:, None] - 1) + rng.normal(size=(events, 1)) + rng.normal(size=(events, experts))
+    q = 1 / (1 + np.exp(-odds))
+    q[rng.random(q.shape) < missing] = np.nan
+    outcomes = [None if i < unresolved else int(label) for i, label in enumerate(y)]
+    return Forecasts.from_array(q, outcomes, experts=names)
+
+
+def several(events=40, unresolved=4, classes=("a", "b", "c"), seed=0):
+    """Events of three classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(events) % len(classes)
+    q = rng.dirichlet(np.ones(len(classes)), size=(events, 3))
+    q[np.arange(events), :, y] += 0.5
+    q /= q.sum(axis=2, keepdims=True)
+    outcomes = [None if i < unresolved else classes[c] for i, c in enumerate(y)]
+    return Forecasts.from_array(q, outcomes, classes=classes)
+
+
+def minus(shown):
+    return shown.replace("-", "−")
+
+
+def test_its_numbers_are_those_from_python():
+    forecasts = panel()
+    found = find(forecasts)
+    page = Page(report_page(found))
+    state = fit_pool("gaussian", forecasts)
+
+    compared = op.compare_pools(forecasts, ["average", "gaussian"], repeats=1)
+    scores = {pool.pool: pool for pool in compared.pools}
+    gains = page.sections["gains"]
+    for pool in scores.values():
+        assert decimal(pool.score) in gains
+        assert percent(math.exp((pool.score - 1) * math.log(2))) in gains
+    over = scores["gaussian"].over_average
+    assert minus(f"{over.low:+.3f} to {over.high:+.3f}") in gains
+    own, average = page.row("gains", "the pool"), page.row("gains", "simple average")
+    for row, pool in ((own, scores["gaussian"]), (average, scores["average"])):
+        assert row[1:] == [decimal(pool.log_loss), decimal(pool.brier), decimal(pool.auc)]
+    best = best_expert(compared)
+    said = forecasts.X[6:, forecasts.experts.index(best.expert)]
+    told = [decimal(float(np.mean(score(said, forecasts.outcomes[6:])))) for score in (op.log_loss, op.brier_score)]
+    assert page.row("gains", best.expert)[1:3] == told
+
+    p = state.pool(forecasts.X)
+    low, high = state.interval(forecasts.X)
+    assert len(page.rows["open"]) == 1 + 6
+    for i in range(6):
+        interval = f"{percent(float(low[i]))} to {percent(float(high[i]))}"
+        assert page.row("open", f"event_{i + 1}") == [f"event_{i + 1}", "", percent(float(p[i])), interval, "4"]
+
+    columns = {column.key: column for column in answers.expert_columns(forecasts, state)}
+    table = weight_table(state)
+    for i, expert in enumerate(table.experts):
+        place = columns["expert"].values.index(expert)
+        features = [columns[key].show(columns[key].values[place]) for key in ("bias", "calibration", "accuracy", "auc")]
+        weight = [decimal(table.weight[i]), f"{decimal(table.low[i])} to {decimal(table.high[i])}"]
+        assert page.row("experts", expert) == [expert, *map(minus, [*features, *weight]), "60", "54"]
+    assert [row[0] for row in page.rows["experts"][1:]] == list(table.experts)
+    assert f"{100 * scores['gaussian'].auc:.1f}%" in page.sections["worth"]
+    assert size_line(forecasts) in page.sections["head"]
+
+
+def test_the_page_is_whole_valid_and_needs_nothing():
+    source = Source("panel.csv", "opinionpool report panel.csv -o page.html", (("panel.csv", "0" * 64),))
+    found = find(panel(), source=source)
+    written = report_page(found)
+    page = Page(written)
+    assert written.startswith("<!DOCTYPE html>\n")
+    assert len(page.ids) == len(set(page.ids))
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert len(page.links) == len(re.findall("<h2>", written)) == 10
+    assert not page.tags & {"script", "link", "img", "iframe", "object", "form"}
+    assert "http" not in written
+    assert "url(" not in written
+    assert "@import" not in written
+    assert all(page.labels)
+    assert len(page.labels) >= 4
+    assert "0" * 64 in page.sections["method"]
+    assert "opinionpool report panel.csv -o page.html" in page.sections["method"]
+    assert report_page(find(panel(), source=source)) == written
+    assert not re.search(r"\b(nan|None|inf)\b", " ".join(page.sections.values()))
+
+
+EVIL = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style></title></svg>'&amp;",
+    "שלום עולם",
+    "{0} {} %s",
+    "\x00\x1b[31m\ufffe\u202eabc",
+]
+
+
+def test_nothing_in_a_name_is_code():
+    forecasts = panel(experts=len(EVIL), names=EVIL)
+    events = tuple(EVIL + [f"event {i}" for i in range(len(EVIL), len(forecasts.events))])
+    forecasts = Forecasts.from_array(
+        forecasts.X, [None if c < 0 else ("<i>no", "yes'\"")[c] for c in forecasts.outcomes], events=events,
+        experts=EVIL, classes=("<i>no", "yes'\""),
+    )  # fmt: skip
+    evil = "<script>alert(2)</script>"
+    written = make_report(forecasts, source=Source(evil, evil, ((evil, "0"),)))
+    page = Page(written)
+    assert not page.tags & {"script", "img", "i"}
+    for raw in ("<script", "<img", "</style><", "<i>", "\x00", "\x1b", "\ufffe", "\u202e"):
+        assert raw not in written.replace("</style>\n</head>", "")
+    for section in ("open", "experts"):
+        first = [row[0] for row in page.rows[section]]
+        assert all(said in first for said in EVIL[:5])
+    assert evil in page.sections["head"]
+
+
+@pytest.mark.parametrize("pool", [pool for pool in POOLS if pool != "gaussian"])
+def test_every_pool_can_be_reported(pool):
+    page = Page(make_report(panel(events=24), pool))
+    state = fit_pool(pool, panel(events=24))
+    if state.weights is None:
+        assert "has no weights" in page.sections["weights"]
+    else:
+        assert page.row("experts", "expert_1")[5] == minus(decimal(float(state.weights[0])))
+
+
+@pytest.mark.parametrize(
+    ("forecasts", "told"),
+    [
+        (panel(experts=1), {"errors": "one expert only"}),
+        (panel(unresolved=60), {"gains": "cannot be said yet", "calibration": "No event is res", "worth": "not known"}),
+        (panel(unresolved=0), {"open": "All 60 events are resolved"}),
+        (panel(events=2, unresolved=0), {"gains": "too few events", "learning": "at least"}),
+        (panel(events=1, unresolved=0), {"open": "The only event", "gains": "cannot be said yet"}),
+        (panel(events=30, missing=0.6, experts=3, unresolved=2), {}),
+        (several(), {"calibration": "all classes"}),
+        (several(unresolved=40), {"gains": "cannot be said yet"}),
+        (Forecasts.from_array(np.full((12, 2), 0.7), [1] * 12), {}),
+    ],
+    ids=["expert", "open", "resolved", "two events", "event", "gaps", "classes", "open classes", "alike"],
+)  # fmt: skip
+def test_what_cannot_be_shown_says_why(forecasts, told):
+    page = Page(make_report(forecasts))
+    for section, words in told.items():
+        assert words in page.sections[section]
+    assert not re.search(r"\b(nan|None|inf)\b", " ".join(page.sections.values()))
+
+
+def test_events_of_several_classes_have_a_row_for_each():
+    forecasts = several()
+    page = Page(make_report(forecasts))
+    state = fit_pool("gaussian", forecasts)
+    p, (low, high) = state.pool(forecasts.X), state.interval(forecasts.X)
+    assert len(page.rows["open"]) == 1 + 3 * 4
+    for c, row in enumerate(page.rows["open"][4:7]):
+        between = f"{percent(float(low[1, c]))} to {percent(float(high[1, c]))}"
+        event, experts = ("event_2", "3") if c == 0 else ("", "")
+        assert row == [event, "abc"[c], "", percent(float(p[1, c])), between, experts]
+
+
+def test_events_with_options_of_their_own_have_a_row_for_each():
+    q = [[[0.5, 0.3, 0.2], [0.6, 0.2, 0.2]], [[0.5, 0.5, 0], [0.6, 0.4, 0]]] * 8
+    outcomes = ["a", "x"] * 6 + ["a", "<y>", None, None]
+    forecasts = Forecasts.from_array(q, outcomes, options=[["a", "b", "c"], ["x", "<y>"]] * 8)
+    page = Page(make_report(forecasts))
+    assert [row[:2] for row in page.rows["open"][1:]] == [
+        ["event_15", "a"], ["", "b"], ["", "c"], ["event_16", "x"], ["", "<y>"],
+    ]  # fmt: skip
+    shares = [float(row[3].rstrip("%")) for row in page.rows["open"][4:]]
+    assert sum(shares) == pytest.approx(100, abs=0.1)
+    assert "as good as even chances of each event's own options" in page.sections["gains"].replace("’", "'")
+    assert "Biases" not in page.sections["experts"]
+
+
+def test_many_experts_and_events_are_cut_and_that_is_said():
+    forecasts = panel(events=700, experts=60, unresolved=660)
+    written = make_report(forecasts)
+    page = Page(written)
+    assert len(written.encode()) < 3_000_000
+    assert len(page.rows["open"]) == 2 + 25 + 500
+    assert "135 are left out" in page.sections["open"]
+    assert len(page.rows["experts"]) == 2 + 60
+    assert "36 experts lie between them" in page.sections["weights"]
+    assert "20 other experts are left out" in page.sections["errors"]
+    assert "52 other experts are not drawn" in page.sections["calibration"]
+
+
+def test_what_flatters_the_scores_stands_beside_them():
+    forecasts = panel(unresolved=0)
+    rare = Forecasts.from_array(forecasts.X, [1, *[0] * 59])
+    page = Page(make_report(rare))
+    assert "Mind: Only 1 event had another outcome" in page.sections["gains"]
+    assert "another outcome" not in page.sections["checks"]
+
+
+def test_beliefs_are_told():
+    from opinionpool.learning.beliefs import Beliefs
+
+    page = Page(make_report(panel(), beliefs=Beliefs(correlation=0.3)))
+    assert "correlation" in page.sections["method"]
+    for beliefs, told in [(None, "what is assumed of any panel"), (Beliefs(correlation=0.3), "what is believed of")]:
+        page = Page(make_report(panel(unresolved=60), beliefs=beliefs))
+        assert told in page.sections["experts"]
+
+
+def test_a_model_that_was_not_looked_at_is_not_said_to_hold():
+    told = "Nothing departs from the model"
+    assert told in Page(make_report(panel())).sections["checks"]
+    page = Page(make_report(panel(events=2, unresolved=0)))
+    assert told not in page.sections["checks"]
+    assert "There are too few forecasts or outcomes to check the model" in page.sections["checks"]
+
+
+def test_wrong_arguments_are_errors_and_no_missing_parts():
+    with pytest.raises(op.ArgumentError, match="no column says when"):
+        make_report(panel(), by="time")
+
+
+def test_parts_that_fail_are_missing():
+    found = find(panel(unresolved=60))
+    assert isinstance(found.comparison, Missing)
+    assert isinstance(found.curve, Missing)
+
+
+def test_text_is_escaped_and_markup_is_not():
+    assert text("<b>-1 & a-2</b>") == "&lt;b&gt;−1 &amp; a-2&lt;/b&gt;"
+    assert name("-1") == "<bdi>-1</bdi>"
+    assert markup("<p>{}{}</p>", "<", Html("<br>")) == "<p>&lt;<br></p>"
+    assert joined(["a", Html("<b>")], " ") == "a <b>"

@@ -1,0 +1,387 @@
+"""Pools compared: the scores are those of forecasts made without the outcome, and the verdicts follow from them."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import opinionpool as op
+from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
+from opinionpool.forecasts import Forecasts
+from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.scoring.comparison import Difference, compare_pools
+from opinionpool.scoring.scores import brier_score, log_loss, log_score
+from opinionpool.scoring.splits import random_splits, time_splits
+
+NAN = float("nan")
+seeds = st.integers(0, 10**6)
+
+
+def crowd(seed=0, events=60, experts=4, missing=0.0, unresolved=0):
+    """Experts who share an error and know something, some of it missing."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(events) % 2
+    odds = 1.5 * (2 * y[:, None] - 1) + rng.normal(size=(events, 1)) + 1.5 * rng.normal(size=(events, experts))
+    q = 1 / (1 + np.exp(-odds))
+    q[rng.random(q.shape) < missing] = NAN
+    outcomes = [None if i < unresolved else int(label) for i, label in enumerate(y)]
+    return Forecasts.from_array(q, outcomes)
+
+
+def dated(forecasts, days):
+    times = np.datetime64("2025-01-01", "us") + np.asarray(days).astype("timedelta64[D]")
+    return replace(forecasts, times=times)
+
+
+def grouped(forecasts, labels):
+    return replace(forecasts, groups=np.array([str(label) for label in labels]))
+
+
+def codes(found):
+    return [note.code for note in found.notes]
+
+
+def row(found, name):
+    return next(pool for pool in found.pools if pool.pool == name)
+
+
+class TestScores:
+    def test_it_shows_scores_and_not_every_event(self):
+        found = compare_pools(crowd(), ["linear"], repeats=1)
+        assert "PoolScore(pool='linear'" in repr(found)
+        assert "array(" not in repr(found)
+
+    def test_every_pool_is_scored_on_every_event(self):
+        found = compare_pools(crowd(missing=0.2), repeats=1)
+        assert {pool.pool for pool in found.pools} == set(POOLS)
+        assert found.scored == found.events == 60
+        scores = [pool.score for pool in found.pools]
+        assert scores == sorted(scores, reverse=True)
+        assert found.notes == ()
+
+    @pytest.mark.parametrize("name", ["gaussian", "linear", "recalibrated", "beta-linear"])
+    def test_scores_are_of_fits_to_the_other_folds(self, name):
+        forecasts = crowd(events=40)
+        expected = np.full((2, 40), NAN)
+        for number in range(2):
+            for split in random_splits(forecasts.outcomes, 4, np.random.default_rng([7, number])):
+                learned = fit_pool(name, forecasts.select_events(split.train))
+                expected[number, split.test] = learned.pool(forecasts.X[split.test])
+        scores = np.mean([log_score(p, forecasts.outcomes) for p in expected], axis=0)
+        found = compare_pools(forecasts, [name], folds=4, repeats=2, seed=7)
+        assert found.scores[name] == pytest.approx(scores)
+        pool = row(found, name)
+        assert pool.score == pytest.approx(scores.mean())
+        assert pool.log_loss == pytest.approx(np.mean([log_loss(p, forecasts.outcomes) for p in expected]))
+        assert pool.brier == pytest.approx(np.mean([brier_score(p, forecasts.outcomes) for p in expected]))
+        assert pool.standard_error == pytest.approx(scores.std(ddof=1) / math.sqrt(40))
+        inside = fit_pool(name, forecasts).pool(forecasts.X)
+        assert pool.in_sample == pytest.approx(log_score(inside, forecasts.outcomes).mean())
+
+    def test_the_average_needs_no_folds(self):
+        forecasts = crowd(missing=0.3)
+        found = compare_pools(forecasts, ["average"], repeats=1)
+        expected = log_score(np.nanmean(forecasts.X, axis=1), forecasts.outcomes)
+        assert found.scores["average"] == pytest.approx(expected, abs=1e-3)  # the experts' floor
+        assert found.best.over_average == found.best.over_best == Difference(0.0, 0.0, 0.0)
+        assert math.isnan(found.best.in_sample)
+
+    @settings(max_examples=5)
+    @given(seeds)
+    def test_forward_in_time_an_outcome_says_nothing_about_itself(self, seed):
+        forecasts = dated(crowd(seed, events=24), range(24))
+        pools = ["gaussian", "linear", "log"]
+        one = compare_pools(forecasts, pools, by="time", folds=3)
+        flipped = forecasts.outcomes.copy()
+        flipped[-1] = 1 - flipped[-1]
+        other = compare_pools(replace(forecasts, outcomes=flipped), pools, by="time", folds=3)
+        for name in pools:
+            assert other.scores[name][:-1] == pytest.approx(one.scores[name][:-1], nan_ok=True)
+            # What the outcome and its opposite were given adds up to 1.
+            assert 2.0 ** (one.scores[name][-1] - 1) + 2.0 ** (other.scores[name][-1] - 1) == pytest.approx(1)
+
+    def test_unresolved_events_are_not_scored_and_teach_nothing(self):
+        forecasts = crowd(unresolved=10)
+        found = compare_pools(forecasts, ["gaussian"], repeats=2)
+        without = compare_pools(forecasts.select_events(forecasts.resolved), ["gaussian"], repeats=2)
+        assert found.scored == found.events == 50
+        assert found.scores["gaussian"][10:].tolist() == without.scores["gaussian"].tolist()
+        assert np.isnan(found.scores["gaussian"][:10]).all()
+
+    def test_resolved_events_without_forecasts_are_not_scored(self):
+        forecasts = Forecasts.from_array(np.vstack([crowd().X, [[NAN] * 4]]), [*crowd().outcomes.tolist(), 1])
+        found = compare_pools(forecasts, ["geometric"], repeats=1)
+        assert (found.events, found.scored) == (61, 60)
+        assert "no-forecast" in codes(found)
+
+    def test_priors_of_events_are_used(self):
+        forecasts = crowd(events=40)
+        prior = np.random.default_rng(1).uniform(0.2, 0.8, size=40)
+        found = compare_pools(forecasts, ["independent"], prior=prior, repeats=1)
+        expected = log_score(op.pools.registry.pools.independent_pool(forecasts.X, prior=prior), forecasts.outcomes)
+        assert found.scores["independent"] == pytest.approx(expected)
+        own = replace(forecasts, prior=np.where(np.arange(40) < 10, NAN, prior))
+        with pytest.raises(ProbabilityError, match="have no prior"):
+            compare_pools(own, ["independent"])
+        filled = compare_pools(own, ["independent"], prior=0.3, repeats=1)
+        assert filled.scores["independent"][10:] == pytest.approx(expected[10:])
+
+    def test_more_than_two_classes(self):
+        rng = np.random.default_rng(0)
+        y = rng.integers(3, size=50)
+        q = rng.dirichlet(np.ones(3), size=(50, 3)) + 0.5 * np.eye(3)[y][:, None, :]
+        q /= q.sum(axis=2, keepdims=True)
+        found = compare_pools(Forecasts.from_array(q, y, classes=(0, 1, 2)), repeats=1)
+        assert {pool.pool for pool in found.pools} == set(POOLS) - {"beta-linear"}
+        assert "left-out" in codes(found)
+        assert math.isnan(found.best.auc)
+        assert row(found, "average").brier == pytest.approx(op.brier_sum(q.mean(axis=1), y).mean(), abs=1e-3)
+        assert len(found.experts) == 3
+
+    def test_chance_is_the_seeds(self):
+        forecasts = crowd(events=30)
+        one, same, other = (compare_pools(forecasts, ["linear"], repeats=1, seed=seed) for seed in (3, 3, 4))
+        assert repr(one.pools) == repr(same.pools)
+        assert one.scores["linear"].tolist() != other.scores["linear"].tolist()
+
+    def test_rounds_end_when_dealing_hardly_matters(self):
+        forecasts = crowd()
+        given, alone = compare_pools(forecasts, ["log"]), compare_pools(forecasts, ["median"])
+        assert 3 <= given.rounds <= 20
+        assert alone.rounds == 3  # nothing is learned, so nothing depends on the dealing
+
+    def test_progress_goes_to_the_end(self):
+        seen = []
+        compare_pools(crowd(events=20), ["linear"], repeats=2, progress=seen.append)
+        assert seen == sorted(seen)
+        assert seen[-1] == pytest.approx(1.0)
+
+
+class TestSplits:
+    def test_the_first_block_in_time_stays_without_a_score(self):  # case 75
+        forecasts = dated(crowd(events=6), range(6))
+        found = compare_pools(forecasts, ["average"], by="time", folds=2)
+        assert np.isnan(found.scores["average"]).tolist() == [True, True, False, False, False, False]
+        assert found.scored == 4
+        assert found.best.score == pytest.approx(found.scores["average"][2:].mean())
+        assert any("the first 2 of 6 events" in note.text and "other 4" in note.text for note in found.notes)
+
+    def test_a_gap_keeps_events_from_teaching(self):
+        forecasts = dated(crowd(events=40), range(40))
+        splits = time_splits(forecasts.times, 3, np.timedelta64(5, "D"))
+        expected = np.full(40, NAN)
+        for split in splits:
+            assert len(split.train) == split.test[0] - 4
+            learned = fit_pool("linear", forecasts.select_events(split.train))
+            expected[split.test] = log_score(learned.pool(forecasts.X[split.test]), forecasts.outcomes[split.test])
+        found = compare_pools(forecasts, ["linear"], by="time", folds=3, gap="5d")
+        assert found.scores["linear"] == pytest.approx(expected, nan_ok=True)
+        with pytest.raises(LearningError, match="the gap leaves no event"):
+            compare_pools(forecasts, ["linear"], by="time", gap="100d")
+
+    def test_dates_with_random_folds_are_noted(self):
+        forecasts = crowd(events=20)
+        for days, noted in [(range(20), True), ([0] * 20, False)]:
+            found = compare_pools(dated(forecasts, days), ["median"], repeats=1)
+            assert ("random-folds" in codes(found)) == noted
+
+    def test_undated_events_have_no_part_forward_in_time(self):
+        forecasts = dated(crowd(events=20), range(20))
+        times = forecasts.times.copy()
+        times[3] = "NaT"
+        found = compare_pools(replace(forecasts, times=times), ["median"], by="time")
+        assert "undated" in codes(found)
+        assert np.isnan(found.scores["median"][3])
+
+    def test_groups_are_learned_about_from_the_others(self):
+        forecasts = crowd(events=30)
+        labels = np.arange(30) % 3
+        expected = np.full(30, NAN)
+        for label in range(3):
+            learned = fit_pool("linear", forecasts.select_events(labels != label))
+            inside = labels == label
+            expected[inside] = log_score(learned.pool(forecasts.X[inside]), forecasts.outcomes[inside])
+        found = compare_pools(grouped(forecasts, labels), ["linear"], by="group", repeats=1)
+        assert found.scores["linear"] == pytest.approx(expected)
+        assert {"fewer-folds", "few-clusters"} <= set(codes(found))
+        assert (found.unit, found.units) == ("event", 30)
+
+    def test_events_that_share_a_date_or_group_stand_and_fall_together(self):
+        forecasts = crowd(events=60)
+        assert compare_pools(forecasts, ["median"], repeats=1).unit == "event"
+        days = compare_pools(dated(forecasts, np.arange(60) // 5), ["median"], repeats=1)
+        assert (days.unit, days.units) == ("date", 12)
+        groups = compare_pools(grouped(forecasts, np.arange(60) // 6), ["median"], repeats=1)
+        assert (groups.unit, groups.units) == ("group", 10)
+        sums = groups.scores["median"] - groups.scores["median"].mean()
+        assert row(groups, "median").standard_error == pytest.approx(
+            math.sqrt((sums.reshape(10, 6).sum(axis=1) ** 2).sum() * 10 / 9) / 60
+        )
+
+    def test_blank_groups_are_groups_of_their_own(self):
+        forecasts = grouped(crowd(events=20), [""] * 18 + ["a", "a"])
+        assert compare_pools(forecasts, ["median"], by="group", repeats=1).units == 19
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "told"),
+        [
+            ({"pools": ["mean"]}, ArgumentError, "no pool is called 'mean'"),
+            ({"by": "time"}, ArgumentError, "no column says when they belong; name it with --column time=NAME"),
+            ({"by": "group"}, ArgumentError, "no column says which"),
+            ({"by": "month"}, ArgumentError, "by must be"),
+            ({"gap": 3}, ArgumentError, "forward in time"),
+            ({"folds": 1}, ArgumentError, "at least 2 folds"),
+            ({"repeats": 0}, ArgumentError, "at least 1 round"),
+        ],
+    )
+    def test_what_cannot_be_asked_for(self, arguments, error, told):
+        with pytest.raises(error, match=told):
+            compare_pools(crowd(events=10), **arguments)
+
+    @pytest.mark.parametrize("known", [0, 1])
+    def test_too_few_events(self, known):
+        with pytest.raises(LearningError, match="takes at least 2"):
+            compare_pools(Forecasts.from_array([[0.2, 0.4], [0.3, 0.3]], [1, None][:known] + [None] * (2 - known)))
+
+    @pytest.mark.parametrize("events", [2, 3, 4])
+    def test_few_events_are_scored_and_nothing_is_claimed(self, events):
+        found = compare_pools(crowd(events=events))
+        assert "fewer-folds" in codes(found)
+        assert {pool.over_average.verdict for pool in found.pools if pool.pool != "average"} == {"too few"}
+
+    def test_one_outcome_only(self):
+        forecasts = Forecasts.from_array(crowd(events=12).X, [1] * 12)
+        found = compare_pools(forecasts, repeats=1)
+        assert "one-outcome" in codes(found)
+        assert all(math.isfinite(pool.score) and math.isnan(pool.auc) for pool in found.pools)
+
+    @pytest.mark.parametrize(("rare", "noted"), [(1, True), (4, True), (5, False)])
+    def test_an_outcome_that_hardly_happened_is_noted(self, rare, noted):
+        x = np.random.default_rng(0).uniform(0.01, 0.2, size=(40, 2))
+        found = compare_pools(Forecasts.from_array(x, (np.arange(40) < rare).astype(int)), ["linear"], repeats=1)
+        assert ("rare-outcome" in codes(found)) == noted
+        assert "one-outcome" not in codes(found)
+
+    def test_no_expert_of_a_crowd_gets_a_weight_of_its_own_unless_asked_for(self):
+        forecasts = crowd(events=60, experts=600, missing=0.9)
+        found = compare_pools(forecasts, repeats=1, folds=2)
+        assert {pool.pool for pool in found.pools} == set(POOLS) - {"linear", "log"}
+        (note,) = (note for note in found.notes if note.code == "left-out")
+        assert note.text.startswith("linear and log are left out: they would learn a weight for each of 600 experts")
+        asked = compare_pools(forecasts, ["log"], repeats=1, folds=2)
+        assert {pool.pool for pool in asked.pools} == {"average", "log"}
+        assert "left-out" not in codes(asked)
+
+
+class TestVerdicts:
+    @pytest.mark.parametrize(
+        ("low", "high", "verdict"),
+        [
+            (0.1, 0.3, "better"),
+            (-0.3, -0.1, "worse"),
+            (-0.1, 0.1, "undecided"),
+            (0.0, 0.0, "same"),
+            (NAN, NAN, "too few"),
+        ],
+    )
+    def test_of_a_difference(self, low, high, verdict):
+        assert Difference((low + high) / 2, low, high).verdict == verdict
+
+    def test_a_clear_difference_is_found(self):
+        found = compare_pools(crowd(events=300, experts=1), ["extremized", "independent"], prior=0.5, repeats=1)
+        # One expert alone: IndOps and the average both repeat it.
+        assert row(found, "independent").over_average.verdict == "same"
+        noisy = crowd(events=300, experts=12)
+        found = compare_pools(noisy, ["linear", "geometric"], repeats=1)
+        assert row(found, "geometric").over_average.verdict == "better"
+
+    def test_differences_from_the_best_mirror_those_of_pairs(self):
+        found = compare_pools(crowd(), ["geometric", "median"], repeats=1)
+        best = found.best.score
+        for pool in found.pools:
+            assert pool.over_best.mean == pytest.approx(pool.score - best)
+            assert pool.over_best.low <= pool.over_best.mean <= pool.over_best.high
+            assert pool.over_average.mean == pytest.approx(pool.score - row(found, "average").score)
+
+    def test_pools_that_do_not_differ_are_rarely_told_apart(self):
+        """Of two halves of one crowd neither is better; with 95% intervals, few of 40 comparisons may say so."""
+        wrong = 0
+        for seed in range(40):
+            y = np.random.default_rng(seed).integers(2, size=40)
+            y[:2] = 0, 1
+            rng = np.random.default_rng(seed + 1000)
+            q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(40, 2)))))
+            found = compare_pools(Forecasts.from_array(q, y), ["average"], repeats=1)
+            wrong += found.experts[0].over_pool.verdict == "better"
+        assert wrong <= 5
+
+
+class TestExperts:
+    def test_an_expert_is_scored_on_what_it_answered(self):  # case 44
+        forecasts = Forecasts.from_array([[0.9, 0.9], [NAN, 0.4], [NAN, 0.6]], [1, 0, 1], experts=["A", "B"])
+        found = compare_pools(forecasts, ["average"], repeats=1)
+        a, b = (next(e for e in found.experts if e.expert == name) for name in "AB")
+        assert (a.events, b.events) == (1, 3)
+        assert a.score == pytest.approx(1 + math.log2(0.9))
+        assert b.score == pytest.approx(1 + np.mean(np.log2([0.9, 0.6, 0.6])))
+        assert a.pool_score == pytest.approx(a.score)  # they tie on the question that both answered
+        assert a.over_pool.mean == pytest.approx(0.0)
+        assert a.over_pool.verdict == "too few"
+
+    def test_a_pool_is_scored_on_the_same_events(self):
+        forecasts = crowd(missing=0.4)
+        found = compare_pools(forecasts, ["gaussian", "linear"], repeats=1)
+        assert found.reference == "gaussian"
+        for expert in found.experts:
+            column = forecasts.X[:, forecasts.experts.index(expert.expert)]
+            answered = ~np.isnan(column)
+            assert expert.events == answered.sum()
+            assert expert.score == pytest.approx(np.nanmean(log_score(column, forecasts.outcomes, floor=1e-4)))
+            assert expert.pool_score == pytest.approx(found.scores["gaussian"][answered].mean())
+            assert expert.over_pool.mean == pytest.approx(expert.score - expert.pool_score)
+
+    def test_hard_zeros_count_as_the_floor(self):  # case 3
+        forecasts = Forecasts.from_array([[1, 0.6], [0, 0.4], [0, 0.5]], [1, 0, 1], experts=["K", "L"])
+        found = compare_pools(forecasts, ["average"], repeats=1)
+        hard, soft = (next(e for e in found.experts if e.expert == name) for name in "KL")
+        assert (hard.score - 1) * math.log(2) == pytest.approx((2 * math.log(1 - 1e-4) + math.log(1e-4)) / 3)
+        assert (hard.at_floor, soft.at_floor) == (1, 0)
+
+    def test_experts_without_a_scored_answer_are_left_out(self):
+        x = crowd(events=20, unresolved=1).X.copy()
+        x[1:, 0] = NAN
+        outcomes = [None, *crowd(events=20).outcomes.tolist()[1:]]
+        found = compare_pools(Forecasts.from_array(x, outcomes), ["median"], repeats=1)
+        assert [expert.expert for expert in found.experts if expert.expert == "expert_1"] == []
+        assert len(found.experts) == 3
+
+    def test_experts_who_cannot_be_wrong_are_noted(self):  # case 79
+        rng = np.random.default_rng(0)
+        y = np.arange(20) % 2
+        human = np.where(rng.permutation(20) < 15, y, 1 - y) * 0.4 + 0.3
+        model = np.where(y == 1, 0.999, 0.001)
+        found = compare_pools(Forecasts.from_array(np.stack([model, human], axis=1), y, experts=["M", "H"]))
+        note = next(note for note in found.notes if note.code == "leakage")
+        assert "'M'" in note.text
+        assert "'H'" not in note.text
+        once_wrong = model.copy()
+        once_wrong[0] = 0.999
+        for other in (once_wrong, np.where(y == 1, 0.97, 0.03)):
+            found = compare_pools(Forecasts.from_array(np.stack([other, human], axis=1), y), ["median"])
+            assert "leakage" not in codes(found)
+
+
+def test_answers_out_of_sample_are_those_of_pools_fitted_to_the_other_folds():
+    rng = np.random.default_rng(2)
+    y = (rng.random(40) < 0.5).astype(int)
+    q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(40, 3)))))
+    forecasts = Forecasts.from_array(q, [*y[:-1].tolist(), None])
+    found = compare_pools(forecasts, ["gaussian"], repeats=1)
+    rows = np.arange(39)
+    expected = np.full(40, np.nan)
+    for split in random_splits(y[rows], 5, np.random.default_rng([0, 0])):
+        state = fit_pool("gaussian", forecasts.select_events(rows[split.train]))
+        expected[split.test] = state.pool(q[split.test])
+    np.testing.assert_allclose(found.answers["gaussian"], expected, rtol=1e-12)

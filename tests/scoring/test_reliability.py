@@ -1,0 +1,347 @@
+"""Reliability tables, decompositions and areas under the curve against scikit-learn, SciPy and published numbers."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy import stats
+from sklearn import metrics
+from sklearn.isotonic import IsotonicRegression
+
+from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ShapeError
+from opinionpool.scoring import scores
+from opinionpool.scoring.reliability import auc, decompose, reliability_table, wilson_interval
+
+nan = math.nan
+events = st.lists(
+    st.tuples(st.integers(0, 10), st.integers(0, 1), st.integers(0, 3)),
+    min_size=1,
+    max_size=30,
+).filter(lambda rows: any(weight for _, _, weight in rows))
+
+
+def arrays(rows):
+    p, y, weight = (np.array(column) for column in zip(*rows, strict=True))
+    return p / 10, y, weight
+
+
+# Reliability tables
+
+
+def test_forecast_of_one_belongs_to_the_last_bin():
+    table = reliability_table([0.95, 1.0], [1, 0], bins=10, strategy="uniform")
+    assert table.forecast == pytest.approx([0.975])
+    assert table.frequency.tolist() == [0.5]
+    assert table.gap == pytest.approx(0.475)
+    assert (table.low[0], table.high[0]) == (0.9, 1.0)
+
+
+@pytest.mark.parametrize("bins", [3, 7, 10, 20, 100])
+def test_edges_belong_to_the_bin_above_however_they_are_written(bins):
+    edges = [k / bins for k in range(bins)]
+    written = np.array([(k * (1 / bins), k / bins, 1 - (bins - k) / bins, k * 0.1 * 10 / bins) for k in range(bins)])
+    table = reliability_table(written.clip(0, 1).ravel(), np.zeros(4 * bins), bins, "uniform")
+    assert table.low == pytest.approx(edges)
+    assert table.count.tolist() == [4] * bins
+
+
+def test_an_inexact_edge():
+    table = reliability_table([0.1 * 3, 0.3, 0.0], [1, 0, 0], bins=10, strategy="uniform")
+    assert table.count.tolist() == [1, 2]
+    assert table.low.tolist() == [0.0, 0.3]
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_tied_forecasts_stay_together(strategy):
+    table = reliability_table([0.3] * 4, [1, 0, 0, 1], bins=4, strategy=strategy)
+    assert (table.forecast.tolist(), table.frequency.tolist(), table.count.tolist()) == ([0.3], [0.5], [4])
+    assert table.gap == pytest.approx(0.2)
+
+
+def test_empty_bins_are_listed_and_never_drawn():
+    table = reliability_table([0, 0, 1, 1], [0, 0, 1, 1], bins=10, strategy="uniform")
+    assert table.forecast.tolist() == [0, 1]
+    assert table.frequency.tolist() == [0, 1]
+    assert table.count.tolist() == [2, 2]
+    assert table.empty.tolist() == [[k / 10, (k + 1) / 10] for k in range(1, 9)]
+    rows = table.rows()
+    assert [row["low"] for row in rows] == [k / 10 for k in range(10)]
+    assert [row["count"] for row in rows] == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2]
+    assert rows[4]["frequency"] is None
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+
+
+def test_three_events_are_too_few_to_judge():
+    table = reliability_table([0.6] * 3, [1, 1, 1])
+    assert table.interval_low == pytest.approx([0.4385], abs=5e-5)
+    assert table.interval_high.tolist() == [1]
+    assert table.too_few.tolist() == [True]
+
+
+def test_enough_events_are_judged():
+    sure = reliability_table([0.6] * 30, [1] * 20 + [0] * 10)
+    assert not sure.too_few.any()
+    refuted = reliability_table([0.001] * 3, [1, 1, 1])
+    assert refuted.interval_low[0] > 0.001
+    assert not refuted.too_few.any()
+    rare = reliability_table([0.001] * 1000, [1] + [0] * 999)
+    assert rare.too_few.all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_wilson_interval_against_scipy(level):
+    for n in (1, 2, 3, 10, 1000):
+        for k in {0, 1, n // 2, n - 1, n}:
+            low, high = wilson_interval(np.array([float(k)]), np.array([float(n)]), level)
+            expected = stats.binomtest(k, n).proportion_ci(level, method="wilson")
+            assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+@given(events, st.sampled_from(["isotonic", "uniform", "quantile"]), st.integers(1, 12))
+def test_every_event_is_in_one_bin(rows, strategy, bins):
+    p, y, weight = arrays(rows)
+    table = reliability_table(p, y, None if strategy == "isotonic" else bins, strategy, sample_weight=weight)
+    assert table.count.sum() == weight.sum()
+    assert table.count @ table.frequency == pytest.approx(weight @ y)
+    assert table.count @ table.forecast == pytest.approx(weight @ p)
+    assert (table.count > 0).all()
+    for column in ("low", "high", "forecast", "frequency", "interval_low", "interval_high"):
+        assert ((getattr(table, column) >= 0) & (getattr(table, column) <= 1)).all()
+    assert (table.interval_low <= table.frequency).all()
+    assert (table.frequency <= table.interval_high).all()
+    assert (table.interval_low < table.interval_high).all()
+    if strategy == "uniform":
+        assert len(table.count) + len(table.empty) == bins
+    else:
+        assert (table.high[:-1] < table.low[1:]).all()
+    if strategy == "isotonic":
+        assert (np.diff(table.frequency) > 0).all()
+
+
+def test_quantiles_of_distinct_forecasts_are_equal():
+    table = reliability_table(np.linspace(0.01, 0.99, 40), np.zeros(40), bins=8, strategy="quantile")
+    assert table.count.tolist() == [5] * 8
+
+
+def test_isotonic_bins_hold_the_recalibrated_forecast():
+    rng = np.random.default_rng(5)
+    p = rng.random(300)
+    y = (rng.random(300) < p**2).astype(int)
+    table = reliability_table(p, y)
+    expected = IsotonicRegression().fit(p, y).predict(p)
+    assert np.repeat(table.frequency, table.count.astype(int)) == pytest.approx(np.sort(expected), abs=1e-9)
+
+
+def test_intervals_of_isotonic_bins_hold_calibrated_forecasts():
+    rng = np.random.default_rng(6)
+    for low, high in ((0, 1), (0.3, 0.7), (0.05, 0.15)):
+        held = []
+        for _ in range(100):
+            p = rng.uniform(low, high, 400)
+            table = reliability_table(p, rng.random(400) < p)
+            held.append((table.interval_low <= table.forecast) & (table.forecast <= table.interval_high))
+        assert np.concatenate(held).mean() > 0.91
+
+
+def test_unresolved_events_are_left_out():
+    table = reliability_table([0.2, 0.3, nan, 0.2], [0, None, 1, 1])
+    assert table.count.tolist() == [2]
+    assert table.forecast.tolist() == [0.2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"strategy": "equal"}, "isotonic, uniform or quantile, and it is 'equal'"),
+        ({"bins": 10}, "isotonic bins follow from the data"),
+        ({"bins": 0, "strategy": "uniform"}, "at least one bin, not 0"),
+        ({"level": 1.0}, "strictly between 0 and 1"),
+    ],
+)
+def test_refused_tables(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        reliability_table([0.5], [1], **arguments)
+
+
+@pytest.mark.parametrize("judge", [reliability_table, decompose, auc])
+def test_refused_events(judge):
+    with pytest.raises(LearningError, match="nothing can be judged"):
+        judge([0.5, nan], [None, 1])
+    with pytest.raises(LearningError, match="nothing can be judged"):
+        judge([0.5], [1], sample_weight=[0])
+    with pytest.raises(ShapeError, match="3 classes; judge one class against the rest"):
+        judge([[0.2, 0.3, 0.5]], [1])
+    with pytest.raises(OutcomeError, match=r"0\.61"):
+        judge([0.5], [0.61])
+
+
+@pytest.mark.parametrize("judge", [reliability_table, decompose, auc])
+def test_two_columns_are_judged_as_one(judge):
+    p, y = np.array([0.25, 0.5, 0.75]), [0, 1, 1]
+    one, two = judge(p, y), judge(np.column_stack([1 - p, p]), y)
+    for name in ("frequency", "count", "score", "area"):
+        assert np.array_equal(getattr(one, name, 0), getattr(two, name, 0))
+
+
+# Decompositions
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+@given(rows=events)
+def test_parts_add_up_and_are_never_negative(score, rows):
+    p, y, weight = arrays(rows)
+    parts = decompose(p, y, score, weight)
+    each = scores.brier_score(p, y) if score == "brier" else scores.log_loss(p, y)
+    assert parts.score == pytest.approx(scores.mean_score(each, weight).mean, rel=1e-13)
+    assert parts.miscalibration - parts.discrimination + parts.uncertainty == pytest.approx(parts.score, abs=1e-14)
+    assert parts.miscalibration >= 0
+    assert parts.discrimination >= 0
+    assert parts.count == weight.sum()
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+@given(rows=events)
+def test_weights_are_copies(score, rows):
+    p, y, weight = arrays(rows)
+    weighted = decompose(p, y, score, weight)
+    repeated = decompose(np.repeat(p, weight), np.repeat(y, weight), score)
+    for name in ("score", "miscalibration", "discrimination", "uncertainty", "count"):
+        assert getattr(weighted, name) == pytest.approx(getattr(repeated, name), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_parts_against_scikit_learn(score):
+    rng = np.random.default_rng(7)
+    p = rng.beta(0.5, 0.5, 800).round(2)
+    y = (rng.random(800) < 0.2 + 0.6 * p).astype(int)
+    recalibrated = IsotonicRegression().fit(p, y).predict(p)
+    frequency = np.full(800, y.mean())
+    if score == "brier":
+        loss = metrics.brier_score_loss
+    else:
+        p = p.clip(1e-8, 1 - 1e-8)
+        loss = metrics.log_loss
+    parts = decompose(p, y, score)
+    assert parts.miscalibration == pytest.approx(loss(y, p) - loss(y, recalibrated), abs=1e-9)
+    assert parts.discrimination == pytest.approx(loss(y, frequency) - loss(y, recalibrated), abs=1e-9)
+    assert parts.uncertainty == pytest.approx(loss(y, frequency), abs=1e-12)
+
+
+def test_published_decomposition_of_rain_forecasts(shared):
+    """The summary printed in the documentation of reliabilitydiag, whose data these are."""
+    published = {
+        "Logistic": (0.206, 0.0171, 0.0555, 0.244),
+        "EMOS": (0.232, 0.0183, 0.0305, 0.244),
+        "ENS": (0.266, 0.0661, 0.0441, 0.244),
+        "EPC": (0.234, 0.0223, 0.0323, 0.244),
+    }
+    with gzip.open(shared / "data" / "niamey_precip.csv.gz", "rt") as file:
+        rows = list(csv.DictReader(file))
+    for expert, expected in published.items():
+        said = [row for row in rows if row["expert"] == expert]
+        parts = decompose([float(row["probability"]) for row in said], [int(row["outcome"]) for row in said])
+        found = (parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty)
+        assert found == pytest.approx(expected, abs=5.5e-4)
+        assert found[1:3] == pytest.approx(expected[1:3], abs=5.5e-5)
+
+
+@pytest.mark.parametrize("score", ["brier", "log"])
+def test_recalibrated_forecasts_have_no_miscalibration(score):
+    rng = np.random.default_rng(8)
+    p = rng.random(200)
+    y = (rng.random(200) < p**2).astype(int)
+    table = reliability_table(p, y)
+    again = np.repeat(table.frequency, table.count.astype(int))
+    parts = decompose(again, y[np.argsort(p)], score)
+    assert parts.miscalibration == pytest.approx(0, abs=1e-7 if score == "log" else 1e-15)
+    assert parts.discrimination == pytest.approx(decompose(p, y, score).discrimination, abs=1e-12)
+
+
+@pytest.mark.parametrize(("score", "uncertainty"), [("brier", 0.25), ("log", math.log(2))])
+def test_ends_of_the_scale(score, uncertainty):
+    perfect = decompose([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1], score)
+    assert perfect.score == pytest.approx(0, abs=1e-7)
+    assert perfect.discrimination == pytest.approx(uncertainty, rel=1e-14)
+    constant = decompose([0.5] * 4, [0, 1, 0, 1], score)
+    assert (constant.miscalibration, constant.discrimination) == (0, 0)
+    assert constant.uncertainty == pytest.approx(uncertainty, rel=1e-14)
+    certain = decompose([0.9, 0.8], [1, 1], score)
+    assert (certain.uncertainty, certain.discrimination) == (0, 0)
+
+
+def test_floor_of_the_log_loss_enters_first():
+    parts = decompose([0.0, 1e-5, 0.9, 0.2], [1, 0, 1, 0], "log", floor=1e-4)
+    assert parts.score == pytest.approx(-(math.log(1e-4) + math.log1p(-1e-4) + math.log(0.9) + math.log(0.8)) / 4)
+    assert parts == decompose([1e-4, 1e-4, 0.9, 0.2], [1, 0, 1, 0], "log")
+
+
+def test_refused_score():
+    with pytest.raises(ArgumentError, match="brier or log, and it is 'crps'"):
+        decompose([0.5], [1], "crps")
+
+
+# Area under the curve
+
+
+@settings(max_examples=50)
+@given(events.filter(lambda rows: len({y for _, y, weight in rows if weight}) == 2))
+def test_area_against_scikit_learn(rows):
+    p, y, weight = arrays(rows)
+    expected = metrics.roc_auc_score(y, p, sample_weight=weight)
+    found = auc(p, y, weight)
+    assert found.area == pytest.approx(expected, abs=1e-12)
+    repeated = auc(np.repeat(p, weight), np.repeat(y, weight))
+    assert found.area == pytest.approx(repeated.area, abs=1e-12)
+    assert found.standard_error == pytest.approx(repeated.standard_error, abs=1e-12, nan_ok=True)
+    assert (found.happened, found.failed) == (weight @ y, weight @ (1 - y))
+
+
+def test_standard_error_is_delongs():
+    rng = np.random.default_rng(9)
+    y = rng.integers(0, 2, 60)
+    p = (rng.random(60) + 0.5 * y).clip(0, 1).round(1)
+    positive, negative = p[y == 1], p[y == 0]
+    wins = np.array([[(a > b) + 0.5 * (a == b) for b in negative] for a in positive])
+    variance = wins.mean(axis=1).var(ddof=1) / len(positive) + wins.mean(axis=0).var(ddof=1) / len(negative)
+    found = auc(p, y)
+    assert found.area == pytest.approx(wins.mean(), rel=1e-13)
+    assert found.standard_error == pytest.approx(math.sqrt(variance), rel=1e-12)
+
+
+def test_standard_error_is_the_spread_of_areas():
+    rng = np.random.default_rng(10)
+    found = []
+    for _ in range(400):
+        y = np.repeat([0, 1], [60, 40])
+        found.append(auc(stats.norm.cdf(rng.normal(y * 1.0)), y))
+    spread = np.std([each.area for each in found])
+    assert np.mean([each.standard_error for each in found]) == pytest.approx(spread, rel=0.1)
+    assert np.mean([each.area for each in found]) == pytest.approx(stats.norm.cdf(math.sqrt(0.5)), abs=4 * spread / 20)
+
+
+@pytest.mark.parametrize(("p", "y"), [([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]), ([0.2, 0.6, 0.4], [0, 1, 0])])
+def test_no_standard_error_where_there_is_none(p, y):
+    found = auc(p, y)
+    assert found.area == 1
+    assert math.isnan(found.standard_error)
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_area_needs_both_outcomes(outcome):
+    with pytest.raises(LearningError, match="both outcomes"):
+        auc([0.5, 0.2], [outcome, outcome])
+
+
+def test_area_ignores_any_increasing_map():
+    rng = np.random.default_rng(11)
+    p, y = rng.random(50), rng.integers(0, 2, 50)
+    areas = [auc(f(p), y) for f in (np.square, np.sqrt, lambda q: q / 2)]
+    for one, other in itertools.pairwise(areas):
+        assert one == other

@@ -1,0 +1,400 @@
+"""Scores against closed forms, mpmath, scikit-learn and what a proper score must do."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from sklearn import metrics
+
+from opinionpool.errors import ArgumentError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.scoring import scores, scores as outcomes
+
+nan = math.nan
+per_event = [
+    scores.log_score,
+    scores.log_loss,
+    scores.brier_sum,
+    scores.spherical_score,
+    scores.ranked_probability_score,
+]
+
+
+@st.composite
+def simplex(draw, classes=None, least=0.001):
+    k = classes or draw(st.integers(2, 5))
+    raw = np.array(draw(st.lists(st.floats(least, 1), min_size=k, max_size=k)))
+    return raw / raw.sum()
+
+
+@st.composite
+def binary(draw, smallest=1):
+    t = draw(st.integers(smallest, 30))
+    p = draw(st.lists(st.floats(0, 1), min_size=t, max_size=t))
+    y = draw(st.lists(st.sampled_from([0, 1]), min_size=t, max_size=t))
+    return np.array(p), np.array(y)
+
+
+# Values
+
+
+def test_scores_of_one_forecast():
+    assert scores.log_score([0.8, 0.5, 0.8], [1, 1, 0]) == pytest.approx(
+        [math.log(1.6) / math.log(2), 0, math.log(0.4) / math.log(2)], abs=1e-15
+    )
+    assert scores.log_loss([0.8], [1])[0] == pytest.approx(0.22314, abs=5e-6)
+
+
+def test_three_classes_against_mpmath():
+    q, prior, y = (0.7, 0.2, 0.1), (0.5, 0.3, 0.2), 1
+    with mpmath.workdps(40):
+        entropy = -sum(mpmath.mpf(v) * mpmath.log(v) for v in prior)
+        normalised = float(mpmath.log(mpmath.mpf(q[y]) / mpmath.mpf(prior[y])) / entropy)
+        uniform = float(1 + mpmath.log(q[y]) / mpmath.log(3))
+        spherical = float(mpmath.mpf(q[y]) / mpmath.sqrt(sum(mpmath.mpf(v) ** 2 for v in q)))
+    assert scores.log_score([q], [y], prior)[0] == pytest.approx(normalised, rel=1e-14)
+    assert scores.log_score([q], [y])[0] == pytest.approx(uniform, rel=1e-14)
+    assert scores.log_loss([q], [y])[0] == pytest.approx(-math.log(q[y]), rel=1e-14)
+    assert scores.spherical_score([q], [y])[0] == pytest.approx(spherical, rel=1e-14)
+    assert scores.ranked_probability_score([q], [y])[0] == pytest.approx(0.7**2 + 0.1**2, rel=1e-14)
+
+
+def test_binary_scoring_prior_against_mpmath():
+    with mpmath.workdps(40):
+        p, q = mpmath.mpf(0.2), mpmath.mpf(0.35)
+        entropy = -(p * mpmath.log(p) + (1 - p) * mpmath.log(1 - p))
+        expected = [float(mpmath.log(q / p) / entropy), float(mpmath.log((1 - q) / (1 - p)) / entropy)]
+    assert scores.log_score([0.35, 0.35], [1, 0], 0.2) == pytest.approx(expected, rel=1e-13)
+    assert scores.log_score([0.35, 0.35], [1, 0], [0.2, 0.2]) == pytest.approx(expected, rel=1e-13)
+
+
+def test_two_conventions_of_the_brier_score():
+    assert scores.brier_score([0.7], [1])[0] == pytest.approx(0.09)
+    assert scores.brier_score([[0.3, 0.7]], [1])[0] == pytest.approx(0.09)
+    assert scores.brier_sum([0.7], [1])[0] == pytest.approx(0.18)
+    assert scores.brier_sum([[0.3, 0.7]], [1])[0] == pytest.approx(0.18)
+    assert scores.brier_sum([[0.2, 0.7, 0.1]], [1])[0] == pytest.approx(0.14)
+    with pytest.raises(ShapeError, match="3 classes; brier_sum"):
+        scores.brier_score([[0.2, 0.7, 0.1]], [1])
+
+
+def test_against_scikit_learn():
+    rng = np.random.default_rng(1)
+    p, y = rng.random(500), rng.integers(0, 2, 500)
+    q, z = rng.dirichlet(np.ones(4), 500), rng.integers(0, 4, 500)
+    labels = list(range(4))
+    assert scores.log_loss(p, y).mean() == pytest.approx(metrics.log_loss(y, p), rel=1e-13)
+    assert scores.brier_score(p, y).mean() == pytest.approx(metrics.brier_score_loss(y, p), rel=1e-13)
+    assert scores.log_loss(q, z).mean() == pytest.approx(metrics.log_loss(z, q, labels=labels), rel=1e-13)
+    expected = metrics.brier_score_loss(z, q, labels=labels, scale_by_half=False)
+    assert scores.brier_sum(q, z).mean() == pytest.approx(expected, rel=1e-13)
+
+
+def test_ranked_probability_score_adds_up_binary_ones():
+    rng = np.random.default_rng(2)
+    q, y = rng.dirichlet(np.ones(5), 40), rng.integers(0, 5, 40)
+    by_threshold = [scores.brier_score(q[:, k + 1 :].sum(axis=1).clip(0, 1), y > k) for k in range(4)]
+    assert scores.ranked_probability_score(q, y) == pytest.approx(sum(by_threshold), abs=1e-14)
+
+
+# Floors
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_certain_and_wrong_is_finite(dtype):
+    q = np.array([1.0], dtype=dtype)
+    assert scores.log_loss(q, [0], floor=1e-4)[0] == pytest.approx(9.2103, abs=5e-5)
+    assert scores.log_score(q, [0], floor=1e-4)[0] == pytest.approx(-12.2877, abs=5e-5)
+    assert scores.log_loss(q, [0])[0] == pytest.approx(8 * math.log(10), rel=1e-14)
+    assert scores.log_score(q, [0])[0] == pytest.approx(-25.5754, abs=5e-5)
+    assert scores.log_score(1 - q, [1])[0] == scores.log_score(q, [0])[0]
+
+
+@pytest.mark.parametrize("floor", [1e-15, 1e-17, 1e-300])
+def test_tiny_floors_hold_for_both_classes(floor):
+    expected = [-math.log(floor)] * 2
+    assert scores.log_loss([1.0, 0.0], [0, 1], floor) == pytest.approx(expected, rel=1e-14)
+    assert scores.log_loss([[1.0, 0, 0], [0, 1.0, 0]], [1, 0], floor) == pytest.approx(expected, rel=1e-14)
+
+
+def test_hard_forecasts_are_ranked_and_counted():
+    y, hard, soft = [1, 0, 1], [1.0, 0.0, 0.0], [0.6, 0.4, 0.5]
+    loss = scores.log_loss(hard, y, floor=1e-4).mean()
+    assert loss == pytest.approx(3.07018, abs=5e-6)
+    assert scores.log_loss(soft, y, floor=1e-4).mean() == pytest.approx(0.57160, abs=5e-6)
+    assert scores.at_floor(hard, y, floor=1e-4).tolist() == [False, False, True]
+    assert not scores.at_floor(soft, y, floor=1e-4).any()
+
+
+def test_floors_of_three_classes_leave_a_distribution():
+    raised = np.exp(-scores.log_loss(np.repeat([[0.0, 0.0, 1.0]], 3, axis=0), [0, 1, 2], floor=0.01))
+    assert raised == pytest.approx([0.01, 0.01, 0.98], rel=1e-14)
+
+
+def test_floor_never_exceeds_the_scoring_prior():
+    assert scores.log_score([1e-10], [1], 1e-10)[0] == 0
+    assert scores.log_score([1 - 1e-10], [0], 1 - 1e-10)[0] == pytest.approx(0, abs=1e-12)
+    assert scores.log_score([[1e-10, 0.4, 0.6 - 1e-10]], [0], [1e-10, 0.4, 0.6 - 1e-10])[0] == pytest.approx(
+        0, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.5, 1.0, -1e-8])
+def test_impossible_floors(floor):
+    with pytest.raises(ProbabilityError, match="floor"):
+        scores.log_score([0.5], [1], floor=floor)
+
+
+# What a normalised, proper score does
+
+
+@given(simplex(), st.data())
+def test_zero_for_the_scoring_prior_and_one_expected_for_perfect_knowledge(prior, data):
+    k = len(prior)
+    y = np.arange(k)
+    repeated = scores.log_score(np.repeat(prior[None], k, axis=0), y, prior if k > 2 else prior[1])
+    assert repeated == pytest.approx(np.zeros(k), abs=1e-12)
+    perfect = scores.log_score(np.eye(k), y, prior if k > 2 else prior[1], floor=1e-15)
+    assert prior @ perfect == pytest.approx(1, abs=1e-10)
+
+
+@pytest.mark.parametrize("score", per_event)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_expected_score_is_best_at_the_truth(score, data):
+    truth = data.draw(simplex())
+    said = data.draw(simplex(classes=len(truth)))
+    y = np.arange(len(truth))
+    sign = 1 if score in (scores.log_score, scores.spherical_score) else -1
+    honest, other = (sign * truth @ score(np.repeat(q[None], len(y), axis=0), y) for q in (truth, said))
+    assert honest >= other - 1e-12
+
+
+@pytest.mark.parametrize("score", [*per_event, scores.brier_score, scores.mean_log_score])
+@given(pairs=binary())
+def test_one_column_is_two_columns(score, pairs):
+    p, y = pairs
+    assert score(p, y) == pytest.approx(score(np.column_stack([1 - p, p]), y), rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("score", [*per_event, scores.brier_score, scores.mean_log_score])
+def test_swapping_the_classes_changes_nothing(score):
+    p, y = np.array([0.0, 0.125, 0.5, 0.75, 1.0]), np.array([0, 1, 1, 0, 1])
+    assert score(p, y) == pytest.approx(score(1 - p, 1 - y), rel=1e-15)
+
+
+# Forms of the outcomes
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [1, 0, 0],
+        [1.0, 0.0, 0.0],
+        [True, False, False],
+        np.array([1, 0, 0], dtype=np.uint8),
+        np.array([1, 0, 0], dtype=np.float32),
+        np.array([1, False, 0.0], dtype=object),
+    ],
+)
+def test_types_of_outcomes(y):
+    for score in [*per_event, scores.brier_score, scores.at_floor]:
+        assert score([0.8, 0.3, 0.0], y).tolist() == score([0.8, 0.3, 0.0], np.array([1, 0, 0])).tolist()
+
+
+@pytest.mark.parametrize("missing", [None, nan])
+@pytest.mark.parametrize("score", [*per_event, scores.brier_score])
+def test_unresolved_events_and_absent_forecasts_have_no_score(score, missing):
+    values = score([0.8, 0.3, nan, nan], [missing, 1, 1, missing])
+    assert np.isnan(values).tolist() == [True, False, True, True]
+    assert values[1] == score([0.3], [1])[0]
+    if score is not scores.brier_score:
+        row = [0.2, 0.3, 0.5]
+        values = score([row, row, [nan, nan, nan]], [missing, 1, 1])
+        assert np.isnan(values).tolist() == [True, False, True]
+        assert values[1] == score([row], [1])[0]
+
+
+def test_missing_outcome_with_per_event_priors():
+    values = scores.log_score([0.8, 0.3], [None, 1], [0.4, 0.2])
+    assert math.isnan(values[0])
+    assert values[1] == scores.log_score([0.3], [1], 0.2)[0]
+
+
+def test_nullable_columns_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    y = pandas.Series([1, None, 0], dtype="Int64")
+    assert scores.log_loss(pandas.Series([0.5, 0.5, 0.5]), y) == pytest.approx(
+        [math.log(2), nan, math.log(2)], nan_ok=True
+    )
+
+
+def test_inputs_are_left_alone():
+    p, y = np.array([0.0, 1.0, 0.4]), np.array([1.0, 0.0, nan])
+    q, z = np.array([[0.0, 0.5, 0.5]]), np.array([0])
+    copies = [a.copy() for a in (p, y, q, z)]
+    for score in [*per_event, scores.brier_score, scores.mean_log_score]:
+        score(p, y)
+        if score is not scores.brier_score:
+            score(q, z)
+    for now, before in zip((p, y, q, z), copies, strict=True):
+        assert np.array_equal(now, before, equal_nan=True)
+
+
+@pytest.mark.parametrize("score", [*per_event, scores.brier_score, scores.mean_log_score])
+@pytest.mark.parametrize(
+    ("p", "y", "error", "message"),
+    [
+        ([0.7], [0.61], OutcomeError, "outcome 0 is 0.61; an event that settled at a fraction"),
+        ([0.7, 0.2], [1, -1], OutcomeError, "0 to 1.*outcome 1 is -1"),
+        ([0.7, 0.2], [1, 2.0], OutcomeError, "outcome 1 is 2"),
+        ([0.7], [math.inf], OutcomeError, "outcome 0 is inf"),
+        ([0.7], ["1"], OutcomeError, "not '1'; turn labels into class numbers"),
+        ([0.7, 0.7], [1, "yes"], OutcomeError, "turn labels into class numbers"),
+        ([0.7], [1j], OutcomeError, "not 1j"),
+        ([0.7, 0.2], [1], ShapeError, "2 forecasts need as many outcomes"),
+        ([[[0.7]]], [1], ShapeError, r"\(T, K\)"),
+        ([[0.7]], [1], ShapeError, r"not \(1, 1\)"),
+        ([0.2, 1.2], [1, 1], ProbabilityError, "position 1 it is 1.2"),
+        ([0.2, -0.2], [1, 0], ProbabilityError, "position 1 it is -0.2"),
+        ([70.0], [1], ProbabilityError, "percentage"),
+        (["a"], [1], ProbabilityError, "must be a number"),
+    ],
+)
+def test_refused(score, p, y, error, message):
+    with pytest.raises(error, match=message):
+        score(p, y)
+
+
+@pytest.mark.parametrize("score", per_event)
+@pytest.mark.parametrize(
+    ("p", "y", "error", "message"),
+    [
+        ([[0.2, 0.3, 0.4]], [1], ProbabilityError, "row 0 sums to 0.9; score several experts one at a time"),
+        ([[0.2, nan, 0.8]], [1], ShapeError, "every class or for none"),
+        ([[0.2, 0.3, 0.5]], [3], OutcomeError, "0 to 2.*outcome 0 is 3"),
+        ([[0.2, 0.3, 0.5]], [1.5], OutcomeError, "outcome 0 is 1.5; an event that settled"),
+    ],
+)
+def test_refused_with_columns(score, p, y, error, message):
+    with pytest.raises(error, match=message):
+        score(p, y)
+
+
+def test_rows_off_by_rounding_are_normalised():
+    assert scores.log_loss([[0.33333, 0.33333, 0.33333]], [2])[0] == pytest.approx(math.log(3), rel=1e-14)
+
+
+def test_scoring_priors_that_do_not_fit():
+    with pytest.raises(ShapeError, match="2 events need one scoring prior or as many"):
+        scores.log_score([0.5, 0.5], [1, 0], [0.5, 0.5, 0.5])
+    with pytest.raises(ProbabilityError, match="scoring prior must lie strictly between 0 and 1"):
+        scores.log_score([0.5], [1], 1.0)
+    with pytest.raises(ShapeError, match="scoring prior of 3 classes"):
+        scores.log_score([[0.2, 0.3, 0.5]], [1], 0.5)
+
+
+def test_blocks_are_seamless(monkeypatch):
+    monkeypatch.setattr(scores, "_BLOCK", 7)
+    rng = np.random.default_rng(3)
+    p, y = rng.random(50), rng.integers(0, 2, 50)
+    assert scores.log_loss(p, y) == pytest.approx(-np.log(np.where(y == 1, p, 1 - p)), rel=1e-14)
+    assert scores.mean_log_score(p, y) == pytest.approx(1 - metrics.log_loss(y, p) / math.log(2), rel=1e-13)
+    with pytest.raises(OutcomeError, match="outcome 20 is 3"):
+        scores.log_loss(p, np.where(np.arange(50) == 20, 3, y))
+    with pytest.raises(ProbabilityError, match=r"position 31 it is -0\.5"):
+        scores.log_loss(np.where(np.arange(50) == 31, -0.5, p), y)
+    gaps = np.where(np.arange(50) % 9 == 0, nan, y)
+    assert np.isnan(scores.log_loss(p, gaps)).tolist() == np.isnan(gaps).tolist()
+
+
+# Means
+
+
+@given(pairs=binary(), missing=st.sets(st.integers(0, 29)), floor=st.sampled_from([1e-300, 1e-15, 1e-8, 1e-4, 0.3]))
+def test_mean_log_score_is_the_mean_of_log_scores(pairs, missing, floor):
+    p, y = pairs
+    y = np.where(np.isin(np.arange(len(y)), list(missing)), nan, y)
+    each = scores.log_score(p, y, floor=floor)
+    expected = each[~np.isnan(each)].mean() if not np.isnan(each).all() else nan
+    assert scores.mean_log_score(p, y, floor=floor) == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+def test_mean_log_score_with_priors_weights_and_classes():
+    p, y, w = np.array([0.8, 0.3, 0.6]), np.array([1, 0, 0]), np.array([1.0, 3.0, 2.0])
+    prior = np.array([0.4, 0.5, 0.6])
+    assert scores.mean_log_score(p, y, prior, sample_weight=w) == pytest.approx(scores.log_score(p, y, prior) @ w / 6)
+    q = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
+    assert scores.mean_log_score(q, [2, 0]) == pytest.approx(scores.log_score(q, [2, 0]).mean())
+    assert math.isnan(scores.mean_log_score([], []))
+
+
+def test_mean_and_standard_error():
+    values = np.array([0.1, -2.0, 0.7, nan, 0.4])
+    seen = values[~np.isnan(values)]
+    got = scores.mean_score(values)
+    assert got.count == 4
+    assert got.mean == pytest.approx(seen.mean(), rel=1e-14)
+    assert got.standard_error == pytest.approx(seen.std(ddof=1) / 2, rel=1e-14)
+
+
+@given(
+    st.lists(st.tuples(st.floats(-30, 1), st.integers(0, 4)), min_size=1, max_size=20),
+    st.booleans(),
+)
+def test_a_weight_is_a_number_of_copies(rows, unresolved):
+    values, weight = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    if unresolved:
+        values[0] = nan
+    weighted = scores.mean_score(values, weight)
+    repeated = scores.mean_score(np.repeat(values, weight.astype(int)))
+    assert weighted.count == repeated.count
+    assert weighted.mean == pytest.approx(repeated.mean, rel=1e-12, abs=1e-12, nan_ok=True)
+    assert weighted.standard_error == pytest.approx(repeated.standard_error, rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+def test_weight_zero_removes_an_infinite_score():
+    assert scores.mean_score([-math.inf, 1.0, 2.0], [0, 1, 1]).mean == 1.5
+
+
+@pytest.mark.parametrize("values", [[], [nan], [nan, nan]])
+def test_nothing_resolved(values):
+    got = scores.mean_score(values)
+    assert got.count == 0
+    assert math.isnan(got.mean)
+    assert math.isnan(got.standard_error)
+
+
+def test_one_event_has_no_standard_error():
+    got = scores.mean_score([0.4, nan])
+    assert (got.mean, got.count) == (0.4, 1)
+    assert math.isnan(got.standard_error)
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        ([1.0], ShapeError, "2 events need as many sample weights"),
+        ([1.0, -1.0], ArgumentError, "weight 1 is -1"),
+        ([nan, 1.0], ArgumentError, "weight 0 is nan"),
+        ([1.0, math.inf], ArgumentError, "weight 1 is inf"),
+        ([1.0, 1e18], ArgumentError, r"at most 1e\+15, and weight 1 is 1e\+18"),
+        (["a", "b"], ArgumentError, "must be numbers"),
+    ],
+)
+def test_weights_that_are_no_frequencies(weight, error, message):
+    with pytest.raises(error, match=message):
+        scores.mean_score([0.1, 0.2], weight)
+
+
+def test_scores_of_several_forecasters_are_averaged_one_by_one():
+    with pytest.raises(ShapeError, match="one per event"):
+        scores.mean_score([[0.1, 0.2]])
+
+
+def test_outcomes_are_not_copied():
+    y = np.array([0, 1, 1])
+    assert outcomes.shaped([0.1, 0.2, 0.3], y)[1] is y

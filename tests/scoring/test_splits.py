@@ -1,0 +1,138 @@
+"""Splits: every event is scored once at most, by what has not seen it."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from sklearn.model_selection import TimeSeriesSplit
+
+from opinionpool.errors import ArgumentError, LearningError
+from opinionpool.scoring.splits import check_splits, group_splits, random_splits, read_gap, time_splits
+
+seeds = st.integers(0, 10**6)
+
+
+def generator(seed):
+    return np.random.default_rng(seed)
+
+
+def days(*numbers):
+    return np.datetime64("2025-01-01", "us") + np.array(numbers).astype("timedelta64[D]")
+
+
+def partition(splits, events):
+    """Each event is scored once, and learned from in all other splits."""
+    assert sorted(np.concatenate([split.test for split in splits])) == list(range(events))
+    for split in splits:
+        assert sorted([*split.train, *split.test]) == list(range(events))
+
+
+class TestRandom:
+    @given(seeds, st.lists(st.integers(0, 3), min_size=2, max_size=60), st.data())
+    def test_outcomes_and_sizes_are_even(self, seed, outcomes, data):
+        outcomes = np.array(outcomes)
+        folds = data.draw(st.integers(2, len(outcomes)))
+        splits = random_splits(outcomes, folds, generator(seed))
+        partition(splits, len(outcomes))
+        assert len(splits) == folds
+        assert np.ptp([len(split.test) for split in splits]) <= 1
+        for outcome in range(4):
+            assert np.ptp([(outcomes[split.test] == outcome).sum() for split in splits]) <= 1
+
+    def test_chance_is_the_generators(self):
+        outcomes = np.arange(40) % 2
+        one, same, other = (random_splits(outcomes, 4, generator(seed)) for seed in (1, 1, 2))
+        assert all((a.test == b.test).all() for a, b in zip(one, same, strict=True))
+        assert any((a.test != b.test).any() for a, b in zip(one, other, strict=True))
+
+
+class TestGroups:
+    @given(seeds, st.integers(2, 12), st.data())
+    def test_a_group_is_never_cut(self, seed, number, data):
+        rng = generator(seed)
+        groups = np.concatenate([np.arange(number), rng.integers(number, size=40)])
+        folds = data.draw(st.integers(2, number))
+        splits = group_splits(rng.integers(0, 3, size=len(groups)), groups, folds, rng)
+        partition(splits, len(groups))
+        assert len(splits) == folds
+        for split in splits:
+            assert not set(groups[split.train]) & set(groups[split.test])
+
+    def test_large_groups_are_spread(self):
+        sizes = [20, 19, 18, 3, 2, 1]
+        groups = np.repeat(np.arange(6), sizes)
+        splits = group_splits(np.zeros(len(groups), dtype=np.intp), groups, 3, generator(0))
+        assert [len(split.test) for split in splits] == [21, 21, 21]
+
+
+class TestTime:
+    def test_the_first_block_is_never_scored(self):  # case 75
+        splits = time_splits(days(0, 1, 2, 3, 4, 5), 2)
+        assert [(s.train.tolist(), s.test.tolist()) for s in splits] == [([0, 1], [2, 3]), ([0, 1, 2, 3], [4, 5])]
+
+    @given(st.integers(2, 6), st.integers(2, 6), seeds)
+    def test_distinct_times_are_cut_as_scikit_learn_does(self, folds, size, seed):
+        order = generator(seed).permutation(size * (folds + 1))
+        found = time_splits(days(*order), folds)
+        expected = list(TimeSeriesSplit(folds).split(order[:, None]))
+        assert len(found) == folds
+        for split, (train, test) in zip(found, expected, strict=True):
+            assert sorted(order[split.train]) == train.tolist()
+            assert sorted(order[split.test]) == test.tolist()
+
+    @given(st.lists(st.integers(0, 12), min_size=2, max_size=60), st.integers(1, 8), st.integers(0, 4))
+    def test_nothing_is_learned_from_the_future_or_the_gap(self, numbers, folds, gap):
+        if len(set(numbers)) < 2:
+            return
+        times = days(*numbers)
+        splits = time_splits(times, folds, np.timedelta64(gap, "D"))
+        assert 1 <= len(splits) <= folds
+        scored = np.concatenate([split.test for split in splits])
+        assert len(set(scored)) == len(scored) < len(times)
+        assert times[scored].min() > np.delete(times, scored).max()
+        for split in splits:
+            start = times[split.test].min()
+            assert not set(times[split.test]) & set(np.delete(times, split.test))
+            learned = (times < start) & (times + np.timedelta64(gap, "D") <= start)
+            assert split.train.tolist() == np.flatnonzero(learned).tolist()
+
+
+@pytest.mark.parametrize(
+    ("gap", "hours"),
+    [(0, 0), (2, 48), (0.5, 12), ("3", 72), ("4w", 672), ("36h", 36), ("1.5 D", 36), ("90min", 1.5), ("60s", 1 / 60)],
+)
+def test_gaps(gap, hours):
+    assert read_gap(gap) == np.timedelta64(round(hours * 3600), "s")
+
+
+def test_gaps_from_python():
+    assert read_gap(timedelta(days=1)) == read_gap(np.timedelta64(1, "D")) == read_gap("24h")
+
+
+@pytest.mark.parametrize("gap", ["9" * 14, "9" * 400, 10**30, timedelta.max, np.timedelta64(2**62, "s")])
+def test_gaps_longer_than_history_are_only_long(gap):
+    times = np.datetime64("1000-01-01", "us") + np.arange(4).astype("timedelta64[D]")
+    assert read_gap(gap) > np.timedelta64(3000 * 365, "D")
+    assert all(len(split.train) == 0 for split in time_splits(times, 2, read_gap(gap)))
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        -1, "-1d", "4 months", "", "soon", None, True, float("nan"),
+        timedelta(-1), np.timedelta64("NaT", "s"), np.timedelta64(1, "Y"),
+    ],
+)  # fmt: skip
+def test_no_gaps(gap):
+    with pytest.raises(ArgumentError, match="a gap is a span of time"):
+        read_gap(gap)
+
+
+def test_few_units():
+    assert check_splits(5, 100, "events") == 5
+    assert check_splits(5, 3, "events") == 3
+    with pytest.raises(LearningError, match="at least 2 groups of resolved events with forecasts, and there is 1"):
+        check_splits(5, 1, "groups")
+    with pytest.raises(ArgumentError, match="at least 2 folds"):
+        check_splits(1, 100, "events")

@@ -1,0 +1,698 @@
+"""Streams against the whole: whatever the order, the batches, the corrections, learning gives what a batch gives."""
+
+import doctest
+import math
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.learn import learn
+from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.saving.files import MOST_BYTES
+from opinionpool.streams.ledger import ENTRY
+from opinionpool.streams.moments import MOST_MOMENTS
+from opinionpool.streams.reservoir import CAPACITY, MOST_NUMBERS
+from opinionpool.streams.stream import Stream
+from opinionpool.tables.read import read_forecasts
+
+EXPERTS = ("ann", "bob", "cy", "dan")
+
+
+def simulated(t=60, n=3, seed=0, missing=0.0, classes=2, unresolved=0.0, low=0.0):
+    """Forecasts by experts who know something; each in an order of events that is not that of their names."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, t)
+    ratios = rng.normal(size=(t, 1, classes)) + rng.normal(size=(t, n, classes))
+    ratios += 1.3 * (np.arange(classes) == y[:, None])[:, None]
+    q = np.exp(ratios)
+    q /= q.sum(axis=2, keepdims=True)
+    q[rng.random((t, n)) < missing] = np.nan
+    if classes == 2:
+        q = np.where(rng.random((t, n)) < low, 1e-6, q[..., 1])
+    outcomes = [None if rng.random() < unresolved else int(c) for c in y]
+    names = [f"q{i}" for i in rng.permutation(t)]
+    return Forecasts.from_array(q, outcomes, events=names, experts=EXPERTS[:n], classes=tuple(range(classes)))
+
+
+def fed(f, stream=None, order=None, at=None):
+    """A stream that was told everything event by event, in some order, outcomes after forecasts."""
+    stream = Stream(f.classes) if stream is None else stream
+    x = f.X
+    for t in range(len(f.events)) if order is None else order:
+        said = {name: x[t, i] for i, name in enumerate(f.experts)}
+        stream.forecast(f.events[t], said, None if f.prior is None else f.prior[t])
+        if f.outcomes[t] >= 0:
+            stream.resolve(f.events[t], f.classes[f.outcomes[t]], at=None if at is None else at[t])
+    return stream
+
+
+def same(one, other, tolerance=1e-10):
+    """Whether two learned panels are the same."""
+    mine = [other.experts.index(name) for name in one.experts]
+    assert one.structure == other.structure
+    assert one.events == pytest.approx(other.events, abs=tolerance)
+    assert one.counts == pytest.approx(other.counts[mine], abs=tolerance)
+    assert one.present.tolist() == other.present[mine].tolist()
+    assert one.weights == pytest.approx(other.weights[mine], abs=tolerance, rel=tolerance)
+    assert one.panel.bias == pytest.approx(other.panel.bias[mine], abs=tolerance, rel=tolerance)
+    if one.prior is not None:
+        assert one.prior == pytest.approx(other.prior, abs=tolerance)
+
+
+MOMENTS = [("full", 0.0), ("common", 0.0), ("common", 0.3), ("exchangeable", 0.3), ("independent", 0.3)]
+
+
+@pytest.mark.parametrize(("structure", "missing"), [*MOMENTS, ("full", 0.3)])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_stream_learns_what_a_batch_learns(structure, missing, classes):
+    f = simulated(80, missing=missing, classes=classes, unresolved=0.1)
+    order = np.random.default_rng(1).permutation(80)
+    learned = fed(f, order=order).learn(structure, None)
+    same(learned, learn(f, structure=structure, beliefs=None), 1e-10 if structure != "full" or not missing else 1e-7)
+
+
+@pytest.mark.parametrize("name", sorted(POOLS))
+def test_every_pool_can_be_learned_from_a_stream(name):
+    f = simulated(50, missing=0.2, unresolved=0.2, seed=3)
+    learned = fed(f).fit(name)
+    batch = fit_pool(name, f)
+    x = simulated(10, seed=9).X
+    assert learned.pool(x) == pytest.approx(batch.pool(x), abs=1e-7)
+    assert learned.events == pytest.approx(batch.events)
+    assert learned.counts == pytest.approx(batch.counts)
+
+
+@pytest.mark.parametrize("structure", ["full", "common", "auto"])
+def test_priors_of_the_events_own(structure):
+    f = simulated(60, seed=2)
+    prior = np.random.default_rng(0).uniform(0.2, 0.8, 60)
+    with_priors = Forecasts.from_array(f.X, list(f.outcomes), events=f.events, experts=f.experts, prior=prior)
+    beliefs = "default" if structure == "auto" else None
+    same(fed(with_priors).learn(structure, beliefs), learn(with_priors, structure=structure, beliefs=beliefs), 1e-8)
+    some = prior.copy()
+    some[::3] = np.nan
+    blanks = Forecasts.from_array(f.X, list(f.outcomes), events=f.events, experts=f.experts, prior=some)
+    stream = Stream(prior=0.3)
+    stream.add(blanks)
+    same(stream.learn(structure, beliefs), learn(blanks, structure=structure, beliefs=beliefs, prior=0.3), 1e-8)
+    stream = Stream()
+    stream.add(blanks)
+    with pytest.raises(ProbabilityError, match="fill the blanks"):
+        stream.learn(structure, beliefs)
+
+
+def test_floors_follow_from_a_prior_that_is_known_late():
+    """Rare events have a floor below 1e-4, which moments with the usual floor have lost: rows are needed."""
+    rng = np.random.default_rng(0)
+    q = rng.uniform(1e-6, 1e-3, (400, 2))
+    y = (np.arange(400) == 7).astype(int) + (np.arange(400) == 9)
+    q[y == 1] = 0.2
+    q[9, 0] = 0.1
+    f = Forecasts.from_array(q, y.tolist(), experts=EXPERTS[:2])
+    same(fed(f).learn("common", None), learn(f, structure="common", beliefs=None))
+    stream = Stream(prior=0.001)
+    stream.add(f)
+    same(stream.learn("common", None), learn(f, structure="common", beliefs=None, prior=0.001))
+
+
+@pytest.mark.parametrize("name", ["niamey_precip", "flusight", "replicats_sips2019", "replication_markets"])
+def test_a_tournament_replayed_day_by_day(shared, name):
+    """Forecasts of a day, then the outcomes of the week before; one of them wrong at first."""
+    f = read_forecasts(shared / "data" / f"{name}.csv.gz")
+    order = np.arange(len(f.events)) if f.times is None else np.argsort(f.times, kind="stable")
+    days = np.array_split(order, 20)
+    blank = replace(f, outcomes=np.full(len(f.events), -1))
+    stream = Stream(f.classes)
+    for today, past in zip([*days, [], []], [[], [], *days], strict=True):
+        if len(today):
+            stream.add(blank.select_events(today))
+        for t in past:
+            outcome = int(f.outcomes[t])
+            if outcome >= 0 and t % 7 == 0:
+                stream.resolve(f.events[t], f.classes[outcome - 1])
+            stream.resolve(f.events[t], None if outcome < 0 else f.classes[outcome])
+    assert stream.count == int(f.resolved.sum())
+    same(stream.learn("common", None), learn(f, structure="common", beliefs=None))
+    same(stream.learn(), learn(f), 1e-7)
+
+
+class TestEvents:
+    def test_late_outcomes_revisions_and_corrections(self):
+        stream = Stream()
+        stream.forecast("a", {"ann": 0.8, "bob": 0.6})
+        stream.forecast("b", {"ann": 0.3})
+        stream.forecast("a", {"ann": 0.9, "cy": 0.7})
+        stream.forecast("b", {"ann": None, "bob": 0.2})
+        stream.resolve("b", 1)
+        stream.resolve("a", 1)
+        stream.resolve("b", 0)
+        nan = math.nan
+        f = Forecasts.from_array([[0.9, 0.6, 0.7], [nan, 0.2, nan]], [1, 0], events=["a", "b"], experts=EXPERTS[:3])
+        same(stream.learn(), learn(f))
+        assert stream.open == ()
+        assert stream.count == 2
+
+    def test_an_outcome_taken_back_opens_the_event_again(self):
+        f = simulated(20)
+        stream = fed(f)
+        before = stream.fingerprint
+        stream.resolve("q3", None)
+        assert stream.open == ("q3",)
+        assert not stream.knows("q3")
+        stream.forecast("q3", {"ann": 0.5})
+        t = f.events.index("q3")
+        stream.forecast("q3", {"ann": f.X[t, 0]})
+        stream.resolve("q3", int(f.outcomes[t]))
+        assert stream.fingerprint == before
+        same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
+
+    def test_weights_are_frequencies_and_are_corrected(self):
+        f = simulated(30)
+        stream = fed(f)
+        stream.resolve("q5", int(f.outcomes[f.events.index("q5")]), weight=3.0)
+        weight = np.where(np.array(f.events) == "q5", 3.0, 1.0)
+        same(stream.learn("full", None), learn(f, structure="full", beliefs=None, sample_weight=weight))
+
+    def test_withdrawn_events_are_gone(self):
+        stream = fed(simulated(10))
+        stream.forecast("x", {"eve": 0.2})
+        assert stream.learn().present.tolist() == [True] * 4
+        stream.withdraw("x")
+        assert stream.learn().present.tolist() == [True] * 3 + [False]
+        with pytest.raises(ArgumentError, match="not among the open ones"):
+            stream.withdraw("x")
+
+    def test_what_is_said_afterwards_is_no_forecast(self):
+        stream = fed(simulated(5))
+        with pytest.raises(ArgumentError, match=r"resolve\(event, None\)"):
+            stream.forecast("q1", {"ann": 0.99})
+        with pytest.raises(ArgumentError, match="with other forecasts"):
+            stream.resolve("q1", 1, {"ann": 0.99})
+        assert "stranger" not in stream.experts
+        with pytest.raises(ArgumentError, match="with other forecasts"):
+            stream.resolve("q1", 1, {"stranger": 0.99})
+        assert "stranger" not in stream.experts
+
+    def test_errors_state_the_rule(self):
+        stream = Stream(("no", "maybe", "yes"))
+        with pytest.raises(ArgumentError, match="no forecast on event 'x' is known"):
+            stream.resolve("x", "yes")
+        with pytest.raises(OutcomeError, match="'Yes'"):
+            stream.resolve("x", "Yes", {})
+        with pytest.raises(ShapeError, match="3 probabilities"):
+            stream.forecast("x", {"ann": 0.3})
+        with pytest.raises(ProbabilityError):
+            stream.forecast("x", {"ann": [0.3, 0.3, 0.1]})
+        with pytest.raises(ArgumentError, match="above 0"):
+            stream.resolve("x", "yes", {}, weight=0)
+        with pytest.raises(ArgumentError, match="half_life"):
+            stream.resolve("x", "yes", {}, at=3)
+        with pytest.raises(LearningError, match="nothing has been added"):
+            stream.learn()
+        with pytest.raises(ArgumentError, match="half-life"):
+            Stream(half_life=0)
+        with pytest.raises(ArgumentError, match="classes"):
+            stream.add(simulated(3))
+        assert (stream.count, stream.experts, stream.open) == (0, (), ())
+
+    @pytest.mark.parametrize("label", [None, np.nan])
+    def test_what_stands_for_no_outcome_is_no_class(self, label):
+        with pytest.raises(ArgumentError, match="no classes"):
+            Stream([label, 1])
+
+    @pytest.mark.parametrize("given", [[0.3], 0.3, "ann", None])
+    def test_forecasts_are_by_name(self, given):
+        with pytest.raises(ArgumentError, match="by the names of experts"):
+            Stream().forecast("x", given)
+
+    def test_events_without_forecasts_count_in_laplaces_estimate(self):
+        stream = fed(simulated(20))
+        stream.resolve("x", 1, {})
+        f = simulated(20)
+        x = np.vstack([f.X, np.full((1, 3), np.nan)])
+        batch = Forecasts.from_array(x, [*f.outcomes.tolist(), 1], events=[*f.events, "x"], experts=f.experts)
+        same(stream.learn("common", None), learn(batch, structure="common", beliefs=None))
+        same(stream.learn(), learn(batch), 1e-8)
+
+
+class TestBatches:
+    def test_a_file_that_grows_is_learned_once(self):
+        f = simulated(50, missing=0.1)
+        stream = Stream()
+        assert stream.add(f.select_events(np.arange(30))) == ()
+        (note,) = stream.add(f)
+        assert (note.code, note.count) == ("known", 30)
+        same(stream.learn("common", None), learn(f, structure="common", beliefs=None))
+
+    def test_a_file_corrects_outcomes(self):
+        f = simulated(50)
+        stream = Stream(capacity=4)
+        stream.add(f)
+        outcomes = f.outcomes.tolist()
+        outcomes[7] = 1 - outcomes[7]
+        mended = Forecasts.from_array(f.X, outcomes, events=f.events, experts=f.experts)
+        notes = stream.add(mended)
+        assert {note.code: note.count for note in notes} == {"known": 49, "corrected": 1}
+        same(stream.learn("full", None), learn(mended, structure="full", beliefs=None))
+
+    def test_forecasts_that_come_too_late_are_told(self):
+        f = simulated(20)
+        stream = Stream()
+        stream.add(f)
+        x = f.X.copy()
+        x[3, 0] = 0.999
+        notes = stream.add(Forecasts.from_array(x, f.outcomes.tolist(), events=f.events, experts=f.experts))
+        assert {note.code: note.count for note in notes} == {"known": 20, "late-forecasts": 1}
+        same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
+
+    def test_all_or_nothing(self):
+        f = simulated(40)
+        stream = Stream(capacity=2)
+        stream.add(f)
+        before = stream.fingerprint
+        x = np.column_stack([f.X, np.full(40, 0.5)])
+        mended = Forecasts.from_array(x, (1 - f.outcomes).tolist(), events=f.events, experts=EXPERTS)
+        with pytest.raises(ArgumentError, match="no longer in the sample"):
+            stream.add(mended)
+        assert stream.fingerprint == before
+        assert stream.experts == f.experts
+        same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
+
+    def test_corrections_of_events_out_of_the_sample_need_their_forecasts(self):
+        f = simulated(40)
+        stream = Stream(capacity=2)
+        stream.add(f)
+        kept = set(stream.sample()[0].events)
+        t = next(t for t, event in enumerate(f.events) if event not in kept)
+        flipped = 1 - int(f.outcomes[t])
+        with pytest.raises(ArgumentError, match="must come with them"):
+            stream.resolve(f.events[t], flipped)
+        stream.resolve(f.events[t], flipped, dict(zip(f.experts, f.X[t], strict=True)))
+        outcomes = f.outcomes.tolist()
+        outcomes[t] = flipped
+        mended = Forecasts.from_array(f.X, outcomes, events=f.events, experts=f.experts)
+        same(stream.learn("full", None), learn(mended, structure="full", beliefs=None))
+
+
+class TestRows:
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_blocks_are_the_whole(self, classes):
+        f = simulated(90, missing=0.2, classes=classes, unresolved=0.1)
+        stream = Stream(f.classes)
+        for block in np.split(np.arange(90), [20, 21, 70]):
+            stream.add_rows(f.X[block], f.outcomes[block], experts=f.experts)
+        same(stream.learn("common", None), learn(f, structure="common", beliefs=None))
+        assert stream.count == int(f.resolved.sum())
+
+    def test_experts_join_and_leave(self):
+        f = simulated(60, n=4)
+        x = f.X.copy()
+        x[:30, 3] = np.nan
+        x[30:, 1] = np.nan
+        stream = Stream()
+        stream.add_rows(x[:30, :3], f.outcomes[:30], experts=EXPERTS[:3])
+        stream.add_rows(x[30:][:, [3, 0, 2]], f.outcomes[30:], experts=["dan", "ann", "cy"])
+        batch = Forecasts.from_array(x, f.outcomes.tolist(), experts=EXPERTS)
+        same(stream.learn("common", None), learn(batch, structure="common", beliefs=None))
+        same(stream.learn(), learn(batch), 1e-8)
+
+    def test_moments_that_are_known_are_taken(self):
+        from opinionpool.estimation.moments import Moments
+        from opinionpool.logodds import log_ratios
+
+        f = simulated(40)
+        moments = Moments.empty(f.experts).add(log_ratios(f.X, np.ones(2)), f.outcomes)
+        stream = Stream()
+        stream.add_rows(f.X, f.outcomes, experts=f.experts, moments=moments)
+        same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
+
+    def test_errors_state_the_rule(self):
+        stream = Stream()
+        with pytest.raises(ShapeError, match="do not fit"):
+            stream.add_rows([[0.5], [0.4]], [1])
+        with pytest.raises(ArgumentError, match="positions"):
+            stream.add_rows([[0.5]], [2])
+        with pytest.raises(ShapeError, match="as many priors"):
+            stream.add_rows([[0.5], [0.4]], [1, 0], prior=0.3)
+        with pytest.raises(ShapeError, match="names"):
+            stream.add_rows([[0.5]], [1], experts=["a", "b"])
+        assert stream.experts == ()
+
+    @pytest.mark.parametrize("wrong", [0.7, 2, -2, np.nan, None, "1", np.inf])
+    def test_outcomes_are_positions_and_not_rounded_to_them(self, wrong):
+        stream = Stream()
+        with pytest.raises(ArgumentError, match="outcome 1 is"):
+            stream.add_rows([[0.3], [0.6]], np.array([0, wrong], dtype=object))
+        assert stream.count == 0
+        stream.add_rows([[0.3], [0.6], [0.5]], [0.0, 1.0, -1.0])
+        assert stream.count == 2
+
+
+class TestSample:
+    @given(st.integers(0, 10_000), st.integers(1, 6))
+    @settings(max_examples=40)
+    def test_order_batches_and_merging_play_no_part(self, seed, parts):
+        f = simulated(60, seed=seed % 7, missing=0.1)
+        rng = np.random.default_rng(seed)
+        whole = Stream(capacity=10)
+        whole.add(f)
+        streams = [Stream(capacity=10) for _ in range(parts)]
+        for t in rng.permutation(60):
+            streams[rng.integers(parts)].add(f.select_events([int(t)]))
+        together = Stream(capacity=10)
+        for stream in streams:
+            together = together.merge(stream) if rng.random() < 0.5 else stream.merge(together)
+        (mine, w), (theirs, v) = together.sample(), whole.sample()
+        assert mine.events == theirs.events
+        assert w == pytest.approx(v)
+        assert together.fingerprint == whole.fingerprint
+        same(together.learn("common", None), whole.learn("common", None))
+
+    def test_weights_stand_for_all_events_of_each_outcome(self):
+        f = simulated(300, seed=1)
+        stream = Stream(capacity=40)
+        stream.add(f)
+        kept, weight = stream.sample()
+        assert len(kept.events) == 40
+        for outcome in (0, 1):
+            mine = kept.outcomes == outcome
+            assert mine.sum() == 20
+            assert weight[mine].sum() == pytest.approx((f.outcomes == outcome).sum())
+        assert {note.code for note in stream.learn().notes} >= {"sampled"}
+        assert stream.learn().events == pytest.approx(np.bincount(f.outcomes))
+
+    def test_frequencies_are_sampled_without_bias(self):
+        """The mean of a forecast over samples with many seeds is that over all events with their frequencies."""
+        f = simulated(200, n=1, seed=4)
+        weight = np.random.default_rng(0).integers(1, 9, 200).astype(float)
+        means = []
+        for seed in range(150):
+            stream = Stream(capacity=60, seed=seed)
+            stream.add(f, weight)
+            kept, w = stream.sample()
+            means.append(float(w @ kept.X[:, 0] / w.sum()))
+        true = float(weight @ f.X[:, 0] / weight.sum())
+        error = np.std(means) / math.sqrt(len(means))
+        assert abs(np.mean(means) - true) < 3.5 * error
+        assert error < 0.005
+
+    def test_rows_are_sampled_as_events_are(self):
+        f = simulated(500, seed=2)
+        one, many = Stream(capacity=50), Stream(capacity=50)
+        one.add_rows(f.X, f.outcomes)
+        for t in range(0, 500, 7):
+            many.add_rows(f.X[t : t + 7], f.outcomes[t : t + 7])
+        assert one.sample()[0].events == many.sample()[0].events
+        backwards = Stream(capacity=50)
+        for t in range(498, -1, -7):
+            rows = slice(max(0, t - 6), t + 1) if t == 498 else slice(t - 6 if t >= 6 else 0, t + 1)
+            backwards.add_rows(f.X[rows], f.outcomes[rows], first=rows.start)
+        found = set(backwards.sample()[0].events)
+        assert len(found & set(one.sample()[0].events)) >= 49
+
+    def test_forecasts_are_bounded_as_events_are(self, monkeypatch):
+        monkeypatch.setattr("opinionpool.streams.reservoir.MOST_NUMBERS", 60)
+        f = simulated(100)
+        stream, backwards = Stream(), Stream()
+        stream.add(f)
+        for t in reversed(range(100)):
+            backwards.add(f.select_events([t]))
+        assert len(stream.sample()[0].events) == 20
+        assert stream.sample()[0].events == backwards.sample()[0].events
+
+    def test_too_many_sets_of_experts_leave_the_sample(self, monkeypatch):
+        monkeypatch.setattr("opinionpool.streams.moments.MOST_MOMENTS", 100)
+        f = simulated(60, n=4, missing=0.4)
+        same(fed(f).learn("common", None), learn(f, structure="common", beliefs=None))
+
+
+class TestForgetting:
+    @pytest.mark.parametrize("structure", ["full", "common", "auto"])
+    def test_older_events_count_less(self, structure):
+        f = simulated(90, seed=5)
+        beliefs = "default" if structure == "auto" else None
+        learned = fed(f, Stream(half_life=20.0)).learn(structure, beliefs)
+        weight = 0.5 ** ((89 - np.arange(90)) / 20.0)
+        same(learned, learn(f, structure=structure, beliefs=beliefs, sample_weight=weight), 1e-8)
+
+    def test_times_decide_and_not_the_order(self):
+        f = simulated(90, seed=6)
+        days = np.random.default_rng(0).uniform(0, 900, 90)
+        weight = 0.5 ** ((days.max() - days) / 90.0)
+        one = fed(f, Stream(half_life=90.0), at=days)
+        two = [Stream(half_life=90.0), Stream(half_life=90.0)]
+        for t in reversed(range(90)):
+            two[t % 2].add(f.select_events([t]), at=[days[t]])
+        for stream in (one, two[0].merge(two[1]), two[1].merge(two[0])):
+            same(stream.learn("common", None), learn(f, structure="common", beliefs=None, sample_weight=weight), 1e-9)
+
+    def test_corrections_keep_their_time(self):
+        f = simulated(60, seed=7)
+        outcomes = f.outcomes.tolist()
+        wrong = [1 - y if t in {5, 50} else y for t, y in enumerate(outcomes)]
+        stream = fed(Forecasts.from_array(f.X, wrong, events=f.events, experts=f.experts), Stream(half_life=15))
+        for t in (5, 50):
+            stream.resolve(f.events[t], outcomes[t])
+        weight = 0.5 ** ((59 - np.arange(60)) / 15.0)
+        same(stream.learn("full", None), learn(f, structure="full", beliefs=None, sample_weight=weight), 1e-9)
+
+    def test_a_correction_needs_no_time_and_keeps_the_first(self):
+        f = simulated(40, seed=10)
+        days = np.linspace(0.0, 90.0, 40)
+        stream = fed(f, Stream(half_life=30.0), at=days)
+        for outcome in (0, 1, f.classes[f.outcomes[3]]):
+            stream.resolve(f.events[3], outcome)
+        same(stream.learn("full", None), fed(f, Stream(half_life=30.0), at=days).learn("full", None), 1e-9)
+
+    def test_a_long_past_does_not_overflow(self):
+        f = simulated(60, seed=8)
+        stream = fed(f, Stream(half_life=1.0), at=np.arange(60) * 1000.0)
+        assert np.isfinite(stream.learn().weights).all()
+        assert stream.learn().events.sum() == pytest.approx(1.0)
+
+    def test_recent_events_fill_the_sample(self):
+        f = simulated(2000, seed=9)
+        stream = Stream(half_life=50.0, capacity=60)
+        stream.add(f)
+        place = {event: t for t, event in enumerate(f.events)}
+        ages = [1999 - place[event] for event in stream.sample()[0].events]
+        assert np.median(ages) < 150
+
+    @pytest.mark.parametrize(
+        "time",
+        [
+            np.nan,
+            np.inf,
+            1e308,
+            "2024-01-05",
+            True,
+            date(2024, 1, 5),
+            np.datetime64("2024-01-05"),
+            np.datetime64("NaT", "us"),
+        ],
+    )
+    def test_times_are_numbers(self, time):
+        stream = Stream(half_life=30.0)
+        stream.resolve("a", 1, {"ann": 0.7}, at=3.0)
+        with pytest.raises(ArgumentError, match="times of resolution"):
+            stream.resolve("b", 1, {"ann": 0.7, "zed": 0.6}, at=time)
+        with pytest.raises(ArgumentError, match="times of resolution"):
+            stream.add_rows([[0.7]], [1], at=[time], experts=["zed"])
+        assert (stream.count, stream.experts) == (1, ("ann",))
+
+    def test_nothing_is_left_of_what_is_refused(self):
+        stream = fed(simulated(5), Stream(half_life=5))
+        for other, at in ((stream, 3.0), (Stream(), 3.0)):
+            before = other.experts
+            with pytest.raises(ArgumentError, match=r"at=|half_life"):
+                other.resolve("y", 1, {"zed": 0.3}, at=at)
+            assert other.experts == before
+
+    @pytest.mark.parametrize("half_life", ["x", True, 0, -1.0, np.nan, np.inf])
+    def test_a_half_life_is_a_number(self, half_life):
+        with pytest.raises(ArgumentError, match="half-life"):
+            Stream(half_life=half_life)
+
+    def test_counting_streams_cannot_be_merged(self):
+        one, two = fed(simulated(5), Stream(half_life=5)), Stream(half_life=5)
+        two.resolve("x", 1, {"ann": 0.3})
+        with pytest.raises(ArgumentError, match="give at="):
+            one.merge(two)
+        assert one.merge(Stream(half_life=5)).count == 5
+        with pytest.raises(ArgumentError, match="or for none"):
+            one.resolve("y", 1, {"ann": 0.3}, at=3.0)
+
+
+class TestMerging:
+    def test_the_empty_stream_is_the_identity(self):
+        stream = fed(simulated(30, unresolved=0.2))
+        for together in (stream.merge(Stream()), Stream().merge(stream)):
+            assert together.learn().panel.weights.tolist() == stream.learn().panel.weights.tolist()
+            assert together.open == stream.open
+            assert together.fingerprint == stream.fingerprint
+
+    def test_an_event_counts_once(self):
+        f = simulated(10)
+        with pytest.raises(ArgumentError, match="none may count twice"):
+            fed(f).merge(fed(f.select_events([3])))
+
+    @pytest.mark.parametrize("other", [None, [[0.3]], {"ann": 0.3}])
+    def test_what_is_no_stream_and_no_batch_is_refused(self, other):
+        with pytest.raises(ArgumentError, match="merged with another one"):
+            Stream().merge(other)
+        with pytest.raises(ArgumentError, match=r"op\.Forecasts"):
+            Stream().add(other)
+
+    def test_half_an_event_is_refused(self):
+        one, two = Stream(), Stream()
+        one.forecast("x", {"ann": 0.4})
+        two.resolve("x", 1, {"bob": 0.4})
+        with pytest.raises(ArgumentError, match="open in the other"):
+            one.merge(two)
+
+    def test_other_settings_are_refused(self):
+        for other in (Stream(prior=0.2), Stream(capacity=7), Stream((0, 1, 2)), Stream(floor=0.01), Stream(seed=1)):
+            with pytest.raises(ArgumentError, match="can be merged if"):
+                Stream().merge(other)
+
+    def test_open_events_are_put_together(self):
+        one, two = Stream(), Stream()
+        one.forecast("x", {"ann": 0.4})
+        two.forecast("x", {"bob": 0.6})
+        assert one.merge(two).forecasts().X.tolist() == [[0.4, 0.6]]
+
+
+# So few that they are met again and again.
+EVENTS = st.integers(0, 9).map("q{}".format)
+SAID = st.dictionaries(st.sampled_from(EXPERTS), st.floats(0.01, 0.99), min_size=1)
+
+
+class Machine(RuleBasedStateMachine):
+    """Events, revisions, corrections and joins in any order, against a dictionary of what is true in the end."""
+
+    @initialize(
+        capacity=st.sampled_from([4, 20_000]),
+        resolved=st.lists(st.tuples(SAID, st.integers(0, 1), st.booleans()), min_size=4, max_size=8),
+    )
+    def start(self, capacity, resolved):
+        self.stream = Stream(capacity=capacity)
+        self.other = Stream(capacity=capacity)
+        self.said, self.happened, self.where = {}, {}, {}
+        for i, (said, outcome, side) in enumerate(resolved):
+            self.forecast(f"q{i}", said, side)
+            self.resolve(f"q{i}", outcome)
+
+    def _of(self, event):
+        return self.other if self.where.get(event) else self.stream
+
+    @rule(
+        event=EVENTS,
+        said=SAID,
+        side=st.booleans(),
+    )
+    def forecast(self, event, said, side):
+        if event in self.happened:
+            with pytest.raises(ArgumentError):
+                self._of(event).forecast(event, said)
+            return
+        self.where.setdefault(event, side)
+        self._of(event).forecast(event, said)
+        self.said.setdefault(event, {}).update(said)
+
+    @rule(event=EVENTS, expert=st.sampled_from(EXPERTS))
+    def withdraw(self, event, expert):
+        if event in self.said and event not in self.happened and expert in self.said[event]:
+            self._of(event).forecast(event, {expert: None})
+            del self.said[event][expert]
+
+    @rule(event=EVENTS, outcome=st.integers(0, 1))
+    def resolve(self, event, outcome):
+        if event in self.said:
+            corrected = event in self.happened
+            self._of(event).resolve(event, outcome, self.said[event] if corrected else None)
+            self.happened[event] = outcome
+
+    @rule(event=EVENTS)
+    def take_back(self, event):
+        if event in self.happened:
+            self._of(event).resolve(event, None, self.said[event])
+            del self.happened[event]
+
+    @rule(event=EVENTS)
+    def again(self, event):
+        if event in self.happened:
+            names = list(self.said[event]) or ["ann"]
+            values = [self.said[event].get(name, math.nan) for name in names]
+            f = Forecasts.from_array([values], [self.happened[event]], events=[event], experts=names)
+            (note,) = self._of(event).add(f)
+            assert note.code == "known"
+
+    @rule()
+    def merge(self):
+        self.stream = self.stream.merge(self.other)
+        self.other = Stream(capacity=self.stream.capacity)
+        self.where = dict.fromkeys(self.where, False)
+
+    @invariant()
+    @precondition(lambda self: len(self.happened) > 3)
+    def as_from_the_whole(self):
+        together = self.stream.merge(self.other)
+        assert together.count == len(self.happened)
+        assert sorted(together.open) == sorted(set(self.said) - set(self.happened))
+        events = sorted(self.said)
+        x = [[self.said[event].get(name, math.nan) for name in EXPERTS] for event in events]
+        outcomes = [self.happened.get(event) for event in events]
+        whole = Stream(capacity=self.stream.capacity)
+        whole.add(Forecasts.from_array(x, outcomes, events=events, experts=EXPERTS))
+        assert together.fingerprint == whole.fingerprint
+        # Merged with nothing, as events that wait to be counted are then.
+        mine, theirs = together._state.tally, whole.merge(Stream(capacity=whole.capacity))._state.tally
+        assert mine.number.tolist() == theirs.number.tolist()
+        order = [mine.experts.index(name) for name in EXPERTS if name in mine.experts]
+        assert mine.cells[order].tolist() == [int(theirs.cells[i]) for i, e in enumerate(EXPERTS) if e in mine.experts]
+        batch = Forecasts.from_array(x, outcomes, events=events, experts=EXPERTS)
+        try:
+            expected = learn(batch, structure="independent", beliefs=None)
+        except LearningError:
+            return
+        found = together.learn("independent", None)
+        order = [EXPERTS.index(name) for name in found.experts]
+        assert found.weights == pytest.approx(expected.weights[order], rel=1e-6, abs=1e-8)
+
+
+TestMachine = Machine.TestCase
+TestMachine.settings = settings(max_examples=30, stateful_step_count=30)
+
+
+def test_the_page_on_streams(root):
+    page = root / "docs" / "streams.md"
+    done = doctest.testfile(str(page), module_relative=False)
+    assert done.attempted > 8
+    assert done.failed == 0
+    text = page.read_text(encoding="utf-8")
+    assert f"{CAPACITY:,} / K by default" in text
+    assert f"{MOST_NUMBERS:,} probabilities" in text
+    assert f"{MOST_MOMENTS * 8 // 2**20} MB" in text
+    assert f"up to {MOST_BYTES // 2**20} MB" in text
+    assert f"{ENTRY.itemsize + 8} bytes" in text
+
+
+def test_a_sample_is_no_surer_than_it_may_be():
+    """From 40 of 4,000 events the weights are as uncertain as from 40, and the outcomes as frequent as in all."""
+    f = simulated(4000, seed=11)
+    y = np.where(np.random.default_rng(0).random(4000) < 0.5, 0, f.outcomes)
+    f = replace(f, outcomes=y)
+    few, all_of_them = Stream(capacity=40), Stream()
+    few.add(f)
+    all_of_them.add(f)
+    one, whole = few.learn(), all_of_them.learn()
+    errors = [learned.doubt.weight_errors(3) for learned in (one, whole)]
+    assert (errors[0] > 2 * errors[1]).all()
+    assert one.prior == pytest.approx(whole.prior)
+    assert one.events.tolist() == whole.events.tolist()

@@ -1,0 +1,170 @@
+"""Cells of numbers: what is understood, in which unit, and what is refused with which words."""
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from opinionpool.errors import ArgumentError, CellError
+from opinionpool.tables.cells import Coerced, NumberRules, half_units, is_text, looks_numeric, read_probabilities
+from opinionpool.tables.frames import encode, read_frame
+
+
+def read(cells, name="A", **rules):
+    """A column of text as fractions, and the log of what was done."""
+    table = read_frame({name: cells})
+    log = Coerced()
+    values = read_probabilities(table, 0, table.numbers([0], frozenset())[0], NumberRules(**rules), log)
+    return values.tolist(), log
+
+
+def codes(log):
+    return [note.code for note in log.notes()]
+
+
+def test_percent_signs_mark_a_column():
+    values, log = read(["45%", "20 %", "7.5%", None])
+    assert values[:3] == [0.45, 0.2, 0.075]
+    assert math.isnan(values[3])
+    assert log.percent == ["A"]
+    assert codes(log) == ["percent"]
+
+
+def test_a_column_that_mixes_marked_and_unmarked_names_one_of_each():
+    with pytest.raises(CellError, match=r"column 'A' mixes '45%' \(the table, row 0\) and '0.2' \(the table, row 2\)"):
+        read(["45%", "", "0.2"])
+
+
+def test_the_unit_is_decided_for_the_column_and_never_for_a_cell():
+    assert read(["0.5", "1", "40"], percent=True)[0] == [0.005, 0.01, 0.4]
+    with pytest.raises(CellError, match=r"row 2, column 'A': 40 is not between 0 and 1; .*say --percent; .*value 40"):
+        read(["0.5", "1", "40"])
+
+
+@pytest.mark.parametrize("code", ["-1", "99", "140", "-0.5", "1.01", "1e5"])
+def test_codes_for_no_answer_are_refused_unless_named(code):
+    with pytest.raises(CellError, match=f"{code} is not between 0 and 1; .*--missing-value {code}"):
+        read(["0.7", code])
+    values, log = read(["0.7", code], missing=(code,))
+    assert values[0] == 0.7
+    assert math.isnan(values[1])
+    assert codes(log) == ["missing-words"]
+
+
+def test_percent_is_proposed_only_where_the_whole_column_could_be_one():
+    for column in (["0.7", "-1", "99"], ["0.7", "140"]):
+        with pytest.raises(CellError) as caught:
+            read(column)
+        assert "--percent" not in str(caught.value)
+
+
+def test_a_missing_number_matches_however_it_is_written():
+    values, _ = read(["0.7", "-1.0", "99", "-1"], missing=("-1", "99.00"))
+    assert np.isnan(values).tolist() == [False, True, True, True]
+
+
+def test_a_name_about_per_cent_marks_its_column_and_is_asked_about_when_in_doubt():
+    assert read(["45", "7.5"], name="p (%)")[0] == [0.45, 0.075]
+    assert read(["45", "1"], name="pct_yes")[0] == [0.45, 0.01]
+    with pytest.raises(CellError, match=r"'p_percent' is about per cent by its name.*--percent if 0.5 means 0.5%"):
+        read(["0.45", "1"], name="p_percent")
+    assert read(["0.5"], name="Percentile Labs")[0] == [0.5]
+
+
+def test_percent_on_numbers_that_all_look_like_fractions_is_a_serious_note():
+    values, log = read(["0.5", "1"], percent=True)
+    assert values == [0.005, 0.01]
+    assert [note.code for note in log.notes() if note.serious] == ["percent-tiny"]
+
+
+def test_decimal_commas_are_recognised_where_no_cell_has_a_point():
+    values, log = read(["0,5", ",25", "1", "1,0e-1"])
+    assert values == [0.5, 0.25, 1.0, 0.1]
+    assert codes(log) == ["decimal-comma"]
+    assert read(["45,5%", "3 %"])[0] == [0.455, 0.03]
+    with pytest.raises(CellError, match=r"mixes '0,5' .* and '0.4' .*decimal commas or decimal points, not both"):
+        read(["0,5", "0.4"])
+
+
+def test_a_named_decimal_mark_is_held_to():
+    assert read(["0,5", "1"], decimal=",")[0] == [0.5, 1.0]
+    with pytest.raises(CellError, match=r"'0.5' does not have the decimal mark ',' that was named"):
+        read(["0.5"], decimal=",")
+    with pytest.raises(CellError, match=r"'0,5' does not have the decimal mark '.' that was named"):
+        read(["0,5"], decimal=".")
+    with pytest.raises(ArgumentError, match=r"decimal mark is '.' or ',', and not ';'"):
+        NumberRules(decimal=";")
+
+
+@pytest.mark.parametrize("word", ["", " ", "NA", "n/a", "#N/A", "NaN", "null", "None", "-", "--", ".", "–", None])
+def test_words_for_no_answer(word):
+    values, _ = read(["0.5", word])
+    assert values[0] == 0.5
+    assert math.isnan(values[1])
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("inf", "'inf' is not between 0 and 1"),
+        ("-Infinity", "'-Infinity' is not between 0 and 1"),
+        ("3:1", "'3:1' looks like odds, which may be for or against"),
+        ("1/4", "looks like odds"),
+        ("abc", r"'abc' is not a number: write a fraction \(0.45\) or a percentage \(45%\).*--missing-value abc"),
+        ("1_0", "'1_0' is not a number"),
+        ("0x1", "is not a number"),
+        ("0.5.1", "is not a number"),
+        ("<1%", "is not a number"),
+        ("don't know", '--missing-value "don\'t know"'),
+        ("9" * 400, "999 is not between 0 and 1"),
+        ("1e99999", "1e99999 is not between 0 and 1"),
+        ("x" * 500, "'x{57}...' is not a number"),
+    ],
+)
+def test_what_is_no_probability_is_refused_with_the_way_out(cell, told):
+    with pytest.raises(CellError, match=f"the table, row 1, column 'A': .*{told}"):
+        read(["0.5", cell])
+
+
+def test_rounding_beyond_the_ends_is_forgiven_and_said():
+    values, log = read(["1.0000001", "-1e-9", "0.5"])
+    assert values == [1.0, 0.0, 0.5]
+    assert codes(log) == ["overshoot"]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.sampled_from(["plain", "comma", "percent"]))
+def test_numbers_come_back_as_they_were_written(numbers, style):
+    written = [repr(number) for number in numbers]
+    if style == "comma":
+        written = [text.replace(".", ",") for text in written]
+    elif style == "percent":
+        # Exact in decimal, so that reading may round once when parsing and once when dividing.
+        written = [f"{Decimal(text) * 100}%" for text in written]
+    values, _ = read(written)
+    if style == "percent":
+        np.testing.assert_allclose(values, numbers, rtol=4e-16, atol=1e-323)
+    else:
+        assert values == numbers
+
+
+@given(st.lists(st.decimals(0, 1, places=3), min_size=1, max_size=6), st.booleans())
+def test_half_a_unit_of_the_last_digit_bounds_what_rounding_took_away(numbers, percent):
+    written = [f"{number * 100:.1f}%" if percent else f"{number:.3f}" for number in numbers]
+    expected = 0.0005
+    assert half_units(encode(written)).tolist() == pytest.approx([expected] * len(numbers))
+
+
+def test_half_units_of_whole_numbers_and_of_unmarked_percentages():
+    assert half_units(encode(["1", "0", None, "junk"])).tolist() == [0, 0, 0, 0]
+    assert half_units(encode(["33", "33.5"]), percent=True).tolist() == pytest.approx([0.005, 0.0005])
+
+
+def test_words_are_told_from_unreadable_numbers():
+    assert is_text(encode(["Will it rain?", "Will 3 teams win?", "NA"]))
+    assert not is_text(encode(["Will it rain?", "~0.3"]))
+    assert not is_text(encode(["NA", None]))
+    assert [looks_numeric(word) for word in ("2024-01-01", "−0,5", "3 : 1", "inf", "Q1", "1st")] == [True] * 4 + [
+        False
+    ] * 2

@@ -1,0 +1,144 @@
+"""Classes and outcomes: which class a probability is about is known, said, or asked; never guessed."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from opinionpool.errors import CellError, LayoutError
+from opinionpool.tables.classes import Asked, order_classes, two_classes
+from opinionpool.tables.frames import read_frame
+from opinionpool.tables.outcomes import Observed, settle
+
+
+def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
+    """Classes and outcomes of events that have one row each."""
+    table = read_frame({"y": outcomes})
+    words = table.words(0)
+    observed = [Observed(table, 0, words, np.arange(len(outcomes)))]
+    events = [f"q{i}" for i in range(len(outcomes))]
+    found = settle(observed, events, stated, Asked(**asked), missing)
+    return found.classes, found.outcomes.tolist(), {note.code: note.text for note in found.notes}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "classes", "codes"),
+    [
+        (["1", "0", "1.0", "0.0", None], (0, 1), [1, 0, 1, 0, -1]),
+        (["Yes", "No ", "yes", "No"], ("No", "Yes"), [1, 0, 1, 0]),
+        (["TRUE", "true", "TRUE"], ("FALSE", "TRUE"), [1, 1, 1]),
+        (["y", "n"], ("n", "y"), [1, 0]),
+        (["No"], ("No", "Yes"), [0]),
+        ([True, False, None], ("False", "True"), [1, 0, -1]),
+        ([1.0, 0.0, float("nan")], (0, 1), [1, 0, -1]),
+        (["", None], (0, 1), [-1, -1]),
+    ],
+)
+def test_outcomes_that_need_no_explanation(outcomes, classes, codes):
+    assert settled(outcomes)[:2] == (classes, codes)
+
+
+def test_spellings_are_counted():
+    notes = settled(["Yes", "No ", "yes", "No"])[2]
+    assert notes["outcome-spelling"] == "2 outcomes with other capitals, or blanks around, read as 'No', 'Yes'"
+
+
+def test_words_for_not_resolved_are_counted_and_quoted():
+    _classes, codes, notes = settled(["yes", "annulled", "VOID", "", "open", "later"], missing=frozenset({"", "later"}))
+    assert codes == [1, -1, -1, -1, -1, -1]
+    assert notes["unresolved"] == "5 of 6 events not resolved (blank, or marked 'VOID', 'annulled', 'later', 'open')"
+
+
+def test_of_two_named_classes_the_positive_one_is_asked_for():
+    outcomes = ["default", "repaid", "Default"]
+    with pytest.raises(
+        LayoutError, match=r"outcomes are 'Default', 'repaid': .*--positive Default or --positive repaid"
+    ):
+        settled(outcomes)
+    assert settled(outcomes, positive="default")[:2] == (("repaid", "Default"), [1, 0, 1])
+    assert settled(outcomes, positive="repaid")[:2] == (("Default", "repaid"), [0, 1, 0])
+    assert settled(outcomes, classes=("default", "repaid"))[:2] == (("Default", "repaid"), [0, 1, 0])
+    with pytest.raises(LayoutError, match="so the probabilities cannot be about 'defalt'"):
+        settled(outcomes, positive="defalt")
+
+
+def test_one_class_alone_is_asked_about_too():
+    with pytest.raises(LayoutError, match=r"every resolved event ended as 'rain': .*--positive rain"):
+        settled(["rain", ""])
+    assert settled(["rain"], positive="Rain")[:2] == (("not rain", "rain"), [1])
+    assert settled(["dry"], positive="rain")[:2] == (("dry", "rain"), [0])
+    assert settled([""], positive="rain")[0] == ("not rain", "rain")
+
+
+def test_the_positive_class_can_be_the_other_one_of_a_known_pair():
+    assert settled(["yes", "no"], positive="no")[:2] == (("yes", "no"), [0, 1])
+    assert settled(["1", "0"], positive="0")[:2] == ((1, 0), [0, 1])
+    with pytest.raises(LayoutError, match="outcomes are '0', '1', so the probabilities cannot be about 'rain'"):
+        settled(["1", "0"], positive="rain")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        (
+            ["1", "0.61"],
+            "row 1, column 'y': outcome '0.61' is neither 0 nor 1, as others are; an event that settled at",
+        ),
+        ([0.61, 0.3], "outcome '0.61' is neither 0 nor 1; an event that settled at a fraction"),
+        (["2", "3"], "outcome '2' is neither 0 nor 1"),
+        (["yes", "no", "foo"], "row 2, column 'y': outcome 'foo' is neither no nor yes, as others are; .*value foo"),
+        (["yes", "1"], "outcome 'yes' is neither 0 nor 1, as others are"),
+    ],
+)
+def test_cells_that_are_no_outcome(outcomes, told):
+    with pytest.raises(CellError, match=told):
+        settled(outcomes)
+
+
+def test_three_outcomes_of_one_probability():
+    told = r"need two outcomes, and there are 3: 'a', 'b', 'c'.*--missing-value.*--column class=NAME"
+    with pytest.raises(LayoutError, match=told):
+        settled(["a", "b", "c"], positive="a")
+
+
+def test_classes_that_forecasts_were_given_for():
+    stated = ["home", "draw", "away"]
+    assert settled(["Home", "draw", "void"], stated)[:2] == (("away", "draw", "home"), [2, 1, -1])
+    assert settled(["home"], stated, classes=("home", "draw", "away"))[:2] == (("home", "draw", "away"), [0])
+    assert settled(["open", "A", "a"], ["a", "A", "open"])[:2] == (("A", "a", "open"), [2, 0, 1])
+    assert order_classes(["10", "9", "2"], Asked()) == ("2", "9", "10")
+    with pytest.raises(CellError, match=r"'hime' is not among the classes .*\(the table, rows 1, 2\).*mean 'home'"):
+        settled(["home", "hime", "hime"], stated)
+    with pytest.raises(LayoutError, match="about classes 'away', 'draw', 'home', and not 'home', 'draw', 'out'"):
+        settled(["home"], stated, classes=("home", "draw", "out"))
+    with pytest.raises(LayoutError, match="--positive is for two classes, and there are 3"):
+        settled(["home"], stated, positive="home")
+
+
+def test_two_stated_classes_and_one():
+    assert settled(["yes"], ["yes", "no"])[:2] == (("no", "yes"), [1])
+    assert settled(["1"], ["1", "0"])[:2] == ((0, 1), [1])
+    assert settled(["dog"], ["dog", "cat"], positive="dog")[:2] == (("cat", "dog"), [1])
+    assert settled(["cat", "dog"], ["dog"])[:2] == (("cat", "dog"), [0, 1])
+    with pytest.raises(LayoutError, match="all forecasts are about class 'dog', so --positive cannot be cat"):
+        settled(["cat", "dog"], ["dog"], positive="cat")
+
+
+def test_an_event_has_one_outcome_whichever_table_says_it():
+    table, other = read_frame({"y": ["1", "0", ""]}), read_frame({"y": ["", "1"]})
+    first = Observed(table, 0, table.words(0), np.array([0, 1, 1]))
+    assert settle([first], ["q", "r"], (), Asked()).outcomes.tolist() == [1, 0]
+    second = Observed(other, 0, other.words(0), np.array([0, 1]))
+    with pytest.raises(CellError, match=r"event 'r' has two outcomes: '0' \(the table, row 1\) and '1' \(.* row 1\)"):
+        settle([first, second], ["q", "r"], (), Asked())
+
+
+@given(st.permutations(["No", "no", "YES", "Yes", "yes", "no", "annulled"]))
+def test_the_order_of_rows_does_not_matter(outcomes):
+    classes, codes, _ = settled(outcomes)
+    assert classes == ("no", "YES")
+    assert codes == [{"n": 0, "y": 1}.get(word[0].lower(), -1) for word in outcomes]
+
+
+def test_more_classes_than_two_were_named_for_one_probability():
+    with pytest.raises(LayoutError, match="need two outcomes"):
+        two_classes({}, Asked(classes=("a", "b", "c")))

@@ -1,0 +1,335 @@
+"""Files: every format, encoding and dialect that a newcomer brings, and an error with a line for the rest."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from opinionpool.errors import LayoutError, TableError
+from opinionpool.report.listing import Column, write_csv
+from opinionpool.tables.cells import MISSING
+from opinionpool.tables.duckdb import open_file
+from opinionpool.tables.files import Workspace, prepare
+from opinionpool.text import is_formula
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def table(source, encoding=None):
+    """All of a file: its names, its cells as text, and its notes."""
+    with open_file(source, encoding, None) as opened:
+        columns = []
+        for i in range(len(opened.names)):
+            words = opened.words(i)
+            columns.append([words.values[code] if code >= 0 else None for code in words.codes])
+        return opened.names, [list(row) for row in zip(*columns, strict=True)], [note.text for note in opened.notes]
+
+
+def read(data, encoding=None):
+    return table(io.BytesIO(data if isinstance(data, bytes) else data.encode()), encoding)
+
+
+def refused(data, told, encoding=None, error=TableError):
+    with pytest.raises(error, match=told):
+        read(data, encoding)
+
+
+PLAIN = (("question", "A"), [["007", "0.5"], ["é", None]])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_dialects_of_csv(delimiter, end, mark):
+    text = f'{mark}"question"{delimiter}A{end}007{delimiter}0.5{end}é{delimiter}{end}'
+    assert read(text)[:2] == PLAIN
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_text_with_a_byte_order_mark_needs_no_name(encoding):
+    assert read("question\tA\r\n007\t0.5\r\né\t\r\n".encode(encoding))[:2] == PLAIN
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16-le", "mac-roman", "utf-8-sig"])
+def test_other_encodings_are_named(encoding):
+    names, rows, notes = read("question,A\n007,0.5\né,\n".encode(encoding), encoding)
+    assert (names, rows) == PLAIN
+    assert (encoding in notes[0]) == (not encoding.startswith("utf-8"))
+
+
+def test_encodings_that_are_wrong_or_unknown():
+    text = "question,A\n" + "007,0.5\n" * 30_000 + "é,\n"
+    refused(text.encode("cp1252"), "line 30002: byte 0xe9 is not UTF-8; .*--encoding cp1252")
+    refused("question,é\n007,1\n".encode("latin-1"), "line 1: byte 0xe9 is not UTF-8")
+    refused("question,A\n007,0.5\n".encode("utf-16-le"), "UTF-16 without a byte-order mark: say --encoding utf-16-le")
+    refused("question,A\n", "no text encoding is called 'latin-17'", "latin-17")
+    refused("question,A\n", "no text encoding is called 'hex'", "hex")
+    refused("question,é\n", "the file: not utf-16 .*is --encoding right", "utf-16")
+    refused(b"question,A\n" + b"x,1\n" * 30_000 + b"y,\x81\n", r"after line \d{5}: not cp1252", "cp1252")
+
+
+def test_ids_are_text_and_quoted_cells_may_hold_anything():
+    text = 'id,A\n"0,1",0.5\n"say ""so""",1e-3\n"two\nlines",007\n 08 ,\n'
+    assert read(text)[1] == [["0,1", "0.5"], ['say "so"', "1e-3"], ["two\nlines", "007"], ["08", None]]
+
+
+def test_what_excel_adds_at_the_top_and_at_line_ends():
+    assert read("sep=;\r\nid;A\r\n1;0,5\r\n")[:2] == (("id", "A"), [["1", "0,5"]])
+    assert read("\r\n\r\nid,A\r\n1,0.5\r\n\r\n")[:2] == (("id", "A"), [["1", "0.5"]])
+    assert read("\n\nid,A\r\n1,0.5\r\n")[:2] == (("id", "A"), [["1", "0.5"]])
+    assert read("id,A,\n1,0.5,\n")[:2] == (("id", "A", ""), [["1", "0.5", None]])
+
+
+def test_lines_that_end_in_several_ways_far_down_the_file():
+    text = "id,A\n" + "1,0.5\n" * 60_000 + "2,0.25\r\n3,1\n"
+    rows = read(text)[1]
+    assert len(rows) == 60_002
+    assert rows[-2:] == [["2", "0.25"], ["3", "1"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,b\n1,2\n3\n", r"line 3: 1 field, and the header has 2 \(a, b\)"),
+        ("a,b\n1,2\n3,4,5\n", r"line 3: 3 fields, and the header has 2 \(a, b\)"),
+        ('a,b\n"x\ny",2\n\n3,4,5\n', "line 5: 3 fields"),
+        ('sep=,\na,b\n"x\ny",2\n3,4,5\n', "line 5: 3 fields"),
+        ('a,b\n1,2\n"3,4\n5,6\n', "record that begins in line 3 has a fault in its quotes"),
+        ('a,b\n1,2\n"3"x,4\n', "record that begins in line 3 has a fault in its quotes"),
+    ],
+)
+def test_ragged_rows_and_open_quotes_are_found_by_line(text, told):
+    refused(text, told)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (gzip.compress(b""), "is empty"),
+        (b"id,A\n", "has column names and no rows"),
+        (b"\x00\x01\x02\x03", "holds binary data"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Office program: save it as CSV"),
+        (b"PK\x03\x04....xl/workbook.xml", r"is a spreadsheet: save it as CSV .*File, Save As, CSV UTF-8"),
+        (b"PK\x03\x04mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "is a spreadsheet"),
+        (b"PK\x03\x04notes.txt", "zip archive: unpack it"),
+        (b"<!DOCTYPE html><html>", "web page"),
+        (b"%PDF-1.7", "PDF"),
+        (b"SQLite format 3\0", "SQLite"),
+        (b"PAR1xxxxPAR1", "cannot be read as Parquet: .* in file 'it'"),
+        (gzip.compress(b"id,A\n1,0.5\n" * 1000)[:-9], "damaged gzip"),
+        (gzip.compress(b"id,A\n1,0.5\n")[:-8] + b"\0" * 8, "damaged gzip"),
+        (gzip.compress(b"id,A\n1,0.5\n") + b"junk", "damaged gzip"),
+    ],
+)
+def test_what_is_no_table_is_called_by_its_name(data, told):
+    refused(data, told)
+
+
+def test_a_first_line_of_data_is_not_taken_for_names():
+    refused("q1,0.35\nq2,0.5\n", "first line must name the columns, and it holds '0.35'", error=LayoutError)
+    assert read("id,1,2\nq,0.5,1\n")[0] == ("id", "1", "2")
+
+
+def test_gzip_is_known_by_its_content():
+    text = b"question,A\n007,0.5\n\xc3\xa9,\n"
+    assert read(gzip.compress(text))[:2] == PLAIN
+    assert read(gzip.compress(text[:14]) + gzip.compress(text[14:]))[:2] == PLAIN
+    assert read(gzip.compress("question;A\n007;0.5\né;\n".encode("utf-16")))[:2] == PLAIN
+
+
+def test_json_lines_and_arrays():
+    rows = [{"question": "007", "A/~x": 0.5}, {"A/~x": "45%", "question": 8, "B": None}, {"question": True, "b": [1]}]
+    names, cells, notes = read("\n\n".join(map(json.dumps, rows)))
+    assert names == ("question", "A/~x", "B", "b")
+    assert cells == [["007", "0.5", None, None], ["8", "45%", None, None], ["true", None, None, "[1]"]]
+    assert notes == ["JSON lines"]
+    assert read(json.dumps(rows, indent=1))[1] == cells
+    assert read(gzip.compress("\n".join(map(json.dumps, rows)).encode()))[1] == cells
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"a":1}\n\n{"a":\n', "line 3 is not JSON"),
+        ('{"a":1}\n[1]\n', "every line must be one object"),
+        ('[{"a":1},\n{"a":2}\n', "cannot be read as a JSON array"),
+        ('{"a":1}\n{"a":"\xff"}\n', "line 2: byte 0xff is not UTF-8"),
+        ("[" * 100_000, "JSON|CSV|no rows"),
+        ('{"a":1,"b":2}\n{"a":1,"b":2,"a":3}\n', "object 2 has the key 'a' twice"),
+        ("{}\n{}\n", "every object in it is empty"),
+        (
+            '{"events": [\n{"event": "q1"}\n], "summary": {}}',
+            "line 1 is not JSON: .*; JSON lines are wanted, one object",
+        ),
+    ],
+)
+def test_faulty_json_is_found_by_line(text, told):
+    refused(text.encode("latin-1"), told)
+
+
+def test_parquet_keeps_ids_and_gives_up_its_types(tmp_path):
+    path = tmp_path / "forecasts.parquet"
+    columns = {
+        "event": pa.array(["007", "08"]),
+        "number": pa.array([7, None], pa.int64()),
+        "float": pa.array([7.0, 0.25]),
+        "single": pa.array([0.33, float("nan")], pa.float32()),
+        "flag": pa.array([True, None]),
+        "kind": pa.array(["x", None]).dictionary_encode(),
+        "time": pa.array([0, None], pa.timestamp("us", "Europe/Berlin")),
+        "raw": pa.array([b"u", b"v"], pa.binary()),
+    }
+    pq.write_table(pa.table(columns), path)
+    with open_file(path, None, None) as opened:
+        single, flag, number = opened.numbers([3, 4, 1], frozenset())
+        assert single.values.dtype == np.float64
+        assert single.values[0] == np.float64(np.float32(0.33))
+        assert flag is None
+        np.testing.assert_array_equal(number.values, [7, np.nan])
+        assert opened.locate([1]) == ("row", [2])
+    _, rows, notes = table(path)
+    assert rows == [
+        ["007", "7", "7", "0.33", "true", "x", "1970-01-01 00:00:00+00", "u"],
+        ["08", None, "0.25", None, None, None, None, "v"],
+    ]
+    assert notes == ["Parquet"]
+    assert read(gzip.compress(path.read_bytes()))[1] == rows
+
+
+def test_names_that_the_engine_would_misread(tmp_path):
+    # Not every file system takes a name that is not UTF-8.
+    odd = ("caf\udce9.csv",) if sys.platform == "linux" else ()
+    for name in ("a[1].csv", "a*.csv", "k=v.csv", "it's.csv", *odd):
+        path = os.path.join(tmp_path, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("id,A\n1,0.5\n")
+        assert table(path)[:2] == (("id", "A"), [["1", "0.5"]])
+    nested = tmp_path / "year=2024"
+    nested.mkdir()
+    (nested / "f.csv").write_text("id,A\n1,0.5\n")
+    assert table(nested / "f.csv")[0] == ("id", "A")
+
+
+def test_paths_that_lead_nowhere(tmp_path):
+    for source, told in ((tmp_path / "no.csv", r"there is no file .*no.csv"), (tmp_path, "is a directory")):
+        with pytest.raises(TableError, match=told):
+            table(source)
+    with pytest.raises(TableError, match="opened in binary mode"):
+        table(io.StringIO("id,A\n"))
+
+
+def test_standard_input_and_pipes(tmp_path, monkeypatch):
+    data = gzip.compress(b"id,A\n1,0.5\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert table("-")[1] == [["1", "0.5"]]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+    writer.start()
+    assert table(pipe)[1] == [["1", "0.5"]]
+    writer.join()
+
+
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    read("id,A\r1,0.5\r".encode("utf-16"))
+    refused("id,A\r1\r", "1 field")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_engine_opens_one_file_only(tmp_path):
+    (tmp_path / "a.csv").write_text("id,A\n1,0.5\n")
+    (tmp_path / "b.csv").write_text("id,A\n1,0.5\n")
+    with open_file(tmp_path / "a.csv", None, None) as opened, pytest.raises(Exception, match="disabled by config"):
+        opened.connection.execute(f"SELECT * FROM read_csv('{tmp_path / 'b.csv'}')")
+
+
+def test_progress_is_reported_to_its_end(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("id,A\n" + "1,0.5\n" * 200_000)
+    seen = []
+    with open_file(path, None, seen.append):
+        pass
+    assert seen[-1] == 1.0
+    assert all(0 < share <= 1 for share in seen)
+
+
+def test_many_columns():
+    values = [i % 11 / 10 for i in range(3000)]
+    text = ",".join(["id", *map(str, range(3000))]) + "\n" + ",".join(["q", *map(str, values)]) + "\n"
+    with open_file(io.BytesIO(text.encode()), None, None) as opened:
+        columns = opened.numbers(range(3001), frozenset())
+    assert columns[0] is None
+    assert [column.values.tolist() for column in columns[1:]] == [[value] for value in values]
+
+
+CELL = st.text(st.characters(codec="utf-8", exclude_characters="\r\0", exclude_categories=("Cs",)), max_size=8)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(CELL, CELL), min_size=1, max_size=6),
+    st.sampled_from([",", ";", "\t", "|"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_every_table_comes_back_as_the_csv_module_wrote_it(rows, delimiter, end, quote_all):
+    buffer = io.StringIO()
+    quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
+    writer = csv.writer(buffer, delimiter=delimiter, lineterminator=end, quoting=quoting)
+    writer.writerows([("first name", "B"), *rows, ("last", "1")])
+    names, cells, _ = read(buffer.getvalue())
+    assert names == ("first name", "B")
+    expected = [[cell.strip() or None for cell in row] for row in [*rows, ("last", "1")]]
+    assert [[cell and cell.replace("\r\n", "\n") for cell in row] for row in cells] == expected
+
+
+def test_preparing_decides_everything_before_the_engine_starts():
+    workspace = Workspace()
+    source = prepare(io.BytesIO(b"sep=;\nid;A,B;C\n1;2;3\n"), None, workspace)
+    workspace.close()
+    assert (source.format, source.delimiter, source.header, source.skip) == ("csv", ";", ("id", "A,B", "C"), 1)
+    assert not os.path.exists(source.path)
+
+
+def test_apostrophes_before_formulas_are_taken_off():
+    """In text; what the formats with types hold is as it is."""
+    rows = ["=1+1", "'=1+1", "''=1+1", "'@x", "'-x", "'a'", "-5", "'+\t", "it's"]
+    right = ["=1+1", "=1+1", "'=1+1", "@x", "-x", "'a'", "-5", "+", "it's"]
+    names, cells, _ = read("id,'=b\n" + "".join(f"{row},1\n" for row in rows))
+    assert names == ("id", "=b")
+    assert [cell for cell, _ in cells] == right
+    assert read("\n".join(json.dumps({"id": row}) for row in rows[:3]))[1] == [[row] for row in rows[:3]]
+
+
+@given(st.lists(st.text(st.sampled_from("'=+-@a1. \t"), min_size=1, max_size=5), min_size=1, max_size=8))
+def test_names_go_through_csv_and_back(names):
+    out = io.StringIO()
+    write_csv([Column("id", ["first", *names], None), Column("x", [0] * (len(names) + 1), None)], out)
+    for field in out.getvalue().splitlines()[1:]:
+        text = next(csv.reader([field]))[0]
+        assert not is_formula(text)
+    assert [row[0] for row in read(out.getvalue())[1]] == ["first", *(name.strip() or None for name in names)]
+
+
+def test_words_for_no_answer_leave_the_rows_in_their_order():
+    """In so many rows that the engine's threads share them."""
+    values = np.random.default_rng(0).integers(0, 1000, 150_000) / 1000
+    cells = ["NA" if i % 1000 == 7 else str(value) for i, value in enumerate(values)]
+    with open_file(
+        io.BytesIO(("id,A\n" + "".join(f"{i},{c}\n" for i, c in enumerate(cells))).encode()), None, None
+    ) as t:
+        found = t.numbers([0, 1], MISSING)
+    np.testing.assert_array_equal(found[0].values, np.arange(150_000))
+    np.testing.assert_array_equal(found[1].values, [np.nan if c == "NA" else float(c) for c in cells])
+    assert found[1].words == 150

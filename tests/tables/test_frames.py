@@ -1,0 +1,146 @@
+"""Data frames, Arrow tables, dicts and arrays give what a file with the same cells gives."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from opinionpool.errors import LayoutError, TableError
+from opinionpool.tables.frames import read_frame
+from opinionpool.tables.read import read_forecasts
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+COLUMNS = {"event": ["007", "08"], "ann": [0.25, None], "bob": [0.5, 0.75], "outcome": [1, 0]}
+
+
+def cells(table, column):
+    words = table.words(column)
+    return [words.values[code] if code >= 0 else None for code in words.codes]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        COLUMNS,
+        pd.DataFrame(COLUMNS),
+        pd.DataFrame(COLUMNS).convert_dtypes(),
+        pd.DataFrame(COLUMNS).astype({"ann": "float32", "outcome": "category"}),
+        pl.DataFrame(COLUMNS),
+        pl.DataFrame(COLUMNS).lazy(),
+        pa.table(COLUMNS),
+        np.rec.fromarrays(
+            [np.array(["007", "08"]), np.array([0.25, np.nan]), np.array([0.5, 0.75]), np.array([1, 0])],
+            names=list(COLUMNS),
+        ),
+    ],
+    ids=["dict", "pandas", "nullable", "category", "polars", "lazy", "arrow", "records"],
+)
+def test_all_kinds_of_frames_say_the_same(frame):
+    found = read_forecasts(frame)
+    assert found.events == ("007", "08")
+    assert found.experts == ("ann", "bob")
+    np.testing.assert_array_equal(found.X, [[0.25, 0.5], [np.nan, 0.75]])
+    assert found.X.dtype == np.float64
+    assert (found.classes, found.outcomes.tolist()) == ((0, 1), [1, 0])
+
+
+def test_cells_of_every_type_as_text():
+    moment = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+    frame = pl.DataFrame(
+        {
+            "whole": [2**60 + 1, None],
+            "float": [7.0, None],
+            "single": pl.Series([0.33, None], dtype=pl.Float32),
+            "money": [Decimal("0.25"), None],
+            "flag": [True, None],
+            "kind": pl.Series(["x", None], dtype=pl.Categorical),
+            "day": [dt.date(2024, 1, 1), None],
+            "time": [moment, None],
+        }
+    )
+    expected = [str(2**60 + 1), "7", "0.33", "0.25", "True", "x", "2024-01-01", "2024-01-01T12:00:00+00:00"]
+    for table in (read_frame(frame), read_frame(frame.to_arrow())):
+        assert [cells(table, i) for i in range(8)] == [[text, None] for text in expected]
+    pandas = read_frame(pd.DataFrame({"na": pd.array([1, None], "Int64"), "b": pd.array([True, None], "boolean")}))
+    assert [cells(pandas, i) for i in range(2)] == [["1", None], ["True", None]]
+    times = read_frame({"t": np.array(["2024-01-01T00:00", "NaT"], "M8[m]")})
+    assert cells(times, 0) == ["2024-01-01T00:00", None]
+
+
+def test_single_precision_is_widened_before_anything_else():
+    found = read_forecasts({"event": ["q"], "ann": np.array([1.0], np.float32), "bob": np.array([0.1], np.float32)})
+    assert found.probabilities.tolist() == [1.0, float(np.float32(0.1))]
+
+
+def test_labels_of_columns_are_text():
+    found = read_forecasts(pd.DataFrame({"event": ["q"], 1: [0.5], "B": [0.25]}))
+    assert found.experts == ("1", "B")
+    with pytest.raises(LayoutError, match="two columns are called '1'"):
+        read_forecasts(pd.DataFrame({"event": ["q"], 1: [0.5], "1": [0.25]}))
+    with pytest.raises(TableError, match="two columns of the table have the same name"):
+        read_forecasts(pd.DataFrame([["q", 0.1, 0.2]], columns=["event", "a", "a"]))
+
+
+def test_a_pandas_index_that_says_something_is_a_column():
+    long = pd.DataFrame({"event": ["q1", "q1", "q2"], "expert": ["a", "b", "a"], "p": [0.1, 0.2, 0.3]})
+    wide = long.pivot(index="event", columns="expert", values="p")
+    assert read_forecasts(wide).events == ("q1", "q2")
+    assert read_forecasts(long.set_index(["event", "expert"])).experts == ("a", "b")
+    assert read_forecasts(pd.DataFrame({"a": [0.1]}, index=["q9"])).events == ("q9",)
+    assert read_forecasts(pd.DataFrame({"a": [0.1]})).events == ("1",)
+    assert "event" not in pd.DataFrame(wide).columns
+
+
+def test_levels_of_columns_are_experts_and_classes():
+    columns = pd.MultiIndex.from_product([["a", "b"], ["home", "draw", "away"]])
+    found = read_forecasts(pd.DataFrame([[0.5, 0.25, 0.25, 0.2, 0.2, 0.6]], columns=columns))
+    assert found.experts == ("a", "b")
+    assert found.classes == ("away", "draw", "home")
+    assert found.X.tolist() == [[[0.25, 0.25, 0.5], [0.6, 0.2, 0.2]]]
+
+
+def test_arrays_are_events_by_experts():
+    found = read_forecasts(np.array([[0.5, np.nan], [0.25, 1.0]]))
+    assert found.events == ("1", "2")
+    assert found.experts == ("expert_1", "expert_2")
+    np.testing.assert_array_equal(found.X, [[0.5, np.nan], [0.25, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (object(), "and not from object"),
+        ([0.5, 0.2], "and not from list"),
+        (pd.Series([0.5]), "and not from Series"),
+        (np.zeros(3), r"events x experts, and this one has shape \(3,\)"),
+        (np.zeros((1, 2, 3)), "Forecasts.from_array takes events x experts x classes"),
+        ({"a": [1, 2], "b": [1]}, r"must be of one length, and they have \[1, 2\] rows"),
+        ({"event": ["q"], "a": [[0.5, 0.5]]}, r"one has shape \(1, 2\)"),
+        ({}, "the table has no rows"),
+        (pd.DataFrame({"event": [], "a": []}), "the table has no rows"),
+    ],
+)
+def test_what_is_no_table(source, told):
+    with pytest.raises(TableError, match=told):
+        read_forecasts(source)
+
+
+def test_rows_of_frames_are_counted_from_0():
+    with pytest.raises(TableError, match=r"the table, row 1, column 'a': 40 is not between 0 and 1"):
+        read_forecasts({"event": ["q", "r"], "a": [0.5, 40]})
+    with pytest.raises(TableError, match=r"row 0, column 'a': 'inf' is not between"):
+        read_forecasts({"event": ["q", "r"], "a": [np.inf, 0.4]})
+
+
+def test_what_is_read_is_not_changed():
+    frame = pd.DataFrame({"event": ["q", "r"], "a": [50.0, 25.0]}, index=["x", "y"])
+    before = frame.copy()
+    read_forecasts(frame, percent=True)
+    pd.testing.assert_frame_equal(frame, before)
+    array = np.array([[50.0]])
+    assert read_forecasts(array, percent=True).X.tolist() == [[0.5]]
+    assert array.tolist() == [[50.0]]

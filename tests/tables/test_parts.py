@@ -1,0 +1,287 @@
+"""Files that are read in parts, against the same files read at once."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from itertools import product
+
+import duckdb
+import numpy as np
+import pytest
+
+from opinionpool.cli import app as cli
+from opinionpool.errors import CellError, DuplicateError, Note
+from opinionpool.estimation import sampling
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import expit
+from opinionpool.pools.registry import fit_pool, learn_parts, one_after_another
+from opinionpool.tables import parts
+from opinionpool.tables.parts import PartNotes, open_parts
+from opinionpool.tables.read import Request, read_forecasts
+
+EVENTS, EXPERTS = 90, 4
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Everything is large, and parts are small."""
+    monkeypatch.setattr(parts, "LARGE", 0)
+    monkeypatch.setattr(parts, "CELLS", 60)
+    monkeypatch.setattr(parts, "ROWS", 50)
+
+
+def said(seed: int = 0, missing: float = 0.2) -> tuple[np.ndarray, list[str]]:
+    """Probabilities (T, N), NaN where missing, and outcomes, "" where open."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(EVENTS) < 0.4
+    z = rng.normal(size=(EVENTS, 1)) + rng.normal(size=(EVENTS, EXPERTS)) + np.where(y, 1.0, -1.0)[:, None]
+    q = np.round(expit(z), 3)
+    q[rng.random(q.shape) < missing] = np.nan
+    known = rng.random(EVENTS) < 0.8
+    return q, [str(int(value)) if k else "" for value, k in zip(y, known, strict=True)]
+
+
+def cell(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.3f}"
+
+
+def wide(q: np.ndarray, outcomes: list[str], prior: bool) -> str:
+    lines = [",".join(["event", *(f"e{i}" for i in range(EXPERTS)), *(["prior"] if prior else []), "outcome"])]
+    for t, row in enumerate(q):
+        lines.append(",".join([f"q{t}", *map(cell, row), *([f"{0.3 + 0.004 * t:.3f}"] if prior else []), outcomes[t]]))
+    return "\n".join(lines) + "\n"
+
+
+def long(q: np.ndarray, outcomes: list[str], prior: bool, shuffled: bool) -> str:
+    rows = [
+        ",".join([f"q{t}", f"e{i}", cell(q[t, i]), *([f"{0.3 + 0.004 * t:.3f}"] if prior else []), outcomes[t]])
+        for t in range(EVENTS)
+        for i in range(EXPERTS)
+        if not np.isnan(q[t, i])
+    ]
+    if shuffled:
+        rows = [rows[i] for i in np.random.default_rng(1).permutation(len(rows))]
+    return "\n".join([f"event,expert,probability{',prior' if prior else ''},outcome", *rows]) + "\n"
+
+
+def classes(outcomes: list[str]) -> str:
+    """A wide table of three classes."""
+    rng = np.random.default_rng(2)
+    labels = ("away", "draw", "home")
+    lines = [",".join(["event", *(f"e{i}:{label}" for i in range(EXPERTS) for label in labels), "outcome"])]
+    for t, outcome in enumerate(outcomes):
+        happened = labels[int(outcome) + t % 2] if outcome else ""
+        p = rng.dirichlet(np.ones(3) + 2 * np.array([label == happened for label in labels]), size=EXPERTS)
+        p[:, 2] = 1 - p[:, :2].round(3).sum(axis=1)
+        lines.append(",".join([f"q{t}", *(f"{value:.3f}" for value in p.ravel()), happened]))
+    return "\n".join(lines) + "\n"
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+    try:
+        status = cli.run(list(arguments))
+        return status, sys.stdout.getvalue(), sys.stderr.getvalue()
+    finally:
+        sys.stdout, sys.stderr = out, err
+
+
+def compare(path: str, monkeypatch: pytest.MonkeyPatch, *options: str, told: set[str] = frozenset()) -> dict:
+    """Check that the command says the same both ways; what it says at once."""
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "LARGE", 1 << 60)
+        whole = run("pool", path, "--format", "json", *options)
+        listed = run("pool", path, "--format", "csv", *options)
+    divided = run("pool", path, "--format", "json", *options)
+    assert divided[0] == whole[0] == 0, (divided[2], whole[2])
+    here, there = json.loads(divided[1]), json.loads(whole[1])
+    assert len(here["events"]) == len(there["events"])
+    for mine, its in zip(here["events"], there["events"], strict=True):
+        assert mine.keys() == its.keys()
+        for key in its:
+            if isinstance(its[key], float | dict):
+                assert mine[key] == pytest.approx(its[key], rel=1e-9)
+            else:
+                assert mine[key] == its[key], (key, its)
+    notes = [summary.pop("notes") for summary in (here["summary"], there["summary"])]
+    assert here["summary"] == there["summary"]
+    codes = [{note["code"] for note in each} for each in notes]
+    assert codes[0] - told == codes[1]
+    for code in ("unresolved", "in-sample", "no-forecast", "missing-words", "layout", "positive"):
+        texts = [[note["text"] for note in each if note["code"] == code] for each in notes]
+        assert texts[0] == texts[1]
+    header = run("pool", path, "--format", "csv", *options)[1].splitlines()
+    assert header[0] == listed[1].splitlines()[0]
+    assert [line.split(",")[0] for line in header] == [line.split(",")[0] for line in listed[1].splitlines()]
+    return here
+
+
+@pytest.mark.parametrize(("layout", "kind"), [*product(["wide", "long", "shuffled"], ["csv", "parquet"])])
+@pytest.mark.parametrize("prior", [False, True])
+def test_files_of_every_form(layout, kind, prior, tmp_path, monkeypatch, small_parts):
+    q, outcomes = said(missing=0.0 if layout == "wide" and prior else 0.2)
+    text = wide(q, outcomes, prior) if layout == "wide" else long(q, outcomes, prior, layout == "shuffled")
+    path = tmp_path / "forecasts.csv"
+    path.write_text(text)
+    if kind == "parquet":
+        target = tmp_path / "forecasts.parquet"
+        duckdb.sql(f"COPY (SELECT * FROM read_csv('{path}')) TO '{target}'")
+        path = target
+    compare(str(path), monkeypatch, told={"sorted"} if layout == "shuffled" else set())
+
+
+def test_three_classes_and_a_prior_for_each(tmp_path, monkeypatch, small_parts):
+    _, outcomes = said()
+    path = tmp_path / "classes.csv"
+    path.write_text(classes(outcomes))
+    compare(str(path), monkeypatch)
+    compare(str(path), monkeypatch, "--prior", "home=0.5", "--prior", "draw=0.2", "--prior", "away=0.3")
+
+
+@pytest.mark.parametrize("pool", ["average", "linear", "median", "recalibrated", "independent"])
+def test_every_pool(pool, tmp_path, monkeypatch, small_parts):
+    q, outcomes = said()
+    path = tmp_path / "forecasts.csv"
+    path.write_text(wide(q, outcomes, False))
+    compare(str(path), monkeypatch, "--pool", pool, "--prior", "0.4", "--base-rate", "0.2")
+
+
+def test_words_percentages_experts_left_out_and_rows_without_names(tmp_path, monkeypatch, small_parts):
+    q, outcomes = said()
+    words = {"1": "Yes", "0": "no", "": "void"}
+    path = tmp_path / "forecasts.csv"
+    for sign, scale in (("", 1), ("%", 100)):
+        cells = [["NA" if np.isnan(p) else f"{scale * p:.1f}{sign}" for p in row] for row in q]
+        lines = [",".join([*row, words[outcome]]) for row, outcome in zip(cells, outcomes, strict=True)]
+        path.write_text("\n".join(["e0,e1,e2,e3,happened", *lines]) + "\n")
+        compare(str(path), monkeypatch, "--column", "outcome=happened", "--exclude", "e2")
+
+
+@pytest.mark.parametrize("fault", ["1.7", "rain", "5%"])
+def test_faults_are_named_with_their_lines(fault, tmp_path, small_parts):
+    q, outcomes = said(missing=0.0)
+    lines = wide(q, outcomes, False).splitlines()
+    lines[71] = ",".join([*lines[71].split(",")[:2], fault, *lines[71].split(",")[3:]])
+    path = tmp_path / "forecasts.csv"
+    path.write_text("\n".join(lines) + "\n")
+    status, _, told = run("pool", str(path))
+    assert status == 1
+    assert "line 72" in told
+    assert "'e1'" in told or "e1" in told
+
+
+def test_faults_in_a_sorted_file_are_named_with_their_lines(tmp_path, small_parts):
+    q, outcomes = said()
+    lines = long(q, outcomes, False, True).splitlines()
+    lines[40] = ",".join([*lines[40].split(",")[:2], "1.5", ""])
+    path = tmp_path / "forecasts.csv"
+    path.write_text("\n".join(lines) + "\n")
+    with open_parts(path, Request.of(), None, None) as found, pytest.raises(CellError, match="line 41,"):
+        list(found.forecasts())
+    lines[40] = lines[39]
+    path.write_text("\n".join(lines) + "\n")
+    with open_parts(path, Request.of(), None, None) as found, pytest.raises(DuplicateError, match="lines 40, 41"):
+        list(found.forecasts())
+
+
+def test_parts_hold_the_whole_in_order_whatever_their_size(tmp_path, monkeypatch):
+    q, outcomes = said()
+    path = tmp_path / "forecasts.csv"
+    path.write_text(long(q, outcomes, True, False))
+    whole = read_forecasts(path)
+    for cells, threads in ((7, 1), (50, 3), (10**6, 2)):
+        monkeypatch.setattr(parts, "CELLS", cells)
+        with open_parts(path, Request.of(), None, None) as found:
+            read = list(found.forecasts(threads))
+            assert len(read) == 1 if cells == 10**6 else len(read) > 3
+            together = one_after_another(read)
+        assert together.events == whole.events
+        np.testing.assert_array_equal(together.X, whole.X)
+        np.testing.assert_array_equal(together.outcomes, whole.outcomes)
+        np.testing.assert_array_equal(together.prior, whole.prior)
+
+
+def test_tables_with_classes_in_rows_are_read_at_once(tmp_path, small_parts):
+    path = tmp_path / "classes.csv"
+    path.write_text("event,expert,class,probability\na,x,r,0.2\na,x,s,0.3\na,x,t,0.5\n")
+    with open_parts(path, Request.of(), None, None) as found:
+        assert found is None
+
+
+def some(seed: int, t: int, share: float = 0.1) -> Forecasts:
+    rng = np.random.default_rng(seed)
+    y = rng.random(t) < share
+    q = expit(rng.normal(size=(t, 3)) + np.where(y, 1.0, -1.0)[:, None])
+    return Forecasts.from_array(q, y.astype(int), events=[f"{seed}-{i}" for i in range(t)])
+
+
+def test_a_sample_keeps_outcomes_as_frequent_as_they_were(monkeypatch):
+    monkeypatch.setattr(sampling, "EVENTS", 2000)
+    batches = [some(seed, 1500) for seed in range(9)]
+    learned = learn_parts("gaussian", batches, None, {})
+    with monkeypatch.context() as patch:
+        patch.setattr(sampling, "EVENTS", 10**9)
+        patch.setattr(sampling, "FORECASTS", 10**9)
+        whole = fit_pool("gaussian", one_after_another(batches))
+    at_once = fit_pool("gaussian", one_after_another(batches))
+    np.testing.assert_allclose(at_once.weights, learned.state.weights, rtol=1e-9)
+    assert [note.code for note in at_once.notes if note.code == "sample"] == ["sample"]
+    np.testing.assert_array_equal(at_once.events, np.bincount(one_after_another(batches).outcomes))
+    counts = np.bincount(one_after_another(batches).outcomes)
+    held = np.bincount(learned.sample.outcomes)
+    assert held.tolist() == [1000, 1000]
+    assert learned.totals.outcomes == tuple(counts)
+    # Each of the rarer outcome counts as one.
+    np.testing.assert_allclose(learned.state.events, 1000 * counts / counts.min())
+    np.testing.assert_allclose(learned.state.prior, whole.prior)
+    assert [note.code for note in learned.notes] == ["sample"]
+    np.testing.assert_allclose(learned.state.weights, whole.weights, atol=0.15)
+
+
+def test_the_sample_does_not_depend_on_the_parts(monkeypatch):
+    monkeypatch.setattr(sampling, "EVENTS", 60)
+    whole = some(3, 600)
+    found = []
+    for size in (600, 37, 150):
+        batches = [whole.select_events(np.arange(600)[first : first + size]) for first in range(0, 600, size)]
+        found.append(learn_parts("gaussian", batches, None, {}))
+    for other in found[1:]:
+        assert other.sample.events == found[0].sample.events
+        np.testing.assert_array_equal(other.state.weights, found[0].state.weights)
+
+
+@pytest.mark.parametrize(
+    ("texts", "together"),
+    [
+        ([("1 row left", 1), ("1 row left", 1)], "2 rows left"),
+        ([("1,200 of 1,500 answers are new", 1200), ("3 of 40 answers are new", 3)], "1,203 of 1,540 answers are new"),
+        ([("blanks in 2 cells", 2), ("blanks in 1 cell", 1)], "blanks in 3 cells"),
+    ],
+)
+def test_notes_on_parts_add_up(texts, together):
+    notes = PartNotes()
+    for text, count in texts:
+        notes.add([Note("code", text, count)])
+    assert [note.text for note in notes.all()] == [together]
+
+
+def test_spans_of_time_on_parts_are_joined():
+    notes = PartNotes()
+    notes.add([Note("times", "forecasts made 2020-03-01 to 2020-05-01; resolved 2021-01-01")])
+    notes.add([Note("times", "forecasts made 2020-01-01 to 2020-04-01; resolved 2021-02-01")])
+    assert notes.all()[0].text == "forecasts made 2020-01-01 to 2020-05-01; resolved 2021-01-01 to 2021-02-01"
+
+
+def test_the_engine_draws_nothing_on_standard_output(tmp_path):
+    path = tmp_path / "forecasts.csv"
+    path.write_text(wide(*said(), False))
+    for progress in (None, lambda _: None):
+        with open_parts(path, Request.of(), None, progress) as found:
+            names = ("enable_progress_bar", "enable_progress_bar_print")
+            drawn, printed = (
+                found.table.connection.execute(f"SELECT current_setting('{name}')").fetchone()[0] for name in names
+            )
+            assert not (drawn and printed)

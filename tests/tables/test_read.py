@@ -1,0 +1,550 @@
+"""From a table as people have it to forecasts: formats, policies, and what each refusal says."""
+
+import gzip
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import opinionpool as op
+from opinionpool.errors import ArgumentError, CellError, DuplicateError, ExpertError, LayoutError
+from opinionpool.tables.read import read_forecasts
+
+NAN = float("nan")
+
+
+def read(text, **options):
+    if isinstance(options.get("outcomes"), str):
+        options["outcomes"] = io.BytesIO(options["outcomes"].encode())
+    return read_forecasts(io.BytesIO(text if isinstance(text, bytes) else text.encode()), **options)
+
+
+def notes(forecasts):
+    return {note.code: note for note in forecasts.notes}
+
+
+def same(found, X, outcomes=None):
+    np.testing.assert_array_equal(found.X, X)
+    if outcomes is not None:
+        assert found.outcomes.tolist() == outcomes
+
+
+def test_a_long_table():
+    found = read("event,expert,probability,outcome,prior\nq1,ann,0.9,1,0.3\nq1,bob,0.7,1,\nq2,bob,0.2,0,\n")
+    assert (found.events, found.experts, found.classes) == (("q1", "q2"), ("ann", "bob"), (0, 1))
+    same(found, [[0.9, 0.7], [NAN, 0.2]], [1, 0])
+    np.testing.assert_array_equal(found.prior, [0.3, NAN])
+    assert notes(found)["layout"].text == "long table, a row per forecast: event, expert, probability, outcome, prior"
+
+
+def test_a_german_spreadsheet():
+    text = "Frage;Anna;Jörg;outcome\r\nRegen;0,5;25%;ja\r\nSchnee;;1%;nein\r\n"
+    for data in (text.encode("cp1252"), gzip.compress(text.encode("cp1252"))):
+        found = read(data, encoding="cp1252", positive="ja")
+        assert (found.events, found.experts) == (("Regen", "Schnee"), ("Anna", "Jörg"))
+        assert found.classes == ("nein", "ja")
+        same(found, [[0.5, 0.25], [NAN, 0.01]], [1, 0])
+        assert notes(found)["percent"].text == "column 'Jörg' read as percentages"
+        assert notes(found)["decimal-comma"].text == "column 'Anna' read with decimal commas"
+
+
+def test_a_unicode_text_of_excel():
+    found = read("question\tA\ty\r\n007\t45%\tYes\r\n".encode("utf-16"))
+    assert found.events == ("007",)
+    same(found, [[0.45]], [1])
+
+
+def test_json_lines_are_a_table_too():
+    rows = [{"event": 7, "expert": "a", "p": 0.5, "y": True}, {"event": "08", "expert": "a", "p": None, "y": None}]
+    found = read("\n".join(map(json.dumps, rows)))
+    assert found.events == ("7", "08")
+    same(found, [[0.5], [NAN]], [1, -1])
+
+
+# What people met elsewhere, with its right value.
+
+
+def test_percent_is_read_in_its_column_alone():  # case 47
+    found = read("question,A,B\nq1,45%,0.5\nq2,20 %,0.3\nq3,7.5%,0.1\n")
+    same(found, [[0.45, 0.5], [0.2, 0.3], [0.075, 0.1]])
+    assert notes(found)["percent"].text == "column 'A' read as percentages"
+
+
+def test_a_scale_to_100_is_named_for_the_file():  # case 48
+    found = read("question,A\nq1,0.5\nq2,1\nq3,40\n", percent=True)
+    same(found, [[0.005], [0.01], [0.4]])
+
+
+def test_a_code_for_abstention_is_refused_or_missing():  # case 51
+    text = "question,A,B\nq1,.7,-1\n"
+    with pytest.raises(CellError, match=r"column 'B': -1 is not between 0 and 1; .*--missing-value -1"):
+        read(text)
+    same(read(text, missing_values=[-1]), [[0.7, NAN]])
+    zeros = "question,A\n" + "".join(f"q{i},{[0, 0.4, 0.6][i % 3]}\n" for i in range(12))
+    assert "--missing-value 0" in notes(read(zeros))["zeros-as-missing"].text
+
+
+@pytest.mark.parametrize("start", ["question,A,y", '"question",A,y', "question;A;y"])
+def test_a_byte_order_mark_changes_nothing(start):  # case 53
+    text = f"{start}\nq1,0.5,1\n" if "," in start else f"{start}\nq1;0.5;1\n"
+    plain, marked = read(text), read("\ufeff" + text)
+    assert plain.events == marked.events == ("q1",)
+    assert (plain.experts, plain.outcomes.tolist()) == (marked.experts, marked.outcomes.tolist())
+
+
+def test_ids_are_text_on_both_sides_of_a_join():  # case 55
+    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": ["08", "007"], "outcome": ["no", "yes"]}), sink)
+    sink.seek(0)
+    found = read("id,A\n007,0.9\n08,0.5\n", outcomes=sink)
+    assert found.events == ("007", "08")
+    same(found, [[0.9], [0.5]], [1, 0])
+    with pytest.raises(
+        LayoutError, match=r"no event of .*: there ids look like '7', '8', here like '007', '08'; .*zeros"
+    ):
+        read("id,A\n007,0.9\n08,0.5\n", outcomes="id,outcome\n7,yes\n8,no\n")
+
+
+def test_an_encoding_is_for_the_file_that_needs_it():
+    forecasts, outcomes = "event,A\nMünchen,.5\n", "event,outcome\nMünchen,1\n"
+    for encoded in (outcomes.encode(), outcomes.encode("cp1252")):
+        found = read(forecasts.encode("cp1252"), outcomes=io.BytesIO(encoded), encoding="cp1252")
+        assert found.events == ("München",)
+        assert found.outcomes.tolist() == [1]
+        told = notes(found)["outcomes-layout"].text
+        assert ("is UTF-8, and not cp1252, so it is read as that" in told) == (encoded == outcomes.encode())
+    assert "is UTF-8, and not cp1252" in notes(read(forecasts, encoding="cp1252"))["encoding"].text
+    # These letters of GBK happen to be UTF-8 as well.
+    assert read("event,A\n联通,.5\n".encode("gbk"), encoding="gbk").events == ("联通",)
+
+
+def test_events_that_do_not_match_are_counted_with_examples():
+    found = read("id,A\n" + "".join(f"q{i},0.5\n" for i in range(6)), outcomes="id,y\nq1,1\nx1,1\nx2,0\nx3,0\nx4,0\n")
+    assert found.outcomes.tolist() == [-1, 1, -1, -1, -1, -1]
+    assert notes(found)["outcomes-unmatched"].text.endswith("without forecasts left out: 'x1', 'x2', 'x3' and 1 more")
+    assert notes(found)["outcomes-lacking"].text.endswith(": 'q0', 'q2', 'q3' and 2 more")
+    assert notes(found)["outcomes-lacking"].count == 5
+
+
+LONG = "event,expert,p,time\nq1,A,.2,2025-03-01 10:00\nq1,A,.8,2025-03-01 12:00\nq1,B,.5,2025-03-01 11:00\n"
+
+
+def test_repeated_forecasts_are_listed_or_follow_a_rule():  # case 57
+    with pytest.raises(
+        DuplicateError, match=r"several by 'A' on event 'q1' \(.*, lines 2, 3\).*--duplicates last.*mean"
+    ):
+        read(LONG)
+    same(read(LONG, duplicates="last"), [[0.8, 0.5]])
+    header, *rows = LONG.strip().split("\n")
+    backwards = "\n".join([header, *reversed(rows)])
+    assert read(backwards, duplicates="last").X[0, 1] == 0.8
+    untimed = read("event,expert,p\nq1,A,.8\nq1,A,.2\n", duplicates="last")
+    same(untimed, [[0.2]])
+    assert "the last row of the file, since there are no times" in notes(untimed)["duplicates"].text
+    with pytest.raises(ArgumentError, match="duplicates can be 'last' or 'mean', and not 'first'"):
+        read(LONG, duplicates="first")
+
+
+def test_runs_of_one_expert_are_averaged_within_the_expert():  # case 46
+    text = "event,expert,p\n" + "q1,A,.1\n" * 10 + "q1,B,.9\n"
+    with pytest.raises(DuplicateError, match="--duplicates mean"):
+        read(text)
+    same(read(text, duplicates="mean"), [[0.1, 0.9]])
+
+
+def test_repeated_rows_of_a_wide_table_are_the_same():
+    with pytest.raises(DuplicateError, match=r"by 'A' on event 'q1' \(.*, lines 2, 3\)"):
+        read("event,A,B\nq1,.2,.5\nq1,.8,\n")
+    same(read("event,A,B\nq1,.2,.5\nq1,.8,\n", duplicates="last"), [[0.8, 0.5]])
+
+
+def test_nobody_and_nothing_vanishes():  # case 58
+    for text in ("question,A,B\nq1,.2,\nq2,.4,\nq3,,\n", "question,expert,p\nq1,A,.2\nq2,A,.4\nq3,,\nq1,B,\n"):
+        found = read(text)
+        assert (found.events, found.experts) == (("q1", "q2", "q3"), ("A", "B"))
+        assert found.counts.tolist() == [2, 0]
+        assert found.crowd.tolist() == [1, 1, 0]
+
+
+def test_numbers_as_names_of_experts():  # case 59
+    from_text = read("event,1,2\nq1,.5,.25\n")
+    from_labels = read_forecasts({"event": ["q1"], 1: [0.5], 2: [0.25]})
+    assert from_text.experts == from_labels.experts == ("1", "2")
+    same(from_text, from_labels.X)
+
+
+def test_outcomes_are_trimmed_and_compared_in_any_case():  # case 62
+    found = read("event,A,y\n1,.1,Yes\n2,.2,No \n3,.3,yes\n4,.4,No\n")
+    assert found.classes == ("No", "Yes")
+    assert found.outcomes.tolist() == [1, 0, 1, 0]
+    assert notes(found)["outcome-spelling"].count == 2
+
+
+def test_a_fraction_is_no_outcome():  # case 64
+    with pytest.raises(
+        CellError, match=r"line 2, column 'y': outcome '0.61' is neither 0 nor 1.*settled at a fraction"
+    ):
+        read("event,A,y\nq1,.7,0.61\n")
+
+
+def test_which_class_is_forecast_is_asked():  # case 36
+    text = "event,A,y\n1,.9,default\n2,.1,repaid\n"
+    with pytest.raises(LayoutError, match=r"--positive default or --positive repaid \(in Python positive='default' or"):
+        read(text)
+    found = read(text, positive="default")
+    assert found.classes == ("repaid", "default")
+    assert notes(found)["positive"].text == "probabilities are those of outcome default, not of repaid"
+
+
+def test_columns_of_classes_go_by_name():  # case 33
+    found = read("event,m:dog,m:cat,y\n1,1,0,dog\n2,0,1,cat\n", positive="cat")
+    assert found.classes == ("dog", "cat")
+    same(found, [[0.0], [1.0]], [0, 1])
+
+
+def test_an_outcome_among_no_classes_is_listed_with_its_lines():  # case 40
+    text = "event,expert,class,p\n" + "".join(f"q{i},A,{c},.5\n" for i in range(3) for c in "ab")
+    with pytest.raises(CellError, match=r"outcome 'c' is not among the classes .*, lines 3, 4\)"):
+        read(text, outcomes="event,y\nq0,a\nq1,c\nq2,c\n", positive="a")
+
+
+def test_forecasts_after_the_close_do_not_count():  # case 76
+    text = "event,expert,p,time,closes\n" + "".join(
+        f"q1,{name},{p},2025-01-01 {hour}:00,2025-01-01 12:00\n"
+        for name, p, hour in zip("ABC", (0.15, 0.2, 0.99), ("09", "10", "13"), strict=True)
+    )
+    found = read(text)
+    same(found, [[0.15, 0.2, NAN]])
+    assert notes(found)["after-close"].text == "1 forecast left out, made after the event closed"
+    assert read(text.replace("closes", "resolved_at")).counts.tolist() == [1, 1, 0]
+
+
+def test_times_without_a_zone_are_utc():  # case 78
+    found = read("event,expert,p,time\nq1,A,.5,2025-03-01T00:30+02:00\nq1,B,.5,2025-03-01T00:30\n", as_of="2025-03-01")
+    assert found.counts.tolist() == [1, 0]
+    assert notes(found)["as-of"].count == 1
+
+
+def test_rounded_rows_over_classes_are_accepted_and_normalised():  # case 9
+    text = "event,expert,class,p,outcome\n" + "".join(f"q1,A,{c},0.33,draw\n" for c in ("home", "draw", "away"))
+    found = read(text)
+    np.testing.assert_allclose(found.X, [[[1 / 3] * 3]], rtol=1e-15)
+    assert notes(found)["normalised"].count == 1
+    with pytest.raises(CellError, match=r"by 'A' on event 'q1' add up to 0.96 over the classes"):
+        read(text.replace("0.33", "0.32"))
+    single = np.array([0.1, 0.2, 0.7], np.float32)
+    wide = {"event": ["q"], **{f"m:{c}": single[i : i + 1] for i, c in enumerate("abc")}}
+    assert read_forecasts(wide).X.sum() == pytest.approx(1, abs=1e-15)
+
+
+# Further policies.
+
+
+def test_outcomes_known_after_the_cutoff_are_not_known():
+    text = "event,expert,p,time,resolved_at,y\nq1,A,.5,2025-01-01,2025-02-01,1\nq2,A,.5,2025-01-01,2025-04-01,1\n"
+    assert read(text).outcomes.tolist() == [1, 1]
+    found = read(text, as_of="2025-03-01")
+    assert found.outcomes.tolist() == [1, -1]
+    assert notes(found)["as-of-outcomes"].count == 1
+    with pytest.raises(LayoutError, match="no column with times, so --as-of"):
+        read("event,A\nq1,.5\n", as_of="2025-03-01")
+    with pytest.raises(ArgumentError, match="as_of must be a time"):
+        read(text, as_of="yesterday")
+
+
+def test_when_an_event_belongs():
+    text = "event,expert,p,time,closes,resolved_at\n" + "\n".join(
+        [
+            "q1,A,.5,2025-01-01,2025-02-01,2025-03-01",
+            "q2,A,.5,2025-01-01,2025-02-01,",
+            "q3,A,.5,2025-01-01,,",
+            "q3,B,.5,2025-01-02,,",
+            "q4,A,.5,,,",
+        ]
+    )
+    assert read(text).times.astype("M8[D]").astype(str).tolist() == ["2025-03-01", "2025-02-01", "2025-01-02", "NaT"]
+    assert read("event,A\nq,.5\n").times is None
+    joined = read("event,A\nq,.5\n", outcomes="event,y,resolved_at\nq,1,2025-03-01\n")
+    assert joined.times.astype("M8[D]").astype(str).tolist() == ["2025-03-01"]
+
+
+def test_the_times_of_forecasts_and_of_events_are_told_apart():
+    text = (
+        "event,expert,p,time,closes,resolved\nq1,A,.5,2025-01-03,2025-02-01,2025-03-01T12:00\n"
+        "q1,A,.6,2025-01-02,2025-02-01,2025-03-01T12:00\nq2,A,.5,,2025-02-01,\nq2,B,.5,2025-02-02,2025-02-01,\n"
+    )
+    columns = {"resolved_at": "resolved"}
+    told = notes(read(text, columns=columns, duplicates="last"))["times"].text
+    assert told == "forecasts made 2025-01-02 to 2025-01-03; events close 2025-02-01; resolved 2025-03-01T12:00:00Z"
+    assert "times" not in notes(read(text, columns={"time": None, "closes": None}, duplicates="last"))
+
+
+def test_unreadable_times_need_not_be_read():
+    text = "event,expert,p,time,closes\nq1,A,.5,07/01/2025,\nq2,A,.25,,08/01/2025\n"
+    with pytest.raises(CellError, match=r"line 2, column 'time': .*say --column time= to do without time"):
+        read(text, columns={"closes": None})
+    with pytest.raises(CellError, match=r"line 3, column 'closes': .*say --column closes= "):
+        read(text, columns={"time": None})
+    same(read(text, columns={"time": None, "closes": None}), [[0.5], [0.25]])
+    outcomes = "event,outcome,closes\nq1,1,08/01/2025\n"
+    with pytest.raises(CellError, match="--column closes= "):
+        read("event,A\nq1,.5\n", outcomes=outcomes)
+    same(read("event,A\nq1,.5\n", outcomes=outcomes, columns={"closes": None}), [[0.5]], [1])
+
+
+def test_groups_and_priors_are_one_per_event():
+    found = read("event,expert,p,group,prior\nq1,A,.5,x,30%\nq1,B,.5,x,30%\nq2,A,.5,,\n")
+    assert found.groups.tolist() == ["x", ""]
+    np.testing.assert_array_equal(found.prior, [0.3, NAN])
+    with pytest.raises(
+        CellError, match=r"event 'q1' has two values in column 'prior': '.3' \(.*line 2\) and '.4' \(.*3\)"
+    ):
+        read("event,expert,p,prior\nq1,A,.5,.3\nq1,B,.5,.4\n")
+    with pytest.raises(CellError, match="column 'prior': a prior must lie strictly between 0 and 1, and here it is 1"):
+        read("event,expert,p,prior\nq1,A,.5,1\n")
+
+
+def test_priors_of_several_classes():
+    long = "event,expert,class,p,prior\n" + "".join(
+        f"q{i},A,{c},{p},{q if i else ''}\n"
+        for i in range(2)
+        for c, p, q in (("x", 0.5, 0.2), ("y", 0.25, 0.3), ("z", 0.25, 0.5))
+    )
+    wide = "event,A:x,A:y,A:z,prior:x,prior:y,prior:z\nq0,.5,.25,.25,,,\nq1,.5,.25,.25,.2,.3,.5\n"
+    for text in (long, wide):
+        found = read(text)
+        np.testing.assert_array_equal(found.prior, [[NAN] * 3, [0.2, 0.3, 0.5]])
+        same(found, [[[0.5, 0.25, 0.25]]] * 2)
+    two = read("event,A:yes,A:no,prior:no,prior:yes\nq,.7,.3,.6,.4\n")
+    assert (two.classes, two.prior.tolist(), two.X.tolist()) == (("no", "yes"), [0.4], [[0.7]])
+    with pytest.raises(LayoutError, match="a prior needs one column for each class: 'prior:x', 'prior:y', 'prior:z'"):
+        read("event,A:x,A:y,A:z,prior:x\nq,.5,.25,.25,.2\n")
+    with pytest.raises(CellError, match=r"event 'q' has two priors of class 'x', 0.2 and 0.3"):
+        read("event,expert,class,p,prior\nq,A,x,.5,.2\nq,A,y,.5,.8\nq,B,x,.5,.3\nq,B,y,.5,.7\n", positive="y")
+
+
+def test_two_classes_in_rows_are_one_probability():
+    text = "event,expert,class,p,outcome\nq1,A,cat,.2,dog\nq1,A,dog,.8,dog\n"
+    found = read(text, positive="dog")
+    assert found.classes == ("cat", "dog")
+    same(found, [[0.8]], [1])
+    with pytest.raises(LayoutError, match="--positive cat or --positive dog"):
+        read(text)
+    alone = read("event,expert,class,p,outcome\nq1,A,dog,.8,dog\nq2,A,dog,.1,cat\n")
+    assert alone.classes == ("cat", "dog")
+    same(alone, [[0.8], [0.1]], [1, 0])
+
+
+def test_a_forecast_needs_every_class():
+    with pytest.raises(CellError, match=r"by 'B' on event 'q1' has no probability for class 'z' \(.*line 5\)"):
+        read("event,expert,class,p\n" + "".join(f"q1,{e},{c},.5\n" for e, c in ("Ax", "Ay", "Az", "Bx", "By")))
+
+
+def test_experts_are_chosen_by_name():
+    wide, long = "event,A,B,n\nq1,.5,.25,57\n", "event,expert,p\nq1,A,.5\nq1,B,.25\nq1,n,.1\n"
+    with pytest.raises(CellError, match=r"column 'n': 57 is not between 0 and 1; .*--exclude n"):
+        read(wide)
+    for text in (wide, long):
+        assert read(text, exclude=["n"]).experts == ("A", "B")
+        assert read(text, include=["B", "A"]).experts == ("A", "B")
+        same(read(text, include=["B"]), [[0.25]])
+        with pytest.raises(ExpertError, match="no expert is called 'b'; "):
+            read(text, exclude=["b"])
+    with pytest.raises(ExpertError, match="no expert is called 'alise'; did you mean 'alice'"):
+        read("event,alice\nq,.5\n", include=["alise"])
+
+
+def test_a_long_table_that_reads_like_a_wide_one():
+    text = "event,Skribent,Sanno\nq1,A,.5\nq1,B,.25\nq2,A,.75\n"
+    with pytest.raises(DuplicateError, match=r"--column expert=Skribent --column probability=Sanno$"):
+        read(text)
+    columns = {"expert": "Skribent", "probability": "Sanno"}
+    same(read(text, columns=columns), [[0.5, 0.25], [0.75, NAN]])
+    with pytest.raises(DuplicateError, match=r"one of the columns a, b says .* --column expert=NAME --column prob"):
+        read("event,a,b,p\nq1,A,x,.5\nq1,B,y,.25\n")
+    with pytest.raises(DuplicateError) as caught:
+        read("event,p\nq1,.5\nq1,.25\n")
+    assert "--column" not in str(caught.value)
+
+
+def test_a_column_that_numbers_the_rows_may_be_the_events():
+    text = "sample_id,A,B\n" + "".join(f"{i},.5,.25\n" for i in range(6))
+    with pytest.raises(CellError, match=r"2 is not between 0 and 1; .*--column event=sample_id; .*--exclude") as e:
+        read(text)
+    assert "--missing-value" not in str(e.value)
+    assert read(text, columns={"event": "sample_id"}).events == ("0", "1", "2", "3", "4", "5")
+
+
+def test_a_year_is_no_code_for_no_answer():
+    with pytest.raises(CellError, match=r"2024 is not between 0 and 1; if column 'year' is not .* --exclude year$"):
+        read("event,year,A\nq1,2024,.5\nq2,2024,.25\n")
+    with pytest.raises(CellError, match="--missing-value -1"):
+        read("event,B,A\nq1,-1,.5\nq2,-1,.25\n")
+
+
+def test_columns_of_0_and_1_are_told():
+    def table(*columns, rows=10):
+        lines = [[f"q{i}", *(str(cell(i)) for _, cell in columns)] for i in range(rows)]
+        return "\n".join(map(",".join, [["event", *(name for name, _ in columns)], *lines]))
+
+    def told(text):
+        return notes(read(text))["only-0-and-1"].text
+
+    plain, outcome = ("A", lambda i: 0.3 + i / 50), ("outcome", lambda i: i % 2)
+    bit, other = ("target_label", lambda i: i % 2), ("y_pred", lambda i: i % 3 % 2)
+    assert told(table(plain, bit)) == (
+        "column 'target_label' holds only 0 and 1: an outcome? "
+        "say --column outcome=target_label or --exclude target_label"
+    )
+    assert "hold only 0 and 1: an outcome? say --column outcome=NAME" in told(table(bit, other))
+    assert told(table(plain, bit, outcome)).endswith("if that is no forecast, say --exclude target_label")
+    half = ("graded", lambda i: i % 2 if i < 5 else "")
+    assert "an outcome? say --column outcome=graded" in told(table(plain, half))
+    other_half = ("voter", lambda i: i % 3 % 2 if i < 5 else "")
+    quiet = (table(half, other_half), table(plain, half, outcome))
+    for usual in (table(plain, outcome), table(bit, other, outcome), table(plain, bit, rows=4), *quiet):
+        assert "only-0-and-1" not in notes(read(usual))
+    votes = "event,expert,p\n" + "".join(f"q{i},A,{i % 2}\n" for i in range(9))
+    assert "only-0-and-1" not in notes(read(votes))
+
+
+def test_somebody_must_be_left():
+    for text in ("event,A,B\nq1,.5,.25\n", "event,expert,p\nq1,A,.5\nq1,B,.25\n"):
+        with pytest.raises(ExpertError, match="no expert is left: include keeps 'A', and exclude leaves out 'A'"):
+            read(text, include=["A"], exclude=["A"])
+        with pytest.raises(ExpertError, match="no expert is left: exclude leaves out 'B', 'A'"):
+            read(text, exclude=["B", "A"])
+    with pytest.raises(LayoutError, match="no row names an expert in column 'expert'"):
+        read("event,expert,p\nq1,,\n")
+    with pytest.raises(ExpertError, match="at least one expert, and there is none"):
+        read(text).select_experts([])
+    with pytest.raises(ExpertError, match="at least one expert, and there is none"):
+        op.Forecasts.from_array(np.empty((3, 0)), [0, 1, None])
+
+
+def test_forecasts_are_shown_in_a_line():
+    shown = repr(read("event,A,B,outcome\nq1,.5,.25,no\nq2,.5,,\n"))
+    assert shown == "Forecasts(events=2, resolved=1, experts=2, classes=('no', 'yes'), forecasts=3)"
+    many = op.Forecasts.from_array(np.full((1, 300, 30), 1 / 30), classes=range(30))
+    assert len(repr(many)) < 200
+
+
+def test_rows_that_lack_their_event_or_expert():
+    with pytest.raises(CellError, match="line 3, column 'event': a forecast without its event"):
+        read("event,expert,p\nq1,A,.5\n,A,.5\n")
+    with pytest.raises(CellError, match="line 3, column 'expert': a forecast without its expert"):
+        read("event,expert,p\nq1,A,.5\nq1,,.5\n")
+    with pytest.raises(CellError, match="line 2, column 'A': a forecast in a row without an event"):
+        read("event,A\n,.5\nq1,.5\n")
+    found = read("event,A,y\nq1,.5,1\n,,\n,,\n")
+    assert found.events == ("q1",)
+    assert notes(found)["no-event"].text == "2 rows without an event left out"
+
+
+def test_blanks_around_names_are_cut_off():
+    found = read("event , A,y\n q1,.5,1\nq1 ,,1\n")
+    assert (found.events, found.experts) == (("q1",), ("A",))
+    assert notes(found)["trimmed"].count == 2
+
+
+def test_exact_extremes_and_halves_are_noted():
+    values = [0, 1, 0.5, 0.3]
+    found = read("event,A\n" + "".join(f"q{i},{values[i % 4]}\n" for i in range(40)))
+    assert {code: notes(found)[code].count for code in ("zeros", "ones", "halves")} == dict.fromkeys(
+        ("zeros", "ones", "halves"), 10
+    )
+    assert found.X[:2].ravel().tolist() == [0.0, 1.0]
+
+
+def test_two_tables_that_disagree_about_an_outcome():
+    with pytest.raises(CellError, match=r"event 'q' has two outcomes: '1' .* and '0'"):
+        read("event,A,y\nq,.5,1\n", outcomes="event,y\nq,0\n")
+    assert read("event,A,y\nq,.5,1\nr,.5,\n", outcomes="event,y\nr,0\n").outcomes.tolist() == [1, 0]
+
+
+def test_outcomes_in_two_columns_of_any_name_or_named_ones():
+    assert read("event,A\nq,.5\n", outcomes="x,z\nq,1\n").outcomes.tolist() == [1]
+    found = read("event,A\nq,.5\n", outcomes="event,z,w\nq,1,0\n", columns={"outcome": "w"})
+    assert found.outcomes.tolist() == [0]
+    with pytest.raises(LayoutError, match="none of its columns 'event', 'z', 'w' is called outcome or a synonym of it"):
+        read("event,A\nq,.5\n", outcomes="event,z,w\nq,1,0\n")
+
+
+def test_a_decimal_mark_and_a_wrong_one():
+    same(read("event;A\nq;0,5\n", decimal=","), [[0.5]])
+    with pytest.raises(ArgumentError, match="decimal mark"):
+        read("event;A\nq;0,5\n", decimal=";")
+
+
+def test_the_name_is_public():
+    assert op.read_forecasts is read_forecasts
+
+
+NAME = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=6).map(
+    str.strip
+)
+NAMES = st.lists(NAME.filter(lambda name: name and "%" not in name), min_size=1, max_size=4, unique=True)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_long_and_wide_tables_and_frames_come_back_equal(data):
+    events, experts = data.draw(NAMES), data.draw(NAMES)
+    size = len(events) * len(experts)
+    cell = st.none() | st.floats(0, 1)
+    values = np.array(data.draw(st.lists(cell, min_size=size, max_size=size)), float).reshape(len(events), -1)
+    outcomes = data.draw(st.lists(st.sampled_from(["", "0", "1"]), min_size=len(events), max_size=len(events)))
+    text = [["" if value != value else repr(value) for value in row] for row in values.tolist()]
+
+    def csv(rows):
+        return "\r\n".join(",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
+
+    pairs = [(i, j) for i in range(len(events)) for j in range(len(experts))]
+    long = [["event", "expert", "probability", "outcome"]] + [
+        [events[i], experts[j], text[i][j], outcomes[i]] for i, j in pairs
+    ]
+    lines = [json.dumps(dict(zip(long[0], row, strict=True))) for row in long[1:]]
+    frame = {name: [row[k] for row in long[1:]] for k, name in enumerate(long[0])}
+    for source in (csv(long), "\n".join(lines)):
+        found = read(source)
+        assert (found.events, found.experts) == (tuple(events), tuple(experts))
+        same(found, values, [{"": -1, "0": 0, "1": 1}[outcome] for outcome in outcomes])
+    same(read_forecasts(frame), values)
+    wide = [["event", *(f"e {name}" for name in experts), "outcome"]] + [
+        [e, *row, y] for e, row, y in zip(events, text, outcomes, strict=True)
+    ]
+    found = read(csv(wide))
+    assert (found.events, found.experts) == (tuple(events), tuple(f"e {name}" for name in experts))
+    same(found, values)
+
+
+def test_one_class_in_headers_says_what_forecasts_are_about():
+    found = read("event,a:rain,b:rain,outcome\nq1,.3,.4,rain\nq2,.1,.2,\n")
+    assert (found.experts, found.classes) == (("a", "b"), ("not rain", "rain"))
+    same(found, [[0.3, 0.4], [0.1, 0.2]], [1, -1])
+
+
+def test_one_name_needs_no_list_around_it():
+    text = "event,A,bob,n\nq1,.5,none of it,57\n"
+    assert read(text, missing_values="none of it", exclude="n").experts == ("A", "bob")
+
+
+def test_names_that_hardly_differ_are_told_and_kept_apart():
+    names = ["Ann Lee", "ann lee", "ann  lee", "José", "Jose\u0301", "bob"]
+    wide = read(",".join(["event", *names]) + "\nq,.1,.2,.3,.4,.5,.6\n")
+    long = read("event,expert,p\n" + "".join(f"q,{name},.5\n" for name in names))
+    for found in (wide, long):
+        assert found.experts == tuple(names)
+        note = notes(found)["similar-names"]
+        assert note.serious
+        assert note.count == 5
+        assert "'Ann Lee' and 'ann lee' and 'ann  lee'; 'José' and 'Jose\u0301': names that differ only" in note.text
+    assert "similar-names" not in notes(read("event,ann,bob\nq,.5,.5\n"))
+
+
+def test_an_event_id_stands_once_in_the_container():
+    with pytest.raises(DuplicateError, match="event ids must differ, and 'q' stands twice"):
+        op.Forecasts.from_array([[0.5], [0.5], [0.5]], events=["p", "q", "q"])

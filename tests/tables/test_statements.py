@@ -1,0 +1,142 @@
+"""Late, repeated and many-class statements, against the same rules written as loops."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from opinionpool.errors import CellError, DuplicateError
+from opinionpool.tables.frames import read_frame
+from opinionpool.tables.statements import Statements, drop_late, fold_classes, one_each
+
+EVENTS, EXPERTS = ["q0", "q1", "q2"], ["a", "b"]
+NAT = np.datetime64("NaT", "us")
+
+
+def statements(rows, classes=(), times=True):
+    """Statements of (event, expert, class, value, hour or None)."""
+    columns = [np.array([row[i] for row in rows]) for i in range(4)]
+    event, expert, label = (column.astype(np.intp) for column in columns[:3])
+    hours = [NAT if row[4] is None else np.datetime64(int(row[4]), "h").astype("M8[us]") for row in rows]
+    return Statements(
+        table=read_frame({"event": ["q"] * max(len(rows), 1)}),
+        events=EVENTS,
+        experts=EXPERTS,
+        classes=classes,
+        event=event,
+        expert=expert,
+        label=label,
+        value=columns[3].astype(float),
+        row=np.arange(len(rows)),
+        column=np.zeros(len(rows), np.intp),
+        time=np.array(hours, "M8[us]") if times else None,
+    )
+
+
+def said(found):
+    return sorted(
+        zip(found.event.tolist(), found.expert.tolist(), found.label.tolist(), found.value.tolist(), strict=True)
+    )
+
+
+ROW = st.tuples(
+    st.integers(0, 2),
+    st.integers(0, 1),
+    st.just(0),
+    st.integers(0, 8).map(lambda n: n / 8),
+    st.none() | st.integers(0, 9),
+)
+
+
+@given(
+    st.lists(ROW, max_size=15),
+    st.none() | st.integers(0, 9),
+    st.lists(st.none() | st.integers(0, 9), min_size=3, max_size=3),
+)
+def test_what_was_said_in_time_stays(rows, cutoff, closes):
+    limits = np.array([NAT if hour is None else np.datetime64(hour, "h").astype("M8[us]") for hour in closes], "M8[us]")
+    never = np.full(3, NAT)
+    as_of = None if cutoff is None else np.datetime64(cutoff, "h").astype("M8[us]")
+
+    def in_time(row):
+        known = row[4] is not None
+        if cutoff is not None and not (known and row[4] <= cutoff):
+            return False
+        return not known or closes[row[0]] is None or row[4] <= closes[row[0]]
+
+    expected = sorted(row[:4] for row in rows if in_time(row))
+    if not rows:
+        return
+    for left, right in ((limits, never), (never, limits)):
+        kept, notes = drop_late(statements(rows), as_of, left, right)
+        assert said(kept) == expected
+        assert sum(note.count for note in notes) == len(rows) - len(expected)
+
+
+@given(st.lists(ROW, min_size=1, max_size=15), st.booleans())
+def test_one_statement_each_by_either_rule(rows, times):
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row[:3]].append(row)
+    given_rows = statements(rows, times=times)
+    for rule in ("last", "mean"):
+        kept, notes = one_each(given_rows, rule, "time" if times else None)
+        found = {key[:3]: key[3] for key in said(kept)}
+        assert set(found) == set(groups)
+        for key, several in groups.items():
+            if rule == "mean":
+                assert found[key] == pytest.approx(sum(row[3] for row in several) / len(several), abs=1e-15)
+            else:
+                last = max(
+                    enumerate(several), key=lambda at: (-1 if at[1][4] is None or not times else at[1][4], at[0])
+                )
+                assert found[key] == last[1][3]
+        repeated = sum(len(several) > 1 for several in groups.values())
+        assert sum(note.count for note in notes) == repeated
+    if repeated:
+        with pytest.raises(DuplicateError, match="--duplicates last"):
+            one_each(given_rows, None, None)
+
+
+def test_equal_forecasts_average_to_themselves():
+    kept, _ = one_each(statements([(0, 0, 0, 0.1, None)] * 10 + [(0, 1, 0, 0.9, None)]), "mean", None)
+    assert kept.value.tolist() == [0.1, 0.9]
+
+
+def test_up_to_three_repeated_pairs_are_listed():
+    rows = [(event, expert, 0, 0.5, None) for event in range(2) for expert in range(2) for _ in range(2)]
+    with pytest.raises(DuplicateError) as caught:
+        one_each(statements(rows), None, "when")
+    pairs = ["'a' on event 'q0' (the table, rows 0, 1)", "'b' on event 'q0' (the table, rows 2, 3)"]
+    assert str(caught.value) == (
+        f"an expert may have one forecast on an event, and there are several by {', by '.join(pairs)}, by 'a' on event "
+        "'q1' (the table, rows 4, 5) and 1 more; say which counts: --duplicates last for the last by column 'when', or "
+        "--duplicates mean for their average"
+    )
+
+
+def test_the_last_forecast_of_several_classes_is_one_forecast():
+    rows = [(0, 0, 0, 0.9, 1), (0, 0, 1, 0.1, 1), (0, 0, 0, 0.3, 2)]
+    kept, _ = one_each(statements(rows, classes=("x", "y")), "last", "time")
+    assert said(kept) == [(0, 0, 0, 0.3)]
+    with pytest.raises(CellError, match="forecast by 'a' on event 'q0' has no probability for class 'y'"):
+        fold_classes(kept, [0, 1], lambda some: np.zeros(len(some.value)))
+
+
+def folded(values, half=0.0, order=(0, 1, 2)):
+    rows = [(0, 0, i, value, None) for i, value in enumerate(values)]
+    _, table, notes = fold_classes(
+        statements(rows, classes=("x", "y", "z")), order, lambda some: np.full(len(some.value), half)
+    )
+    return table.tolist(), [note.code for note in notes]
+
+
+def test_sums_within_rounding_are_normalised_and_others_refused():
+    assert folded([0.33] * 3, half=0.005) == ([pytest.approx([1 / 3] * 3)], ["normalised"])
+    assert folded([0.33333, 0.33333, 0.33333]) == ([pytest.approx([1 / 3] * 3)], ["normalised"])
+    assert folded([0.7, 0.2, 0.1], order=(2, 0, 1)) == ([[0.1, 0.7, 0.2]], [])
+    with pytest.raises(CellError, match=r"by 'a' on event 'q0' add up to 0.99 .* not to 1 \(the table, row 0\)"):
+        folded([0.33] * 3, half=0.003)
+    with pytest.raises(CellError, match="add up to 0 "):
+        folded([0.0] * 3, half=0.5)

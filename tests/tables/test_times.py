@@ -1,0 +1,73 @@
+"""Times: one instant whatever the zone, and no guessing at the order of day and month."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from opinionpool.errors import ArgumentError, CellError
+from opinionpool.tables.cells import as_time, parse_time, read_times
+from opinionpool.tables.frames import read_frame
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2025-03-01", "2025-03-01T00:00"),
+        ("2025-03-01T00:30+02:00", "2025-02-28T22:30"),
+        ("2025-03-01 10:00", "2025-03-01T10:00"),
+        ("2025-03-01T10:00:30.25Z", "2025-03-01T10:00:30.25"),
+        ("2025-03-01 11:00:00+00", "2025-03-01T11:00"),
+        ("2025-03-01T10:00+0530", "2025-03-01T04:30"),
+        ("2025-03-01 10:00 UTC", "2025-03-01T10:00"),
+        ("2025/3/1", "2025-03-01T00:00"),
+        ("2025.03.01 9:05", "2025-03-01T09:05"),
+        ("2025-03-01T10:00:00.123456789", "2025-03-01T10:00:00.123456"),
+    ],
+)
+def test_forms_that_are_understood(text, instant):
+    assert parse_time(text) == np.datetime64(instant, "us")
+
+
+OTHERS = """
+03/04/2025 | 1.3.2025 | 2025 | 2025-03 | 1740787200 | 2025-02-30 | 2025-03-01T25:00 | yesterday | 2025-W09-6 | 20250301
+| 2025-03-01x10:00 | 0001-01-01T00:00+14:00 | 2025-03-01T10:00+25:00
+"""
+
+
+@pytest.mark.parametrize("text", [text.strip() for text in OTHERS.split("|")])
+def test_other_forms_are_refused_with_the_place_and_an_example(text):
+    table = read_frame({"time": ["2025-03-01", text]})
+    with pytest.raises(
+        CellError,
+        match=r"the table, row 1, column 'time': .* is not a time: write times as 2025-03-01 .*--column time= ",
+    ):
+        read_times(table, 0)
+
+
+@given(
+    st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)),
+    st.one_of(st.none(), st.integers(-14 * 60, 14 * 60)),
+    st.sampled_from(["T", " "]),
+)
+def test_every_iso_time_is_its_instant(naive, minutes, separator):
+    zone = None if minutes is None else timezone(timedelta(minutes=minutes))
+    moment = naive.replace(tzinfo=zone)
+    expected = moment.replace(tzinfo=UTC) if zone is None else moment.astimezone(UTC)
+    assert parse_time(moment.isoformat(separator)) == np.datetime64(expected.replace(tzinfo=None), "us")
+    assert as_time(moment, "as_of") == parse_time(moment.isoformat())
+
+
+def test_blank_cells_are_unknown_times():
+    times = read_times(read_frame({"time": ["2025-03-01", None, "NA", "NaT"]}), 0)
+    assert np.isnat(times).tolist() == [False, True, True, True]
+
+
+def test_arguments_that_are_times():
+    instant = np.datetime64("2025-03-01T00:00", "us")
+    for value in ("2025-03-01", date(2025, 3, 1), datetime(2025, 3, 1), np.datetime64("2025-03-01"), instant):
+        assert as_time(value, "as_of") == instant
+    for value in ("soon", 20250301, None, np.datetime64("NaT", "us")):
+        with pytest.raises(ArgumentError, match="as_of must be a time, and"):
+            as_time(value, "as_of")
