@@ -25,10 +25,10 @@ REPEATS, NEW = 200, 100
 
 def covered(rng: np.random.Generator, events: int, n: int, rho: float) -> float:
     """The share of new events whose true probability is inside the interval, for one panel."""
-    slope = believed.believed_slope(n, rng.choice(believed.CORRELATIONS, p=believed.CORRELATION_CHANCES))
-    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_CHANCES) * rng.normal(size=n)
+    slope = believed.believed_slope(n, rng.choice(believed.CORRELATIONS, p=believed.CORRELATION_PROBABILITIES))
+    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_PROBABILITIES) * rng.normal(size=n)
     weights = slope * (1 + believed.SLOPE * rng.normal()) / n + apart - apart.mean()
-    limit = rng.choice(believed.LIMITS, p=believed.LIMIT_CHANCES)
+    limit = rng.choice(believed.LIMITS, p=believed.LIMIT_PROBABILITIES)
     total = events + NEW
     contrasts = 1.5 * (np.sqrt(rho) * rng.normal(size=(total, 1)) + np.sqrt(1 - rho) * rng.normal(size=(total, n)))
     intercept = believed.BIAS * slope * rng.normal()

@@ -23,7 +23,7 @@ from opinionpool.learning.prior import Believed, weight_beliefs
 Array = npt.NDArray[np.float64]
 
 SAMPLES, BURN = 20_000, 1_000
-EVENTS, EXPERTS, APART = (10, 30, 100), (3, 10), (0.0, 0.15, 0.4)
+EVENTS, EXPERTS, DIFFERENCE = (10, 30, 100), (3, 10), (0.0, 0.15, 0.4)
 NEW = 50
 
 
@@ -94,7 +94,7 @@ def main(number: int) -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for t in EVENTS:
         for n in EXPERTS:
-            for apart in APART:
+            for apart in DIFFERENCE:
                 off, ratio, inside = row(t, n, apart, number)
                 print(f"| {t} | {n} | {apart:g} | {off:.2f} | {ratio:.2f} | {inside:.3f} |", flush=True)
 

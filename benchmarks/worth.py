@@ -52,16 +52,18 @@ def figures() -> dict[str, tuple[float, ...]]:
         for n, t in ((20, 20), (100, 20), (400, 20)):
             errors, misses = [], []
             blank = Forecasts.from_array([[0.6] * 4], experts=NAMES)
-            before = learn(blank, prior=0.5, beliefs=of_worth(n)).doubt
+            before = learn(blank, prior=0.5, beliefs=of_worth(n)).uncertainty
             for seed in range(PANELS):
                 x, y = panel.simulate(n + t, seed=seed)
                 few = Forecasts.from_array(x[:t], y[:t], experts=NAMES)
                 believed = learn(few, prior=0.5, beliefs=of_worth(n))
                 data = learn(Forecasts.from_array(x, y, experts=NAMES), prior=0.5, beliefs=of_worth(NOTHING))
                 assert before is not None
-                assert believed.doubt is not None
-                assert data.doubt is not None
-                errors.append([each.weight_errors(4).mean() for each in (before, believed.doubt, data.doubt)])
+                assert believed.uncertainty is not None
+                assert data.uncertainty is not None
+                errors.append(
+                    [each.weight_errors(4).mean() for each in (before, believed.uncertainty, data.uncertainty)]
+                )
                 misses.append(np.square(data.weights - panel.weights).mean())
             found[f"{name}; {n}, {t}"] = (*np.mean(errors, axis=0).tolist(), float(np.sqrt(np.mean(misses))))
     return found

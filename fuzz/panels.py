@@ -184,7 +184,7 @@ def fit(random: np.random.Generator) -> None:
     answers = learned.pool(f.X)
     held(np.isfinite(answers) & (answers >= 0) & (answers <= 1), f"answers of {name} are probabilities")
     held(k == 2 or np.abs(answers.sum(axis=-1) - 1) < 1e-9, f"answers of {name} add up to 1")
-    if k == 2 and t and learned.experts and hasattr(learned, "doubt") and learned.doubt is not None:
+    if k == 2 and t and learned.experts and hasattr(learned, "doubt") and learned.uncertainty is not None:
         low, high = learned.interval(f.X)
         held((low <= answers + 1e-9) & (answers <= high + 1e-9), "the interval holds the answer")
         held((low >= 0) & (high <= 1), "intervals are probabilities")

@@ -86,7 +86,7 @@ def attempt(data: bytes) -> None:
         try:
             forecasts = read(data)
             describe.examine(forecasts)
-            write_csv(describe.voice_columns(forecasts), io.StringIO())
+            write_csv(describe.duplicate_columns(forecasts), io.StringIO())
             rules.fit_pool("average", forecasts).pool(forecasts.X)
         except OpinionPoolError as error:
             str(error).encode()

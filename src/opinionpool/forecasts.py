@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.labels import UNRESOLVED, Options, check_options, encode_among, even_chances, option_slots, padded
+from opinionpool.labels import (
+    UNRESOLVED,
+    Options,
+    check_options,
+    encode_among,
+    option_slots,
+    padded,
+    uniform_probabilities,
+)
 from opinionpool.logodds import LEAST, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, repeated, unknown_expert
 from opinionpool.text import listed, shown
@@ -197,7 +205,7 @@ class Forecasts:
     @property
     def even(self) -> Array | None:
         """Even chances of each event's own options, (T, K), 0 for the positions it leaves free; None for classes."""
-        return None if self.options is None else even_chances(self.sizes, len(self.classes))
+        return None if self.options is None else uniform_probabilities(self.sizes, len(self.classes))
 
     @property
     def happened(self) -> list[object]:
@@ -385,6 +393,6 @@ def by_date(forecasts: Forecasts) -> Clusters | None:
     return Clusters("date", _numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
 
 
-def _numbered(labels: npt.NDArray[np.generic], alone: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+def _numbered(labels: npt.NDArray[np.generic], ungrouped: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
     distinct, member = np.unique(labels, return_inverse=True)
-    return np.asarray(np.where(alone, len(distinct) + np.arange(len(alone)), member))
+    return np.asarray(np.where(ungrouped, len(distinct) + np.arange(len(ungrouped)), member))

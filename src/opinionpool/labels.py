@@ -165,10 +165,10 @@ def check_options(options: Options, events: Sequence[str]) -> None:
             raise ShapeError(f"event {shown(event)} has an option twice among {listed(labels)}")
 
 
-def even_chances(sizes: Index, classes: int) -> Array:
+def uniform_probabilities(sizes: Index, classes: int) -> Array:
     """Even chances of each event's first so many options, and 0 for the other positions, (T, K).
 
-    >>> even_chances(np.array([2, 3]), 3).round(3)
+    >>> uniform_probabilities(np.array([2, 3]), 3).round(3)
     array([[0.5  , 0.5  , 0.   ],
            [0.333, 0.333, 0.333]])
     """

@@ -128,10 +128,13 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
     lacking = [name for name in names if name not in given]
     strange = [name for name in given if name not in names]
     if lacking or strange or len(given) != len(names):
-        told = ([f"lack {listed(lacking, 3)}"] if lacking else []) + ([f"have {listed(strange, 3)}"] if strange else [])
+        phrase = ([f"lack {listed(lacking, 3)}"] if lacking else []) + (
+            [f"have {listed(strange, 3)}"] if strange else []
+        )
         raise ExpertError(
             f"forecasts named after the experts must name each of them once, and these "
-            f"{' and '.join(told) or 'name one twice'}; leave the names out (np.asarray) to give them in the experts' "
+            f"{' and '.join(phrase) or 'name one twice'}; leave the names out (np.asarray) to give them in the "
+            "experts' "
             "order, or take subset() of the panel"
         )
     return np.asarray(check_probabilities(values)[..., [given.index(name) for name in names]])

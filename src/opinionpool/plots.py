@@ -273,13 +273,13 @@ def reliability_plot(axes: Axes, curve: ReliabilityCurve, model: tuple[Array, Ar
     """
     with styled():
         axes.fill_between(
-            100 * curve.stated, 100 * curve.low, 100 * curve.high, color=POOL, alpha=0.15, linewidth=0,
+            100 * curve.probability, 100 * curve.low, 100 * curve.high, color=POOL, alpha=0.15, linewidth=0,
             label=f"what chance allows ({curve.level:.0%})",
         )  # fmt: skip
         axes.plot([0, 100], [0, 100], color=QUIET, linewidth=0.8, linestyle=":", label="as stated")
-        marker = "o" if len(curve.stated) == 1 else None
+        marker = "o" if len(curve.probability) == 1 else None
         label = "what happened (isotonic)"
-        axes.plot(100 * curve.stated, 100 * curve.frequency, color=POOL, linewidth=1.8, marker=marker, label=label)
+        axes.plot(100 * curve.probability, 100 * curve.frequency, color=POOL, linewidth=1.8, marker=marker, label=label)
         if model is not None:
             axes.plot(100 * model[0], 100 * model[1], color=OTHER, linestyle="--", label="equation 14")
         axes.set(xlim=(0, 100), ylim=(0, 100), xlabel="Stated (%)", ylabel="Happened (%)", aspect="equal")

@@ -9,7 +9,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import even_chances
+from opinionpool.labels import uniform_probabilities
 
 
 def laplace_prior(events: Array) -> Array:
@@ -87,7 +87,7 @@ def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | Non
         given = np.stack([1.0 - forecasts.prior, forecasts.prior], axis=1) if k == 2 else forecasts.prior
         own = np.where(np.isnan(given).any(axis=1, keepdims=True), even, given)
     own = logodds.class_probabilities(own[:, 1] if k == 2 else own, k)
-    if ((own > 0) != (even_chances(forecasts.sizes, k) > 0)).any():
+    if ((own > 0) != (uniform_probabilities(forecasts.sizes, k) > 0)).any():
         raise ProbabilityError("a prior must be above 0 for each of the event's options, and 0 for the other positions")
     return own
 

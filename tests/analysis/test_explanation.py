@@ -58,7 +58,7 @@ def test_parts_add_up(seed, n, k, missing, resolved, pool, given_prior, rated):
     why = explain_event(f, resolved, state, prior=prior, base_rate=rate)
     answer = state.pool(x[-1], prior, rate)
     assert why.probability == pytest.approx(answer, abs=1e-14)
-    total = why.start + why.lean + why.contributions.sum(axis=0) + why.shift
+    total = why.start + why.intercept + why.contributions.sum(axis=0) + why.shift
     assert total == pytest.approx(why.total, abs=1e-12)
     if "at-floor" in {note.code for note in why.notes}:
         # The sum is beyond what an answer may be.
@@ -98,7 +98,7 @@ def test_contrasts_are_what_is_believed_beyond_prior_and_bias():
     said = np.log(0.999 / 0.001) - np.log(0.1 / 0.9)
     whole = explain(Panel([1.0], [[2.0]], [0.25]), [0.999], 0.1)
     assert float(whole.contrast[0]) == pytest.approx(said - 0.25)
-    assert (float(whole.bias[0]), float(whole.lean)) == (0.25, 0.0)
+    assert (float(whole.bias[0]), float(whole.intercept)) == (0.25, 0.0)
     assert float(whole.start) == pytest.approx(np.log(1 / 9))
     # Extremes act about a centre, which then is the bias; what differs from it is the panel's lean.
     extremes = Extremes(5.0, np.array([[0.2]]))
@@ -106,7 +106,7 @@ def test_contrasts_are_what_is_believed_beyond_prior_and_bias():
     assert float(held.contrast[0]) == pytest.approx(float(extremes.believed(np.array([[said]]))[0, 0]) - 0.2)
     assert held.contrast[0] < said - 0.2
     assert float(held.bias[0]) == 0.2
-    assert float(held.lean) == pytest.approx(0.2 - 0.25)
+    assert float(held.intercept) == pytest.approx(0.2 - 0.25)
 
 
 def test_an_expert_alone_leaves_the_prior():
@@ -205,9 +205,9 @@ def test_events_with_options_of_their_own(pool):
         why = explain_event(f, t, state)
         size = sizes[t]
         assert why.classes == tuple(options[t])
-        assert why.stated == pytest.approx(x[t, :, 1] if size == 2 else x[t, :, :size])
+        assert why.probabilities == pytest.approx(x[t, :, 1] if size == 2 else x[t, :, :size])
         assert size == 2 or why.probability.sum() == pytest.approx(1.0)
-        total = why.start + why.lean + why.contributions.sum(axis=0) + why.shift
+        total = why.start + why.intercept + why.contributions.sum(axis=0) + why.shift
         assert total == pytest.approx(why.total, abs=1e-12)
         assert total == pytest.approx(why.probability if pool == "linear" else log_odds(why.probability), abs=1e-8)
 
@@ -220,7 +220,7 @@ def test_a_panel_with_weights_by_class():
     row[1] = np.nan
     why = explain(state, row)
     assert why.weights is None
-    total = why.start + why.lean + why.contributions.sum(axis=0)
+    total = why.start + why.intercept + why.contributions.sum(axis=0)
     assert total == pytest.approx(log_odds(state.pool(row)), abs=1e-8)
     row[0] = np.nan
     assert why.without[0] == pytest.approx(state.pool(row), abs=1e-12)

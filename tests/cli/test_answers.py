@@ -219,7 +219,7 @@ def test_experts_are_listed_by_weight(file, answers, command):
     assert {record["expert"]: float(record["weight"]) for record in records} == by_name
     position = {name: i for i, name in enumerate(learned.experts)}
     for name in ("bias", "calibration", "accuracy"):
-        alone = getattr(learned.alone, name).ravel()
+        alone = getattr(learned.marginal, name).ravel()
         assert [float(r[name]) for r in records] == pytest.approx([alone[position[r["expert"]]] for r in records])
     assert {r["expert"]: (r["forecasts"], r["resolved"]) for r in records} == {
         "alice": ("7", "6"),

@@ -177,7 +177,7 @@ class TestLimits:
             for outcomes in (y, None):
                 default, said = fit(x, outcomes), fit(x, outcomes, beliefs)
                 assert said.weights == pytest.approx(default.weights, rel=1e-6)
-                assert said.doubt.covariance == pytest.approx(default.doubt.covariance, abs=1e-7)
+                assert said.uncertainty.covariance == pytest.approx(default.uncertainty.covariance, abs=1e-7)
         # Where no calibration is said, that by which experts' own features are reported is 1.
         said = fit(x, y, Beliefs(calibration=(CALIBRATION, 1e-9)))
         assert said.weights == pytest.approx(fit(x, y).weights, rel=0.005)
@@ -190,8 +190,8 @@ class TestLimits:
         of_all = fit(x, y, Beliefs(correlation=(0.3, 10), **each))
         of_each = fit(x, y, Beliefs(correlation=(0.3, 10), experts=dict.fromkeys(ABC, each)))
         assert of_each.weights == pytest.approx(of_all.weights, rel=1e-8)
-        assert of_each.doubt.covariance == pytest.approx(of_all.doubt.covariance, abs=1e-9)
-        assert of_each.alone.accuracy == pytest.approx(of_all.alone.accuracy, rel=1e-8)
+        assert of_each.uncertainty.covariance == pytest.approx(of_all.uncertainty.covariance, abs=1e-9)
+        assert of_each.marginal.accuracy == pytest.approx(of_all.marginal.accuracy, rel=1e-8)
 
 
 class TestWorth:
@@ -244,7 +244,7 @@ class TestWorth:
             x, y = truth.simulate(n + t, seed=seed)
             believed = learn(Forecasts.from_array(x[:t], y[:t], experts=names), prior=0.5, beliefs=beliefs(n))
             data = learn(Forecasts.from_array(x, y, experts=names), prior=0.5, beliefs=beliefs(1e-6))
-            ratios.append((believed.doubt.weight_errors(4) / data.doubt.weight_errors(4)).mean())
+            ratios.append((believed.uncertainty.weight_errors(4) / data.uncertainty.weight_errors(4)).mean())
         assert 0.7 < np.mean(ratios) < 1.1
 
     @pytest.mark.parametrize("said", ["calibration", "accuracy", "correlation"])
@@ -298,7 +298,7 @@ class TestWorth:
                 goal = Panel.from_features([0.6, 0.9, 1.2], 0.4, [3, 1, 0.5]).weights
             learned = fit(x, y, beliefs, prior=0.5)
             distances.append(np.abs(learned.weights - goal).max())
-            widths.append(learned.doubt.weight_errors(3).max())
+            widths.append(learned.uncertainty.weight_errors(3).max())
         assert distances == sorted(distances, reverse=True)
         assert widths == sorted(widths, reverse=True)
         assert distances[-1] < 1e-6
@@ -309,19 +309,19 @@ class TestWorth:
         x, y = truth.simulate(20_000, seed=1)
         learned = fit(x, y, told([2.0] * 3, [4, 1, 1], [0.5] * 3, 0.0, 20), prior=0.5)
         assert learned.weights == pytest.approx(truth.weights, abs=0.08)
-        assert learned.alone.calibration == pytest.approx([1.0] * 3, abs=0.06)
-        assert learned.alone.accuracy == pytest.approx([1.0] * 3, abs=0.08)
+        assert learned.marginal.calibration == pytest.approx([1.0] * 3, abs=0.06)
+        assert learned.marginal.accuracy == pytest.approx([1.0] * 3, abs=0.08)
 
     def test_features_are_reported_between_belief_and_data(self):
         x, y = some(t=300)
-        free = fit(x, y).alone.calibration[0]
+        free = fit(x, y).marginal.calibration[0]
         found = [
-            fit(x, y, Beliefs(experts={"a": {"calibration": (2.0, worth)}})).alone.calibration[0]
+            fit(x, y, Beliefs(experts={"a": {"calibration": (2.0, worth)}})).marginal.calibration[0]
             for worth in (10, 100, 1000, INF)
         ]
         assert [free, *found] == sorted([free, *found])
         assert found[-1] == pytest.approx(2.0)
-        assert fit(x, y, Beliefs(accuracy=(3.0, INF))).alone.accuracy == pytest.approx([3.0] * 3)
+        assert fit(x, y, Beliefs(accuracy=(3.0, INF))).marginal.accuracy == pytest.approx([3.0] * 3)
 
 
 class TestSymmetries:
@@ -359,7 +359,7 @@ class TestPlaces:
         )
         accuracy = [accuracy_of_auc(0.9), ACCURACY, ACCURACY]
         assert learned.weights == pytest.approx(Panel.from_features([0.9] * 3, CORRELATION, accuracy).weights)
-        assert learned.alone.accuracy == pytest.approx(accuracy)
+        assert learned.marginal.accuracy == pytest.approx(accuracy)
 
     def test_somebody_believed_in_who_says_nothing_yet(self):
         """The weight of an expert without forecasts is what is believed of it, and changes nothing where it is not."""
@@ -471,7 +471,7 @@ class TestEstimator:
         low, high = state.interval(x, level=0.5)
         assert pool.predict_interval(x, level=0.5) == pytest.approx(np.stack([low, high], axis=1))
         assert pool.predict_interval(Forecasts.from_array(x), level=0.5) == pytest.approx(np.stack([low, high], axis=1))
-        half = 1.6448536 * state.doubt.weight_errors(3)
+        half = 1.6448536 * state.uncertainty.weight_errors(3)
         assert pool.weight_intervals_ == pytest.approx(np.stack([state.weights - half, state.weights + half], axis=1))
         assert np.isnan(op.GaussianPool(beliefs=None).fit(x, y).weight_intervals_).all()
 

@@ -13,7 +13,7 @@ from opinionpool.estimation.posterior import posterior_mode
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import class_model as classmodel
 from opinionpool.learning.class_model import WORTH, ClassEvidence
-from opinionpool.learning.class_weights import ClassDoubt, ClassWeights, Spreads
+from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
 from opinionpool.learning.learn import learn
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -237,7 +237,7 @@ def test_clones_and_the_silent():
     assert two.weights == pytest.approx(one.weights[[0, 1, 2, 0, 0]] * [0.5, 1, 1, 0.5, 0], abs=1e-6)
     assert two.pool(x) == pytest.approx(one.pool(f.X), rel=1e-5)
     assert np.array(two.interval(x)) == pytest.approx(np.array(one.interval(f.X)), rel=1e-4)
-    assert isinstance(two.doubt, ClassDoubt)
+    assert isinstance(two.uncertainty, ClassUncertainty)
 
 
 def test_crowds_and_options_have_one_weight_for_all_classes():

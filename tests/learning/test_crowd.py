@@ -37,23 +37,25 @@ class Crowd:
         self.y = (rng.random(events) < 0.4).astype(np.intp)
         noise = np.sqrt(rho) * rng.normal(size=events)[self.event] + np.sqrt(1 - rho) * rng.normal(size=len(cells))
         own = self.expert
-        self.said = self.bias[own] + self.contrast[own] * (2 * self.y[self.event] - 1) + self.spread[own] * noise
+        self.forecast = self.bias[own] + self.contrast[own] * (2 * self.y[self.event] - 1) + self.spread[own] * noise
         self.experts = tuple(f"e{i}" for i in range(experts))
 
     def cells(self):
         told = (2.0 * self.y - 1)[self.event, None]
-        return Cells(self.event, self.expert, self.said[:, None], told, np.ones(len(self.said)), len(self.y), 600)
+        return Cells(
+            self.event, self.expert, self.forecast[:, None], told, np.ones(len(self.forecast)), len(self.y), 600
+        )
 
     def fit(self):
         t = len(self.y)
         return crowd_fit(
-            self.event, self.expert, self.said[:, None], np.zeros((t, 1)), self.y, np.ones(t), self.experts
+            self.event, self.expert, self.forecast[:, None], np.zeros((t, 1)), self.y, np.ones(t), self.experts
         )
 
     def forecasts(self, outcomes=None):
         events = tuple(f"q{i}" for i in range(len(self.y)))
         y = self.y if outcomes is None else outcomes
-        return Forecasts(events, self.experts, (0, 1), self.event, self.expert, expit(self.said), y)
+        return Forecasts(events, self.experts, (0, 1), self.event, self.expert, expit(self.forecast), y)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,7 @@ class TestHierarchy:
 
     def test_recovers_each_expert_as_far_as_its_forecasts_go(self, crowd):
         found = Hierarchy.learn(crowd.cells())
-        features = found.features(found.apart, 1.0)
+        features = found.features(found.deviation, 1.0)
         count = np.bincount(crowd.expert, minlength=600)
         busy = count > 100
         for found, true, most in (
@@ -99,7 +101,7 @@ class TestHierarchy:
     def test_experts_who_do_not_differ_are_not_told_apart(self):
         crowd = Crowd(1, differ=0.0)
         found = Hierarchy.learn(crowd.cells())
-        features = found.features(found.apart, 1.0)
+        features = found.features(found.deviation, 1.0)
         assert np.std(features.contrast) < 0.06
         assert np.std(np.log(features.spread)) < 0.06
 
@@ -139,7 +141,7 @@ class TestHierarchy:
 
 def _ridge(cells, chosen, d):
     """Bias and contrast by weighted ridge regression on stacked rows, and the weighted squares that are left."""
-    x = np.concatenate([np.column_stack([np.eye(d), told]) for told in cells.told[chosen]] or [np.zeros((0, d + 1))])
+    x = np.concatenate([np.column_stack([np.eye(d), told]) for told in cells.signs[chosen]] or [np.zeros((0, d + 1))])
     z, w = cells.contrasts[chosen].ravel(), np.repeat(cells.weight[chosen], d)
     held = np.diag([2.0] * d + [3.0 * 1.5])
     solution = np.linalg.solve((x.T * w) @ x + held, (x.T * w) @ z)
@@ -159,7 +161,7 @@ class TestCrowdFit:
         kept = crowd.expert != 599
         t = len(crowd.y)
         found = crowd_fit(
-            crowd.event[kept], crowd.expert[kept], crowd.said[kept, None], np.zeros((t, 1)), crowd.y, np.ones(t),
+            crowd.event[kept], crowd.expert[kept], crowd.forecast[kept, None], np.zeros((t, 1)), crowd.y, np.ones(t),
             crowd.experts,
         )  # fmt: skip
         few = np.bincount(crowd.expert[kept], minlength=600) > 0
@@ -168,7 +170,7 @@ class TestCrowdFit:
         assert found.bias[599, 0] == pytest.approx(np.median(found.bias[few]), abs=0.05)
 
     def test_who_always_says_the_same_gets_no_weight(self, crowd):
-        said = np.where(crowd.expert == crowd.expert[0], 0.7, crowd.said)
+        said = np.where(crowd.expert == crowd.expert[0], 0.7, crowd.forecast)
         t = len(crowd.y)
         found = crowd_fit(
             crowd.event, crowd.expert, said[:, None], np.zeros((t, 1)), crowd.y, np.ones(t), crowd.experts
@@ -179,7 +181,7 @@ class TestCrowdFit:
     def test_three_classes_of_which_two_happen_much_like_two(self, crowd):
         """A third class that is never likely changes little about what is learned."""
         two = crowd.fit()
-        told = np.stack([crowd.said, np.full(len(crowd.said), -3.0)], axis=1)
+        told = np.stack([crowd.forecast, np.full(len(crowd.forecast), -3.0)], axis=1)
         told[:, 1] += np.random.default_rng(0).normal(0, 1, len(told))
         t = len(crowd.y)
         three = crowd_fit(crowd.event, crowd.expert, told, np.zeros((t, 2)), crowd.y, np.ones(t), crowd.experts)
@@ -193,7 +195,7 @@ class TestThroughLearning:
         assert found.structure == "crowd"
         assert found.notes[0].code == "crowd"
         assert "learned as a crowd" in found.notes[0].text
-        assert found.counts.sum() == len(crowd.said)
+        assert found.counts.sum() == len(crowd.forecast)
 
     def test_beats_the_average_on_new_events(self, crowd):
         hidden = np.where(np.arange(len(crowd.y)) < 3000, crowd.y, -1)
@@ -251,7 +253,7 @@ class TestThroughLearning:
         rng = np.random.default_rng(2)
         shift = rng.normal(size=4000)
         moved = Forecasts(
-            f.events, f.experts, f.classes, f.event_index, f.expert_index, expit(crowd.said + shift[f.event_index]),
+            f.events, f.experts, f.classes, f.event_index, f.expert_index, expit(crowd.forecast + shift[f.event_index]),
             f.outcomes, prior=expit(shift),
         )  # fmt: skip
         a, b = learn(f, prior=0.5, floor=1e-12), learn(moved, floor=1e-12)

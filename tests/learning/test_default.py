@@ -143,7 +143,7 @@ class TestLearns:
     def test_thousands_of_experts_on_a_few_events(self):
         rng = np.random.default_rng(0)
         learned = learn(Forecasts.from_array(rng.random((5, 3000)), [0, 1, 1, 0, None]))
-        assert learned.doubt is None
+        assert learned.uncertainty is None
         assert np.isfinite(learned.weights).all()
 
     def test_clones_add_nothing(self):
@@ -211,7 +211,7 @@ class TestLearns:
     def test_features_of_each_expert_are_its_own(self):
         truth = Panel.from_features([0.7, 1.2], 0.3, accuracy=[1.5, 0.4], bias=[0.5, -0.5])
         x, y = truth.simulate(20_000, prior=0.3, seed=1)
-        alone = learn(Forecasts.from_array(x, y), prior=0.3).alone
+        alone = learn(Forecasts.from_array(x, y), prior=0.3).marginal
         assert alone.calibration == pytest.approx(truth.calibration, abs=0.05)
         assert alone.accuracy == pytest.approx(truth.accuracy, abs=0.05)
         assert alone.bias[:, 0] == pytest.approx(truth.bias, abs=0.05)
@@ -222,7 +222,7 @@ class TestLearns:
             x, y = truth.simulate(3000, prior=0.5 if k == 2 else np.full(k, 1 / k), seed=k)
             x[np.arange(3000), np.arange(3000) % 6] = NAN
             learned = learn(Forecasts.from_array(x, y, classes=range(k)))
-            assert learned.alone.correlation == pytest.approx(0.3, abs=0.05)
+            assert learned.marginal.correlation == pytest.approx(0.3, abs=0.05)
 
     def test_panel_answers_as_the_regression_does(self):
         """On complete events the panel is the regression, whatever the sign and size of the weights."""

@@ -47,7 +47,7 @@ def test_clones_have_the_interval_of_one():
     x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
     one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
     assert np.array(two.interval(x[:, [0, 1, 2, 1]])) == pytest.approx(np.array(one.interval(x)), rel=1e-6)
-    assert two.doubt.weight_errors(4)[1] == pytest.approx(one.doubt.weight_errors(3)[1] / 2, rel=1e-6)
+    assert two.uncertainty.weight_errors(4)[1] == pytest.approx(one.uncertainty.weight_errors(3)[1] / 2, rel=1e-6)
 
 
 @given(st.integers(0, 10**6))
@@ -87,9 +87,9 @@ def covered_classes(rng, events, n, k):
     """The same for K classes: the share of their true probabilities inside the intervals."""
     d = k - 1
     slope = believed.believed_slope(n)
-    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_CHANCES) * rng.normal(size=n)
+    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_PROBABILITIES) * rng.normal(size=n)
     weights = slope * (1 + believed.SLOPE * rng.normal()) / n + apart - apart.mean()
-    limit = rng.choice(believed.LIMITS, p=believed.LIMIT_CHANCES)
+    limit = rng.choice(believed.LIMITS, p=believed.LIMIT_PROBABILITIES)
     noise = rng.normal(size=(events + 100, 1, k)) + rng.normal(size=(events + 100, n, k))
     contrasts = logodds.uncentred(0.75 * noise)
     intercept = intercept_root(believed.BIAS * slope, d) @ rng.normal(size=d)

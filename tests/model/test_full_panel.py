@@ -174,7 +174,7 @@ def test_clones_share_and_the_silent_have_no_weight():
     still = FullPanel(np.pad(one.means, [(0, 0), (0, 1), (0, 0)]), np.pad(one.covariance, [(0, 1), (0, 0)] * 2), **WIDE)
     said = np.concatenate([q, some_forecasts(rng, 5, 1, 3)], axis=1)
     assert still.pool(said, [0.2, 0.3, 0.5]) == pytest.approx(one.pool(q, [0.2, 0.3, 0.5]), abs=1e-12)
-    assert still.heard.tolist() == [True, True, False]
+    assert still.informative.tolist() == [True, True, False]
     assert (still.weights[2], still.calibration[2], still.accuracy[2]) == (0.0, 0.0, 0.0)
     other = means * np.array([1.0, 1.0, 1.5])[:, None]
     with pytest.raises(PanelError, match="equally accurate"):

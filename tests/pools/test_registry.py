@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 
 from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.learn import LearnedPanel
+from opinionpool.learning.learn import FittedPanel
 from opinionpool.pools import averages as pools
 from opinionpool.pools.averages import matched_weights
-from opinionpool.pools.registry import POOLS, LearnedPool, fit_pool
+from opinionpool.pools.registry import POOLS, FittedPool, fit_pool
 from opinionpool.priors import laplace_prior
 
 NAN = float("nan")
@@ -77,14 +77,14 @@ class TestProtocol:
 
     def test_the_gaussian_pool_is_a_panel(self):
         q, y = made_up()
-        assert isinstance(fit_pool("gaussian", table(q, y), structure="common"), LearnedPanel)
+        assert isinstance(fit_pool("gaussian", table(q, y), structure="common"), FittedPanel)
         assert fit_pool("gaussian", table(q, y), structure="common").structure == "common"
 
     @rivals
     def test_others_are_a_name_and_arguments_of_a_function(self, name):
         q, y = made_up()
         state = fit_pool(name, table(q, y), prior=0.3)
-        assert isinstance(state, LearnedPool)
+        assert isinstance(state, FittedPool)
         function = getattr(pools, f"{name.replace('-', '_')}_pool")
         assert state.pool(q).tolist() == function(q, **state.parameters, prior=0.3).tolist()
 

@@ -34,9 +34,9 @@ def panel(events=60, experts=4, seed=0, shared=1.0, missing=0.0):
 def test_the_curve_is_isotonic_regression(events):
     p, y = np.array([e[0] for e in events]) / 20, np.array([e[1] for e in events])
     curve = reliability_curve(p, y, draws=3)
-    expected = IsotonicRegression(y_min=0, y_max=1).fit(p, y).predict(curve.stated)
+    expected = IsotonicRegression(y_min=0, y_max=1).fit(p, y).predict(curve.probability)
     np.testing.assert_allclose(curve.frequency, expected, atol=1e-12)
-    assert (curve.stated == np.unique(p)).all()
+    assert (curve.probability == np.unique(p)).all()
     assert curve.counts.sum() == curve.events == len(events)
 
 
@@ -63,7 +63,7 @@ def test_miscalibrated_forecasts_leave_the_band():
 def test_classes_are_taken_together_and_what_is_no_option_is_left_out():
     p = np.array([[0.2, 0.3, 0.5], [0.6, 0.4, np.nan], [np.nan] * 3, [0.1, 0.1, 0.8]])
     curve = reliability_curve(p, [2, 0, 1, -1], draws=20)
-    assert curve.stated.tolist() == [0.2, 0.3, 0.4, 0.5, 0.6]
+    assert curve.probability.tolist() == [0.2, 0.3, 0.4, 0.5, 0.6]
     assert curve.frequency.tolist() == [0.0, 0.0, 0.0, 1.0, 1.0]
     assert curve.events == 2
 
@@ -175,7 +175,7 @@ def test_weights_come_with_intervals():
     table = weight_table(state)
     order = np.argsort(-state.weights)
     assert table.experts == tuple(state.experts[i] for i in order)
-    width = NormalDist().inv_cdf(0.95) * state.doubt.weight_errors(4)[order]
+    width = NormalDist().inv_cdf(0.95) * state.uncertainty.weight_errors(4)[order]
     np.testing.assert_allclose([table.high - table.weight, table.weight - table.low], [width, width])
     assert weight_table(fit_pool("median", panel())) is None
     assert np.isnan(weight_table(fit_pool("linear", panel())).low).all()
@@ -184,7 +184,7 @@ def test_weights_come_with_intervals():
 def test_an_expert_alone_is_recalibrated():
     state = learn(panel(80))
     q = np.linspace(0.01, 0.99, 9)
-    expected = recalibrate(q, state.alone.calibration[1], state.alone.bias[1, 0], prior=0.4)
+    expected = recalibrate(q, state.marginal.calibration[1], state.marginal.bias[1, 0], prior=0.4)
     np.testing.assert_allclose(recalibrated(state, 1, q, 0.4), expected, rtol=1e-12)
 
 

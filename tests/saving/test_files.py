@@ -72,7 +72,7 @@ class TestTheSame:
         assert loaded.panel.bias.tobytes() == learned.panel.bias.tobytes()
         if structure == "auto" and len(classes) == 2:
             assert [x.tobytes() for x in loaded.interval(f.X)] == [x.tobytes() for x in learned.interval(f.X)]
-            assert loaded.alone.accuracy.tobytes() == learned.alone.accuracy.tobytes()
+            assert loaded.marginal.accuracy.tobytes() == learned.marginal.accuracy.tobytes()
 
     @pytest.mark.parametrize("name", sorted(POOLS))
     @pytest.mark.parametrize("classes", [(0, 1), ("a", "b", "c")], ids=str)
@@ -243,11 +243,11 @@ class TestEstimators:
         f = simulated(50)
         pool = op.GaussianPool().partial_fit(f.select_events(np.arange(30)))
         flipped = np.where(np.arange(50) == 4, 1 - f.outcomes, f.outcomes)
-        mended = Forecasts.from_array(
+        corrected = Forecasts.from_array(
             f.X, [None if y < 0 else int(y) for y in flipped], events=f.events, experts=f.experts
         )
-        pool.partial_fit(mended)
-        assert pool.weights_ == pytest.approx(op.GaussianPool().fit(mended).weights_, abs=1e-8)
+        pool.partial_fit(corrected)
+        assert pool.weights_ == pytest.approx(op.GaussianPool().fit(corrected).weights_, abs=1e-8)
 
     def test_experts_join(self):
         f = simulated(60, n=4, missing=0.0, unresolved=0.0)

@@ -256,10 +256,10 @@ class TestBatches:
         stream.add(f)
         outcomes = f.outcomes.tolist()
         outcomes[7] = 1 - outcomes[7]
-        mended = Forecasts.from_array(f.X, outcomes, events=f.events, experts=f.experts)
-        notes = stream.add(mended)
+        fixed = Forecasts.from_array(f.X, outcomes, events=f.events, experts=f.experts)
+        notes = stream.add(fixed)
         assert {note.code: note.count for note in notes} == {"known": 49, "corrected": 1}
-        same(stream.learn("full", None), learn(mended, structure="full", beliefs=None))
+        same(stream.learn("full", None), learn(fixed, structure="full", beliefs=None))
 
     def test_forecasts_that_come_too_late_are_told(self):
         f = simulated(20)
@@ -277,9 +277,9 @@ class TestBatches:
         stream.add(f)
         before = stream.fingerprint
         x = np.column_stack([f.X, np.full(40, 0.5)])
-        mended = Forecasts.from_array(x, (1 - f.outcomes).tolist(), events=f.events, experts=EXPERTS)
+        fixed = Forecasts.from_array(x, (1 - f.outcomes).tolist(), events=f.events, experts=EXPERTS)
         with pytest.raises(ArgumentError, match="no longer in the sample"):
-            stream.add(mended)
+            stream.add(fixed)
         assert stream.fingerprint == before
         assert stream.experts == f.experts
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
@@ -296,8 +296,8 @@ class TestBatches:
         stream.resolve(f.events[t], flipped, dict(zip(f.experts, f.X[t], strict=True)))
         outcomes = f.outcomes.tolist()
         outcomes[t] = flipped
-        mended = Forecasts.from_array(f.X, outcomes, events=f.events, experts=f.experts)
-        same(stream.learn("full", None), learn(mended, structure="full", beliefs=None))
+        fixed = Forecasts.from_array(f.X, outcomes, events=f.events, experts=f.experts)
+        same(stream.learn("full", None), learn(fixed, structure="full", beliefs=None))
 
 
 class TestRows:
@@ -583,7 +583,7 @@ class Machine(RuleBasedStateMachine):
     def start(self, capacity, resolved):
         self.stream = Stream(capacity=capacity)
         self.other = Stream(capacity=capacity)
-        self.said, self.happened, self.where = {}, {}, {}
+        self.latest, self.happened, self.where = {}, {}, {}
         for i, (said, outcome, side) in enumerate(resolved):
             self.forecast(f"q{i}", said, side)
             self.resolve(f"q{i}", outcome)
@@ -603,32 +603,32 @@ class Machine(RuleBasedStateMachine):
             return
         self.where.setdefault(event, side)
         self._of(event).forecast(event, said)
-        self.said.setdefault(event, {}).update(said)
+        self.latest.setdefault(event, {}).update(said)
 
     @rule(event=EVENTS, expert=st.sampled_from(EXPERTS))
     def withdraw(self, event, expert):
-        if event in self.said and event not in self.happened and expert in self.said[event]:
+        if event in self.latest and event not in self.happened and expert in self.latest[event]:
             self._of(event).forecast(event, {expert: None})
-            del self.said[event][expert]
+            del self.latest[event][expert]
 
     @rule(event=EVENTS, outcome=st.integers(0, 1))
     def resolve(self, event, outcome):
-        if event in self.said:
+        if event in self.latest:
             corrected = event in self.happened
-            self._of(event).resolve(event, outcome, self.said[event] if corrected else None)
+            self._of(event).resolve(event, outcome, self.latest[event] if corrected else None)
             self.happened[event] = outcome
 
     @rule(event=EVENTS)
     def take_back(self, event):
         if event in self.happened:
-            self._of(event).resolve(event, None, self.said[event])
+            self._of(event).resolve(event, None, self.latest[event])
             del self.happened[event]
 
     @rule(event=EVENTS)
     def again(self, event):
         if event in self.happened:
-            names = list(self.said[event]) or ["ann"]
-            values = [self.said[event].get(name, math.nan) for name in names]
+            names = list(self.latest[event]) or ["ann"]
+            values = [self.latest[event].get(name, math.nan) for name in names]
             f = Forecasts.from_array([values], [self.happened[event]], events=[event], experts=names)
             (note,) = self._of(event).add(f)
             assert note.code == "known"
@@ -644,9 +644,9 @@ class Machine(RuleBasedStateMachine):
     def as_from_the_whole(self):
         together = self.stream.merge(self.other)
         assert together.count == len(self.happened)
-        assert sorted(together.open) == sorted(set(self.said) - set(self.happened))
-        events = sorted(self.said)
-        x = [[self.said[event].get(name, math.nan) for name in EXPERTS] for event in events]
+        assert sorted(together.open) == sorted(set(self.latest) - set(self.happened))
+        events = sorted(self.latest)
+        x = [[self.latest[event].get(name, math.nan) for name in EXPERTS] for event in events]
         outcomes = [self.happened.get(event) for event in events]
         whole = Stream(capacity=self.stream.capacity)
         whole.add(Forecasts.from_array(x, outcomes, events=events, experts=EXPERTS))
@@ -692,7 +692,7 @@ def test_a_sample_is_no_surer_than_it_may_be():
     few.add(f)
     all_of_them.add(f)
     one, whole = few.learn(), all_of_them.learn()
-    errors = [learned.doubt.weight_errors(3) for learned in (one, whole)]
+    errors = [learned.uncertainty.weight_errors(3) for learned in (one, whole)]
     assert (errors[0] > 2 * errors[1]).all()
     assert one.prior == pytest.approx(whole.prior)
     assert one.events.tolist() == whole.events.tolist()

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, DuplicateError
 from opinionpool.tables.frames import read_frame
-from opinionpool.tables.statements import Statements, drop_late, fold_classes, one_each
+from opinionpool.tables.statements import LongRows, drop_late, fold_classes, one_each
 
 EVENTS, EXPERTS = ["q0", "q1", "q2"], ["a", "b"]
 NAT = np.datetime64("NaT", "us")
@@ -19,7 +19,7 @@ def statements(rows, classes=(), times=True):
     columns = [np.array([row[i] for row in rows]) for i in range(4)]
     event, expert, label = (column.astype(np.intp) for column in columns[:3])
     hours = [NAT if row[4] is None else np.datetime64(int(row[4]), "h").astype("M8[us]") for row in rows]
-    return Statements(
+    return LongRows(
         table=read_frame({"event": ["q"] * max(len(rows), 1)}),
         events=EVENTS,
         experts=EXPERTS,

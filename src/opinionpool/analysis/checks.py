@@ -18,8 +18,8 @@ import numpy.typing as npt
 from opinionpool.analysis.residuals import Residuals
 from opinionpool.arrays import Array, Index
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import even_chances
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.labels import uniform_probabilities
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.model.accuracy import normal_cdf
 from opinionpool.text import counted, shown
 
@@ -110,7 +110,7 @@ def not_normal(values: Array) -> tuple[float, float, float]:
     return float(np.mean(z**3)) / spread**1.5, float(np.mean(z**4)) / spread**2 - 3.0, p
 
 
-def at_least(successes: int, trials: int, chance: float) -> float:
+def at_least(successes: int, trials: int, probability: float) -> float:
     """How probable so many successes or more are in trials of a chance.
 
     >>> round(at_least(2, 3, 0.5), 3)
@@ -118,21 +118,21 @@ def at_least(successes: int, trials: int, chance: float) -> float:
     """
     if successes <= 0:
         return 1.0
-    if chance <= 0:
+    if probability <= 0:
         return 0.0
-    if chance >= 1:
+    if probability >= 1:
         return 1.0
-    if successes <= trials * chance:
+    if successes <= trials * probability:
         # From the other end, where terms do not vanish.
-        return 1.0 - at_least(trials - successes + 1, trials, 1.0 - chance)
-    odds = log(chance) - log1p(-chance)
+        return 1.0 - at_least(trials - successes + 1, trials, 1.0 - probability)
+    odds = log(probability) - log1p(-probability)
     start = lgamma(trials + 1) - lgamma(successes + 1) - lgamma(trials - successes + 1)
-    term = exp(start + successes * log(chance) + (trials - successes) * log1p(-chance))
+    term = exp(start + successes * log(probability) + (trials - successes) * log1p(-probability))
     total = term
     for k in range(successes, trials):
         term *= (trials - k) / (k + 1) * exp(odds)
         total += term
-        if term < 1e-17 * total and k > trials * chance:
+        if term < 1e-17 * total and k > trials * probability:
             break
     return min(total, 1.0)
 
@@ -205,7 +205,7 @@ def concluded(code: str, findings: Sequence[Finding], fine: str, idle: str, test
 # Fewer numbers of an expert say nothing about their distribution, and fewer on one side nothing about differences.
 ENOUGH, EACH, DATES = 20, 8, 12
 # Departures that matter: skewness, excess kurtosis, a ratio of spreads, a difference of correlations.
-SKEWED, TAILED, UNEQUAL, APART = 1.0, 2.0, 1.4, 0.1
+SKEWED, TAILED, UNEQUAL, DIFFERENCE = 1.0, 2.0, 1.4, 0.1
 # Forecasts that vary less, in log-odds, do not vary.
 STILL = 1e-9
 
@@ -292,12 +292,12 @@ def correlations(residuals: Residuals) -> list[Check]:
         one, two = mean[outcome == c], mean[outcome != c]
         if min(len(one), len(two)) < EACH:
             continue
-        apart = float(one.mean() - two.mean())
+        difference = float(one.mean() - two.mean())
         text = (
             f"experts are correlated at {one.mean():.2f} where {_happens(residuals, c)} and at {two.mean():.2f} where "
             "not, and the model takes them to be correlated alike"
         )
-        findings.append(Finding(None, apart, welch(one, two), abs(apart) > APART, text))
+        findings.append(Finding(None, difference, welch(one, two), abs(difference) > DIFFERENCE, text))
     fine = "experts are correlated alike whatever happens"
     idle = f"too few outcomes of each kind to compare correlations: {EACH} of each by two experts are needed"
     return concluded("correlations", findings, fine, idle)
@@ -387,32 +387,32 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
     findings = []
     what = "50%" if binary else "the same of each option" if own else f"1/{len(forecasts.classes)} of each class"
     for i, name in enumerate(forecasts.experts):
-        said = forecasts.probabilities[order[starts[i] : starts[i + 1]]]
-        if len(said) < SEVERAL:
+        forecast = forecasts.probabilities[order[starts[i] : starts[i + 1]]]
+        if len(forecast) < SEVERAL:
             continue
-        count, p = _halves(said) if binary else _evens(said, sizes[starts[i] : starts[i + 1]])
+        count, p = _halves(forecast) if binary else _evens(forecast, sizes[starts[i] : starts[i + 1]])
         times = "once" if count == 1 else f"{count} times"
-        text = f"{shown(name)} says {what} {times} in {len(said)}: a placeholder?"
-        findings.append(Finding(name, count / len(said), p, count >= MATTERS * len(said), text))
+        text = f"{shown(name)} says {what} {times} in {len(forecast)}: a placeholder?"
+        findings.append(Finding(name, count / len(forecast), p, count >= MATTERS * len(forecast), text))
     fine = f"nobody says {what} more often than what they say otherwise explains"
     return concluded("placeholders", findings, fine, f"too few forecasts to tell placeholders: {SEVERAL} are needed")
 
 
-def _halves(said: Array) -> tuple[int, float]:
+def _halves(forecast: Array) -> tuple[int, float]:
     """How often an expert says 50%, and how probable that is beside its neighbours on the likeliest grid."""
-    count = int((np.abs(said - 0.5) < EQUAL).sum())
+    count = int((np.abs(forecast - 0.5) < EQUAL).sum())
     p = 0.0
     for step in GRIDS:
         near = [k for k in (-2, -1, 1, 2) if 0.0 < 0.5 + k * step < 1.0]
-        beside = sum(int((np.abs(said - 0.5 - k * step) < EQUAL).sum()) for k in near)
+        beside = sum(int((np.abs(forecast - 0.5 - k * step) < EQUAL).sum()) for k in near)
         p = max(p, at_least(count, count + beside, 1.0 / (1 + len(near))))
     return count, p
 
 
-def _evens(said: Array, sizes: npt.NDArray[np.intp]) -> tuple[int, float]:
+def _evens(forecast: Array, sizes: npt.NDArray[np.intp]) -> tuple[int, float]:
     """How often an expert gives all classes the same, up to whole per cents, beside what else is repeated."""
-    even = np.abs(said - even_chances(sizes, said.shape[1])).max(axis=1) < 0.0075
-    _, repeated = np.unique(said[~even], axis=0, return_counts=True)
+    even = np.abs(forecast - uniform_probabilities(sizes, forecast.shape[1])).max(axis=1) < 0.0075
+    _, repeated = np.unique(forecast[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
     return count, at_least(count, count + beside, 0.5)
 
@@ -424,11 +424,11 @@ def clones(forecasts: Forecasts) -> list[Check]:
     kinds = ("clones", "complements") if binary else ("clones",)
     if n * n * t > MOST_COMPARED:
         return [Check(code, None, None, None, "too many experts to compare pair by pair", False) for code in kinds]
-    said, same, opposite = _codes(forecasts)
-    there = (said >= 0).astype(np.float32)
+    forecast, same, opposite = _codes(forecasts)
+    there = (forecast >= 0).astype(np.float32)
     shared = np.triu((there @ there.T).round().astype(np.intp), 1)
     others = {"clones": same, "complements": opposite}
-    return [check for code in kinds for check in _alike(forecasts, code, said, others[code], shared)]
+    return [check for code in kinds for check in _alike(forecasts, code, forecast, others[code], shared)]
 
 
 def _codes(forecasts: Forecasts) -> tuple[Codes, Codes, Codes]:
@@ -445,51 +445,51 @@ def _codes(forecasts: Forecasts) -> tuple[Codes, Codes, Codes]:
         # Column by column, because rows are slow to sort.
         levels = np.unique(column, return_inverse=True)[1]
         code = np.unique(code * (levels.max(initial=0) + 1) + levels, return_inverse=True)[1]
-    said, opposite = code.reshape(2, -1)
+    forecast, opposite = code.reshape(2, -1)
     found = np.full((3, n, t), [[[-1]], [[-2]], [[-2]]], dtype=np.int32)
     where = forecasts.expert_index, forecasts.event_index
-    for array, values in zip(found, (said, said, np.where(said == opposite, -2, opposite)), strict=True):
+    for array, values in zip(found, (forecast, forecast, np.where(forecast == opposite, -2, opposite)), strict=True):
         array[where] = values
     return found[0], found[1], found[2]
 
 
-def _alike(forecasts: Forecasts, code: str, said: Codes, other: Codes, shared: Index) -> list[Check]:
+def _alike(forecasts: Forecasts, code: str, forecast: Codes, other: Codes, shared: Index) -> list[Check]:
     agree = np.zeros_like(shared)
-    for i in range(len(said) - 1):
-        agree[i, i + 1 :] = np.count_nonzero(other[i + 1 :] == said[i], axis=1)
+    for i in range(len(forecast) - 1):
+        agree[i, i + 1 :] = np.count_nonzero(other[i + 1 :] == forecast[i], axis=1)
     pairs = shared >= SHARED
     total, agreed, tests = int(shared[pairs].sum()), int(agree[pairs].sum()), int(pairs.sum())
     findings, untold = [], False
     for i, j in np.argwhere(pairs & (agree >= ALIKE * shared)).tolist():
         same, of = int(agree[i, j]), int(shared[i, j])
-        if len(np.unique(said[i][other[j] == said[i]])) < DIFFERENT:
+        if len(np.unique(forecast[i][other[j] == forecast[i]])) < DIFFERENT:
             untold = True
             continue
         # How often two of them agree by chance: as often as two others do, within limits.
-        chance = min(max((agreed - same + 1.0) / (total - of + 2.0), 0.1), 0.5)
+        probability = min(max((agreed - same + 1.0) / (total - of + 2.0), 0.1), 0.5)
         what = "the same as" if code == "clones" else "the opposite of"
         one, two = forecasts.experts[j], forecasts.experts[i]
         text = f"{shown(one)} says {what} {shown(two)} on {same / of:.0%} of {of} events: one voice, not two"
-        findings.append(Finding(one, same / of, at_least(same, of, chance), True, text))
+        findings.append(Finding(one, same / of, at_least(same, of, probability), True, text))
     if tests and not findings and not untold:
         share = float((agree[pairs] / shared[pairs]).max())
         findings.append(Finding(None, share, 1.0, False, ""))
-    said_how = "the same" if code == "clones" else "the opposite of each other"
-    fine, idle = f"no two experts say {said_how}", f"too few events that two experts both answer to tell {code}"
+    how = "the same" if code == "clones" else "the opposite of each other"
+    fine, idle = f"no two experts say {how}", f"too few events that two experts both answer to tell {code}"
     if untold:
-        idle = f"experts say {said_how}, but too few different things to tell {code}"
+        idle = f"experts say {how}, but too few different things to tell {code}"
     return concluded(code, findings, fine, idle, tests)
 
 
 def check_model(
-    forecasts: Forecasts, state: LearnedPanel | None = None, prior: npt.ArrayLike | None = None
+    forecasts: Forecasts, state: FittedPanel | None = None, prior: npt.ArrayLike | None = None
 ) -> list[Check]:
     """Check whether forecasts are as the model takes them to be: at least one finding of each of `CODES`.
 
     Parameters
     ----------
     forecasts : Forecasts
-    state : LearnedPanel, optional
+    state : FittedPanel, optional
         Its prior and its floor are used; else Laplace's estimate, and the usual floor.
     prior : optional
         As it was given to the fit, if there is one.

@@ -17,13 +17,13 @@ from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import class_probabilities
-from opinionpool.model.contrasts import Said, Stated, base_rate_shift, read_stated
+from opinionpool.model.contrasts import Batch, Contrasts, base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import weights_for
-from opinionpool.pools.registry import Learned, LearnedPool, answering
+from opinionpool.pools.registry import Fitted, FittedPool, answering
 from opinionpool.priors import event_priors
 from opinionpool.text import counted, shown, suggestion
 
@@ -53,31 +53,33 @@ class Decomposition:
     weights: Array | None
     contributions: Array
     start: Array
-    lean: Array
+    intercept: Array
 
 
-def panel_parts(panel: PoolingPanel, stated: Stated) -> Decomposition:
+def panel_parts(panel: PoolingPanel, batch: Batch) -> Decomposition:
     """L* = L° + lean + Σ w_i C_i; where extremes have a centre, it is each one's bias, and what is left the lean."""
     floor, _, extremes = panel.settings
-    ratios = logodds.log_ratios(stated.q, stated.prior[:, None, :], floor)[0]
+    ratios = logodds.log_ratios(batch.q, batch.prior[:, None, :], floor)[0]
     present = ~np.isnan(ratios[:, :1])
-    believed = extremes.believed(ratios - stated.reference, logodds.no_options(stated.prior))
+    believed = extremes.believed(ratios - batch.reference, logodds.no_options(batch.prior))
     believed = np.where(present, believed, 0.0)
     inner = logodds.uncentred(panel.bias) if ratios.shape[1] > 1 else panel.bias[:, None]
     if not isinstance(panel, Panel):
-        added = logodds.uncentred(panel.contributions(stated.q[0], logodds.public_probabilities(stated.prior[0])))
+        added = logodds.uncentred(panel.contributions(batch.q[0], logodds.public_probabilities(batch.prior[0])))
         contrast = np.where(present, believed - inner, 0.0)
         return Decomposition(
-            "log-odds", inner, contrast, None, added, stated.reference[0], np.zeros_like(stated.reference[0])
+            "log-odds", inner, contrast, None, added, batch.reference[0], np.zeros_like(batch.reference[0])
         )
     bias = inner if extremes.centre is None else extremes.centre
     weights = weights_for(panel.parts, present[None, :, 0])[0]
     contrast = np.where(present, believed - bias, 0.0)
-    lean = np.asarray(weights @ (bias - inner))
-    return Decomposition("log-odds", bias, contrast, weights, weights[:, None] * contrast, stated.reference[0], lean)
+    intercept = np.asarray(weights @ (bias - inner))
+    return Decomposition(
+        "log-odds", bias, contrast, weights, weights[:, None] * contrast, batch.reference[0], intercept
+    )
 
 
-def rule_parts(state: LearnedPool, stated: Stated) -> Decomposition:
+def rule_parts(state: FittedPool, batch: Batch) -> Decomposition:
     """The same for pools that are sums of contrasts, or of probabilities.
 
     Raises
@@ -90,31 +92,33 @@ def rule_parts(state: LearnedPool, stated: Stated) -> Decomposition:
             f"the {state.rule} pool's answer is not a sum of what each expert adds; "
             f"explain one of gaussian, {', '.join(RATIOS + SHARES)}"
         )
-    said = Said(logodds.log_ratios(stated.q, stated.prior[:, None, :], state.floor), stated.reference)
-    contrast = said.contrasts[0]
+    forecast = Contrasts(logodds.log_ratios(batch.q, batch.prior[:, None, :], state.floor), batch.reference)
+    contrast = forecast.contrasts[0]
     none, still = np.zeros_like(contrast), np.zeros(contrast.shape[1])
     if state.rule in SHARES:
-        if not said.present.any():
-            empty = np.zeros((len(contrast), stated.classes))
+        if not forecast.present.any():
+            empty = np.zeros((len(contrast), batch.classes))
             return Decomposition(
-                "probability", none, none, np.zeros(len(contrast)), empty, stated.prior[0], np.zeros(stated.classes)
+                "probability", none, none, np.zeros(len(contrast)), empty, batch.prior[0], np.zeros(batch.classes)
             )
-        shares = said.shares(state.parameters.get("weights"))[0]
-        added = shares[:, None] * said.probabilities[0]
-        zero = np.zeros(stated.classes)
+        shares = forecast.shares(state.parameters.get("weights"))[0]
+        added = shares[:, None] * forecast.probabilities[0]
+        zero = np.zeros(batch.classes)
         return Decomposition("probability", none, contrast, shares, added, zero, zero)
-    if not said.present.any():
-        return Decomposition("log-odds", none, none, np.zeros(len(contrast)), none, stated.reference[0], still)
-    weights = _contrast_weights(state, said)
+    if not forecast.present.any():
+        return Decomposition("log-odds", none, none, np.zeros(len(contrast)), none, batch.reference[0], still)
+    weights = _contrast_weights(state, forecast)
     a = np.asarray(state.parameters.get("intercept", 0.0), dtype=np.float64)
     d = len(still)
-    lean = np.broadcast_to(a, d) if d == 1 else logodds.uncentred(np.broadcast_to(a, d + 1))
-    return Decomposition("log-odds", none, contrast, weights, weights[:, None] * contrast, stated.reference[0], lean)
+    intercept = np.broadcast_to(a, d) if d == 1 else logodds.uncentred(np.broadcast_to(a, d + 1))
+    return Decomposition(
+        "log-odds", none, contrast, weights, weights[:, None] * contrast, batch.reference[0], intercept
+    )
 
 
-def _contrast_weights(state: LearnedPool, said: Said) -> Array:
+def _contrast_weights(state: FittedPool, forecast: Contrasts) -> Array:
     """What each contrast is multiplied by, (N,), 0 where missing."""
-    given, present = state.parameters, said.present[0]
+    given, present = state.parameters, forecast.present[0]
     scale = float(given.get("factor", 1.0)) * float(given.get("slope", 1.0))
     if state.rule == "independent":
         return np.asarray(present, dtype=np.float64)
@@ -122,12 +126,12 @@ def _contrast_weights(state: LearnedPool, said: Said) -> Array:
         n = len(present)
         weights = given.get("weights")
         return np.asarray(np.where(present, np.full(n, 1.0 / n) if weights is None else weights, 0.0))
-    return np.asarray(scale * said.shares(given.get("weights"))[0])
+    return np.asarray(scale * forecast.shares(given.get("weights"))[0])
 
 
 LEVEL = 0.9
 # So many weights below 0 are put in words one by one.
-MOST_TOLD = 3
+MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +154,7 @@ class Explanation:
         K labels.
     experts : tuple of str
         The n who answered, in the panel's order.
-    stated : ndarray, shape (n,), or (n, K)
+    probabilities : ndarray, shape (n,), or (n, K)
         What they said.
     bias : ndarray, shape (n,), or (n, K)
         How far from the prior each is taken to be when it knows nothing, in log-odds (6).
@@ -166,7 +170,7 @@ class Explanation:
         The reference, a probability.
     start : ndarray, shape (), or (K,)
         What the rest is added to: the prior's log-odds; 0 in linear pools.
-    lean : ndarray, shape (), or (K,)
+    intercept : ndarray, shape (), or (K,)
         What the pool adds on its own account: an intercept, that is what it holds to be common to all experts, and how
         far it does not believe a prior that was estimated.
     shift : ndarray, shape (), or (K,)
@@ -187,7 +191,7 @@ class Explanation:
     scale: str
     classes: tuple[object, ...]
     experts: tuple[str, ...]
-    stated: Array
+    probabilities: Array
     bias: Array
     contrast: Array
     weights: Array | None
@@ -195,7 +199,7 @@ class Explanation:
     without: Array
     prior: Array
     start: Array
-    lean: Array
+    intercept: Array
     shift: Array
     total: Array
     probability: Array
@@ -207,7 +211,7 @@ class Explanation:
 def explain_event(
     forecasts: Forecasts,
     event: str | int,
-    state: Learned,
+    state: Fitted,
     *,
     prior: npt.ArrayLike | None = None,
     base_rate: npt.ArrayLike | None = None,
@@ -243,14 +247,14 @@ def explain_event(
     """
     t = event_position(forecasts, event)
     each = event_priors(forecasts, prior)
-    said, own = forecasts.select_events([t]).X[0], prior if each is None else logodds.public_probabilities(each[t])
+    forecast, own = forecasts.select_events([t]).X[0], prior if each is None else logodds.public_probabilities(each[t])
     if forecasts.options is not None and each is not None:
         # As if there were no other options than this event's.
         labels = forecasts.options[t]
         state, own = answering(state, labels), logodds.public_probabilities(each[t, : len(labels)])
-        if said.ndim == 2:
-            said = said[:, 1] if len(labels) == 2 else said[:, : len(labels)]
-    return explain(state, said, own, base_rate, event=forecasts.events[t], level=level)
+        if forecast.ndim == 2:
+            forecast = forecast[:, 1] if len(labels) == 2 else forecast[:, : len(labels)]
+    return explain(state, forecast, own, base_rate, event=forecasts.events[t], level=level)
 
 
 def event_position(forecasts: Forecasts, event: str | int) -> int:
@@ -267,7 +271,7 @@ def event_position(forecasts: Forecasts, event: str | int) -> int:
 
 
 def explain(
-    state: Learned | PoolingPanel,
+    state: Fitted | PoolingPanel,
     q: npt.ArrayLike,
     prior: npt.ArrayLike | None = None,
     base_rate: npt.ArrayLike | None = None,
@@ -305,58 +309,58 @@ def explain(
     >>> why.contributions.round(3), float(why.total.round(3)), why.without.round(3)
     (array([0.792, 0.726]), 1.518, array([0.7, 0.8]))
     """
-    panel = state if isinstance(state, PoolingPanel) else state.panel if isinstance(state, LearnedPanel) else None
-    of: PoolingPanel | LearnedPool = panel if panel is not None else cast("LearnedPool", state)
+    panel = state if isinstance(state, PoolingPanel) else state.panel if isinstance(state, FittedPanel) else None
+    of: PoolingPanel | FittedPool = panel if panel is not None else cast("FittedPool", state)
     names = of.names if isinstance(of, PoolingPanel) else of.experts
     prior = _prior(state, prior, len(of.classes))
-    stated = read_stated(q, prior, len(names), len(of.classes))
-    if stated.lead:
+    batch = read_batch(q, prior, len(names), len(of.classes))
+    if batch.lead:
         raise ArgumentError(f"one event is explained at a time, and forecasts of shape {np.shape(q)} are of several")
-    parts = panel_parts(of, stated) if isinstance(of, PoolingPanel) else rule_parts(of, stated)
-    present = np.flatnonzero(~np.isnan(stated.q[0].reshape(len(names), -1)[:, 0]))
-    total = parts.start + parts.lean + parts.contributions.sum(axis=0)
-    probability = np.asarray(state.pool(stated.q[0], prior, base_rate))
+    parts = panel_parts(of, batch) if isinstance(of, PoolingPanel) else rule_parts(of, batch)
+    present = np.flatnonzero(~np.isnan(batch.q[0].reshape(len(names), -1)[:, 0]))
+    total = parts.start + parts.intercept + parts.contributions.sum(axis=0)
+    probability = np.asarray(state.pool(batch.q[0], prior, base_rate))
     show = logodds.public_probabilities if parts.scale == "probability" else logodds.public_log_odds
-    shift = base_rate_shift(base_rate, stated)[0]
+    shift = base_rate_shift(base_rate, batch)[0]
     if parts.scale == "probability":
-        shift = total - total if base_rate is None else class_probabilities(probability, stated.classes) - total
+        shift = total - total if base_rate is None else class_probabilities(probability, batch.classes) - total
     found = Explanation(
         event=event,
-        pool=of.rule if isinstance(of, LearnedPool) else "gaussian",
+        pool=of.rule if isinstance(of, FittedPool) else "gaussian",
         scale=parts.scale,
         classes=tuple(of.classes),
         experts=tuple(names[i] for i in present),
-        stated=stated.q[0][present],
+        probabilities=batch.q[0][present],
         bias=logodds.public_log_odds(parts.bias[present]),
         contrast=logodds.public_log_odds(parts.contrast[present]),
         weights=None if parts.weights is None else parts.weights[present],
         contributions=show(parts.contributions[present]),
-        without=_without(state, stated.q[0], present, prior, base_rate),
-        prior=logodds.public_probabilities(stated.prior[0]),
+        without=_without(state, batch.q[0], present, prior, base_rate),
+        prior=logodds.public_probabilities(batch.prior[0]),
         start=show(parts.start),
-        lean=show(parts.lean),
+        intercept=show(parts.intercept),
         shift=show(shift),
         total=show(total + shift),
         probability=probability,
         level=level,
     )
-    if isinstance(state, LearnedPanel) and state.doubt is not None and stated.classes == 2:
-        low, high = state.interval(stated.q[0], prior, base_rate, level)
+    if isinstance(state, FittedPanel) and state.uncertainty is not None and batch.classes == 2:
+        low, high = state.interval(batch.q[0], prior, base_rate, level)
         found = replace(found, interval=(float(low), float(high)))
     return replace(found, notes=(*_against(found, state, present), *_at_floor(found)))
 
 
-def _against(found: Explanation, state: Learned | PoolingPanel, present: Index) -> list[Note]:
+def _against(found: Explanation, state: Fitted | PoolingPanel, present: Index) -> list[Note]:
     """Weights below 0 of experts who say anything, in words."""
     if found.weights is None:
         return []
-    told = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)
-    below = np.flatnonzero((found.weights < 0) & told)
-    alone = state.alone if isinstance(state, LearnedPanel) else None
-    panel = state.panel if isinstance(state, LearnedPanel) else state
-    contrast = alone.contrast if alone is not None else panel.parts.contrast if isinstance(panel, Panel) else None
+    nonzero = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)
+    below = np.flatnonzero((found.weights < 0) & nonzero)
+    marginal = state.marginal if isinstance(state, FittedPanel) else None
+    panel = state.panel if isinstance(state, FittedPanel) else state
+    contrast = marginal.contrast if marginal is not None else panel.parts.contrast if isinstance(panel, Panel) else None
     notes = []
-    for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_TOLD].tolist():
+    for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_SHOWN].tolist():
         name = f"{shown(found.experts[i])} (weight {found.weights[i]:.3f})"
         if contrast is None:
             text = f"{name} counts against what it says: beside what the others said, it pointed the other way"
@@ -368,13 +372,13 @@ def _against(found: Explanation, state: Learned | PoolingPanel, present: Index) 
                 "and taking some of it off takes out errors that they share"
             )
         notes.append(Note("negative-weights", text))
-    if len(below) > MOST_TOLD:
-        text = f"{counted(len(below) - MOST_TOLD, 'more weight')} below 0, by less"
-        notes.append(Note("negative-weights", text, len(below) - MOST_TOLD))
+    if len(below) > MOST_SHOWN:
+        text = f"{counted(len(below) - MOST_SHOWN, 'more weight')} below 0, by less"
+        notes.append(Note("negative-weights", text, len(below) - MOST_SHOWN))
     return notes
 
 
-def _nearest(found: Explanation, panel: Learned | PoolingPanel, i: int) -> str:
+def _nearest(found: Explanation, panel: Fitted | PoolingPanel, i: int) -> str:
     """Who among those with larger weights says most of what one expert says, if that is known."""
     assert found.weights is not None
     if isinstance(panel, Panel) and not isinstance(panel.parts.dependence, CommonCorrelation):
@@ -401,7 +405,7 @@ def _at_floor(found: Explanation) -> list[Note]:
     return [Note("at-floor", "the answer is at its bound: no outcome is called impossible, whatever the sum")]
 
 
-def _prior(state: Learned | PoolingPanel, prior: npt.ArrayLike | None, k: int) -> npt.ArrayLike:
+def _prior(state: Fitted | PoolingPanel, prior: npt.ArrayLike | None, k: int) -> npt.ArrayLike:
     """The prior to use, in the form that pools take."""
     if prior is not None:
         return prior
@@ -413,7 +417,7 @@ def _prior(state: Learned | PoolingPanel, prior: npt.ArrayLike | None, k: int) -
 
 
 def _without(
-    state: Learned | PoolingPanel,
+    state: Fitted | PoolingPanel,
     q: Array,
     present: Index,
     prior: npt.ArrayLike,

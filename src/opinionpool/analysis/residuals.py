@@ -13,7 +13,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
 from opinionpool.estimation.evidence import turned
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.shrinkage import PAIR_WORTH
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import Extremes
@@ -57,7 +57,7 @@ class Residuals:
 
     @classmethod
     def of(
-        cls, forecasts: Forecasts, state: LearnedPanel | None = None, prior: npt.ArrayLike | None = None
+        cls, forecasts: Forecasts, state: FittedPanel | None = None, prior: npt.ArrayLike | None = None
     ) -> Residuals:
         """Those of some forecasts; prior, floor and belief in extremes are those of `state` if there is one."""
         t, n = forecasts.shape
@@ -152,7 +152,7 @@ class SharedErrors:
 
 
 def shared_errors(
-    forecasts: Forecasts, learned: LearnedPanel, prior: npt.ArrayLike | None = None, most: int = MOST
+    forecasts: Forecasts, learned: FittedPanel, prior: npt.ArrayLike | None = None, most: int = MOST
 ) -> SharedErrors:
     """Correlations of the errors of the experts, at most `most` of them, those with the largest weights.
 
@@ -160,7 +160,7 @@ def shared_errors(
     ----------
     forecasts : Forecasts
         What the panel was learned from.
-    learned : LearnedPanel
+    learned : FittedPanel
     prior : optional
         As it was given to the fit, if there is one.
     most : int
@@ -184,20 +184,20 @@ def shared_errors(
     """
     residuals = Residuals.of(forecasts, learned, prior)
     moving = np.bincount(residuals.expert, (residuals.values**2).sum(axis=1), len(forecasts.experts)) > ROUNDING
-    heard = np.flatnonzero(moving & learned.panel.heard)
-    if len(heard) < 2:
+    informative = np.flatnonzero(moving & learned.panel.informative)
+    if len(informative) < 2:
         raise LearningError("errors are shared by two experts at least whose forecasts of resolved events differ")
-    kept = np.sort(heard[np.argsort(-np.abs(learned.weights[heard]), kind="stable")[:most]])
+    kept = np.sort(informative[np.argsort(-np.abs(learned.weights[informative]), kind="stable")[:most]])
     found, shared = _pairs(residuals, kept)
     off = ~np.eye(len(kept), dtype=bool)
     total = shared[off].sum()
     common = float((found * shared)[off].sum() / total) if total > 0 else 0.0
     worth = PAIR_WORTH + len(kept)
-    held = (shared * found + worth * common) / (shared + worth)
-    np.fill_diagonal(held, 1.0)
-    order = clusters(held).order
+    shrunken = (shared * found + worth * common) / (shared + worth)
+    np.fill_diagonal(shrunken, 1.0)
+    order = clusters(shrunken).order
     experts = tuple(forecasts.experts[kept[i]] for i in order.tolist())
-    return SharedErrors(experts, held[np.ix_(order, order)], common, len(heard) - len(kept))
+    return SharedErrors(experts, shrunken[np.ix_(order, order)], common, len(informative) - len(kept))
 
 
 def _pairs(residuals: Residuals, kept: npt.NDArray[np.intp]) -> tuple[Array, Array]:

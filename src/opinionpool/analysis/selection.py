@@ -76,9 +76,9 @@ def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | No
     >>> round(gain.before, 4), round(gain.after, 4), round(gain.score, 4)
     (1.6, 1.6667, 0.0123)
     """
-    heard = np.flatnonzero(panel.heard)
-    before, n = panel.joint_accuracy, len(heard)
-    mean = float(panel.accuracy[heard].mean()) if n else 0.0
+    informative = np.flatnonzero(panel.informative)
+    before, n = panel.joint_accuracy, len(informative)
+    mean = float(panel.accuracy[informative].mean()) if n else 0.0
     if mean == 0:
         return _gain(before, before, prior, panel)
     if correlation is None:
@@ -126,16 +126,16 @@ def gain_from(
     >>> round(gain.after, 4), round(gain.score, 3), round(gain.weight, 3)
     (2.6, 0.158, 1.0)
     """
-    heard = np.flatnonzero(panel.heard)
-    r = vector(correlation, len(panel), "correlation with the new expert")[heard]
+    informative = np.flatnonzero(panel.informative)
+    r = vector(correlation, len(panel), "correlation with the new expert")[informative]
     if not (accuracy >= 0 and np.isfinite(accuracy)):
         raise PanelError(f"an accuracy must be a finite number, at least 0, and it is {accuracy!r}")
     if not (calibration > 0 and np.isfinite(calibration)):
         raise PanelError(f"the calibration of a new expert must be above 0, and it is {calibration!r}")
     before = panel.joint_accuracy
-    own, known = np.sqrt(accuracy / 2.0), signal(panel.parts)[heard]
-    among = panel.parts.dependence.subset(heard)
-    onto = among.solve(r) if len(heard) else r
+    own, known = np.sqrt(accuracy / 2.0), signal(panel.parts)[informative]
+    among = panel.parts.dependence.subset(informative)
+    onto = among.solve(r) if len(informative) else r
     left = 1.0 - float(r @ onto)
     if left < SINGULAR:
         raise PanelError(
@@ -231,8 +231,8 @@ def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
     panel.parts.check_scale("the best subset")
     n = len(panel)
     k = n if most is None else most
-    heard = panel.heard
-    rest, left = np.where(heard, signal(panel.parts), 0.0), np.where(heard, 1.0, 0.0)
+    informative = panel.informative
+    rest, left = np.where(informative, signal(panel.parts), 0.0), np.where(informative, 1.0, 0.0)
     rows, chosen, total = np.zeros((k, n)), [], 0.0
     path = []
     free = np.ones(n, dtype=bool)
@@ -248,7 +248,7 @@ def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
             unit = np.zeros(n)
             unit[best] = 1.0
             column = panel.parts.dependence.times(unit) - rows[:step].T @ rows[:step, best]
-            rows[step] = np.where(heard, column / np.sqrt(left[best]), 0.0)
+            rows[step] = np.where(informative, column / np.sqrt(left[best]), 0.0)
             rest = rest - rows[step] * (rest[best] / np.sqrt(left[best]))
             left = left - rows[step] ** 2
         path.append(_subset(panel, np.array(chosen), total, exact=len(chosen) in {1, n}))
@@ -385,10 +385,10 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
     >>> redundant_groups(Panel.from_features(1.0, r, names=["ann", "bob", "cy"]))
     [('ann', 'bob')]
     """
-    heard = np.flatnonzero(panel.heard)
-    if len(heard) < 2:
+    informative = np.flatnonzero(panel.informative)
+    if len(informative) < 2:
         return []
     if isinstance(panel.parts.dependence, CommonCorrelation):
-        return [tuple(panel.names[i] for i in heard)] if panel.parts.dependence.rho >= least else []
-    found = clusters(panel.correlation[np.ix_(heard, heard)]).groups(least)
-    return [tuple(panel.names[heard[i]] for i in group) for group in found]
+        return [tuple(panel.names[i] for i in informative)] if panel.parts.dependence.rho >= least else []
+    found = clusters(panel.correlation[np.ix_(informative, informative)]).groups(least)
+    return [tuple(panel.names[informative[i]] for i in group) for group in found]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, class_probabilities, expit, prior_log_ratios
 from opinionpool.model.accuracy import normal_cdf
 from opinionpool.model.features import Parts
@@ -88,9 +88,9 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     >>> value.auc.round(3)[0], round(value.joint_auc, 3), round(value.joint_score, 3), round(value.effective, 2)
     (np.float64(0.841), 0.897, 0.416, 1.6)
     """
-    alone = panel.accuracy
+    single = panel.accuracy
     joint = panel.joint_accuracy if joint_accuracy is None else joint_accuracy
-    every = np.append(alone, joint)
+    every = np.append(single, joint)
     auc = expected_auc(every)
     score = brier = hits = None
     binary = len(panel.classes) == 2
@@ -103,7 +103,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     return PanelValue(
         experts=panel.names,
         prior=float(prior) if binary else None,
-        accuracy=alone,
+        accuracy=single,
         auc=auc[:-1],
         score=None if score is None else score[:-1],
         brier=None if brier is None else brier[:-1],
@@ -117,7 +117,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     )
 
 
-def learned_value(state: LearnedPanel, prior: float | None = None) -> PanelValue:
+def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
     """The same for what a fit learned.
 
     Experts are taken as the data show each alone, held to the panel; together they are worth what the learned weights
@@ -127,7 +127,7 @@ def learned_value(state: LearnedPanel, prior: float | None = None) -> PanelValue
 
     Parameters
     ----------
-    state : LearnedPanel
+    state : FittedPanel
     prior : float, optional
         Unless given, that of the fit; Laplace's estimate where each event had its own.
 
@@ -137,9 +137,9 @@ def learned_value(state: LearnedPanel, prior: float | None = None) -> PanelValue
         As for `panel_value`.
     """
     if prior is None:
-        chances = state.prior if state.prior is not None else laplace_prior(state.events)
-        prior = float(chances[1])
-    if state.alone is None or not isinstance(state.panel, Panel):
+        class_prior = state.prior if state.prior is not None else laplace_prior(state.events)
+        prior = float(class_prior[1])
+    if state.marginal is None or not isinstance(state.panel, Panel):
         return panel_value(state.panel, prior)
     panel = known_panel(state)
     weights = state.panel.weights * panel.parts.spread
@@ -148,7 +148,7 @@ def learned_value(state: LearnedPanel, prior: float | None = None) -> PanelValue
     return panel_value(panel, prior, 2.0 * mean**2 / variance if variance > 0 else 0.0)
 
 
-def known_panel(state: LearnedPanel) -> Panel:
+def known_panel(state: FittedPanel) -> Panel:
     """What the data show of each expert alone and of how dependent they are; its weights are not the pool's.
 
     Raises
@@ -159,10 +159,10 @@ def known_panel(state: LearnedPanel) -> Panel:
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")
-    if state.alone is None:
+    if state.marginal is None:
         return panel
-    spread = np.where(panel.heard, state.alone.spread, 0.0)
-    parts = Parts(np.where(panel.heard, state.alone.contrast, 0.0), spread, panel.parts.dependence)
+    spread = np.where(panel.informative, state.marginal.spread, 0.0)
+    parts = Parts(np.where(panel.informative, state.marginal.contrast, 0.0), spread, panel.parts.dependence)
     return Panel.from_parts(parts, names=panel.names, classes=panel.classes)
 
 
@@ -176,11 +176,11 @@ def effective_number(panel: PoolingPanel) -> float:
     1.818
     """
     if isinstance(panel, Panel):
-        alone = 2.0 * signal(panel.parts)[panel.heard] ** 2
+        single = 2.0 * signal(panel.parts)[panel.informative] ** 2
         joint = float(panel.weights @ panel.parts.contrast)
     else:
-        alone, joint = panel.accuracy[panel.heard], panel.joint_accuracy
-    return joint / float(alone.mean()) if alone.any() else 0.0
+        single, joint = panel.accuracy[panel.informative], panel.joint_accuracy
+    return joint / float(single.mean()) if single.any() else 0.0
 
 
 def expected_auc(accuracy: npt.ArrayLike) -> Array:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
-from opinionpool.learning.fitted import LearnedPanel
-from opinionpool.pools.registry import Learned
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.pools.registry import Fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class WeightTable:
     level: float
 
 
-def weight_table(state: Learned, level: float = 0.9) -> WeightTable | None:
+def weight_table(state: Fitted, level: float = 0.9) -> WeightTable | None:
     """The weights that a pool learned; None if it has none.
 
     Examples
@@ -62,22 +62,22 @@ def weight_table(state: Learned, level: float = 0.9) -> WeightTable | None:
     )
 
 
-def weight_interval(state: Learned, level: float = 0.9) -> tuple[Array, Array]:
+def weight_interval(state: Fitted, level: float = 0.9) -> tuple[Array, Array]:
     """Between what the weights of N experts lie, each by itself, (N,) twice; NaN where that is not known."""
     weight = np.full(len(state.experts), np.nan) if state.weights is None else np.asarray(state.weights, np.float64)
     error = np.full(len(weight), np.nan)
-    if isinstance(state, LearnedPanel) and state.doubt is not None:
-        error = np.where(state.present & state.panel.heard, state.doubt.weight_errors(len(weight)), np.nan)
+    if isinstance(state, FittedPanel) and state.uncertainty is not None:
+        error = np.where(state.present & state.panel.informative, state.uncertainty.weight_errors(len(weight)), np.nan)
     half = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
     return weight - half, weight + half
 
 
-def recalibrated(learned: LearnedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:
+def recalibrated(learned: FittedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:
     """What to believe on hearing one expert alone (14), by what the data say of it: L* = L° + kappa (L - L° - b).
 
     Parameters
     ----------
-    learned : LearnedPanel
+    learned : FittedPanel
         Of two classes.
     expert : int
         Its position.
@@ -99,11 +99,11 @@ def recalibrated(learned: LearnedPanel, expert: int, q: npt.ArrayLike, prior: fl
     """
     if len(learned.panel.classes) != 2:
         raise ArgumentError(f"one curve is of two classes, and there are {len(learned.panel.classes)}")
-    features = learned.panel if learned.alone is None else learned.alone
+    features = learned.panel if learned.marginal is None else learned.marginal
     kappa = float(features.calibration[expert])
     bias = float(np.ravel(features.bias[expert])[0])
     p = logodds.class_probabilities(prior)
-    said = logodds.log_ratios(np.asarray(q, dtype=np.float64), p, learned.panel.settings.floor)
+    contrasts = logodds.log_ratios(np.asarray(q, dtype=np.float64), p, learned.panel.settings.floor)
     reference = logodds.prior_log_ratios(p)
-    updated = reference + kappa * (said - reference - bias)
+    updated = reference + kappa * (contrasts - reference - bias)
     return np.asarray(logodds.pooled_probabilities(updated, p, learned.panel.settings.pool_floor)[..., 1])

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from opinionpool.cli.options import (
-    Chances,
     Comparing,
     Keeping,
     Pooling,
+    PriorOption,
     Reading,
     Writing,
-    chances,
     comparing,
     keeping,
     pooling,
-    read_chances,
+    prior_option,
+    read_prior,
     reading,
     writing,
 )
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 @click.option(
     "--base-rate",
     metavar="P",
-    callback=read_chances,
+    callback=read_prior,
     multiple=True,
     help="How frequent the event is where the answer is used, if that differs from the prior.",
 )
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 )
 @writing
 def explain(
-    reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: Chances, model: str | None
+    reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: PriorOption, model: str | None
 ) -> None:
     """Say why the pool answers what it answers on one EVENT: who said what, and what it counted for.
 
@@ -92,9 +92,9 @@ def explain(
     inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
     writing.check(inputs)
     keeping.check(inputs, writing, pooling)
-    told, trained = pooling.told(), keeping.read(pooling)
+    belief_file, trained = pooling.belief_file(), keeping.read(pooling)
     forecasts = read_for(reading, trained)
-    prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
+    prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
     from opinionpool.analysis.explanation import event_position, explain_event
     from opinionpool.cli.pool import keep
     from opinionpool.report import answers, explanation as explained, summary
@@ -103,7 +103,7 @@ def explain(
         t = event_position(forecasts, event)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    kept = keep(forecasts, pooling.pool, prior, told.options, trained, learning=False)
+    kept = keep(forecasts, pooling.pool, prior, belief_file.options, trained, learning=False)
     why = explain_event(kept.forecasts, t, kept.state, prior=kept.reference, base_rate=rate)
     in_sample = bool(kept.pooled(rate).in_sample[t])
     notes = [*kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
@@ -113,7 +113,7 @@ def explain(
     with destination(writing.output) as out:
         if kind == "json":
             facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate, (*forecasts.notes, *notes))
-            facts |= summary.belief_facts(told.beliefs) | kept.facts(None) | explained.explanation_facts(why)
+            facts |= summary.belief_facts(belief_file.beliefs) | kept.facts(None) | explained.explanation_facts(why)
             facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": in_sample}
             write_json("experts", explained.explanation_records(why), facts, out)
         else:
@@ -123,7 +123,7 @@ def explain(
         *explained.explanation_lines(why),
         summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, rate),
         *kept.lines(None),
-        *summary.belief_lines(told.file, told.beliefs),
+        *summary.belief_lines(belief_file.file, belief_file.beliefs),
         *summary.note_lines(forecasts, notes),
     )
 
@@ -166,8 +166,8 @@ def report(
     writing.check([*reading.inputs, *pooling.inputs])
     if by_time and by_group:
         raise click.UsageError("--by-time and --by-group exclude each other")
-    told, forecasts = pooling.told(), read(reading)
-    prior = chances("--prior", pooling.prior, forecasts)
+    belief_file, forecasts = pooling.belief_file(), read(reading)
+    prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.report import summary
     from opinionpool.report.findings import find
     from opinionpool.report.page import report_page
@@ -179,7 +179,7 @@ def report(
                 forecasts,
                 pooling.pool,
                 prior=prior,
-                beliefs=told.beliefs,
+                beliefs=belief_file.beliefs,
                 by="time" if by_time else "group" if by_group else None,
                 repeats=repeats,
                 source=_source(reading.file, [*inputs, output], inputs, context.obj),
@@ -232,27 +232,27 @@ def app(context: click.Context) -> None:
 @click.option(
     "--base-rate",
     metavar="P",
-    callback=read_chances,
+    callback=read_prior,
     multiple=True,
     help="How frequent the event is where the answers are used, if that differs from the prior.",
 )
 @keeping
 @writing
-def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing, base_rate: Chances) -> None:
+def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing, base_rate: PriorOption) -> None:
     """Learn from the resolved events and print a probability for every event."""
     inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
     writing.check(inputs)
     keeping.check(inputs, writing, pooling)
-    told, model = pooling.told(), keeping.read(pooling)
+    belief_file, model = pooling.belief_file(), keeping.read(pooling)
     from opinionpool.cli.pool import keep, pool_in_parts
     from opinionpool.report import answers, summary
 
     if keeping.save is None and pool_in_parts(reading, pooling, writing, base_rate, model):
         return
     forecasts = read_for(reading, model)
-    prior, rate = chances("--prior", pooling.prior, forecasts), chances("--base-rate", base_rate, forecasts)
+    prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
 
-    kept = keep(forecasts, pooling.pool, prior, told.options, model, learning=keeping.save is not None)
+    kept = keep(forecasts, pooling.pool, prior, belief_file.options, model, learning=keeping.save is not None)
     pooled = kept.pooled(rate)
     notes = (
         *forecasts.notes,
@@ -264,7 +264,7 @@ def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing,
     with destination(writing.output) as out:
         if kind == "json":
             facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate, notes)
-            facts |= summary.belief_facts(told.beliefs) | kept.facts(keeping.save)
+            facts |= summary.belief_facts(belief_file.beliefs) | kept.facts(keeping.save)
             write_json("events", answers.event_records(pooled), facts, out)
         else:
             write_listing(answers.event_columns(pooled), kind, out)
@@ -277,7 +277,7 @@ def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing,
         summary.size_line(forecasts),
         summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, rate),
         *kept.lines(keeping.save),
-        *summary.belief_lines(told.file, told.beliefs),
+        *summary.belief_lines(belief_file.file, belief_file.beliefs),
         *summary.note_lines(forecasts, notes),
     )
 
@@ -302,12 +302,12 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     forecasts.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *pooling.inputs])
-    told, forecasts = pooling.told(), read(reading)
-    prior = chances("--prior", pooling.prior, forecasts)
+    belief_file, forecasts = pooling.belief_file(), read(reading)
+    prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.pools.registry import fit_pool
     from opinionpool.report import answers, summary, summary as worth
 
-    state = fit_pool(pooling.pool, forecasts, prior=prior, **told.options)
+    state = fit_pool(pooling.pool, forecasts, prior=prior, **belief_file.options)
     columns = answers.expert_columns(forecasts, state)
     alike = answers.one_outcome_notes(forecasts, pooling.pool)
     notes = (*forecasts.notes, *state.notes, *alike, *answers.expert_notes(state))
@@ -315,7 +315,9 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.pool_facts(forecasts, pooling.pool, state, None, notes) | summary.belief_facts(told.beliefs)
+            facts = summary.pool_facts(forecasts, pooling.pool, state, None, notes) | summary.belief_facts(
+                belief_file.beliefs
+            )
             write_json("experts", answers.records(columns), facts | worth.together_facts(whole), out)
         else:
             write_listing(columns, kind, out)
@@ -324,7 +326,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
         summary.size_line(forecasts),
         summary.pool_line(forecasts, pooling.pool, state, prior is not None, None),
         *worth.together_lines(whole),
-        *summary.belief_lines(told.file, told.beliefs),
+        *summary.belief_lines(belief_file.file, belief_file.beliefs),
         *summary.note_lines(forecasts, notes),
     )
 
@@ -354,24 +356,26 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     the pools, JSON the experts too.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *comparing.inputs])
-    told, forecasts = comparing.told(), read(reading)
-    prior = chances("--prior", comparing.prior, forecasts)
+    belief_file, forecasts = comparing.belief_file(), read(reading)
+    prior = prior_option("--prior", comparing.prior, forecasts)
     from opinionpool.report import comparison as compared, summary
 
-    found = contest(forecasts, comparing, prior, told)
+    found = contest(forecasts, comparing, prior, belief_file)
     notes = (*forecasts.notes, *found.notes)
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.facts(forecasts) | summary.belief_facts(told.beliefs) | compared.comparison_facts(found)
+            facts = (
+                summary.facts(forecasts) | summary.belief_facts(belief_file.beliefs) | compared.comparison_facts(found)
+            )
             write_json("pools", compared.comparison_records(found), facts | {"notes": summary.note_records(notes)}, out)
         elif kind == "csv":
             write_listing(compared.pool_columns(found), kind, out)
         else:
             compared.write_comparison(found, out)
     verdict = [] if kind == "table" else compared.verdict_lines(found)
-    held = summary.belief_lines(told.file, told.beliefs)
-    conclude(kind, summary.size_line(forecasts), *held, *verdict, *summary.note_lines(forecasts, notes))
+    assumed = summary.belief_lines(belief_file.file, belief_file.beliefs)
+    conclude(kind, summary.size_line(forecasts), *assumed, *verdict, *summary.note_lines(forecasts, notes))
 
 
 @app.command(short_help="Reproduce the paper that the model is from.")
@@ -402,10 +406,13 @@ def paper(folder: str, seed: int, iterations: int) -> None:
         done = reproduce(Path(folder), seed, iterations, available_processors(), advance)
     with destination(None) as out:
         out.write(f"{done.page}\n")
-    held = sum(claim.holds for claim in done.claims)
+    assumed = sum(claim.holds for claim in done.claims)
     count = len(done.claims)
     missing = [] if done.missing is None else [f"{done.missing}; then run this again"]
-    tell(f"{done.figures} figures; of {count} claims that can be checked {held} hold, {count - held} do not", *missing)
+    tell(
+        f"{done.figures} figures; of {count} claims that can be checked {assumed} hold, {count - assumed} do not",
+        *missing,
+    )
 
 
 @app.command(short_help="What is in the file, and what stands in the way.")
@@ -422,7 +429,7 @@ def check(reading: Reading, writing: Writing) -> int:
 
     findings = find(reading)
     forecasts = findings.forecasts
-    columns = [] if forecasts is None else describe.voice_columns(forecasts)
+    columns = [] if forecasts is None else describe.duplicate_columns(forecasts)
     kind = writing.chosen(people=True)
     with destination(writing.output) as out:
         if kind == "json":

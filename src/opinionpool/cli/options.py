@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WRITTEN = ("", ".csv", ".json", ".txt")
 
 # Probabilities as given, each with the class it is for, if one is named.
-Chances: TypeAlias = tuple[tuple[str | None, float], ...]
+PriorOption: TypeAlias = tuple[tuple[str | None, float], ...]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Pooling:
     """Which pool, with which prior and beliefs, as the command line said."""
 
     pool: str
-    prior: Chances
+    prior: PriorOption
     panel: str | None
 
     @property
@@ -105,7 +105,7 @@ class Pooling:
         """The files that are read."""
         return [] if self.panel is None else [self.panel]
 
-    def told(self) -> BeliefFile:
+    def belief_file(self) -> BeliefFile:
         """What is believed; only the Gaussian pool takes it."""
         if self.panel is not None and self.pool != "gaussian":
             raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
@@ -184,7 +184,7 @@ class Comparing:
     folds: int
     repeats: int | None
     seed: int
-    prior: Chances
+    prior: PriorOption
     panel: str | None
 
     @property
@@ -192,7 +192,7 @@ class Comparing:
         """The files that are read."""
         return [] if self.panel is None else [self.panel]
 
-    def told(self) -> BeliefFile:
+    def belief_file(self) -> BeliefFile:
         """What the Gaussian pool is to believe."""
         if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
             raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
@@ -206,7 +206,7 @@ class Comparing:
         return "time" if self.by_time else "group" if self.by_group else None
 
 
-def chances(option: str, given: Chances, forecasts: Forecasts) -> float | Array | None:
+def prior_option(option: str, given: PriorOption, forecasts: Forecasts) -> float | Array | None:
     """A prior or base rate as pools take it: one number for binary events, else one per class, which add up to 1."""
     if not given:
         return None
@@ -386,7 +386,7 @@ def _prior(command: Command) -> Command:
     return click.option(
         "--prior",
         metavar="P",
-        callback=read_chances,
+        callback=read_prior,
         multiple=True,
         help="How likely an event is before any expert is heard, such as 0.01 or 1%; the experts are taken to "
         "share it. Default: Laplace's estimate from the resolved events. More than two classes: CLASS=P for each.",
@@ -435,7 +435,7 @@ def _stack(options: Sequence[Decorator], command: Command) -> Command:
     return command
 
 
-def read_chances(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> Chances:
+def read_prior(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> PriorOption:
     """Probabilities strictly between 0 and 1, such as 0.01, 1%, or CLASS=0.01."""
     found = []
     for value in given:

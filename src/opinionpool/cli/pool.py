@@ -11,14 +11,14 @@ import click
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.cli.options import Chances, Pooling, Reading, Writing, chances
+from opinionpool.cli.options import Pooling, PriorOption, Reading, Writing, prior_option
 from opinionpool.cli.streams import asked, conclude, destination, progress
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.labels import label_text
 from opinionpool.logodds import class_probabilities, public_probabilities
 from opinionpool.pools import registry as rules
-from opinionpool.pools.registry import POOLS, Learned, learn_parts
+from opinionpool.pools.registry import POOLS, Fitted, learn_parts
 from opinionpool.priors import event_priors
 from opinionpool.report import answers, summary
 from opinionpool.report.answers import PRIORLESS, Pooled, one_outcome_notes, pool_events
@@ -50,7 +50,7 @@ class Kept:
     """
 
     name: str
-    state: Learned
+    state: Fitted
     forecasts: Forecasts
     prior: float | Array | None
     given: bool
@@ -69,7 +69,7 @@ class Kept:
         return float(fill) if len(self.forecasts.classes) == 2 else fill
 
     @property
-    def answered_with(self) -> Learned:
+    def answered_with(self) -> Fitted:
         """What was learned, with the prior that the answers start from instead of the one that it was learned with."""
         if self.loaded is None or self.trained is None:
             return self.state
@@ -105,12 +105,14 @@ class Kept:
 
     def lines(self, saved: str | None) -> list[str]:
         """Where the pool is from and where it went, for people."""
-        told = []
+        belief_file = []
         if self.loaded is not None:
-            told.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
+            belief_file.append(
+                f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}"
+            )
         if saved is not None:
-            told.append(f"saved in {printable(saved)}: {self._size()}")
-        return told
+            belief_file.append(f"saved in {printable(saved)}: {self._size()}")
+        return belief_file
 
     def facts(self, saved: str | None) -> dict[str, object]:
         """The same for JSON."""
@@ -169,15 +171,15 @@ def keep(
             "--save keeps pools of events that share their classes, and these have options of their own; leave it out"
         )
     if model is None:
-        told = one_outcome_notes(forecasts, name)
+        belief_file = one_outcome_notes(forecasts, name)
         if not learning:
             state = rules.fit_pool(name, forecasts, prior=prior, **options)
-            return Kept(name, state, forecasts, prior, prior is not None, None, None, (*state.notes, *told))
+            return Kept(name, state, forecasts, prior, prior is not None, None, None, (*state.notes, *belief_file))
         # What a pool needs to go on learning is loaded where it is to be saved.
         from opinionpool.streams.trained import TrainedPool
 
         trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
-        notes = (*trained.learned.notes, *told)
+        notes = (*trained.learned.notes, *belief_file)
         return Kept(name, trained.learned, forecasts, prior, prior is not None, trained, None, notes)
     file, trained = model
     if learning:
@@ -241,7 +243,7 @@ class _Pool:
     """
 
     name: str
-    state: Learned
+    state: Fitted
     given: bool
     some: Forecasts
     forecasts: Iterator[Forecasts]
@@ -253,21 +255,21 @@ class _Pool:
 
 
 def pool_parts(
-    parts: Parts, pooling: Pooling, writing: Writing, base_rate: Chances, model: tuple[str, TrainedPool] | None
+    parts: Parts, pooling: Pooling, writing: Writing, base_rate: PriorOption, model: tuple[str, TrainedPool] | None
 ) -> None:
     """Write a probability for every event of each part, by a pool that is learned from all of them, or a saved one."""
     first = next(parts.forecasts(threads=1))
     if model is not None:
         first = matched(first, model[1], model[0])
-    prior, rate = chances("--prior", pooling.prior, first), chances("--base-rate", base_rate, first)
+    prior, rate = prior_option("--prior", pooling.prior, first), prior_option("--base-rate", base_rate, first)
     pool = _learned(parts, pooling, prior, rate) if model is None else _kept(parts, first, model, prior, rate)
     _write(parts, pool, rate, writing)
 
 
 def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: float | Array | None) -> _Pool:
     """A pool that has gone through all parts once, to learn."""
-    told = pooling.told()
-    learned = learn_parts(pooling.pool, parts.forecasts(), prior, told.options)
+    belief_file = pooling.belief_file()
+    learned = learn_parts(pooling.pool, parts.forecasts(), prior, belief_file.options)
     state = learned.state
 
     def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
@@ -283,8 +285,8 @@ def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: 
         answer=answer,
         notes=(*learned.notes, *state.notes, *answers.one_outcome_notes(learned.sample, pooling.pool)),
         rate_notes=summary.base_rate_notes(state, prior is not None, rate),
-        lines=summary.belief_lines(told.file, told.beliefs),
-        facts=summary.belief_facts(told.beliefs),
+        lines=summary.belief_lines(belief_file.file, belief_file.beliefs),
+        facts=summary.belief_facts(belief_file.beliefs),
     )
 
 
@@ -390,7 +392,7 @@ def pool_in_parts(
     reading: Reading,
     pooling: Pooling,
     writing: Writing,
-    base_rate: Chances,
+    base_rate: PriorOption,
     model: tuple[str, TrainedPool] | None = None,
 ) -> bool:
     """Pool a file in parts, if it is so large, having learned from it in parts; whether that was done.

@@ -142,14 +142,14 @@ def read(reading: Reading, duplicates: str | None = None, classes: Sequence[obje
     from opinionpool.tables.read import read_forecasts
 
     try:
-        said = asked(reading, classes)
+        keywords = asked(reading, classes)
         with progress(f"reading {reading.file}") as advance:
             return read_forecasts(
                 reading.file,
                 outcomes=reading.outcomes,
                 encoding=reading.encoding,
                 progress=advance,
-                **(said if duplicates is None else said | {"duplicates": duplicates}),
+                **(keywords if duplicates is None else keywords | {"duplicates": duplicates}),
             )
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
@@ -191,7 +191,9 @@ def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecas
     return matched(read(reading, classes=[label_text(label) for label in trained.classes]), trained, file)
 
 
-def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, told: BeliefFile) -> Comparison:
+def contest(
+    forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, belief_file: BeliefFile
+) -> Comparison:
     """The comparison that the command line asked for."""
     from opinionpool.scoring.comparison import compare_pools
 
@@ -205,7 +207,7 @@ def contest(forecasts: Forecasts, comparing: Comparing, prior: float | Array | N
                 by=comparing.by,
                 gap=comparing.gap,
                 prior=prior,
-                beliefs=told.beliefs,
+                beliefs=belief_file.beliefs,
                 seed=comparing.seed,
                 progress=advance,
             )
@@ -231,8 +233,8 @@ def find(reading: Reading) -> Findings:
 
 def conclude(kind: str, *lines: str) -> None:
     """End a command with its summary, apart from the table if both are on a terminal."""
-    apart = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
-    tell(*[""] * apart, *lines)
+    blank = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
+    tell(*[""] * blank, *lines)
 
 
 def error_line(message: str) -> str:

@@ -91,10 +91,10 @@ def fit_means(
     safe = np.where(total > 0, total, 1.0) if design.biased else np.full(len(total), np.inf)
     shape_sum = np.einsum("cn,cd->nd", count, shape)
     mean_sum = np.einsum("cn,cnd->nd", count, off)
-    held = worth[1] * design.mean_length(count.sum(axis=1))
-    bottom = length @ count - np.einsum("nd,de,ne->n", shape_sum, inner, shape_sum) / safe + held
+    shrinkage = worth[1] * design.mean_length(count.sum(axis=1))
+    bottom = length @ count - np.einsum("nd,de,ne->n", shape_sum, inner, shape_sum) / safe + shrinkage
     top = np.einsum("cn,cd,de,cne->n", count, shape, inner, off)
-    top = top - np.einsum("nd,de,ne->n", shape_sum, inner, mean_sum) / safe + held * contrast
+    top = top - np.einsum("nd,de,ne->n", shape_sum, inner, mean_sum) / safe + shrinkage * contrast
     known = bottom > ROUNDING * np.maximum(total, 1.0)
     mu = np.where(known, top / np.where(known, bottom, 1.0), contrast)
     b = (mean_sum - mu[:, None] * shape_sum) / safe[:, None] + bias
@@ -113,12 +113,12 @@ def still(evidence: Evidence, means: Means) -> Array:
     """Experts with several forecasts that never move, as far as rounding can tell, (N,) bool."""
     marginals = evidence.marginals
     count = np.where(means.count > 0, means.count, 0.0)
-    heard = count.sum(axis=0)
-    centre = np.einsum("cn,cnd->nd", count, marginals.mean[:-1]) / np.where(heard > 0, heard, 1.0)[:, None]
+    active = count.sum(axis=0)
+    centre = np.einsum("cn,cnd->nd", count, marginals.mean[:-1]) / np.where(active > 0, active, 1.0)[:, None]
     centre *= evidence.design.biased  # what is the same whatever the options is none of them
     off = marginals.mean[:-1] - centre
     moved = marginals.square[0] + np.einsum("cn,cnd,cnd->n", count, off, off)
-    return np.asarray((heard > 1) & (moved <= _rounding(centre, heard)))
+    return np.asarray((active > 1) & (moved <= _rounding(centre, active)))
 
 
 def without_spread(evidence: Evidence, means: Means) -> Array:
@@ -163,8 +163,8 @@ def independent_parts(means: Means) -> Parts:
 def common_correlation(evidence: Evidence, means: Means, reference: Array) -> float:
     """Mean off-diagonal correlation, weighted by shared events and kept inside its range."""
     n = len(means.contrast)
-    heard = means.square > 0
-    spread = np.where(heard, np.sqrt(means.square / np.where(heard, means.count.sum(axis=0), 1.0)), np.inf)
+    active = means.square > 0
+    spread = np.where(active, np.sqrt(means.square / np.where(active, means.count.sum(axis=0), 1.0)), np.inf)
     total, pairs = evidence.shared(means.expected(reference), spread)
     return keep_in_range(total / pairs if pairs > 0 else 0.0, n)
 
@@ -193,13 +193,14 @@ def full_parts(evidence: Evidence, means: Means, reference: Array) -> tuple[Part
         If there are too few events for so many experts.
     """
     r = correlations(residual_products(evidence, means, reference))
-    voices = len(distinct(r))
+    different = len(distinct(r))
     terms = int(means.terms[0])
-    if voices > terms:
-        needed = -(-(voices + means.design.coefficients) // (evidence.classes - 1))
+    if different > terms:
+        needed = -(-(different + means.design.coefficients) // (evidence.classes - 1))
         counted = "" if means.design.biased else " of two options (one with K counts as K - 1)"
         raise LearningError(
-            f"rank {min(terms, voices)} < {voices} experts; {means.design.events(means.count[:, 0]):g} events: a full "
+            f"rank {min(terms, different)} < {different} experts; {means.design.events(means.count[:, 0]):g} events: "
+            "a full "
             f"covariance needs at least {needed} resolved events{counted}; use structure='common', 'independent' or "
             "'auto', or leave experts out"
         )
@@ -247,8 +248,8 @@ def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means,
     v1 = n * float(means.square[0] / means.terms[0])
     if n == 1:
         return means, v1, 0.0
-    apart = marginals.mean[:-1] - level
-    between = np.einsum("c,cnd,de,cne->", count[:, 0], apart, inner, apart)
+    deviation = marginals.mean[:-1] - level
+    between = np.einsum("c,cnd,de,cne->", count[:, 0], deviation, inner, deviation)
     v2 = float(np.trace(products) - n * rows + between) / ((evidence.classes - 1) * count.sum() * (n - 1))
     total = v1 + (n - 1) * v2
     return means, float(total / n), float((v1 - v2) / total) if total > 0 else 0.0
@@ -270,6 +271,6 @@ def pooled_cells(evidence: Evidence) -> tuple[Array, Array, Array]:
     marginals = evidence.marginals
     count = marginals.count[:-1].sum(axis=1, keepdims=True)
     mean = np.einsum("cn,cnd->cd", marginals.count[:-1], marginals.mean[:-1]) / np.where(count > 0, count, 1.0)
-    apart = marginals.mean[:-1] - mean[:, None]
-    between = np.einsum("cn,cnd,de,cne->", marginals.count[:-1], apart, metric(evidence.classes), apart)
+    deviation = marginals.mean[:-1] - mean[:, None]
+    between = np.einsum("cn,cnd,de,cne->", marginals.count[:-1], deviation, metric(evidence.classes), deviation)
     return count, mean[:, None], np.array([marginals.square[0].sum() + between])

@@ -143,8 +143,8 @@ class Sample:
         root = np.asarray(np.linalg.cholesky(metric(evidence.classes)), dtype=np.float64)
         shape, biased = evidence.design.signature @ root, evidence.design.biased
         if isinstance(evidence, MomentEvidence):
-            held = tuple(_groups_of_moments(evidence, kept, root))
-            return cls(len(kept), np.sum([group.weight for group in held], axis=0), shape, biased, held, ())
+            grouped = tuple(_groups_of_moments(evidence, kept, root))
+            return cls(len(kept), np.sum([group.weight for group in grouped], axis=0), shape, biased, grouped, ())
         assert isinstance(evidence, RowEvidence)
         rows = list(_batches_of_rows(evidence, kept, root))
         events = np.sum([_by_outcome(rows.outcomes, rows.weight, len(shape)) for rows in rows], axis=0)
@@ -207,10 +207,10 @@ def _groups_of_moments(evidence: MomentEvidence, kept: Index, root: Array) -> It
     position[kept] = np.arange(len(kept))
     for key, part in evidence.moments.patterns.items():
         columns = position[np.array(key, dtype=np.intp)]
-        heard = np.flatnonzero(columns >= 0)
-        if len(heard) and part.weight[:-1].any():
-            mean = part.mean[:-1][:, heard] @ root
-            yield Group(columns[heard], part.weight[:-1], mean, part.scatter[0][np.ix_(heard, heard)])
+        active = np.flatnonzero(columns >= 0)
+        if len(active) and part.weight[:-1].any():
+            mean = part.mean[:-1][:, active] @ root
+            yield Group(columns[active], part.weight[:-1], mean, part.scatter[0][np.ix_(active, active)])
 
 
 def _batches_of_rows(evidence: RowEvidence, kept: Index, root: Array) -> Iterator[Batch]:
@@ -281,14 +281,16 @@ def _block(n: int) -> int:
 def _residuals(batch: Batch, rows: slice, model: Model, shape: Array) -> Array:
     """Whitened log-ratios less what is expected, (K - 1, n, T)."""
     own = model.coefficients[batch.columns[:, rows]]
-    told = shape[batch.outcomes[rows]]
-    return np.stack([batch.ratios[j][:, rows] - own[..., j] - own[..., -1] * told[:, j] for j in range(shape.shape[1])])
+    signs = shape[batch.outcomes[rows]]
+    return np.stack(
+        [batch.ratios[j][:, rows] - own[..., j] - own[..., -1] * signs[:, j] for j in range(shape.shape[1])]
+    )
 
 
-def _add_score(columns: Index, solved: Array, told: Array, weight: Array, score: Array) -> None:
+def _add_score(columns: Index, solved: Array, signs: Array, weight: Array, score: Array) -> None:
     """Add v times the regressors; `solved` is (K - 1, n, T)."""
     n = len(score)
-    for j, own in enumerate([*solved, np.einsum("jnt,tj->nt", solved, told)]):
+    for j, own in enumerate([*solved, np.einsum("jnt,tj->nt", solved, signs)]):
         score[:, j] += np.bincount(columns.ravel(), weights=(own * weight).ravel(), minlength=n)
 
 
@@ -303,7 +305,7 @@ def _add_small(batch: Batch, model: Model, shape: Array, lower: Array, score: Ar
     places, products = np.empty((lines[-1].stop, most), dtype=np.intp), np.empty((lines[-1].stop, most))
     roots, factors = np.zeros((n + d, n, most)), np.empty((n + d, most))
     for rows in _blocks(batch):
-        columns, weight, told = batch.columns[:, rows], batch.weight[rows], shape[batch.outcomes[rows]]
+        columns, weight, signs = batch.columns[:, rows], batch.weight[rows], shape[batch.outcomes[rows]]
         place, added, root = places[:, : len(weight)], products[:, : len(weight)], roots[..., : len(weight)]
         for i, line in enumerate(lines):
             np.add(columns[i] * size, columns[: i + 1], out=place[line])
@@ -320,7 +322,7 @@ def _add_small(batch: Batch, model: Model, shape: Array, lower: Array, score: Ar
             np.multiply(solved[:, i], weight, out=left[n - i :])
             np.einsum("kt,kjt->jt", left, root[i:, : i + 1], out=added[line])
         lower += np.bincount(place.ravel(), weights=added.ravel(), minlength=size * size)
-        _add_score(columns, solved, told, weight, score)
+        _add_score(columns, solved, signs, weight, score)
     return -value / 2.0
 
 
@@ -356,7 +358,7 @@ def _add_large(batch: Batch, model: Model, shape: Array, lower: Array, score: Ar
     """The same where events have many forecasts."""
     size, value, d = len(model.sigma), 0.0, shape.shape[1]
     for rows in _blocks(batch):
-        columns, weight, told = batch.columns[:, rows], batch.weight[rows], shape[batch.outcomes[rows]]
+        columns, weight, signs = batch.columns[:, rows], batch.weight[rows], shape[batch.outcomes[rows]]
         each = columns.T
         place = each[:, :, None] * size + each[:, None, :]
         sigma = model.sigma.ravel()[place]
@@ -369,5 +371,5 @@ def _add_large(batch: Batch, model: Model, shape: Array, lower: Array, score: Ar
         both = np.swapaxes(solved, 1, 2) @ solved - d * inverse
         half = np.tril(both, -1) + both * np.eye(both.shape[1])
         lower += np.bincount(place.ravel(), weights=(half * weight[:, None, None]).ravel(), minlength=size * size)
-        _add_score(columns, np.moveaxis(solved, 0, 2), told, weight, score)
+        _add_score(columns, np.moveaxis(solved, 0, 2), signs, weight, score)
     return -value / 2.0

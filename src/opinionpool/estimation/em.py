@@ -35,7 +35,7 @@ PRECISION, PRODUCTS = 0.05, 40
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
+class _Inverse:
     """Inverses K of some events: (T, n, n), their places in an N x N array, and their weights by outcome (K, T)."""
 
     inverse: Array
@@ -52,7 +52,7 @@ class Information:
     sigma : ndarray, shape (N, N)
     terms : float
         Rows of the regression.
-    held : tuple of _Held
+    inverses : tuple of _Held
     scale : ndarray, shape (N, N)
         Root of how much rarer a pair is than an event; makes few products enough.
     design : ndarray, shape (N, K, N, K)
@@ -61,7 +61,7 @@ class Information:
 
     sigma: Array
     terms: float
-    held: tuple[_Held, ...]
+    inverses: tuple[_Inverse, ...]
     scale: Array
     design: Array
 
@@ -69,9 +69,9 @@ class Information:
     def of(cls, sample: Sample, model: Model) -> Information:
         """The information of a sample, or of part of a long one."""
         n, (k, d) = len(model.sigma), sample.shape.shape
-        held = tuple(_held(sample, model))
+        inverses = tuple(_inverses(sample, model))
         by_outcome, together = np.zeros((k, n * n)), np.zeros(n * n)
-        for part in held:
+        for part in inverses:
             for c in range(k):
                 np.add(by_outcome[c], _placed(part, part.inverse * part.weight[c][:, None, None], n), out=by_outcome[c])
             count = np.broadcast_to(part.weight.sum(axis=0)[:, None, None], part.inverse.shape)
@@ -82,7 +82,7 @@ class Information:
         outer[:, :d, d] = outer[:, d, :d] = sample.biased * sample.shape
         outer[:, d, d] = (sample.shape**2).sum(axis=1)
         design = np.einsum("cnm,cij->nimj", by_outcome.reshape(k, n, n), outer, optimize=True)
-        return cls(model.sigma, sample.terms, held, scale, design)
+        return cls(model.sigma, sample.terms, inverses, scale, design)
 
     def step(self, sums: Sums) -> Model:
         """Changes of coefficients and Sigma."""
@@ -118,35 +118,35 @@ class Information:
         """Sum of K_t U K_t."""
         n, flat = len(u), u.ravel()
         total = np.zeros(n * n)
-        for part in self.held:
+        for part in self.inverses:
             product = part.inverse @ flat[part.place] @ part.inverse
             product *= part.weight.sum(axis=0)[:, None, None]
             total += _placed(part, product, n)
         return total.reshape(n, n)
 
 
-def _placed(part: _Held, values: Array, n: int) -> Array:
+def _placed(part: _Inverse, values: Array, n: int) -> Array:
     return np.bincount(part.place.ravel(), weights=values.ravel(), minlength=n * n).astype(np.float64, copy=False)
 
 
-def _held(sample: Sample, model: Model) -> list[_Held]:
+def _inverses(sample: Sample, model: Model) -> list[_Inverse]:
     n, k = len(model.sigma), len(sample.events)
     size = sum(batch.columns.shape[1] * len(batch.columns) ** 2 for batch in sample.batches)
     share = min(1.0, BUDGET / max(size, 1))
-    held = []
+    inverses = []
     for batch in sample.batches:
         t = batch.columns.shape[1]
         rows = np.linspace(0, t - 1, max(1, round(share * t))).astype(np.intp)
         weight = np.zeros((k, len(rows)))
         weight[batch.outcomes[rows], np.arange(len(rows))] = batch.weight[rows] * (t / len(rows))
-        held.append(_inverted(batch.columns[:, rows].T, weight, model.sigma, n))
-    held += [_inverted(group.columns[None], group.weight[:, None], model.sigma, n) for group in sample.groups]
-    return held
+        inverses.append(_inverted(batch.columns[:, rows].T, weight, model.sigma, n))
+    inverses += [_inverted(group.columns[None], group.weight[:, None], model.sigma, n) for group in sample.groups]
+    return inverses
 
 
-def _inverted(columns: Index, weight: Array, sigma: Array, n: int) -> _Held:
+def _inverted(columns: Index, weight: Array, sigma: Array, n: int) -> _Inverse:
     place = columns[:, :, None] * n + columns[:, None, :]
-    return _Held(np.linalg.inv(sigma.ravel()[place]), place, weight)
+    return _Inverse(np.linalg.inv(sigma.ravel()[place]), place, weight)
 
 
 # Of the largest change in a step, in units of each expert's spread.
@@ -402,8 +402,8 @@ def _no_maximum(sigma: Array, together: Array, names: tuple[str, ...]) -> str:
     """Why there is nothing to find, with the pair that comes nearest to being one voice."""
     spread = np.sqrt(np.diag(sigma))
     r = sigma / np.outer(spread, spread)
-    apart = np.where(np.eye(len(r), dtype=bool), 0.0, np.abs(r))
-    i, j = np.unravel_index(int(np.argmax(apart)), r.shape)
+    deviation = np.where(np.eye(len(r), dtype=bool), 0.0, np.abs(r))
+    i, j = np.unravel_index(int(np.argmax(deviation)), r.shape)
     met = together[np.triu_indices(len(r), 1)]
     return (
         f"forecasts are missing, and those that are there do not determine a covariance of {len(names)} experts: its "

@@ -154,7 +154,7 @@ class MomentEvidence:
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
         """Products of residuals over pairs of different experts on the same event: their sum, and the number."""
         inner = metric(self.classes)
-        scale, heard = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
+        scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.moments.patterns.items():
             columns = np.array(key)
@@ -164,7 +164,7 @@ class MomentEvidence:
             summed, each = off.sum(axis=1), np.einsum("cnd,de,cne->c", off, inner, off)
             total += within.sum() - np.trace(within)
             total += float(weight @ (np.einsum("cd,de,ce->c", summed, inner, summed) - each))
-            present = int(heard[columns].sum())
+            present = int(finite[columns].sum())
             pairs += float(weight.sum()) * present * (present - 1)
         return total, pairs
 
@@ -248,12 +248,12 @@ class RowEvidence:
         k, n = self.classes, self.experts
         weight = self.weight[self.event_index]
         count = self._sum(weight)
-        held = np.where(count > 0, count, 1.0)
+        safe = np.where(count > 0, count, 1.0)
         moved = self._moved
-        mean = moved * np.stack([self._sum(weight * column) / held for column in self.ratios.T], axis=-1)
+        mean = moved * np.stack([self._sum(weight * column) / safe for column in self.ratios.T], axis=-1)
         residual = self.ratios - mean.reshape(-1, k - 1)[self._cell]
         # The residuals' own mean is what rounding left out of the mean.
-        mean += moved * np.stack([self._sum(weight * column) / held for column in residual.T], axis=-1)
+        mean += moved * np.stack([self._sum(weight * column) / safe for column in residual.T], axis=-1)
         residual = self.ratios - mean.reshape(-1, k - 1)[self._cell]
         square = self._sum(weight * np.einsum("md,de,me->m", residual, metric(k), residual))
         return Marginals(count, mean, np.stack([square[:-1].sum(axis=0), square[-1]]).reshape(2, n))

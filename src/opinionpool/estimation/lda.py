@@ -128,15 +128,15 @@ def _speakers(contrasts: Array, experts: tuple[str, ...]) -> tuple[Index, list[N
     notes = []
     absent = np.asarray(np.isnan(contrasts[..., 0]).all(axis=0))
     if absent.any():
-        told = listed([experts[i] for i in np.flatnonzero(absent)], 3)
-        text = f"{told} had no forecast on a resolved event and got weight 0"
+        phrase = listed([experts[i] for i in np.flatnonzero(absent)], 3)
+        text = f"{phrase} had no forecast on a resolved event and got weight 0"
         notes.append(Note("no-forecasts", text, int(absent.sum()), serious=True))
-    said = np.where(absent[:, None], 0.0, contrasts)
-    moved = np.nanmax(said, axis=0) - np.nanmin(said, axis=0)
-    still = (moved <= ROUNDING * (1.0 + np.nanmax(np.abs(said), axis=0))).all(axis=1)
+    contrast = np.where(absent[:, None], 0.0, contrasts)
+    moved = np.nanmax(contrast, axis=0) - np.nanmin(contrast, axis=0)
+    still = (moved <= ROUNDING * (1.0 + np.nanmax(np.abs(contrast), axis=0))).all(axis=1)
     if (still & ~absent).any():
-        told = listed([experts[i] for i in np.flatnonzero(still & ~absent)], 3)
-        text = f"{told} always said the same and got weight 0"
+        phrase = listed([experts[i] for i in np.flatnonzero(still & ~absent)], 3)
+        text = f"{phrase} always said the same and got weight 0"
         notes.append(Note("constant", text, int((still & ~absent).sum()), serious=True))
     if still.all():
         raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
@@ -155,11 +155,11 @@ def _check(
     if n * d > MOST:
         raise LearningError(f"{n} experts have {n * d} log-ratios of {k} classes, more than the {MOST} allowed here")
     present = ~np.isnan(contrasts[..., 0])
-    voices = len({np.ascontiguousarray(contrasts[:, i]).tobytes() for i in range(n)})
-    events, needed = weight.sum(), voices * d + k
+    different = len({np.ascontiguousarray(contrasts[:, i]).tobytes() for i in range(n)})
+    events, needed = weight.sum(), different * d + k
     if events < needed:
         raise LearningError(
-            f"the full model of {voices} experts and {k} classes needs at least {needed} resolved events with "
+            f"the full model of {different} experts and {k} classes needs at least {needed} resolved events with "
             f"forecasts, and there are {events:g}; {_WAYS_OUT}"
         )
     by_class = np.stack([weight @ (present * (outcomes == c)[:, None]) for c in range(k)])
@@ -183,8 +183,8 @@ def _moments(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, unsure:
     member = np.zeros((classes, len(rows)))
     member[outcomes, np.arange(len(rows))] = weight
     means = member @ rows / member.sum(axis=1, keepdims=True)
-    apart = rows - means[outcomes]
-    products = (apart.T * weight) @ apart + unsure
+    deviation = rows - means[outcomes]
+    products = (deviation.T * weight) @ deviation + unsure
     return _Model(means, (products + products.T) / (2.0 * weight.sum()))
 
 
@@ -210,11 +210,11 @@ def _likeliest(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, class
 
 def _start(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, present: Mask, classes: int) -> _Model:
     """Each log-ratio alone."""
-    held = np.where(present, rows, 0.0)
+    shrunken = np.where(present, rows, 0.0)
     member = np.zeros((classes, len(rows)))
     member[outcomes, np.arange(len(rows))] = weight
-    means = (member @ held) / (member @ present)
-    square = weight @ np.where(present, held - means[outcomes], 0.0) ** 2 / (weight @ present)
+    means = (member @ shrunken) / (member @ present)
+    square = weight @ np.where(present, shrunken - means[outcomes], 0.0) ** 2 / (weight @ present)
     if not (square > 0).all():
         raise LearningError(f"an expert always says the same of a class given the outcome; {_WAYS_OUT}")
     return _Model(means, np.diag(square))

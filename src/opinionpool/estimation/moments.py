@@ -273,11 +273,11 @@ class Marginals:
 
     def include(self, columns: npt.NDArray[np.intp], weight: Array, mean: Array, square: Array) -> None:
         """Add the forecasts of some experts, of equal weight by outcome."""
-        held = self.count[:, columns]
-        total = held + weight[:, None]
+        before = self.count[:, columns]
+        total = before + weight[:, None]
         share = weight[:, None] / np.where(total > 0, total, 1.0)
         delta = mean - self.mean[:, columns]
-        between = held * share * np.einsum("gnd,de,gne->gn", delta, metric(delta.shape[2] + 1), delta)
+        between = before * share * np.einsum("gnd,de,gne->gn", delta, metric(delta.shape[2] + 1), delta)
         self.square[:, columns] += square + np.stack([between[:-1].sum(axis=0), between[-1]])
         self.mean[:, columns] += share[..., None] * delta
         self.count[:, columns] = total

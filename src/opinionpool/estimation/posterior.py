@@ -109,7 +109,7 @@ class WeightBeliefs:
         Standard deviation of the sum of the weights as they move alike.
     intercept_spread : float
         In log-odds, a class-symmetric spread when K > 2; 0 where there is no intercept.
-    apart : callable
+    deviation : callable
         From how much weights would differ if nothing were said of anybody to how they do: a number where all do so
         alike, about their mean; else a root of their covariance, (N, N).
     """
@@ -117,11 +117,11 @@ class WeightBeliefs:
     mean: Array
     slope_spread: float
     intercept_spread: float
-    apart: Callable[[float], float | Array]
+    deviation: Callable[[float], float | Array]
 
-    def root(self, apart: float, d: int) -> Array:
+    def root(self, deviation: float, d: int) -> Array:
         """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
-        n, own, intercept = len(self.mean), self.apart(apart), self.intercept_root(d)
+        n, own, intercept = len(self.mean), self.deviation(deviation), self.intercept_root(d)
         columns = np.zeros((d + n, 1 + intercept.shape[1]))
         columns[:d, 1:] = intercept
         columns[d:, 0] = self.slope_spread / n
@@ -154,7 +154,7 @@ class Coefficients:
     mode : Mode
         The standardised coefficients.
     beliefs : WeightBeliefs
-    apart : float
+    deviation : float
         How much weights were taken to differ.
     """
 
@@ -162,11 +162,11 @@ class Coefficients:
     evidence: float
     mode: Mode
     beliefs: WeightBeliefs
-    apart: float
+    deviation: float
 
     def covariance(self) -> Array:
         """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""
-        root = self.beliefs.root(self.apart, len(self.values) - len(self.beliefs.mean))
+        root = self.beliefs.root(self.deviation, len(self.values) - len(self.beliefs.mean))
         return np.asarray(root @ self.mode.covariance @ root.T)
 
 
@@ -192,14 +192,14 @@ class Regression:
     weight: Array
     beliefs: WeightBeliefs
 
-    def fit(self, apart: float, start: Coefficients | None = None) -> Coefficients:
-        """The most probable coefficients if weights differ from each other by about `apart`."""
+    def fit(self, deviation: float, start: Coefficients | None = None) -> Coefficients:
+        """The most probable coefficients if weights differ from each other by about `deviation`."""
         t, n, d = self.contrasts.shape
-        held, own = self.beliefs, self.beliefs.apart(apart)
+        beliefs, own = self.beliefs, self.beliefs.deviation(deviation)
         level, several = self.contrasts.mean(axis=1), moves(own, n)
-        root = held.intercept_root(d)
+        root = beliefs.intercept_root(d)
         free = root.shape[1]
-        columns = [held.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, free, d))]
+        columns = [beliefs.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, free, d))]
         if isinstance(own, np.ndarray):
             columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
         elif several:
@@ -207,18 +207,20 @@ class Regression:
         first = None
         if start is not None and len(start.mode.coefficients) == 1 + free + (n if several else 0):
             first = start.mode.coefficients
-        expected = np.einsum("tnd,n->td", self.contrasts, held.mean)
+        expected = np.einsum("tnd,n->td", self.contrasts, beliefs.mean)
         mode = posterior_mode(
             np.concatenate(columns, axis=1), self.outcomes, self.offset + expected, self.weight, first
         )
         theta = mode.coefficients
-        weights = held.mean + held.slope_spread * float(theta[0]) / n
+        weights = beliefs.mean + beliefs.slope_spread * float(theta[0]) / n
         if isinstance(own, np.ndarray):
             weights = weights + own @ theta[1 + free :]
         elif several:
             found = own * theta[1 + free :]
             weights = weights + (found - found.mean())
-        return Coefficients(np.concatenate([root @ theta[1 : 1 + free], weights]), mode.evidence, mode, held, apart)
+        return Coefficients(
+            np.concatenate([root @ theta[1 : 1 + free], weights]), mode.evidence, mode, beliefs, deviation
+        )
 
 
 def intercept_root(spread: float, d: int) -> Array:
@@ -226,14 +228,14 @@ def intercept_root(spread: float, d: int) -> Array:
     return np.asarray(spread * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
 
 
-def harmonic_mean(values: npt.ArrayLike, chance: npt.ArrayLike) -> float:
+def harmonic_mean(values: npt.ArrayLike, posterior: npt.ArrayLike) -> float:
     """The mean that leans to the small ones among positive values of given probabilities; infinite if all are."""
-    inverse = float(np.asarray(chance) @ (1.0 / np.asarray(values, dtype=np.float64)))
+    inverse = float(np.asarray(posterior) @ (1.0 / np.asarray(values, dtype=np.float64)))
     return 1.0 / inverse if inverse > 0 else np.inf
 
 
-def chances(evidence: list[float], prior: tuple[float, ...]) -> Array:
+def posterior_probabilities(evidence: list[float], prior: tuple[float, ...]) -> Array:
     """Posterior probabilities of alternatives from their log evidence and prior probabilities."""
     score = np.array(evidence) + np.log(prior)
-    chance = np.exp(score - score.max())
-    return np.asarray(chance / chance.sum())
+    posterior = np.exp(score - score.max())
+    return np.asarray(posterior / posterior.sum())

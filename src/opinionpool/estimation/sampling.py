@@ -80,9 +80,9 @@ def stands_for(outcomes: Index, counts: Array) -> Array:
     counts : ndarray, shape (K,)
         All resolved events by outcome.
     """
-    held = np.bincount(outcomes[outcomes >= 0], minlength=len(counts))
-    each = counts / np.maximum(held, 1)
-    return np.asarray(np.append(each / each[held > 0].min(initial=np.inf), 1.0)[outcomes])
+    shrunken = np.bincount(outcomes[outcomes >= 0], minlength=len(counts))
+    each = counts / np.maximum(shrunken, 1)
+    return np.asarray(np.append(each / each[shrunken > 0].min(initial=np.inf), 1.0)[outcomes])
 
 
 def bounded_sample(forecasts: Forecasts, weight: Array) -> tuple[Index, Array] | None:

@@ -310,12 +310,12 @@ def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_i
     """The fit with missing forecasts, on the events with two or more."""
     size = q.shape[1]
     rows = (present.sum(axis=1) > 1) & (share > 0)
-    heard = present[rows].any(axis=0)
+    answered = present[rows].any(axis=0)
     weights = np.full(size, 1.0 / size)
     if not rows.any():
         return SimplexFit(weights, 0.0, 0, 1.0, True)
-    if not (rows.all() and heard.all()):
-        q, share, present = q[np.ix_(rows, heard)], share[rows], present[np.ix_(rows, heard)]
+    if not (rows.all() and answered.all()):
+        q, share, present = q[np.ix_(rows, answered)], share[rows], present[np.ix_(rows, answered)]
     likelihood = Partial(q, share, present)
     experts = q.shape[1]
     here, read = likelihood.read(np.full(experts, 1.0 / experts)), 0.0
@@ -328,7 +328,7 @@ def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_i
     here, curved, iterations = _maximise(likelihood, here, None, tolerance, max_iterations)
     assert curved.hessian is not None
     v = _averaged(likelihood, here.v, curved.hessian, np.arange(experts))
-    weights[heard] = likelihood.weights(v) * (experts / size)
+    weights[answered] = likelihood.weights(v) * (experts / size)
     return SimplexFit(weights, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
 
 

@@ -119,14 +119,15 @@ def _silent(
         few = few | ((means.count > 0).sum(axis=0) < 2)
     if (few & ~silent).any():
         i = int((few & ~silent).argmax())
-        need, told = "2", ""
+        need, phrase = "2", ""
         if means.design.biased:
             each = ", ".join(
                 f"{n:g} with outcome {label!r}" for n, label in zip(means.count[:, i], classes, strict=True)
             )
-            need, told = "3 and both outcomes", f" ({each})"
+            need, phrase = "3 and both outcomes", f" ({each})"
         raise LearningError(
-            f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone{told}: need at least "
+            f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone{phrase}: need at "
+            "least "
             f"{need}; use structure='auto' with beliefs='default' or leave the expert out"
         )
     flat = estimates.without_spread(evidence, means) & ~silent

@@ -20,9 +20,9 @@ from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeE
 from opinionpool.estimators.inputs import ExpertColumns, aligned, column_names, event_weights, row_keys
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, classes_of, encode, read_labels
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import check_probabilities, public_probabilities, unmasked
-from opinionpool.pools.registry import Learned, answering, fit_pool
+from opinionpool.pools.registry import Fitted, answering, fit_pool
 from opinionpool.priors import event_priors, own_priors
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.streams.stream import Stream
@@ -89,7 +89,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     feature_names_in_: npt.NDArray[np.object_]
     n_features_in_: int
     n_events_: float
-    state_: Learned
+    state_: Fitted
 
     def fit(
         self, X: Given, y: Given = None, prior: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
@@ -196,14 +196,14 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._layout.check(X)
             prior, k = self._own_priors(X, prior), len(X.classes)
             state = self.state_ if X.options is None else answering(self.state_, X.classes)
-            if isinstance(state, LearnedPanel):
+            if isinstance(state, FittedPanel):
                 # Cell by cell, as an array of events x experts may not fit into memory.
                 p = state.pool_forecasts(X, prior, base_rate)
             else:
                 p = state.pool(self._layout.dense(X), prior, base_rate)
         else:
             q, prior, base_rate = self._asked(X, prior, base_rate)
-            if k == 2 and len(q) > EVENTS and _alone(prior) and _alone(base_rate):
+            if k == 2 and len(q) > EVENTS and _own(prior) and _own(base_rate):
                 return self._pool_in_parts(q, prior, base_rate)
             p = np.asarray(self.state_.pool(q, prior, base_rate))
         return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
@@ -368,7 +368,7 @@ def _flattened(q: Array, classes: int) -> tuple[Array, bool]:
     return q.reshape(len(q), -1), True
 
 
-def _alone(value: npt.ArrayLike | None) -> bool:
+def _own(value: npt.ArrayLike | None) -> bool:
     return value is None or np.ndim(value) == 0
 
 
@@ -389,19 +389,19 @@ class IncrementalPool(BasePool):
     stream_: Stream
 
     @property
-    def state_(self) -> Learned:
+    def state_(self) -> Fitted:
         """What was learned; after `partial_fit`, when it is first asked for."""
         if "_state" not in self.__dict__:
             if not hasattr(self, "stream_"):
                 raise AttributeError(f"this {type(self).__name__} is not fitted yet")
-            self._state: Learned = self.stream_.fit(self.rule, **self._options())
+            self._state: Fitted = self.stream_.fit(self.rule, **self._options())
             for note in self._state.notes:
                 if note.serious:
                     warnings.warn(note.text, OpinionPoolWarning, stacklevel=3)
         return self._state
 
     @state_.setter
-    def state_(self, learned: Learned) -> None:
+    def state_(self, learned: Fitted) -> None:
         # A fit forgets what was learned before.
         for name in ("stream_", "_forgotten"):
             self.__dict__.pop(name, None)
@@ -552,7 +552,7 @@ class IncrementalPool(BasePool):
     def _restored(
         cls,
         parameters: dict[str, Any],
-        learned: Learned,
+        learned: Fitted,
         stream: Stream | None,
         classes: Labels,
         layout: ExpertColumns,

@@ -69,9 +69,9 @@ def recalibrate(
         raise ArgumentError("calibration and bias must be finite numbers")
     p = logodds.class_probabilities(prior)
     q, kappa, b, _ = np.broadcast_arrays(logodds.check_probabilities(q), kappa, b, p[..., 0])
-    said = logodds.log_ratios(np.asarray(q), p, floor)
+    forecast = logodds.log_ratios(np.asarray(q), p, floor)
     reference = logodds.prior_log_ratios(p)
-    updated = reference + kappa[..., None] * (said - reference - b[..., None])
+    updated = reference + kappa[..., None] * (forecast - reference - b[..., None])
     return np.asarray(logodds.pooled_probabilities(updated, p, pool_floor)[..., 1])
 
 
@@ -178,20 +178,20 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         reference = _log_odds(prior, len(x))
         common = np.ndim(prior) == 0
         # A common prior is subtracted from the means: columns in small units would lose their digits to it.
-        heard, means, scale, centre = _means(x, 0.0 if common else reference, codes, weight)
-        self._check(means, heard)
+        answered, means, scale, centre = _means(x, 0.0 if common else reference, codes, weight)
+        self._check(means, answered)
         self.classes_ = classes
         self.prior_ = float(np.asarray(prior)) if common else None
         self._reference = float(reference[0, 0]) if common else 0.0
         self._middle = means.bias[:, 0] * scale + centre
         self.contrast_ = means.contrast * scale
-        self.variance_ = np.where(heard, means.square / np.where(heard, means.terms, 1.0), 0.0) * scale**2
+        self.variance_ = np.where(answered, means.square / np.where(answered, means.terms, 1.0), 0.0) * scale**2
         self.bias_ = self._middle - self._reference
-        self.calibration_ = 2.0 * self.contrast_ / np.where(heard, self.variance_, np.inf)
-        if not heard.all():
-            told = ", ".join(repr(str(name)) for name in self.get_feature_names_out()[~heard])
+        self.calibration_ = 2.0 * self.contrast_ / np.where(answered, self.variance_, np.inf)
+        if not answered.all():
+            text = ", ".join(repr(str(name)) for name in self.get_feature_names_out()[~answered])
             warnings.warn(
-                f"{told} never varied on resolved events and became the prior", OpinionPoolWarning, stacklevel=2
+                f"{text} never varied on resolved events and became the prior", OpinionPoolWarning, stacklevel=2
             )
         return self
 
@@ -227,9 +227,9 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """`fit`, then `transform` with the same prior."""
         return self.fit(X, y, prior, sample_weight).transform(X, prior)
 
-    def _check(self, means: Means, heard: Mask) -> None:
+    def _check(self, means: Means, answered: Mask) -> None:
         """Both outcomes, 3 events and some variation within an outcome for each column that is heard."""
-        for i in np.flatnonzero(heard):
+        for i in np.flatnonzero(answered):
             short = (means.count[:, i] == 0).any() or means.terms[i] < 1
             if short or means.square[i] <= estimates.ROUNDING**2 * means.count[:, i].sum():
                 name = str(self.get_feature_names_out()[i])
@@ -253,9 +253,9 @@ def _log_odds(prior: npt.ArrayLike, events: int) -> Array:
 
 def _check_events(events: Array, classes: Labels) -> None:
     if not events.all() or events.sum() < 3:
-        told = " and ".join(f"{n:g} with outcome {label!r}" for n, label in zip(events, classes.tolist(), strict=True))
+        text = " and ".join(f"{n:g} with outcome {label!r}" for n, label in zip(events, classes.tolist(), strict=True))
         what = "" if events.all() else ", one class at most"
-        raise LearningError(f"need at least 3 resolved events and both outcomes, and there are {told}{what}")
+        raise LearningError(f"need at least 3 resolved events and both outcomes, and there are {text}{what}")
 
 
 def _means(
@@ -267,11 +267,11 @@ def _means(
     """
     counted = ((codes >= 0) & (weight > 0))[:, None] & ~np.isnan(x)
     low, high = (f(x, axis=0, where=counted, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
-    heard = np.isfinite(low) & (high - low > 1e-13 * np.maximum(np.abs(low), np.abs(high)))
-    d = np.where(counted & heard, x - reference, np.nan)
+    answered = np.isfinite(low) & (high - low > 1e-13 * np.maximum(np.abs(low), np.abs(high)))
+    d = np.where(counted & answered, x - reference, np.nan)
     number = np.maximum(counted.sum(axis=0), 1)
-    centre = np.where(heard, np.nansum(d, axis=0) / number, 0.0)
-    scale = np.where(heard, np.sqrt(np.nansum((d - centre) ** 2, axis=0) / number), 1.0)
+    centre = np.where(answered, np.nansum(d, axis=0) / number, 0.0)
+    scale = np.where(answered, np.sqrt(np.nansum((d - centre) ** 2, axis=0) / number), 1.0)
     ratios = ((d - centre) / scale)[:, :, None]
     evidence = evidence_of(ratios, codes, weight, tuple(f"x{i}" for i in range(x.shape[1])))
-    return heard, estimates.sample_means(evidence, np.zeros(1)), scale, centre
+    return answered, estimates.sample_means(evidence, np.zeros(1)), scale, centre

@@ -65,9 +65,9 @@ def aligned(values: Anything, keys: Anything, what: str) -> Anything:
         if (order >= 0).all():
             return values.iloc[order]
     strange = keys.difference(own).append(own.difference(keys))
-    told = f"{strange.tolist()[0]!r} is in one of them only" if len(strange) else "some keys are repeated"
+    text = f"{strange.tolist()[0]!r} is in one of them only" if len(strange) else "some keys are repeated"
     raise ShapeError(
-        f"the index of X and the index of {what} must hold the same keys, and {told}; "
+        f"the index of X and the index of {what} must hold the same keys, and {text}; "
         f"reset both, or pass {what} as an array to pair rows by position"
     )
 

@@ -14,7 +14,7 @@ from opinionpool.analysis.weights import weight_interval
 from opinionpool.arrays import Array
 from opinionpool.estimators.base import Given, IncrementalPool
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import CLASS_MODELS, learn_dense
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.panel import PoolingPanel
@@ -65,7 +65,7 @@ class GaussianPool(IncrementalPool):
     n_events_ : float
         Weight of the resolved events.
     notes_ : tuple of Note
-    state_ : LearnedPanel
+    state_ : FittedPanel
     n_features_in_, feature_names_in_
         Columns of X, and their names if it had any.
 
@@ -78,7 +78,7 @@ class GaussianPool(IncrementalPool):
     """
 
     rule = "gaussian"
-    state_: LearnedPanel
+    state_: FittedPanel
 
     def __init__(
         self,

@@ -12,14 +12,14 @@ from opinionpool.estimators import pools
 from opinionpool.estimators.base import IncrementalPool
 from opinionpool.estimators.inputs import ExpertColumns
 from opinionpool.labels import label_text
-from opinionpool.learning.fitted import LearnedPanel
-from opinionpool.pools.registry import LearnedPool
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.pools.registry import FittedPool
 from opinionpool.saving.codec import Kind, Label
 from opinionpool.streams.stream import Stream
 
 _FIELDS: Mapping[str, Any] = {
     "parameters": Mapping[str, Any],
-    "learned": LearnedPanel | LearnedPool,
+    "learned": FittedPanel | FittedPool,
     "stream": Stream | None,
     "classes": tuple[Label, ...],
     "labels": str,
@@ -40,13 +40,13 @@ def _check_layout(layout: ExpertColumns) -> None:
 
 def _maker(kind: type[IncrementalPool]) -> Callable[..., IncrementalPool]:
     def make(
-        parameters: dict[str, Any], learned: LearnedPanel | LearnedPool, classes: tuple[object, ...], labels: str,
+        parameters: dict[str, Any], learned: FittedPanel | FittedPool, classes: tuple[object, ...], labels: str,
         layout: ExpertColumns, names: tuple[str, ...] | None, **parts: Any,  # noqa: ANN401 - as `_FIELDS` says
     ) -> IncrementalPool:  # fmt: skip
-        rule = "gaussian" if isinstance(learned, LearnedPanel) else learned.rule
+        rule = "gaussian" if isinstance(learned, FittedPanel) else learned.rule
         if rule != kind.rule:
             raise SavedPoolError(f"a {kind.__name__} should have learned as the {kind.rule} pool, and this is {rule}")
-        own = learned.panel.classes if isinstance(learned, LearnedPanel) else learned.classes
+        own = learned.panel.classes if isinstance(learned, FittedPanel) else learned.classes
         if tuple(map(label_text, classes)) != layout.classes or len(own) != len(classes):
             raise SavedPoolError(f"the classes {classes} do not fit the columns, or what was learned")
         if layout.experts != learned.experts or (names is not None and len(names) != layout.count):

@@ -151,9 +151,11 @@ class ExpertBeliefs:
                 _RANGES[name].check(name, belief.value)
             else:
                 _converted(name, belief)
-        said = [name for name in _ACCURACIES if getattr(self, name) is not None]
-        if len(said) > 1:
-            raise ArgumentError(f"{said[0]} and {said[1]} both say how accurate an expert is; keep one of them")
+        accuracies = [name for name in _ACCURACIES if getattr(self, name) is not None]
+        if len(accuracies) > 1:
+            raise ArgumentError(
+                f"{accuracies[0]} and {accuracies[1]} both say how accurate an expert is; keep one of them"
+            )
 
     def get(self, name: str) -> Belief | None:
         """The belief of that name, if there is one."""
@@ -172,13 +174,13 @@ class ExpertBeliefs:
         return None
 
     @property
-    def stated(self) -> dict[str, Belief]:
+    def given(self) -> dict[str, Belief]:
         """The beliefs that there are, by name."""
         found = ((name, self.get(name)) for name in _names(self))
         return {name: belief for name, belief in found if belief is not None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name.replace('_', ' ')} {belief}" for name, belief in self.stated.items())
+        return ", ".join(f"{name.replace('_', ' ')} {belief}" for name, belief in self.given.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +234,7 @@ class Beliefs(ExpertBeliefs):
     @property
     def any_panel(self) -> bool:
         """Whether nothing is said, so that what is assumed of any panel remains."""
-        return not self.stated and not any(own.stated for own in self.experts.values())
+        return not self.given and not any(own.given for own in self.experts.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values, from which `beliefs_of_mapping` makes it again."""
@@ -242,8 +244,8 @@ class Beliefs(ExpertBeliefs):
         return beliefs_of_mapping, (self.to_dict(),)
 
     def __str__(self) -> str:
-        parts = [super().__str__()] if self.stated else []
-        parts += [f"{shown(name)}: {own}" for name, own in self.experts.items() if own.stated]
+        parts = [super().__str__()] if self.given else []
+        parts += [f"{shown(name)}: {own}" for name, own in self.experts.items() if own.given]
         return "; ".join(parts)
 
 
@@ -306,7 +308,7 @@ def _names(beliefs: ExpertBeliefs) -> Iterator[str]:
 
 
 def _plain(beliefs: ExpertBeliefs) -> dict[str, Any]:
-    return {name: {"value": own.value, "worth": own.worth} for name, own in beliefs.stated.items()}
+    return {name: {"value": own.value, "worth": own.worth} for name, own in beliefs.given.items()}
 
 
 def _converted(name: str, belief: Belief) -> Belief:

@@ -20,11 +20,11 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimation.posterior import chances, posterior_mode
+from opinionpool.estimation.posterior import posterior_mode, posterior_probabilities
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.forecasts import Forecasts, by_date, by_group
-from opinionpool.learning.class_weights import ClassDoubt, ClassWeights, Spreads
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import softmax
 from opinionpool.model.panel import Panel
 
@@ -121,14 +121,14 @@ class ClassEvidence:
             without = np.zeros(len(start))
             without[kept] = start[kept] + scale * np.linalg.solve(left, slope)
             rows = np.flatnonzero(self.member == g)
-            before, after = log_chances(self.offset[rows]), log_chances(self._ratios(rows, without))
+            before, after = log_posterior(self.offset[rows]), log_posterior(self._ratios(rows, without))
             events[g], happened = self.weight[rows].sum(), self.outcomes[rows, None]
             gained[g] = self.weight[rows] @ np.take_along_axis(after - before, happened, axis=1)[:, 0]
             lost[g] = self.weight[rows] @ (np.exp(before) * (before - after)).sum(axis=1)
         total = events.sum()
         mean = (gained.sum() - WORTH * lost.sum() / total) / (total + WORTH)
-        apart = gained - gained.sum() / total * events
-        error = np.sqrt(np.square(apart).sum() * self.sets / (self.sets - 1)) / (total + WORTH)
+        deviation = gained - gained.sum() / total * events
+        error = np.sqrt(np.square(deviation).sum() * self.sets / (self.sets - 1)) / (total + WORTH)
         return Gain(float(mean), float(error))
 
     def fit(self, spreads: Spreads) -> Found:
@@ -151,7 +151,7 @@ class ClassEvidence:
         return np.asarray(self.offset[rows] + np.einsum("tpk,p->tk", self.design[rows], coefficients))
 
 
-def log_chances(ratios: Array) -> Array:
+def log_posterior(ratios: Array) -> Array:
     """Log-probabilities (T, K) of log-ratios (T, K - 1)."""
     full = np.concatenate([np.zeros((len(ratios), 1)), ratios], axis=1)
     return np.asarray(full - np.logaddexp.reduce(full, axis=1, keepdims=True))
@@ -170,19 +170,19 @@ ASKED, MOST = 600, 2000
 
 
 def with_class_model(
-    learned: LearnedPanel,
+    learned: FittedPanel,
     panel: Panel,
     forecasts: Forecasts,
     contrasts: Array,
     reference: Array,
     weight: Array,
     class_model: str,
-) -> LearnedPanel:
+) -> FittedPanel:
     """What was learned, with weights that differ between classes if the data, or `class_model`, ask for it.
 
     Parameters
     ----------
-    learned : LearnedPanel
+    learned : FittedPanel
         The default pool.
     panel : Panel
         Its panel.
@@ -226,32 +226,32 @@ def with_class_model(
     return _differing(learned, weights, _average(*_fits(evidence)))
 
 
-def _chosen(learned: LearnedPanel, evidence: ClassEvidence) -> LearnedPanel:
+def _chosen(learned: FittedPanel, evidence: ClassEvidence) -> FittedPanel:
     """The full model, if it is clearly better, at first sight and for good."""
     if evidence.sets < FEWEST:
         return _with(learned, _few_sets())
     start = np.zeros(evidence.weights.size)
     gain = max(evidence.gain(spreads, start, evidence.at_symmetry) for spreads in SPREADS)
     if gain.clear:
-        found, chance = _fits(evidence)
-        best = int(np.argmax(chance))
+        found, probability = _fits(evidence)
+        best = int(np.argmax(probability))
         likeliest = found[best].coefficients
         gain = evidence.gain(SPREADS[best], likeliest, evidence.slopes(likeliest))
         if gain.clear:
-            return _with(_differing(learned, evidence.weights, _average(found, chance)), _gained(gain))
+            return _with(_differing(learned, evidence.weights, _average(found, probability)), _gained(gain))
     return _with(learned, _no_gain(gain))
 
 
 def _fits(evidence: ClassEvidence) -> tuple[list[Found], Array]:
     """What is most probable for each spread, and how probable that is."""
     found = [evidence.fit(spreads) for spreads in SPREADS]
-    return found, chances([each.evidence for each in found], (1.0 / len(SPREADS),) * len(SPREADS))
+    return found, posterior_probabilities([each.evidence for each in found], (1.0 / len(SPREADS),) * len(SPREADS))
 
 
-def _average(found: list[Found], chance: Array) -> Found:
+def _average(found: list[Found], probability: Array) -> Found:
     """Coefficients averaged over how far weights differ."""
-    kept = np.flatnonzero(chance > NEGLIGIBLE)
-    share = chance[kept] / chance[kept].sum()
+    kept = np.flatnonzero(probability > NEGLIGIBLE)
+    share = probability[kept] / probability[kept].sum()
     values = np.array([found[i].coefficients for i in kept])
     mean = share @ values
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
@@ -260,12 +260,16 @@ def _average(found: list[Found], chance: Array) -> Found:
     return Found(mean, covariance, float(np.max([each.evidence for each in found])))
 
 
-def _differing(learned: LearnedPanel, weights: ClassWeights, found: Found) -> LearnedPanel:
-    doubt = None if learned.doubt is None else ClassDoubt(learned.doubt.covariance, weights, found.covariance)
-    return replace(learned, panel=weights.full_panel(found.coefficients), doubt=doubt)
+def _differing(learned: FittedPanel, weights: ClassWeights, found: Found) -> FittedPanel:
+    uncertainty = (
+        None
+        if learned.uncertainty is None
+        else ClassUncertainty(learned.uncertainty.covariance, weights, found.covariance)
+    )
+    return replace(learned, panel=weights.full_panel(found.coefficients), uncertainty=uncertainty)
 
 
-def _with(learned: LearnedPanel, note: Note) -> LearnedPanel:
+def _with(learned: FittedPanel, note: Note) -> FittedPanel:
     return replace(learned, notes=(*learned.notes, note))
 
 

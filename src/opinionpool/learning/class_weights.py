@@ -22,7 +22,7 @@ from opinionpool.estimation.posterior import intercept_root
 from opinionpool.learning.fitted import Uncertainty
 from opinionpool.learning.prior import BIAS, believed_slope
 from opinionpool.logodds import metric, uncentred
-from opinionpool.model.contrasts import Stated
+from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import fill_as_expected
@@ -35,7 +35,7 @@ class Spreads(NamedTuple):
     """How far weights differ between classes: those of all experts together, as a share of their sum, and apart."""
 
     together: float
-    apart: float
+    deviation: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class ClassWeights:
     @cached_property
     def audible(self) -> Index:
         """Experts who say something, (n,)."""
-        return np.flatnonzero(self.panel.heard)
+        return np.flatnonzero(self.panel.informative)
 
     @cached_property
     def bias(self) -> Array:
@@ -105,13 +105,13 @@ class ClassWeights:
         """What the symmetric panel adds to the log-ratios, (T, K - 1), from contrasts (T, N, K - 1) as believed."""
         own = contrasts[:, self.audible]
         weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.audible]
-        apart = np.where(np.isnan(own), 0.0, own - self.bias)
-        return np.asarray(np.einsum("tn,tnd->td", weights, apart))
+        deviation = np.where(np.isnan(own), 0.0, own - self.bias)
+        return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
     def roots(self, spreads: Spreads) -> Array:
         """Standard deviations of the coefficients, (P,)."""
-        voices = len(self.first)
-        own = np.full(len(self.shapes) * voices * (voices > 1), spreads.apart)
+        distinct = len(self.first)
+        own = np.full(len(self.shapes) * distinct * (distinct > 1), spreads.deviation)
         return np.concatenate([np.full(len(self.shapes), spreads.together), own, np.ones(self.free)])
 
     def design(self, contrasts: Array) -> Array:
@@ -166,7 +166,7 @@ class ClassWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassDoubt(Uncertainty):
+class ClassUncertainty(Uncertainty):
     """What is open about the symmetric panel, and about differences between classes, taken to be independent.
 
     Attributes
@@ -180,9 +180,9 @@ class ClassDoubt(Uncertainty):
     weights: ClassWeights
     differences: Array
 
-    def _covariance(self, panel: PoolingPanel, stated: Stated, rows: slice) -> Array:
-        prior, settings = stated.prior[rows][:, None, :], panel.settings
-        said = logodds.log_ratios(stated.q[rows], prior, settings.floor) - stated.reference[rows][:, None, :]
-        design = self.weights.design(settings.extremes.believed(said))
+    def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
+        prior, settings = batch.prior[rows][:, None, :], panel.settings
+        contrast = logodds.log_ratios(batch.q[rows], prior, settings.floor) - batch.reference[rows][:, None, :]
+        design = self.weights.design(settings.extremes.believed(contrast))
         own = np.einsum("tia,ij,tjb->tab", design, self.differences, design, optimize=True)
-        return np.asarray(super()._covariance(self.weights.panel, stated, rows) + own)
+        return np.asarray(super()._covariance(self.weights.panel, batch, rows) + own)

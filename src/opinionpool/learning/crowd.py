@@ -19,10 +19,16 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note
-from opinionpool.estimation.posterior import Mode, chances, harmonic_mean, intercept_root, posterior_mode
+from opinionpool.estimation.posterior import (
+    Mode,
+    harmonic_mean,
+    intercept_root,
+    posterior_mode,
+    posterior_probabilities,
+)
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.hierarchy import Cells, Differences, Hierarchy
-from opinionpool.learning.prior import LIMIT_CHANCES, LIMITS, SLOPE
+from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, SLOPE
 from opinionpool.learning.screening import CONSTANT
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
@@ -32,7 +38,7 @@ from opinionpool.text import listed
 
 BIAS = 0.4
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
-SHARE_CHANCES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
+SHARE_PROBABILITIES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
 # What a fit may be divided by when a bias is read from an intercept.
 LEAST_SLOPE = 0.3
 
@@ -101,12 +107,12 @@ def crowd_fit(
         len(experts),
         None if absent is None else absent[kept],
     )
-    of_limits = chances([_Held.at(task, limit).evidence() for limit in LIMITS], LIMIT_CHANCES)
+    of_limits = posterior_probabilities([_AtLimit.at(task, limit).evidence() for limit in LIMITS], LIMIT_PROBABILITIES)
     extremes = Extremes(harmonic_mean(LIMITS, of_limits))
-    held = _Held.at(task, extremes.limit)
-    best = int(np.argmax(held.scores()))
+    fitted = _AtLimit.at(task, extremes.limit)
+    best = int(np.argmax(fitted.scores()))
     share = SHARES[best]
-    parts, bias = held.panel(share)
+    parts, bias = fitted.panel(share)
     spread = np.where(constant, 0.0, parts.spread)
     contrast = np.where(constant, 0.0, parts.contrast)
     notes = []
@@ -132,15 +138,15 @@ class _Task:
     def cells(self, limit: float, root: Array) -> Cells:
         """Forecasts as far as they are believed, whitened."""
         k, absent = self.contrasts.shape[1] + 1, self.absent
-        told, own = logodds.signature(k)[self.outcomes], None
+        signs, own = logodds.signature(k)[self.outcomes], None
         if absent is not None:
-            told, own = logodds.levelled(told, absent), k - 1.0 - absent.sum(axis=1)
+            signs, own = logodds.levelled(signs, absent), k - 1.0 - absent.sum(axis=1)
         believed = Extremes(limit).believed(self.contrasts, None if absent is None else absent[self.event])
         return Cells(
             self.event,
             self.expert,
             believed @ root,
-            (told @ root)[self.event],
+            (signs @ root)[self.event],
             self.weight[self.event],
             len(self.outcomes),
             self.experts,
@@ -149,7 +155,7 @@ class _Task:
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
+class _AtLimit:
     """A task with extremes held to some limit, and the crowd as it then is."""
 
     task: _Task
@@ -159,11 +165,11 @@ class _Held:
     otherwise: Differences
 
     @classmethod
-    def at(cls, task: _Task, limit: float) -> _Held:
+    def at(cls, task: _Task, limit: float) -> _AtLimit:
         root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
         cells = task.cells(limit, root)
         crowd = Hierarchy.learn(cells)
-        return cls(task, root, cells, crowd, crowd.apart_otherwise(cells))
+        return cls(task, root, cells, crowd, crowd.deviation_otherwise(cells))
 
     def mode(self, share: float) -> Mode:
         """Slope and intercept with a share of the differences between experts."""
@@ -179,7 +185,7 @@ class _Held:
 
     def scores(self) -> Array:
         """Log evidence of each share, with the log of what is believed of it."""
-        return np.array([self.mode(share).evidence for share in SHARES]) + np.log(SHARE_CHANCES)
+        return np.array([self.mode(share).evidence for share in SHARES]) + np.log(SHARE_PROBABILITIES)
 
     def evidence(self) -> float:
         """Log evidence, averaged over shares."""
@@ -189,7 +195,7 @@ class _Held:
         """Parts and bias of all experts."""
         theta = self.mode(share).coefficients
         slope = 1.0 + SLOPE * float(theta[0])
-        features = self.crowd.features(self.crowd.apart, share)
+        features = self.crowd.features(self.crowd.deviation, share)
         bias = features.bias @ np.linalg.inv(self.root)
         if self.cells.biased:
             bias -= intercept_root(BIAS, self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)

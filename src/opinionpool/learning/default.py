@@ -22,7 +22,13 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.estimation.evidence import Evidence, evidence_of, option_rows
-from opinionpool.estimation.posterior import Coefficients, Regression, WeightBeliefs, chances, harmonic_mean
+from opinionpool.estimation.posterior import (
+    Coefficients,
+    Regression,
+    WeightBeliefs,
+    harmonic_mean,
+    posterior_probabilities,
+)
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.fitted import Uncertainty
@@ -30,17 +36,17 @@ from opinionpool.learning.prior import (
     ACCURACY,
     CALIBRATION,
     CORRELATION,
-    CORRELATION_CHANCES,
+    CORRELATION_PROBABILITIES,
     CORRELATIONS,
-    LIMIT_CHANCES,
+    LIMIT_PROBABILITIES,
     LIMITS,
-    SPREAD_CHANCES,
+    SPREAD_PROBABILITIES,
     SPREADS,
     Believed,
     weight_beliefs,
 )
-from opinionpool.learning.screening import Voices
-from opinionpool.learning.shrinkage import HeldFeatures, believed_features, held_dependence, held_features
+from opinionpool.learning.screening import Duplicates
+from opinionpool.learning.shrinkage import MarginalFeatures, believed_features, marginal_dependence, marginal_features
 from opinionpool.logodds import metric
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
@@ -51,10 +57,10 @@ def believed_limit(believed: Believed) -> float:
     """How far extremes are believed: entirely where all else was assessed."""
     if believed.limit is not None:
         return believed.limit
-    return np.inf if believed.assessed else harmonic_mean(LIMITS, LIMIT_CHANCES)
+    return np.inf if believed.assessed else harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
 
 
-def believed_doubt(believed: Believed, d: int, *, options: bool) -> Uncertainty:
+def prior_uncertainty(believed: Believed, d: int, *, options: bool) -> Uncertainty:
     """What is open about intercept and weights, for d = K - 1; nothing where all was assessed.
 
     Where events have options of their own there is no intercept.
@@ -65,9 +71,9 @@ def believed_doubt(believed: Believed, d: int, *, options: bool) -> Uncertainty:
         beliefs = weight_beliefs(believed, believed.rho, 1 if options else d)
         if options:
             beliefs = replace(beliefs, intercept_spread=0.0)
-        for apart, chance in zip(SPREADS, SPREAD_CHANCES, strict=True):
-            root = beliefs.root(apart, d)
-            covariance += chance * root @ root.T
+        for deviation, probability in zip(SPREADS, SPREAD_PROBABILITIES, strict=True):
+            root = beliefs.root(deviation, d)
+            covariance += probability * root @ root.T
     return Uncertainty(covariance)
 
 
@@ -81,7 +87,7 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: 
     if believed.assessed:
         text = "all was assessed, so nothing is learned and the weights follow from what was said, without an interval"
         return Note("assessed", text)
-    if believed.stated:
+    if believed.given:
         open_ = {
             "no bias": (believed.bias.worth == 0).any(),
             f"calibration {CALIBRATION:g}": (believed.calibration.worth == 0).any(),
@@ -91,7 +97,7 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: 
         assumed = "; ".join(text for text, unsaid in open_.items() if unsaid)
         text = f"{what}, so the weights follow from what is believed"
         return Note("nothing-learned", text + f" and, where nothing was said, assumed: {assumed}" * bool(assumed))
-    limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_CHANCES)))
+    limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_PROBABILITIES)))
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "
         f"equally accurate, correlated at {CORRELATION:g}, and extreme statements are believed as far as {limit:.1%} "
@@ -104,7 +110,7 @@ PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
 # Values are chosen on this many events; more would hardly change the choice.
 CHOOSING = 4096
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
-MOST_DOUBTED = 1000
+MOST_UNCERTAIN = 1000
 # A spread of weights less probable than this is left out of the average.
 NEGLIGIBLE = 1e-3
 # Weights this small say nothing, and carry no intercept.
@@ -123,10 +129,10 @@ class DefaultFit:
     parts : Parts
     bias : ndarray, shape (N, K - 1)
     extremes : Extremes
-    alone : HeldFeatures or None
+    marginal : MarginalFeatures or None
         What the data say of each expert by itself, extremes believed; if nothing was learned, what was said of it.
-    doubt : Uncertainty or None
-        What is still open; None for more than `MOST_DOUBTED` experts.
+    uncertainty : Uncertainty or None
+        What is still open; None for more than `MOST_UNCERTAIN` experts.
     learned : bool
         Whether outcomes had a part in it.
     notes : tuple of Note
@@ -135,8 +141,8 @@ class DefaultFit:
     parts: Parts
     bias: Array
     extremes: Extremes
-    alone: HeldFeatures | None
-    doubt: Uncertainty | None
+    marginal: MarginalFeatures | None
+    uncertainty: Uncertainty | None
     learned: bool
     notes: tuple[Note, ...] = ()
 
@@ -149,7 +155,7 @@ class _Rows:
     reference: Array
     outcomes: npt.NDArray[np.intp]
     weight: Array
-    lean: Array
+    base_intercept: Array
     sizes: npt.NDArray[np.intp] | None = None
 
     @property
@@ -172,23 +178,25 @@ class _Rows:
         size = np.nansum((self.contrasts @ inner) * self.contrasts, axis=(1, 2))
         kept, weight = spread_evenly(size, self.weight, CHOOSING)
         sizes = None if self.sizes is None else self.sizes[kept]
-        return _Rows(self.contrasts[kept], self.reference[kept], self.outcomes[kept], weight, self.lean, sizes)
+        return _Rows(
+            self.contrasts[kept], self.reference[kept], self.outcomes[kept], weight, self.base_intercept, sizes
+        )
 
     def evidence(self, contrasts: Array) -> Evidence:
         if self.sizes is not None:
             event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
-            said = contrasts[event, expert]
-            return option_rows(event, expert, said, self.outcomes, self.weight, self.sizes, contrasts.shape[1])
+            forecast = contrasts[event, expert]
+            return option_rows(event, expert, forecast, self.outcomes, self.weight, self.sizes, contrasts.shape[1])
         names = tuple(str(i) for i in range(contrasts.shape[1]))
         return evidence_of(contrasts, self.outcomes, self.weight, names)
 
     def regression(self, spread: Array, fill: float, extremes: Extremes, beliefs: WeightBeliefs) -> Regression:
         """Where forecasts are missing, experts are taken to be correlated by `fill`."""
-        full = fill_missing(extremes.apart(self.contrasts, self.absent), spread, fill)
+        full = fill_missing(extremes.deviation(self.contrasts, self.absent), spread, fill)
         if self.sizes is not None:
             # Nobody can lean to one of the options where each event has its own.
             beliefs = replace(beliefs, intercept_spread=0.0)
-        return Regression(full, self.reference - self.lean, self.outcomes, self.weight, beliefs)
+        return Regression(full, self.reference - self.base_intercept, self.outcomes, self.weight, beliefs)
 
 
 def default_fit(
@@ -230,73 +238,83 @@ def default_fit(
     """
     if sizes is not None and believed.bias.value.any():
         raise ArgumentError("bias: each event has options of its own, and nobody can lean to one of them; leave it out")
-    voices, of_all = Voices.among(contrasts, experts), believed
-    heard = contrasts[:, voices.first]
-    used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(heard[..., 0]).all(axis=1)
-    silent = len(voices.first) == 0
-    believed = believed if silent else believed.among(voices.source, len(voices.first))
+    duplicates, of_all = Duplicates.among(contrasts, experts), believed
+    distinct = contrasts[:, duplicates.first]
+    used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
+    silent = len(duplicates.first) == 0
+    believed = believed if silent else believed.among(duplicates.source, len(duplicates.first))
     if believed.assessed or not used.any() or silent:
         found = _assumed(believed, contrasts.shape[2], options=sizes is not None)
         known = outcomes != UNRESOLVED
         constant = bool((~np.isnan(contrasts[known & (weight > 0), :, 0])).any()) and not used.any()
         found = replace(found, notes=(nothing_learned(bool(known.any()), constant, believed, silent),))
     else:
-        lean = np.zeros(contrasts.shape[2])
+        base_intercept = np.zeros(contrasts.shape[2])
         if estimated:
-            lean = reference[0] * PRIOR_WORTH / (weight[outcomes != UNRESOLVED].sum() + PRIOR_WORTH)
+            base_intercept = reference[0] * PRIOR_WORTH / (weight[outcomes != UNRESOLVED].sum() + PRIOR_WORTH)
         own = None if sizes is None else sizes[used]
-        found = _learned(_Rows(heard[used], reference[used], outcomes[used], weight[used], lean, own), believed)
-    centre, newcomers = found.extremes.centre, _newcomers(voices, of_all, contrasts.shape[2])
+        found = _learned(
+            _Rows(distinct[used], reference[used], outcomes[used], weight[used], base_intercept, own), believed
+        )
+    centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
-        _as_believed(voices.parts(found.parts), voices, of_all),
-        voices.rows(found.bias) + newcomers,
-        found.extremes if centre is None else replace(found.extremes, centre=voices.rows(centre) + newcomers),
-        None if found.alone is None else _as_believed(found.alone.spread_over(voices.rows), voices, of_all),
-        _doubt_of_all(found.doubt, voices, contrasts),
+        _as_believed(duplicates.parts(found.parts), duplicates, of_all),
+        duplicates.rows(found.bias) + newcomers,
+        found.extremes if centre is None else replace(found.extremes, centre=duplicates.rows(centre) + newcomers),
+        None
+        if found.marginal is None
+        else _as_believed(found.marginal.spread_over(duplicates.rows), duplicates, of_all),
+        _uncertainty_of_all(found.uncertainty, duplicates, contrasts),
         found.learned,
-        voices.notes + found.notes,
+        duplicates.notes + found.notes,
     )
 
 
-Features = TypeVar("Features", Parts, HeldFeatures)
+Features = TypeVar("Features", Parts, MarginalFeatures)
 
 
-def _as_believed(features: Features, voices: Voices, believed: Believed) -> Features:
+def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
     """The same, in which experts who have not said anything yet differ from the others as they are believed to."""
     centre = believed.parts(believed.rho)
     return replace(
         features,
-        contrast=voices.as_believed(features.contrast, centre.contrast),
-        spread=voices.as_believed(features.spread, centre.spread),
+        contrast=duplicates.as_believed(features.contrast, centre.contrast),
+        spread=duplicates.as_believed(features.spread, centre.spread),
     )
 
 
-def _newcomers(voices: Voices, believed: Believed, d: int) -> Array:
+def _newcomers(duplicates: Duplicates, believed: Believed, d: int) -> Array:
     """How far their biases are believed to be from those of the others, (N, K - 1); 0 for others."""
     bias = believed.biases(d)
-    return np.where(voices.new[:, None], bias - bias[voices.first].sum(axis=0) / max(len(voices.first), 1), 0.0)
+    return np.where(
+        duplicates.new[:, None], bias - bias[duplicates.first].sum(axis=0) / max(len(duplicates.first), 1), 0.0
+    )
 
 
 def _assumed(believed: Believed, d: int, *, options: bool) -> DefaultFit:
     """What is believed, for d = K - 1."""
-    alone = believed_features(believed, d) if believed.stated else None
+    marginal = believed_features(believed, d) if believed.given else None
     bias = believed.biases(d)
     return DefaultFit(
         believed.parts(believed.rho),
         bias,
         Extremes(believed_limit(believed), bias if bias.any() else None),
-        alone,
-        None if len(believed) > MOST_DOUBTED else believed_doubt(believed, d, options=options),
+        marginal,
+        None if len(believed) > MOST_UNCERTAIN else prior_uncertainty(believed, d, options=options),
         learned=False,
     )
 
 
-def _doubt_of_all(doubt: Uncertainty | None, voices: Voices, contrasts: Array) -> Uncertainty | None:
+def _uncertainty_of_all(
+    uncertainty: Uncertainty | None, duplicates: Duplicates, contrasts: Array
+) -> Uncertainty | None:
     """What is open about all experts; nothing where nobody has a weight."""
     n, d = contrasts.shape[1:]
-    if doubt is None or n > MOST_DOUBTED:
+    if uncertainty is None or n > MOST_UNCERTAIN:
         return None
-    return doubt.spread_over(voices.source) if len(voices.first) else Uncertainty(np.zeros((d + n, d + n)))
+    return (
+        uncertainty.spread_over(duplicates.source) if len(duplicates.first) else Uncertainty(np.zeros((d + n, d + n)))
+    )
 
 
 def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
@@ -304,12 +322,14 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     # Biases too are believed in so far as there are events behind them.
     events = float(rows.weight.sum())
     share = events / (events + BIAS_WORTH + believed.bias.worth)[:, None]
-    plain, bias = np.tile(-rows.lean, (n, 1)), believed.biases(rows.contrasts.shape[2])
-    limits, limit_chances = (LIMITS, LIMIT_CHANCES) if believed.limit is None else ((believed.limit,), (1.0,))
-    typical = Extremes(harmonic_mean(limits, limit_chances), plain + bias).believed(rows.contrasts)
+    plain, bias = np.tile(-rows.base_intercept, (n, 1)), believed.biases(rows.contrasts.shape[2])
+    limits, limit_probabilities = (
+        (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
+    )
+    typical = Extremes(harmonic_mean(limits, limit_probabilities), plain + bias).believed(rows.contrasts)
     centre = plain + bias
     if rows.sizes is None:
-        centre = centre + share * (held_features(rows.evidence(typical - plain), believed).bias - bias)
+        centre = centre + share * (marginal_features(rows.evidence(typical - plain), believed).bias - bias)
     spread = believed.parts(believed.rho).spread
     rho, undecided = _correlation(few, spread, Extremes(limits[len(limits) // 2], centre), believed)
     beliefs, found = weight_beliefs(believed, rho, rows.free), list[Coefficients]()
@@ -318,22 +338,22 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
         regression = few.regression(spread, believed.rho, Extremes(limit, centre), beliefs)
         found = _over_spreads(regression, found)
         scores.append(_averaged(found))
-    extremes = Extremes(harmonic_mean(limits, chances(scores, limit_chances)), centre)
+    extremes = Extremes(harmonic_mean(limits, posterior_probabilities(scores, limit_probabilities)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, rows.absent))
-    held = held_features(evidence, believed)
-    values, doubt = _coefficients(rows, few, held, extremes, beliefs, found)
-    if doubt is not None:
-        doubt = Uncertainty(doubt.covariance + undecided.T @ undecided)
+    shrunken = marginal_features(evidence, believed)
+    values, uncertainty = _coefficients(rows, few, shrunken, extremes, beliefs, found)
+    if uncertainty is not None:
+        uncertainty = Uncertainty(uncertainty.covariance + undecided.T @ undecided)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
-    dependence = held_dependence(evidence, held, believed)
-    contrast = held.spread * dependence.times(held.spread * weights) / 2.0
+    dependence = marginal_dependence(evidence, shrunken, believed)
+    contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
     # L* = L° − lean + intercept + Σ w_i u_i: what does not depend on the forecasts becomes bias, along the weights.
     size = float(weights @ weights)
     along = weights / size if size > LEAST_WEIGHT**2 else np.zeros(n)
-    bias = centre + along[:, None] * (rows.lean - intercept)
+    bias = centre + along[:, None] * (rows.base_intercept - intercept)
     notes = (_contrary(),) if events >= CONTRARY and weights.sum() < -TURNED else ()
-    alone = held_features(rows.evidence(rows.contrasts), believed)
-    return DefaultFit(Parts(contrast, held.spread, dependence), bias, extremes, alone, doubt, True, notes)
+    marginal = marginal_features(rows.evidence(rows.contrasts), believed)
+    return DefaultFit(Parts(contrast, shrunken.spread, dependence), bias, extremes, marginal, uncertainty, True, notes)
 
 
 def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Believed) -> tuple[float, Array]:
@@ -347,34 +367,34 @@ def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Belie
         rows.regression(spread, CORRELATION, extremes, weight_beliefs(believed, rho, rows.free)).fit(0.0)
         for rho in CORRELATIONS
     ]
-    chance = chances([each.evidence for each in found], CORRELATION_CHANCES)
+    probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES)
     values = np.array([each.values for each in found])
-    undecided = np.sqrt(chance)[:, None] * (values - chance @ values)
+    undecided = np.sqrt(probability)[:, None] * (values - probability @ values)
     # The mean of 1 / Σ w, which leans to small weights, is that of the correlations; squares lean to the likeliest one,
     # which is what holds without outcomes, so that a first event moves little.
-    return float(np.square(chance) @ np.array(CORRELATIONS) / (chance @ chance)), undecided
+    return float(np.square(probability) @ np.array(CORRELATIONS) / (probability @ probability)), undecided
 
 
 def _coefficients(
     rows: _Rows,
     few: _Rows,
-    held: HeldFeatures,
+    shrunken: MarginalFeatures,
     extremes: Extremes,
     beliefs: WeightBeliefs,
     starts: list[Coefficients],
 ) -> tuple[Array, Uncertainty | None]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
-    regression = few.regression(held.spread, held.correlation, extremes, beliefs)
+    regression = few.regression(shrunken.spread, shrunken.correlation, extremes, beliefs)
     found = _over_spreads(regression, starts)
-    chance = chances([each.evidence for each in found], SPREAD_CHANCES[: len(found)])
-    kept = np.flatnonzero(chance > NEGLIGIBLE)
+    probability = posterior_probabilities([each.evidence for each in found], SPREAD_PROBABILITIES[: len(found)])
+    kept = np.flatnonzero(probability > NEGLIGIBLE)
     if few is not rows:
-        regression = rows.regression(held.spread, held.correlation, extremes, beliefs)
+        regression = rows.regression(shrunken.spread, shrunken.correlation, extremes, beliefs)
         found = [regression.fit(SPREADS[i], each) if i in kept else each for i, each in enumerate(found)]
-    share = chance[kept] / chance[kept].sum()
+    share = probability[kept] / probability[kept].sum()
     values = np.array([found[i].values for i in kept])
     mean = share @ values
-    if rows.contrasts.shape[1] > MOST_DOUBTED:
+    if rows.contrasts.shape[1] > MOST_UNCERTAIN:
         return mean, None
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
     for s, i in zip(share, kept, strict=True):
@@ -385,15 +405,15 @@ def _coefficients(
 def _over_spreads(regression: Regression, starts: list[Coefficients]) -> list[Coefficients]:
     """A fit for each spread of the weights, begun where a similar one ended."""
     found: list[Coefficients] = []
-    for i, apart in enumerate(SPREADS if regression.contrasts.shape[1] > 1 else SPREADS[:1]):
+    for i, deviation in enumerate(SPREADS if regression.contrasts.shape[1] > 1 else SPREADS[:1]):
         before = starts[i] if starts else found[-1] if found else None
-        found.append(regression.fit(apart, before))
+        found.append(regression.fit(deviation, before))
     return found
 
 
 def _averaged(found: list[Coefficients]) -> float:
     """Log evidence, averaged over how far weights differ."""
-    terms = [each.evidence + np.log(c) for each, c in zip(found, SPREAD_CHANCES, strict=False)]
+    terms = [each.evidence + np.log(c) for each, c in zip(found, SPREAD_PROBABILITIES, strict=False)]
     return float(np.logaddexp.reduce(terms))
 
 

@@ -12,8 +12,8 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.shrinkage import HeldFeatures
-from opinionpool.model.contrasts import Stated, blocks, read_stated
+from opinionpool.learning.shrinkage import MarginalFeatures
+from opinionpool.model.contrasts import Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import fill_as_expected
@@ -39,12 +39,12 @@ class Uncertainty:
 
     def spread_over(self, source: npt.NDArray[np.intp]) -> Uncertainty:
         """The same for experts who share voices; `source` is the voice of each, -1 for those who say nothing."""
-        voices = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
-        d = len(self.covariance) - len(voices)
-        share = np.zeros((d + len(source), d + len(voices)))
+        copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
+        d = len(self.covariance) - len(copies)
+        share = np.zeros((d + len(source), d + len(copies)))
         share[:d, :d] = np.eye(d)
         for i in np.flatnonzero(source >= 0):
-            share[d + i, d + source[i]] = 1.0 / voices[source[i]]
+            share[d + i, d + source[i]] = 1.0 / copies[source[i]]
         return Uncertainty(share @ self.covariance @ share.T)
 
     def interval(
@@ -70,30 +70,30 @@ class Uncertainty:
         if not 0 < level < 1:
             raise ArgumentError(f"a level must lie strictly between 0 and 1, and it is {level!r}")
         k = len(panel.classes)
-        stated = read_stated(probabilities, prior, len(panel), k)
+        batch = read_batch(probabilities, prior, len(panel), k)
         answers = np.asarray(panel.pool(probabilities, prior, base_rate)).reshape((-1,) if k == 2 else (-1, k))
         p = np.stack([1.0 - answers, answers], axis=-1) if k == 2 else answers
         width = NormalDist().inv_cdf((1.0 + level) / 2.0)
         ends = np.empty((2, *p.shape))
-        for rows in blocks(stated):
+        for rows in blocks(batch):
             others = p[rows] @ (1.0 - np.eye(k))
             with np.errstate(divide="ignore"):
                 odds = np.log(p[rows]) - np.log(others)
-            error = _class_errors(p[rows], others, self._covariance(panel, stated, rows))
-            floors = logodds.class_floors(panel.settings.pool_floor, stated.prior[rows], 1.0)
+            error = _class_errors(p[rows], others, self._covariance(panel, batch, rows))
+            floors = logodds.class_floors(panel.settings.pool_floor, batch.prior[rows], 1.0)
             most = 1.0 - floors @ (1.0 - np.eye(k))
             for end, sign in zip(ends, (-1.0, 1.0), strict=True):
                 end[rows] = np.clip(logodds.expit(odds + sign * width * error), floors, most)
-        return stated.shape_answers(ends[0]), stated.shape_answers(ends[1])
+        return batch.shape_answers(ends[0]), batch.shape_answers(ends[1])
 
-    def _covariance(self, panel: PoolingPanel, stated: Stated, rows: slice) -> Array:
+    def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         """Covariance of the pooled log-ratios of some events, (T, K - 1, K - 1); 0 where nobody answered."""
         assert isinstance(panel, Panel)
-        prior, d = stated.prior[rows][:, None, :], stated.classes - 1
-        said = logodds.log_ratios(stated.q[rows], prior, panel.settings.floor) - stated.reference[rows][:, None, :]
-        apart = panel.settings.extremes.apart(said, logodds.no_options(prior))
-        answered = np.asarray(~np.isnan(apart[..., 0]).all(axis=1))
-        full = fill_as_expected(apart, panel.parts)
+        prior, d = batch.prior[rows][:, None, :], batch.classes - 1
+        contrast = logodds.log_ratios(batch.q[rows], prior, panel.settings.floor) - batch.reference[rows][:, None, :]
+        deviation = panel.settings.extremes.deviation(contrast, logodds.no_options(prior))
+        answered = np.asarray(~np.isnan(deviation[..., 0]).all(axis=1))
+        full = fill_as_expected(deviation, panel.parts)
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         gradient = np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
         return np.asarray(np.einsum("tia,ij,tjb->tab", gradient, self.covariance, gradient, optimize=True))
@@ -108,7 +108,7 @@ def _class_errors(p: Array, others: Array, covariance: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedPanel:
+class FittedPanel:
     """What a fit learned.
 
     Attributes
@@ -126,9 +126,9 @@ class LearnedPanel:
     present : ndarray of bool, shape (N,)
         Who made a forecast, on whatever event.
     notes : tuple of Note
-    alone : HeldFeatures or None
+    marginal : HeldFeatures or None
         What the data say of each expert by itself, where the panel's own features follow from its weights.
-    doubt : Uncertainty or None
+    uncertainty : Uncertainty or None
         What is open about the weights, where it is known.
     """
 
@@ -139,8 +139,8 @@ class LearnedPanel:
     counts: Array
     present: npt.NDArray[np.bool_]
     notes: tuple[Note, ...] = ()
-    alone: HeldFeatures | None = None
-    doubt: Uncertainty | None = None
+    marginal: MarginalFeatures | None = None
+    uncertainty: Uncertainty | None = None
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -206,11 +206,11 @@ class LearnedPanel:
         LearningError
             If this panel was learned in a way that does not say how sure it is.
         """
-        if self.doubt is None:
+        if self.uncertainty is None:
             raise LearningError(
                 f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
             )
-        return self.doubt.interval(self.panel, q, self.reference(prior), base_rate, level)
+        return self.uncertainty.interval(self.panel, q, self.reference(prior), base_rate, level)
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""

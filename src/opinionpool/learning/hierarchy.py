@@ -38,7 +38,7 @@ class Cells:
     event, expert : ndarray of int, shape (M,)
     contrasts : ndarray, shape (M, K - 1)
         Whitened.
-    told : ndarray, shape (M, K - 1)
+    signs : ndarray, shape (M, K - 1)
         Whitened signature of what happened.
     weight : ndarray, shape (M,)
         Frequencies.
@@ -51,7 +51,7 @@ class Cells:
     event: Index
     expert: Index
     contrasts: Array
-    told: Array
+    signs: Array
     weight: Array
     events: int
     experts: int
@@ -97,7 +97,7 @@ class Regressions:
     """Sums for a ridge regression each: count, signature, value, and their products; arrays of one shape (...)."""
 
     count: Array
-    told: Array
+    signs: Array
     value: Array
     length: Array
     cross: Array
@@ -106,14 +106,14 @@ class Regressions:
     @classmethod
     def by_expert(cls, cells: Cells, values: Array) -> Regressions:
         """Of each expert's values (M, K - 1)."""
-        told = np.stack([cells.by_expert(column) for column in cells.told.T], axis=-1)
+        signs = np.stack([cells.by_expert(column) for column in cells.signs.T], axis=-1)
         value = np.stack([cells.by_expert(column) for column in values.T], axis=-1)
         return cls(
             cells.by_expert(np.ones(len(values))),
-            told,
+            signs,
             value,
-            cells.by_expert((cells.told**2).sum(axis=1)),
-            cells.by_expert((cells.told * values).sum(axis=1)),
+            cells.by_expert((cells.signs**2).sum(axis=1)),
+            cells.by_expert((cells.signs * values).sum(axis=1)),
             cells.by_expert((values**2).sum(axis=1)),
         )
 
@@ -123,22 +123,22 @@ class Regressions:
         own, weight = cells.expert, np.minimum(cells.weight, 1.0)
         return Regressions(
             self.count[own] - weight,
-            self.told[own] - weight[:, None] * cells.told,
+            self.signs[own] - weight[:, None] * cells.signs,
             self.value[own] - weight[:, None] * values,
-            self.length[own] - weight * (cells.told**2).sum(axis=1),
-            self.cross[own] - weight * (cells.told * values).sum(axis=1),
+            self.length[own] - weight * (cells.signs**2).sum(axis=1),
+            self.cross[own] - weight * (cells.signs * values).sum(axis=1),
             self.square[own] - weight * (values**2).sum(axis=1),
         )
 
     def solve(self, worth: tuple[float, float], length: float) -> tuple[Array, Array, Array, Array]:
         """Bias (..., K - 1), contrast (...), residual squares (...), and the pivot of the contrast (...)."""
         count = self.count + worth[0]
-        pivot = self.length + worth[1] * length - (self.told**2).sum(axis=-1) / count
-        contrast = (self.cross - (self.told * self.value).sum(axis=-1) / count) / pivot
-        bias = (self.value - contrast[..., None] * self.told) / count[..., None]
+        pivot = self.length + worth[1] * length - (self.signs**2).sum(axis=-1) / count
+        contrast = (self.cross - (self.signs * self.value).sum(axis=-1) / count) / pivot
+        bias = (self.value - contrast[..., None] * self.signs) / count[..., None]
         fitted = (bias * self.value).sum(axis=-1) + contrast * self.cross
         size = self.count * (bias**2).sum(axis=-1) + self.length * contrast**2
-        both = 2.0 * contrast * (bias * self.told).sum(axis=-1)
+        both = 2.0 * contrast * (bias * self.signs).sum(axis=-1)
         return bias, contrast, np.maximum(self.square - 2.0 * fitted + size + both, 0.0), pivot
 
 
@@ -200,16 +200,16 @@ class Hierarchy:
     @classmethod
     def learn(cls, cells: Cells) -> Hierarchy:
         """Learn it from the forecasts, each in turn of what is shared, of experts, and of the crowd."""
-        length = float((cells.told**2).sum(axis=1).mean())
+        length = float((cells.signs**2).sum(axis=1).mean())
         rho, spread, of_expert = CORRELATION, np.ones(cells.experts), np.zeros_like(cells.contrasts)
         for _ in range(ROUNDS):
             bias, contrast = _crowd(cells, rho, length)
-            residual = cells.contrasts - bias - contrast * cells.told
+            residual = cells.contrasts - bias - contrast * cells.signs
             values = residual - _shared(cells, residual - of_expert, spread, rho)
             sums = Regressions.by_expert(cells, values)
             worth = _worths(cells, sums, length, min(int(cells.event_weight.sum()), cells.experts))
             own_bias, own_contrast = sums.solve(worth, length)[:2]
-            of_expert = own_bias[cells.expert] + own_contrast[cells.expert][:, None] * cells.told
+            of_expert = own_bias[cells.expert] + own_contrast[cells.expert][:, None] * cells.signs
             squares = cells.squares(residual - of_expert)
             variance = _variance(cells, squares)
             spread_worth = _spread_worth(cells, squares, sums.count, min(int(cells.event_weight.sum()), cells.experts))
@@ -226,24 +226,24 @@ class Hierarchy:
                 cells.by_expert(squares),
                 length,
             )
-            spread = found.features(found.apart, 1.0).spread
+            spread = found.features(found.deviation, 1.0).spread
             rho = _correlation(cells, residual - of_expert, spread)
         return replace(found, correlation=rho)
 
     @property
-    def apart(self) -> Differences:
+    def deviation(self) -> Differences:
         """How each expert (N,) differs from the crowd."""
         return self._differences(self.sums, self.experts_squares)
 
-    def apart_otherwise(self, cells: Cells) -> Differences:
+    def deviation_otherwise(self, cells: Cells) -> Differences:
         """For each forecast (M,), how its expert differs by what its other forecasts show."""
         squares = self.experts_squares[cells.expert] - np.minimum(cells.weight, 1.0) * self.squares
         return self._differences(self.sums.without(cells, self.values), np.maximum(squares, 0.0))
 
-    def features(self, apart: Differences, share: float) -> Features:
+    def features(self, deviation: Differences, share: float) -> Features:
         """Features with a share of the differences."""
-        spread = np.sqrt(self.variance) * np.exp(share * apart.log_spread)
-        return Features(self.bias + share * apart.bias, self.contrast + share * apart.contrast, spread)
+        spread = np.sqrt(self.variance) * np.exp(share * deviation.log_spread)
+        return Features(self.bias + share * deviation.bias, self.contrast + share * deviation.contrast, spread)
 
     def _differences(self, sums: Regressions, squares: Array) -> Differences:
         bias, contrast = sums.solve(self.worth, self.length)[:2]
@@ -255,13 +255,13 @@ def _crowd(cells: Cells, rho: float, length: float) -> tuple[Array, float]:
     """Generalised least squares: the n forecasts on an event count as n/(1 + (n − 1) rho)."""
     number = cells.by_event(np.ones(len(cells.event)))
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
-    off = cells.contrasts - CONTRAST * cells.told
+    off = cells.contrasts - CONTRAST * cells.signs
     sums = Regressions(
         np.asarray(alike.sum()),
-        alike @ cells.told,
+        alike @ cells.signs,
         alike @ off,
-        np.asarray(alike @ (cells.told**2).sum(axis=1)),
-        np.asarray(alike @ (cells.told * off).sum(axis=1)),
+        np.asarray(alike @ (cells.signs**2).sum(axis=1)),
+        np.asarray(alike @ (cells.signs * off).sum(axis=1)),
         np.asarray(alike @ (off**2).sum(axis=1)),
     )
     worth = PANEL_WORTH * float(alike.sum()) / float(cells.event_weight.sum())
@@ -280,8 +280,8 @@ def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
 
 def _worths(cells: Cells, sums: Regressions, length: float, independent: int) -> tuple[float, float]:
     """What the crowd's bias and contrast count for an expert, by EM; infinitely much where there is no bias."""
-    heard, d = sums.count > 0, sums.told.shape[-1]
-    experts, rows = float(heard.sum()), cells.rows
+    counted, d = sums.count > 0, sums.signs.shape[-1]
+    experts, rows = float(counted.sum()), cells.rows
     # Experts on the same few events do not tell independently how far experts differ.
     prior = PRIOR_EXPERTS * experts / independent
     variance, worth = float(sums.square.sum()) / rows, (WORTH if cells.biased else np.inf, WORTH)
@@ -289,12 +289,12 @@ def _worths(cells: Cells, sums: Regressions, length: float, independent: int) ->
         bias, contrast, square, pivot = sums.solve(worth, length)
         count = sums.count + worth[0]
         of_contrast = variance / pivot
-        of_bias = variance * (1.0 / count + (sums.told**2).sum(axis=-1) / (d * count**2 * pivot))
-        biases = ((bias**2).sum(axis=-1) / d + of_bias)[heard].sum()
-        contrasts = (contrast**2 + of_contrast)[heard].sum()
+        of_bias = variance * (1.0 / count + (sums.signs**2).sum(axis=-1) / (d * count**2 * pivot))
+        biases = ((bias**2).sum(axis=-1) / d + of_bias)[counted].sum()
+        contrasts = (contrast**2 + of_contrast)[counted].sum()
         # Coefficients are determined by the data in so far as their uncertainty is less than it was.
         unused = (d * worth[0] * of_bias / variance if cells.biased else d) + worth[1] * length * of_contrast / variance
-        free = rows - (d + 1 - unused)[heard].sum()
+        free = rows - (d + 1 - unused)[counted].sum()
         believed = prior * variance / WORTH
         worth = (
             _within(variance * (experts + prior) / (biases + believed)) if cells.biased else np.inf,
@@ -317,10 +317,10 @@ def _variance(cells: Cells, squares: Array) -> float:
 
 def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) -> float:
     """What the crowd's variance counts for an expert, from how far experts' variances scatter."""
-    heard = count > 0
-    experts, forecasts = float(heard.sum()), float(count.sum())
+    counted = count > 0
+    experts, forecasts = float(counted.sum()), float(count.sum())
     mean = float(cells.weight @ squares) / forecasts
-    level = cells.by_expert(squares) / np.where(heard, count, 1.0)
+    level = cells.by_expert(squares) / np.where(counted, count, 1.0)
     # How far squares scatter within an expert relative to their mean: 2 for two classes and a normal distribution.
     several = count > 1
     within = cells.by_expert((squares - level[cells.expert]) ** 2)[several] / (count[several] - 1.0)

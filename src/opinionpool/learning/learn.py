@@ -19,9 +19,9 @@ from opinionpool.estimation.sampling import bounded_sample, least, rooms, row_ke
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.prior import Believed, strangers
-from opinionpool.learning.screening import independent_weight, knowing_notes
+from opinionpool.learning.screening import independent_weight, leakage_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -47,7 +47,7 @@ def learn(
     class_model: str = "auto",
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
-) -> LearnedPanel:
+) -> FittedPanel:
     """Learn a panel from the resolved events among some forecasts.
 
     Parameters
@@ -107,7 +107,7 @@ def learn(
             found = _learn_crowd(forecasts, reference, reduced, shared, Settings(floor, pool_floor))
         else:
             estimated = own is None and prior is None
-            held = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
+            shrunken = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
             options = Settings(floor, pool_floor)
             few, given = forecasts, reference
             sample = bounded_sample(forecasts, weight)
@@ -117,7 +117,7 @@ def learn(
                 used = int(few.resolved.sum())
                 notes = (*notes, sample_note(used, int(forecasts.resolved.sum())))
             found = _learn_default(
-                few, given, reduced, shared, held, options, estimated=estimated, class_model=class_model
+                few, given, reduced, shared, shrunken, options, estimated=estimated, class_model=class_model
             )
             found = replace(found, present=np.asarray(forecasts.counts > 0))
         # Counts are of events as they came.
@@ -190,7 +190,7 @@ def _learn_default(
     *,
     estimated: bool,
     class_model: str,
-) -> LearnedPanel:
+) -> FittedPanel:
     """The default pool, for any number of resolved events."""
     events, present = outcome_counts(forecasts, weight), np.asarray(forecasts.counts > 0)
     if _dense_size(forecasts) > LARGE:
@@ -211,7 +211,7 @@ def _learn_default(
     panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
     kind = "default" if counts.any() and not believed.assessed else "assumed"
     notes = found.notes + strangers(beliefs, forecasts.experts)
-    learned = LearnedPanel(panel, shared, kind, events, counts, present, notes, found.alone, found.doubt)
+    learned = FittedPanel(panel, shared, kind, events, counts, present, notes, found.marginal, found.uncertainty)
     if class_model == "symmetric":
         return learned
     # Loaded where there are more than two classes.
@@ -222,7 +222,7 @@ def _learn_default(
 
 def _learn_full(
     forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, settings: Settings
-) -> LearnedPanel:
+) -> FittedPanel:
     """The full model from the data alone."""
     from opinionpool.estimation.lda import full_fit
 
@@ -233,7 +233,7 @@ def _learn_full(
     contrasts = logodds.log_ratios(sample.X, reference, settings.floor) - logodds.prior_log_ratios(reference)
     found = full_fit(contrasts, sample.outcomes, weight[kept], forecasts.experts, forecasts.classes)
     panel = FullPanel.from_parts(found.parts, found.bias, forecasts.experts, forecasts.classes, settings)
-    return LearnedPanel(panel, shared, "full", events, counts, present, tuple(found.notes))
+    return FittedPanel(panel, shared, "full", events, counts, present, tuple(found.notes))
 
 
 def _counts(forecasts: Forecasts, weight: Array) -> Array:
@@ -245,7 +245,7 @@ def _counts(forecasts: Forecasts, weight: Array) -> Array:
 
 def _learn_crowd(
     forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, settings: Settings
-) -> LearnedPanel:
+) -> FittedPanel:
     """The crowd's learner, from cells alone."""
     # Most panels are no crowd, and should not wait for its learner.
     from opinionpool.learning.crowd import crowd_fit
@@ -265,13 +265,14 @@ def _learn_crowd(
         forecasts.classes,
         settings._replace(extremes=found.extremes),
     )
-    heard = int((counts > 0).sum())
+    answered = int((counts > 0).sum())
     text = (
-        f"{heard:,} experts gave {counts.sum() / heard:.3g} forecasts each on resolved events, so they were learned as "
+        f"{answered:,} experts gave {counts.sum() / answered:.3g} forecasts each on resolved events, so they "
+        "were learned as "
         f"a crowd: one correlation, and features held to the crowd's, with {found.share:.0%} of their differences"
     )
     notes = (Note("crowd", text), *found.notes)
-    return LearnedPanel(panel, shared, "crowd", outcome_counts(forecasts, weight), counts, present, notes)
+    return FittedPanel(panel, shared, "crowd", outcome_counts(forecasts, weight), counts, present, notes)
 
 
 def learn_from(
@@ -283,7 +284,7 @@ def learn_from(
     structure: str = "full",
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
-) -> LearnedPanel:
+) -> FittedPanel:
     """Learn a panel from evidence by sample averages; `prior` (K,) is subtracted now, None if it was before."""
     # The default pool is no sample average.
     from opinionpool.estimation.structures import sample_parts
@@ -298,7 +299,7 @@ def learn_from(
     panel = Panel.from_parts(parts, biases, experts, classes, Settings(floor, pool_floor))
     counts = evidence.marginals.count[:-1].sum(axis=0)
     present = evidence.marginals.count.sum(axis=0) > 0
-    return LearnedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))
+    return FittedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))
 
 
 def check_options(structure: str, beliefs: Beliefs | str | None) -> None:
@@ -356,7 +357,7 @@ def _check_crowd(beliefs: Beliefs | str, class_model: str) -> None:
 
 def learn_sample(
     q: Floats, outcomes: BinaryOutcomes, prior: Array, classes: list[object], options: dict[str, Any]
-) -> LearnedPanel | None:
+) -> FittedPanel | None:
     """What `learn` learns from the same sample of events; None if there is room for all of them.
 
     Parameters
@@ -382,12 +383,12 @@ def learn_sample(
     counts, present = _counted(q, outcomes)
     kept = _drawn(outcomes, room)
     codes = outcomes.codes(kept)
-    told = np.array([*classes, None], dtype=object)[codes]
-    few = Forecasts.from_array(q[kept], told.tolist(), experts=numbered(n), classes=classes)
+    labels = np.array([*classes, None], dtype=object)[codes]
+    few = Forecasts.from_array(q[kept], labels.tolist(), experts=numbered(n), classes=classes)
     weight = stands_for(codes, outcomes.counts[:2])
     found = learn(few, prior=public_probabilities(prior), sample_weight=weight, **options)
     resolved = int(outcomes.counts[:2].sum())
-    notes = (*found.notes, *knowing_notes(few), sample_note(int((codes >= 0).sum()), resolved))
+    notes = (*found.notes, *leakage_notes(few), sample_note(int((codes >= 0).sum()), resolved))
     return replace(found, events=outcomes.counts[:2].copy(), counts=counts, present=present, notes=notes)
 
 
@@ -400,9 +401,9 @@ def _counted(q: Floats, outcomes: BinaryOutcomes) -> tuple[Array, npt.NDArray[np
         if not (block.min() >= 0 and block.max() <= 1):
             if ((block < 0) | (block > 1)).any():
                 check_probabilities(q)
-            said = ~np.isnan(block)
-            counts += said[outcomes.codes(rows) >= 0].sum(axis=0)
-            anywhere |= said.any(axis=0)
+            answered_cells = ~np.isnan(block)
+            counts += answered_cells[outcomes.codes(rows) >= 0].sum(axis=0)
+            anywhere |= answered_cells.any(axis=0)
         else:
             counts += np.count_nonzero(outcomes.codes(rows) >= 0)
             anywhere[:] = True
@@ -435,7 +436,7 @@ def learn_dense(
     beliefs: object = "default",
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
-) -> LearnedPanel | None:
+) -> FittedPanel | None:
     """What `opinionpool.learning.learn.learn` learns, without a copy of the forecasts; None where that needs one.
 
     It takes what moments alone decide, a structure, or no beliefs, where every forecast is there; and the default pool

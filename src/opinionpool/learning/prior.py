@@ -36,9 +36,9 @@ from opinionpool.text import listed, suggestion
 CALIBRATION = 0.95
 SLOPE, BIAS = 0.35, 0.3
 CORRELATION = 0.6
-CORRELATIONS, CORRELATION_CHANCES = (CORRELATION, 0.2, 0.05, 0.0), (0.85, 0.1, 0.03, 0.02)
-SPREADS, SPREAD_CHANCES = (0.0, 0.05, 0.15, 0.4, 1.0), (0.6, 0.2, 0.12, 0.06, 0.02)
-LIMITS, LIMIT_CHANCES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
+CORRELATIONS, CORRELATION_PROBABILITIES = (CORRELATION, 0.2, 0.05, 0.0), (0.85, 0.1, 0.03, 0.02)
+SPREADS, SPREAD_PROBABILITIES = (0.0, 0.05, 0.15, 0.4, 1.0), (0.6, 0.2, 0.12, 0.06, 0.02)
+LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
 # Without any outcome, an expert alone is taken to have this accuracy: an area under the curve of 0.84.
 ACCURACY = 1.0
 # Worths are finite numbers inside; so many events leave nothing open.
@@ -84,16 +84,16 @@ class Feature:
         """Whether nothing is open."""
         return bool((self.worth >= CERTAIN).all())
 
-    def merged(self, source: npt.NDArray[np.intp], voices: int, *, logs: bool) -> Feature:
+    def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
         """For each voice the mean of those who have it, by what their beliefs are worth; that of `logs` if so said."""
-        value, worth = np.log(self.value) if logs else self.value, np.zeros(voices)
-        heard = source >= 0
-        np.maximum.at(worth, source[heard], self.worth[heard])
+        value, worth = np.log(self.value) if logs else self.value, np.zeros(groups)
+        assigned = source >= 0
+        np.maximum.at(worth, source[assigned], self.worth[assigned])
         # Who is worth nothing beside the others counts where all are.
-        share = np.where(heard, self.worth + 1e-9, 0.0)[heard]
-        total = np.bincount(source[heard], share, voices)
-        mean = np.bincount(source[heard], share * value[heard], voices) / total
-        named = np.bincount(source[heard], self.named[heard], voices) > 0
+        share = np.where(assigned, self.worth + 1e-9, 0.0)[assigned]
+        total = np.bincount(source[assigned], share, groups)
+        mean = np.bincount(source[assigned], share * value[assigned], groups) / total
+        named = np.bincount(source[assigned], self.named[assigned], groups) > 0
         return Feature(np.exp(mean) if logs else mean, worth, named)
 
 
@@ -108,7 +108,7 @@ class Believed:
     correlation : Belief or None
     limit : float or None
         How far extremes are believed, None if that is learned.
-    stated : bool
+    given : bool
         Whether anything was said.
     """
 
@@ -117,7 +117,7 @@ class Believed:
     bias: Feature
     correlation: Belief | None = None
     limit: float | None = None
-    stated: bool = False
+    given: bool = False
 
     @classmethod
     def of(cls, beliefs: Beliefs, experts: tuple[str, ...]) -> Believed:
@@ -203,15 +203,15 @@ class Believed:
             )
         return np.tile(value, (1, d))
 
-    def among(self, source: npt.NDArray[np.intp], voices: int) -> Believed:
+    def among(self, source: npt.NDArray[np.intp], groups: int) -> Believed:
         """The same for voices; `source` is the voice of each expert, below 0 for those who have none."""
-        if len(self) == voices and (source == np.arange(voices)).all():
+        if len(self) == groups and (source == np.arange(groups)).all():
             return self
         return replace(
             self,
-            calibration=self.calibration.merged(source, voices, logs=True),
-            accuracy=self.accuracy.merged(source, voices, logs=True),
-            bias=self.bias.merged(source, voices, logs=False),
+            calibration=self.calibration.merged(source, groups, logs=True),
+            accuracy=self.accuracy.merged(source, groups, logs=True),
+            bias=self.bias.merged(source, groups, logs=False),
         )
 
     def parts(self, rho: float) -> Parts:
@@ -250,8 +250,8 @@ def weight_beliefs(believed: Believed, rho: float, d: int = 1) -> WeightBeliefs:
     open_ = _Open(believed, rho, believed.weights(rho), d)
     mean, intercept = open_.mean, open_.intercept_spread()
     if believed.alike:
-        return WeightBeliefs(mean, open_.together(), intercept, open_.apart_alike)
-    return WeightBeliefs(mean, 0.0, intercept, cache(open_.apart))
+        return WeightBeliefs(mean, open_.together(), intercept, open_.deviation_alike)
+    return WeightBeliefs(mean, 0.0, intercept, cache(open_.deviation))
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,8 +285,12 @@ class _Open:
     @property
     def worths(self) -> tuple[float, float, float]:
         """Of beliefs about calibration and accuracy of all experts, and about their correlation."""
-        held = self.believed
-        return float(held.calibration.worth[0]), float(held.accuracy.worth[0]), held.correlation_worth
+        panel_beliefs = self.believed
+        return (
+            float(panel_beliefs.calibration.worth[0]),
+            float(panel_beliefs.accuracy.worth[0]),
+            panel_beliefs.correlation_worth,
+        )
 
     def of_correlation(self) -> tuple[float, float, float]:
         """What is open about the correlation by itself, and the errors per event, by itself and with features.
@@ -297,18 +301,18 @@ class _Open:
         if self.believed.correlation is None or n == 1:
             return 0.0, 1.0, 0.0
         level = (1.0 - rho) * (1.0 + (n - 1) * rho)
-        centre = float(np.dot(CORRELATION_CHANCES, CORRELATIONS))
-        assumed = float(np.dot(CORRELATION_CHANCES, (np.array(CORRELATIONS) - centre) ** 2))
+        centre = float(np.dot(CORRELATION_PROBABILITIES, CORRELATIONS))
+        assumed = float(np.dot(CORRELATION_PROBABILITIES, (np.array(CORRELATIONS) - centre) ** 2))
         return assumed, 2.0 * level**2 / (n * (n - 1)) / self.free, -2.0 * rho * level / n / self.free
 
     def together(self) -> float:
         """Spread of the sum of equal weights."""
         n, rho = len(self.mean), self.rho
         shared, squared = self.noise * (1.0 + (n - 1) * rho) / n, 2.0 * (1.0 + (n - 1) * rho**2) / n
-        assumed, alone, beside = self.of_correlation()
+        assumed, single, beside = self.of_correlation()
         per_event = np.full((3, 3), beside)
         per_event[:2, :2] = self.features(shared, squared)
-        per_event[2, 2] = alone
+        per_event[2, 2] = single
         left = _conditioned(np.diag([SLOPE**2, LEVEL**2, assumed]), np.array(self.worths), per_event)
         change = np.array([1.0, 0.0, -(n - 1) / (1.0 + (n - 1) * rho)])
         return float(self.mean.sum() * np.sqrt(change @ left @ change))
@@ -319,38 +323,42 @@ class _Open:
         level = 1.0 + (n - 1) * rho
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
 
-    def differing(self, apart: float) -> float:
-        """Variance of log calibration, and of log accuracy, that makes weights differ by `apart`."""
+    def differing(self, deviation: float) -> float:
+        """Variance of log calibration, and of log accuracy, that makes weights differ by `deviation`."""
         by_calibration, by_accuracy = self.slopes()
-        return apart**2 / (by_calibration**2 + by_accuracy**2)
+        return deviation**2 / (by_calibration**2 + by_accuracy**2)
 
-    def apart_alike(self, apart: float) -> float:
-        """How much equal weights differ once beliefs about all experts are counted, where it would be `apart`."""
+    def deviation_alike(self, deviation: float) -> float:
+        """How much equal weights differ once beliefs about all experts are counted, where it would be `deviation`."""
         worths, rho = self.worths[:2], self.rho
         if not any(worths):
-            return apart
+            return deviation
         per_event = self.features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
-        left = _conditioned(self.differing(apart) * np.eye(2), np.array(worths), np.array(per_event))
+        left = _conditioned(self.differing(deviation) * np.eye(2), np.array(worths), np.array(per_event))
         change = np.array(self.slopes())
         return float(np.sqrt(change @ left @ change))
 
-    def apart(self, apart: float) -> Array:
-        """Root of the covariance of weights, (N, N), where they would differ by `apart` if nothing were said."""
-        n, held, variance = len(self.mean), self.believed, self.differing(apart)
-        r, differing = held.parts(self.rho).dependence.matrix(), variance * (np.eye(n) - 1.0 / n)
-        noise = 2.0 / np.sqrt(np.outer(held.accuracy.value, held.accuracy.value)) * r
-        assumed, alone, beside = self.of_correlation()
+    def deviation(self, deviation: float) -> Array:
+        """Root of the covariance of weights, (N, N), where they would differ by `deviation` if nothing were said."""
+        n, panel_beliefs, variance = len(self.mean), self.believed, self.differing(deviation)
+        r, differing = panel_beliefs.parts(self.rho).dependence.matrix(), variance * (np.eye(n) - 1.0 / n)
+        noise = 2.0 / np.sqrt(np.outer(panel_beliefs.accuracy.value, panel_beliefs.accuracy.value)) * r
+        assumed, single, beside = self.of_correlation()
         prior, per_event = np.zeros((2 * n + 1, 2 * n + 1)), np.full((2 * n + 1, 2 * n + 1), beside)
         prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = SLOPE**2 + differing, LEVEL**2 + differing, assumed
         per_event[:-1, :-1] = np.block([list(row) for row in self.features(noise, 2.0 * r**2)])
-        per_event[-1, -1] = alone
+        per_event[-1, -1] = single
         # What is said of everybody is what the least is said of anybody.
-        said = np.concatenate([held.calibration.worth, held.accuracy.worth, [held.correlation_worth]])
-        common = np.repeat([held.calibration.worth.min(), held.accuracy.worth.min(), said[-1]], [n, n, 1])
+        worth_levels = np.concatenate(
+            [panel_beliefs.calibration.worth, panel_beliefs.accuracy.worth, [panel_beliefs.correlation_worth]]
+        )
+        common = np.repeat(
+            [panel_beliefs.calibration.worth.min(), panel_beliefs.accuracy.worth.min(), worth_levels[-1]], [n, n, 1]
+        )
         left = _conditioned(prior, common, per_event)
         left[n:-1] -= left[n:-1].mean(axis=0)
         left[:, n:-1] -= left[:, n:-1].mean(axis=1, keepdims=True)
-        own = 1.0 / np.sqrt(1.0 + np.diag(left) * (said - common) / np.diag(per_event))
+        own = 1.0 / np.sqrt(1.0 + np.diag(left) * (worth_levels - common) / np.diag(per_event))
         change = np.concatenate([np.diag(self.mean), *self._jacobians()], axis=1) * own
         covariance = change @ left @ change.T
         value, vector = np.linalg.eigh((covariance + covariance.T) / 2.0)
@@ -372,10 +380,12 @@ def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
     left, before = covariance.copy(), 0.0
     for level in np.unique(worth[worth > 0]).tolist():
         # Events on which all of so much worth are seen, beyond those on which the others are seen too.
-        said = np.flatnonzero(worth >= level)
-        seen = left[np.ix_(said, said)] + per_event[np.ix_(said, said)] / (level - before)
+        worth_levels = np.flatnonzero(worth >= level)
+        seen = left[np.ix_(worth_levels, worth_levels)] + per_event[np.ix_(worth_levels, worth_levels)] / (
+            level - before
+        )
         size = np.sqrt(np.diag(seen))
-        known = left[:, said] / size
+        known = left[:, worth_levels] / size
         left -= known @ np.linalg.pinv(seen / np.outer(size, size), rcond=ROUNDING, hermitian=True) @ known.T
         before = level
     return np.asarray(np.where(np.abs(left) > ROUNDING * np.abs(covariance).max(), left, 0.0))

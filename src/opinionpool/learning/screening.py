@@ -13,7 +13,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.estimation.posterior import harmonic_mean
 from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group
-from opinionpool.learning.prior import CORRELATION, LIMIT_CHANCES, LIMITS, believed_slope
+from opinionpool.learning.prior import CORRELATION, LIMIT_PROBABILITIES, LIMITS, believed_slope
 from opinionpool.logodds import FLOOR, logit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
@@ -28,7 +28,7 @@ SILENT, NEW = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
-class Voices:
+class Duplicates:
     """Which voice each expert has.
 
     Attributes
@@ -47,21 +47,21 @@ class Voices:
     notes: tuple[Note, ...]
 
     @classmethod
-    def among(cls, contrasts: Array, experts: tuple[str, ...]) -> Voices:
+    def among(cls, contrasts: Array, experts: tuple[str, ...]) -> Duplicates:
         """Find them in (T, N, K - 1) contrasts, NaN where missing."""
         source = np.full(len(experts), SILENT)
         first: list[int] = []
         found: dict[bytes, int] = {}
         for i in range(len(experts)):
             column = np.ascontiguousarray(contrasts[:, i])
-            said = column[~np.isnan(column[:, 0])]
-            if len(said) == 0:
+            given = column[~np.isnan(column[:, 0])]
+            if len(given) == 0:
                 source[i] = NEW
                 continue
-            different = len(np.unique(said, axis=0))
-            if len(said) >= CONSTANT and different == 1:
+            different = len(np.unique(given, axis=0))
+            if len(given) >= CONSTANT and different == 1:
                 continue
-            telling = len(said) >= CLONED[0] and different >= CLONED[1]
+            telling = len(given) >= CLONED[0] and different >= CLONED[1]
             source[i] = found.setdefault(column.tobytes() if telling else i.to_bytes(8, "big"), len(found))
             if source[i] == len(first):
                 first.append(i)
@@ -126,8 +126,8 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
     silent = [experts[i] for i in np.flatnonzero(source == SILENT)]
     if silent:
         notes.append(Note("constant", f"{listed(silent, 3)} always said the same and got weight 0", len(silent)))
-    for voice in np.flatnonzero(np.bincount(source[source >= 0]) > 1):
-        same = [experts[i] for i in np.flatnonzero(source == voice)]
+    for representative in np.flatnonzero(np.bincount(source[source >= 0]) > 1):
+        same = [experts[i] for i in np.flatnonzero(source == representative)]
         text = f"{listed(same, 3)} say the same on every event; they share one weight"
         notes.append(Note("clones", text, len(same), serious=True))
     return tuple(notes)
@@ -137,21 +137,21 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
 SURE, SURE_EVENTS = 4.0, 10
 
 
-def knowing_notes(forecasts: Forecasts) -> tuple[Note, ...]:
+def leakage_notes(forecasts: Forecasts) -> tuple[Note, ...]:
     """Experts who were never wrong and nearly certain: perhaps their forecasts were made from the outcomes.
 
     Examples
     --------
     >>> y = [0, 1] * 5
     >>> f = Forecasts.from_array([[0.001 + 0.998 * each, 0.5] for each in y], y, experts=["model", "ann"])
-    >>> [note.code for note in knowing_notes(f)]
+    >>> [note.code for note in leakage_notes(f)]
     ['leakage']
     """
     known = forecasts.resolved[forecasts.event_index]
     outcome, expert = forecasts.outcomes[forecasts.event_index[known]], forecasts.expert_index[known]
     q = forecasts.probabilities[known]
-    said = np.where(outcome == 1, q, 1.0 - q) if q.ndim == 1 else q[np.arange(len(q)), outcome]
-    sure = logit(np.clip(said, FLOOR, 1.0 - FLOOR)) > SURE
+    given = np.where(outcome == 1, q, 1.0 - q) if q.ndim == 1 else q[np.arange(len(q)), outcome]
+    sure = logit(np.clip(given, FLOOR, 1.0 - FLOOR)) > SURE
     count, right = (np.bincount(each, minlength=len(forecasts.experts)) for each in (expert, expert[sure]))
     names = [forecasts.experts[i] for i in np.flatnonzero((count >= SURE_EVENTS) & (right == count)).tolist()]
     if not names:
@@ -225,7 +225,7 @@ def _surprises(forecasts: Forecasts, reference: Array, used: npt.NDArray[np.bool
     expected = logodds.prior_log_ratios(reference)
     contrasts = logodds.log_ratios(forecasts.probabilities[cells], reference[event], floor) - expected[event]
     absent = logodds.no_options(reference[event])
-    believed = Extremes(harmonic_mean(LIMITS, LIMIT_CHANCES)).believed(contrasts, absent)
+    believed = Extremes(harmonic_mean(LIMITS, LIMIT_PROBABILITIES)).believed(contrasts, absent)
     number = np.bincount(event, minlength=len(used))[used]
     total = np.stack([np.bincount(event, weights=column, minlength=len(used))[used] for column in believed.T], axis=-1)
     level = logodds.centred(total / number[:, None])
@@ -250,23 +250,23 @@ def _of_one(values: Array, member: npt.NDArray[np.intp], weight: Array, in_order
     size = np.bincount(member, weights=weight)
     groups, total = len(size), float(size.sum())
     means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
-    apart = means - (size / total) @ means
-    between = float(size @ np.square(apart).sum(axis=1)) / max(groups - 1, 1)
+    deviation = means - (size / total) @ means
+    between = float(size @ np.square(deviation).sum(axis=1)) / max(groups - 1, 1)
     inside = float(weight @ np.square(values - means[member]).sum(axis=1))
     correlation = 0.0
     if 1 < groups < total and inside + between > 0:
         inside /= total - groups
         typical = (total - float(size @ size) / total) / (groups - 1)
         correlation = min(max((between - inside) / (between + (typical - 1.0) * inside), 0.0), 1.0)
-    lasting = _lasting(apart) if in_order else 0.0
-    held = (SHARED_WORTH * SHARED + (groups - 1) * correlation) / (SHARED_WORTH + groups - 1)
-    return _Shared(held, lasting)
+    lasting = _lasting(deviation) if in_order else 0.0
+    shrunken = (SHARED_WORTH * SHARED + (groups - 1) * correlation) / (SHARED_WORTH + groups - 1)
+    return _Shared(shrunken, lasting)
 
 
-def _lasting(apart: Array) -> float:
+def _lasting(deviation: Array) -> float:
     """Correlation of deviations from the mean, (G, p), with the next ones, held to what is believed of it."""
-    dates, square = len(apart), float(np.square(apart).sum())
-    found = float((apart[1:] * apart[:-1]).sum()) / square if square > 0 else 0.0
+    dates, square = len(deviation), float(np.square(deviation).sum())
+    found = float((deviation[1:] * deviation[:-1]).sum()) / square if square > 0 else 0.0
     # In short series it comes out too small: by about (1 + 3 r)/G because the mean is estimated (Kendall, Biometrika
     # 41, 1954), and by r/G because there is one product less than there are squares.
     found = min(max((found + 1.0 / dates) / (1.0 - 4.0 / dates), 0.0), MOST_LASTING) if dates > 4 else LASTING
@@ -276,13 +276,13 @@ def _lasting(apart: Array) -> float:
 def _shared_notes(found: Clusters, shared: _Shared, clusters: int, events: float, worth: float) -> tuple[Note, ...]:
     if worth >= WORTH_SAYING * events:
         return ()
-    told = []
+    phrase = []
     if clusters < round(events):
-        told.append(f"surprises in common (correlation {shared.correlation:.2f})")
+        phrase.append(f"surprises in common (correlation {shared.correlation:.2f})")
     if shared.lasting > 0:
-        told.append(f"surprises that last from one date to the next (correlation {shared.lasting:.2f})")
+        phrase.append(f"surprises that last from one date to the next (correlation {shared.lasting:.2f})")
     text = (
-        f"{events:,.6g} resolved events fall on {counted(clusters, found.unit)} and have {' and '.join(told)}, so in "
+        f"{events:,.6g} resolved events fall on {counted(clusters, found.unit)} and have {' and '.join(phrase)}, so in "
         f"learning they count as {worth:,.3g} independent events"
     )
     return (Note("shared-events", text),)

@@ -29,7 +29,7 @@ MOST_PAIRED = 200
 
 
 @dataclass(frozen=True, eq=False)
-class HeldFeatures:
+class MarginalFeatures:
     """What is known of each expert by itself, and of their dependence.
 
     Attributes
@@ -56,40 +56,40 @@ class HeldFeatures:
         """Accuracy mu* = kappa mu (15), (N,)."""
         return np.asarray(self.calibration * self.contrast)
 
-    def spread_over(self, rows: Callable[[Array], Array]) -> HeldFeatures:
+    def spread_over(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
         """The same for more experts, by a function that repeats rows."""
-        return HeldFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
+        return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
 
-def held_features(evidence: Evidence, believed: Believed) -> HeldFeatures:
+def marginal_features(evidence: Evidence, believed: Believed) -> MarginalFeatures:
     """Features from resolved contrasts."""
     marginals, centre = evidence.marginals, _Centre.of(believed, evidence.classes)
-    each, variance = _held_means(evidence, centre)
+    each, variance = _marginal_means(evidence, centre)
     own, free = marginals.count[:-1].sum(axis=0), evidence.classes - 1
     # An event tells of variances K - 1 times, one that is believed as well as one that is seen.
     worth = EXPERT_WORTH + free * centre.worth
     spread = np.sqrt((worth * variance + each.square) / (worth + free * own))
     contrast = _pulled(each.contrast, spread, believed, centre.worth, own)
-    return HeldFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
+    return MarginalFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
 
 
-def held_dependence(evidence: Evidence, features: HeldFeatures, believed: Believed) -> Dependence:
+def marginal_dependence(evidence: Evidence, features: MarginalFeatures, believed: Believed) -> Dependence:
     """Between the common correlation and one for each pair, as far as complete evidence goes."""
     n = len(features.spread)
     common = CommonCorrelation(n, features.correlation)
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
-    each, _ = _held_means(evidence, _Centre.of(believed, evidence.classes))
+    each, _ = _marginal_means(evidence, _Centre.of(believed, evidence.classes))
     found = estimates.correlations(estimates.residual_products(evidence, each, np.zeros(evidence.classes - 1)))
     events = evidence.design.events(evidence.answered)
     share = events / (events + PAIR_WORTH + n + believed.correlation_worth)
     return MatrixCorrelation(share * found + (1.0 - share) * common.matrix())
 
 
-def believed_features(believed: Believed, d: int) -> HeldFeatures:
+def believed_features(believed: Believed, d: int) -> MarginalFeatures:
     """What is believed of each expert, for d = K - 1."""
     parts = believed.parts(believed.rho)
-    return HeldFeatures(believed.biases(d), parts.contrast, parts.spread, believed.rho)
+    return MarginalFeatures(believed.biases(d), parts.contrast, parts.spread, believed.rho)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,18 +112,18 @@ class _Centre:
 
     @classmethod
     def of(cls, believed: Believed, classes: int) -> _Centre:
-        said, accuracy = believed.calibration, believed.accuracy
-        kappa = np.where(said.worth > 0, said.value, CALIBRATION)
+        believed_calibration, accuracy = believed.calibration, believed.accuracy
+        kappa = np.where(believed_calibration.worth > 0, believed_calibration.value, CALIBRATION)
         return cls(
             believed.biases(classes - 1),
             accuracy.value / kappa,
             2.0 * accuracy.value / kappa**2,
             believed.bias.worth,
-            np.minimum(said.worth, accuracy.worth),
+            np.minimum(believed_calibration.worth, accuracy.worth),
         )
 
 
-def _held_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, Array]:
+def _marginal_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, Array]:
     """Means and variance of each expert, the means held to the panel's, and the panel to what is believed."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
@@ -155,11 +155,11 @@ def _held_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, A
 def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
     """Contrasts once the rest of what is said of calibration, or of accuracy, is counted, at the same spread."""
     found = contrast
-    for told, size in (
+    for belief, size in (
         (believed.calibration, believed.calibration.value * spread**2 / 2.0),
         (believed.accuracy, spread * np.sqrt(believed.accuracy.value / 2.0)),
     ):
-        rest = told.worth - counted
+        rest = belief.worth - counted
         found = found + np.where(rest > 0, rest / (EXPERT_WORTH + counted + own + rest), 0.0) * (size - contrast)
     return np.asarray(found)
 

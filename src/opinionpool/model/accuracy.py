@@ -85,11 +85,11 @@ def average_scores(most: int, correlation: float, variance: float, draws: int = 
     z = np.concatenate([half, -half])
     spread = np.sqrt(variance)
     ratios = 1.0 + spread * (np.sqrt(correlation) * z[:, :1] + np.sqrt(1.0 - correlation) * z[:, 1:])
-    said = np.clip(expit(ratios), FLOOR, 1.0 - FLOOR)
+    contrast = np.clip(expit(ratios), FLOOR, 1.0 - FLOOR)
     n = np.arange(1, most + 1)
-    score = 1.0 + np.log2(said.cumsum(axis=1) / n).mean(axis=0)
+    score = 1.0 + np.log2(contrast.cumsum(axis=1) / n).mean(axis=0)
     # What chance did to the experts' own scores, which are known, it did to their average's.
-    own = (1.0 + np.log2(said).mean(axis=0)).cumsum() / n
+    own = (1.0 + np.log2(contrast).mean(axis=0)).cumsum() / n
     return np.asarray(score - (own - normal_score(1.0, variance)))
 
 

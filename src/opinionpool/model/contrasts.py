@@ -17,7 +17,7 @@ from opinionpool.priors import spread_prior
 
 
 @dataclass(frozen=True, eq=False)
-class Stated:
+class Batch:
     """Forecasts on T events.
 
     Attributes
@@ -49,7 +49,7 @@ class Stated:
         return p.reshape((*self.lead, self.classes))
 
 
-def read_stated(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int, classes: int) -> Stated:
+def read_batch(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int, classes: int) -> Batch:
     """Check shapes and ranges, and spread the prior over the events.
 
     Raises
@@ -69,7 +69,7 @@ def read_stated(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int
     p = spread_prior(prior, lead, classes)
     if classes > 2 and logodds.no_options(p) is not None:
         _check_options(q, p)
-    return Stated(q, p, logodds.prior_log_ratios(p), lead)
+    return Batch(q, p, logodds.prior_log_ratios(p), lead)
 
 
 def _check_options(q: Array, p: Array) -> None:
@@ -83,21 +83,21 @@ def _check_options(q: Array, p: Array) -> None:
         )
 
 
-def base_rate_shift(base_rate: npt.ArrayLike | None, stated: Stated) -> Array:
+def base_rate_shift(base_rate: npt.ArrayLike | None, batch: Batch) -> Array:
     """logit(base_rate) - L° for every event, (T, K - 1); 0 without a base rate (model.md, section 2.8)."""
     if base_rate is None:
-        return np.broadcast_to(0.0, stated.reference.shape)
-    wanted = logodds.prior_log_ratios(spread_prior(base_rate, stated.lead, stated.classes, "base rate"))
-    return np.asarray(wanted - stated.reference)
+        return np.broadcast_to(0.0, batch.reference.shape)
+    wanted = logodds.prior_log_ratios(spread_prior(base_rate, batch.lead, batch.classes, "base rate"))
+    return np.asarray(wanted - batch.reference)
 
 
-def blocks(stated: Stated) -> Iterator[slice]:
+def blocks(batch: Batch) -> Iterator[slice]:
     """Slices of events."""
-    return blockwise.blocks(len(stated.q), int(np.prod(stated.q.shape[1:])))
+    return blockwise.blocks(len(batch.q), int(np.prod(batch.q.shape[1:])))
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class Contrasts:
     """What experts say about T events, on each of which one of them says something.
 
     Attributes
@@ -149,14 +149,14 @@ class Said:
         return np.where(total > 0, shares, self.present) / np.where(total > 0, total, self.count[:, None])
 
 
-def said_in(stated: Stated, floor: float) -> Iterator[tuple[npt.NDArray[np.intp], Said]]:
+def contrasts_in(batch: Batch, floor: float) -> Iterator[tuple[npt.NDArray[np.intp], Contrasts]]:
     """Events on which somebody answered, in blocks: their positions, and what was said."""
-    for block in blocks(stated):
-        missing = np.isnan(stated.q[block]).all(axis=tuple(range(1, stated.q.ndim)))
+    for block in blocks(batch):
+        missing = np.isnan(batch.q[block]).all(axis=tuple(range(1, batch.q.ndim)))
         rows = block.start + np.flatnonzero(~missing)
         if len(rows):
-            ratios = logodds.log_ratios(stated.q[rows], stated.prior[rows][:, None, :], floor)
-            yield rows, Said(ratios, stated.reference[rows])
+            ratios = logodds.log_ratios(batch.q[rows], batch.prior[rows][:, None, :], floor)
+            yield rows, Contrasts(ratios, batch.reference[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,25 +200,25 @@ class Extremes:
         """
         if np.isinf(self.limit):
             return contrasts
-        held = self.apart(contrasts, absent)
-        return held if self.centre is None else np.asarray(held + self.centre)
+        robust = self.deviation(contrasts, absent)
+        return robust if self.centre is None else np.asarray(robust + self.centre)
 
-    def apart(self, contrasts: Array, absent: npt.NDArray[np.bool_] | None = None) -> Array:
+    def deviation(self, contrasts: Array, absent: npt.NDArray[np.bool_] | None = None) -> Array:
         """The same, measured from the centre."""
-        apart = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
+        deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
-            return apart
+            return deviation
         k = contrasts.shape[-1] + 1 if absent is None else 1 + (~absent).sum(axis=-1)
         # A limit past 700 is past all that can be said.
         share = k / (np.expm1(min(self.limit, 700.0)) + k)
         # Classes first: sums over a short last axis are slow.
-        ratios = np.moveaxis(apart, -1, 0)
+        ratios = np.moveaxis(deviation, -1, 0)
         top = np.maximum(ratios.max(axis=0), 0.0)
-        said, base = np.exp(ratios - top), np.exp(-top)
+        contrast, base = np.exp(ratios - top), np.exp(-top)
         if absent is not None:
-            said = np.where(np.moveaxis(np.broadcast_to(absent, apart.shape), -1, 0), 0.0, said)
-        nothing = (share / k) * (said.sum(axis=0) + base)
-        believed = np.moveaxis(np.log(((1.0 - share) * said + nothing) / ((1.0 - share) * base + nothing)), 0, -1)
+            contrast = np.where(np.moveaxis(np.broadcast_to(absent, deviation.shape), -1, 0), 0.0, contrast)
+        nothing = (share / k) * (contrast.sum(axis=0) + base)
+        believed = np.moveaxis(np.log(((1.0 - share) * contrast + nothing) / ((1.0 - share) * base + nothing)), 0, -1)
         return np.asarray(believed if absent is None else levelled(believed, absent))
 
     def subset(self, positions: Index) -> Extremes:

@@ -18,7 +18,7 @@ from opinionpool.errors import PanelError
 # Below this share of its own variance an expert is taken to be determined by the others: sums over many events,
 # rounded, tell no less. A correlation that somebody states is good to the last digit of its entries.
 SINGULAR = 1e-10
-STATED = 4.0 * float(np.finfo(np.float64).eps)
+GIVEN = 4.0 * float(np.finfo(np.float64).eps)
 # How much of the contrasts may lie where the experts have no variance, relative to their size.
 CONSISTENT = 1e-6
 
@@ -85,18 +85,18 @@ class CommonCorrelation:
 
     def solve_present(self, v: Array, present: Mask) -> Array:
         """R_SS⁻¹ v_S row by row, in O(TN)."""
-        held = np.asarray(np.where(present, v, 0.0))
+        filled = np.asarray(np.where(present, v, 0.0))
         number = present.sum(axis=1, keepdims=True)
-        total = held.sum(axis=1, keepdims=True)
+        total = filled.sum(axis=1, keepdims=True)
         if self.rho == 1.0:
             mean = total / np.maximum(number, 1)
-            if (np.abs(held - mean)[present] > CONSISTENT * np.abs(v).max(initial=0.0)).any():
+            if (np.abs(filled - mean)[present] > CONSISTENT * np.abs(v).max(initial=0.0)).any():
                 raise PanelError(_NO_LIMIT)
             return np.asarray(np.where(present, mean / np.maximum(number, 1), 0.0))
         shared = self.rho * total / (1.0 + (number - 1.0) * self.rho)
-        solved = (held - shared) / np.where(number > 1, 1.0 - self.rho, 1.0)
+        solved = (filled - shared) / np.where(number > 1, 1.0 - self.rho, 1.0)
         # Alone, an expert is not correlated with anybody.
-        return np.asarray(np.where(present, np.where(number > 1, solved, held), 0.0))
+        return np.asarray(np.where(present, np.where(number > 1, solved, filled), 0.0))
 
     def subset(self, positions: Index) -> CommonCorrelation:
         """The same correlation among fewer experts."""
@@ -185,7 +185,7 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
     if smallest < -len(array) * 1e-9:
         raise PanelError(f"a {what} must be positive definite, and its smallest eigenvalue is {smallest:.3g}")
     array.flags.writeable = False
-    return MatrixCorrelation(array, STATED)
+    return MatrixCorrelation(array, GIVEN)
 
 
 def solve_matrix(r: Array, v: Array, least: float) -> Array:
@@ -202,10 +202,10 @@ def solve_matrix(r: Array, v: Array, least: float) -> Array:
 def _pseudo_solve(r: Array, v: Array, least: float) -> Array:
     """R⁺ v, refused where v has a part that R cannot reach."""
     values, vectors = np.linalg.eigh(r)
-    held = values > least * len(r)
-    if held.all():
+    filled = values > least * len(r)
+    if filled.all():
         return np.asarray(np.linalg.solve(r, v))
     parts = vectors.T @ v
-    if np.linalg.norm(parts[~held]) > CONSISTENT * np.linalg.norm(v):
+    if np.linalg.norm(parts[~filled]) > CONSISTENT * np.linalg.norm(v):
         raise PanelError(_NO_LIMIT)
-    return np.asarray(vectors[:, held] @ (parts[held].T / values[held]).T)
+    return np.asarray(vectors[:, filled] @ (parts[filled].T / values[filled]).T)

@@ -144,13 +144,13 @@ def parts_of_features(
     if (kappa < 0).any():
         raise PanelError(f"a calibration must be at least 0, and one is {kappa[kappa < 0][0]:.15g}")
     absolute = accuracies(relative_accuracy, accuracy, n)
-    heard = kappa > 0
-    safe = np.where(heard, kappa, 1.0)
+    informative = kappa > 0
+    safe = np.where(informative, kappa, 1.0)
     with np.errstate(over="ignore"):
-        spread = np.where(heard, np.sqrt(2.0 * absolute) / safe, np.nan)
-        contrast = np.where(heard, absolute / safe, 0.0)
+        spread = np.where(informative, np.sqrt(2.0 * absolute) / safe, np.nan)
+        contrast = np.where(informative, absolute / safe, 0.0)
     if np.isinf(spread).any() or np.isinf(contrast).any():
-        raise PanelError(f"a calibration must be 0 or not so close to it, and one is {kappa[heard].min():.3g}")
+        raise PanelError(f"a calibration must be 0 or not so close to it, and one is {kappa[informative].min():.3g}")
     return Parts(contrast, spread, dependence_of(correlation, n), absolute=accuracy is not None)
 
 
@@ -199,6 +199,6 @@ def number_of_experts(**given: object) -> int:
     if not sizes:
         raise ShapeError("one number for every feature does not say how many experts there are: use Panel.exchangeable")
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in sizes.items())
-        raise ShapeError(f"every feature needs one value or one per expert, and the numbers differ: {told}")
+        text = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in sizes.items())
+        raise ShapeError(f"every feature needs one value or one per expert, and the numbers differ: {text}")
     return next(iter(sizes.values()))

@@ -19,7 +19,7 @@ from opinionpool.arrays import Array, Index, Mask, each_pattern
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
-from opinionpool.model.contrasts import Extremes, Stated, base_rate_shift, read_stated
+from opinionpool.model.contrasts import Batch, Extremes, base_rate_shift, read_batch
 from opinionpool.model.correlation import SINGULAR, solve_matrix
 from opinionpool.model.features import LARGEST, numbers
 from opinionpool.model.panel import PoolingPanel, draw_outcomes
@@ -69,14 +69,14 @@ class Discriminant:
         return np.asarray(np.sqrt(np.einsum("nanb,ab->n", self.covariance, metric(k)) / d))
 
     @property
-    def heard(self) -> Mask:
+    def informative(self) -> Mask:
         """False for experts whose forecasts never move, (N,)."""
         return np.asarray(self._scale > 0)
 
     @cached_property
     def _scaled_turn(self) -> Array:
         """What turns each expert's log-ratios and makes its mean variance 1, (N, K - 1, K - 1)."""
-        return np.asarray(self._turn / np.where(self.heard, self._scale, 1.0)[:, None, None])
+        return np.asarray(self._turn / np.where(self.informative, self._scale, 1.0)[:, None, None])
 
     @cached_property
     def standard(self) -> tuple[Array, Array]:
@@ -103,7 +103,7 @@ class Discriminant:
 
     def rules(self, present: Mask) -> Iterator[tuple[Index, Index, Rule]]:
         """Events (rows) on which the same experts (columns) are present and say something, and how these decide."""
-        for rows, columns in each_pattern(present & self.heard):
+        for rows, columns in each_pattern(present & self.informative):
             if len(columns):
                 yield rows, columns, self.rule(columns)
 
@@ -206,7 +206,7 @@ class FullPanel(PoolingPanel):
             raise PanelError(f"each mean must be finite, and at most {LARGEST:g}")
         bias = given.mean(axis=0)
         parts = Discriminant(given - bias, _checked_covariance(covariance, *bias.shape))
-        if (np.abs(parts.means[:, ~parts.heard]) > ROUNDING).any():
+        if (np.abs(parts.means[:, ~parts.informative]) > ROUNDING).any():
             raise PanelError("an expert without variance must have the same means for all classes")
         labels = tuple(range(len(given))) if classes is None else classes
         self._set(parts, bias, names, labels, Settings(floor, pool_floor, extremes))
@@ -250,9 +250,9 @@ class FullPanel(PoolingPanel):
         return self._parts
 
     @property
-    def heard(self) -> Mask:
+    def informative(self) -> Mask:
         """False for experts whose forecasts never move, (N,)."""
-        return self._parts.heard
+        return self._parts.informative
 
     @property
     def bias(self) -> Array:
@@ -282,12 +282,12 @@ class FullPanel(PoolingPanel):
     @property
     def accuracy(self) -> Array:
         """Accuracy mu* of each expert alone, (N,) (15): between two classes, averaged over pairs."""
-        return np.array([self._parts.accuracy(one) if self.heard[one].all() else 0.0 for one in self._each()])
+        return np.array([self._parts.accuracy(one) if self.informative[one].all() else 0.0 for one in self._each()])
 
     @property
     def joint_accuracy(self) -> float:
         """Accuracy mu* of the panel together (15): between two classes, averaged over pairs."""
-        return self._parts.accuracy(np.flatnonzero(self.heard))
+        return self._parts.accuracy(np.flatnonzero(self.informative))
 
     def _each(self) -> Iterator[Index]:
         return (np.array([i]) for i in range(len(self)))
@@ -315,7 +315,7 @@ class FullPanel(PoolingPanel):
         for label in (y, z):
             if label not in self._classes:
                 raise ArgumentError(f"there is no class {label!r}; the classes are {self._classes}")
-        audible = np.flatnonzero(self.heard)
+        audible = np.flatnonzero(self.informative)
         weights = np.zeros((len(self), len(self._classes)))
         if len(audible):
             rule = self._parts.rule(audible)
@@ -333,8 +333,8 @@ class FullPanel(PoolingPanel):
         """
         k = len(self._classes)
         gains = np.stack([self.pair_weights(y, self._classes[0]) for y in self._classes])
-        apart = gains - gains.mean(axis=0)
-        return np.asarray(np.einsum("knk->nk", apart) * k / (k - 1))
+        centred = gains - gains.mean(axis=0)
+        return np.asarray(np.einsum("knk->nk", centred) * k / (k - 1))
 
     def pool(
         self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
@@ -348,11 +348,11 @@ class FullPanel(PoolingPanel):
         ProbabilityError, ShapeError
             If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
         """
-        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
-        ratios = stated.reference + base_rate_shift(base_rate, stated)
-        for rows, _, added in self._added(stated):
+        batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+        ratios = batch.reference + base_rate_shift(base_rate, batch)
+        for rows, _, added in self._added(batch):
             ratios[rows] += logodds.uncentred(added.sum(axis=1))
-        return stated.shape_answers(logodds.pooled_probabilities(ratios, stated.prior, self._settings.pool_floor))
+        return batch.shape_answers(logodds.pooled_probabilities(ratios, batch.prior, self._settings.pool_floor))
 
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
         """What each expert adds to the pooled log-odds, 0 where missing.
@@ -364,23 +364,23 @@ class FullPanel(PoolingPanel):
         -------
         ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
         """
-        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
-        full = np.zeros((len(stated.prior), len(self), stated.classes))
-        for rows, columns, added in self._added(stated):
+        batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+        full = np.zeros((len(batch.prior), len(self), batch.classes))
+        for rows, columns, added in self._added(batch):
             full[np.ix_(rows, columns)] = added
         shown = logodds.public_log_odds(logodds.uncentred(full))
-        return shown.reshape(stated.lead + shown.shape[1:])
+        return shown.reshape(batch.lead + shown.shape[1:])
 
-    def _added(self, stated: Stated) -> Iterator[tuple[Index, Index, Array]]:
+    def _added(self, batch: Batch) -> Iterator[tuple[Index, Index, Array]]:
         """Events (rows), experts present (columns) and what these add to each class, (rows, columns, K)."""
         floor, _, extremes = self._settings
-        present = ~np.isnan(stated.q if stated.classes == 2 else stated.q[..., 0])
+        present = ~np.isnan(batch.q if batch.classes == 2 else batch.q[..., 0])
         for rows, columns, rule in self._parts.rules(present):
             believed, bias = extremes.subset(columns), self._bias[columns]
-            for block in blocks(len(rows), len(columns) * stated.classes):
+            for block in blocks(len(rows), len(columns) * batch.classes):
                 part = rows[block]
-                said = logodds.log_ratios(stated.q[np.ix_(part, columns)], stated.prior[part][:, None], floor)
-                contrasts = believed.believed(said - stated.reference[part][:, None]) - bias
+                contrast = logodds.log_ratios(batch.q[np.ix_(part, columns)], batch.prior[part][:, None], floor)
+                contrasts = believed.believed(contrast - batch.reference[part][:, None]) - bias
                 yield part, columns, np.einsum("tnd,ndk->tnk", contrasts, rule.direction) - rule.constant
 
     def subset(self, experts: Iterable[object]) -> FullPanel:
@@ -411,8 +411,8 @@ class FullPanel(PoolingPanel):
         rng = np.random.default_rng(seed)
         p, happened = draw_outcomes(events, prior, k, rng)
         noise = self._parts.noise(rng.standard_normal((len(p), len(self) * (k - 1))))
-        said = logodds.softmax(logodds.prior_log_ratios(p)[:, None, :] + self.means[happened] + noise)
-        return (said[..., 1] if k == 2 else said), np.array(self._classes)[happened]
+        contrast = logodds.softmax(logodds.prior_log_ratios(p)[:, None, :] + self.means[happened] + noise)
+        return (contrast[..., 1] if k == 2 else contrast), np.array(self._classes)[happened]
 
 
 def _restored(means: Array, covariance: Array, *rest: object) -> FullPanel:

@@ -17,14 +17,14 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, PanelError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.model.contrasts import Extremes, base_rate_shift, read_stated
+from opinionpool.model.contrasts import Extremes, base_rate_shift, read_batch
 from opinionpool.model.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
 from opinionpool.model.pooling import (
     Plan,
     Settings,
     binary_forecasts,
     contributions,
-    heard,
+    informative,
     one_number,
     pool_alike,
     pooled,
@@ -106,7 +106,7 @@ class PoolingPanel(ABC):
 
     @property
     @abstractmethod
-    def heard(self) -> Mask:
+    def informative(self) -> Mask:
         """False for experts who say nothing, (N,)."""
 
     @property
@@ -178,8 +178,8 @@ def draw(
     ratios = logodds.prior_log_ratios(p)[:, None, :] + bias
     ratios = ratios + parts.contrast[:, None] * logodds.signature(k)[happened][:, None, :]
     ratios = ratios + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2)
-    said = logodds.softmax(ratios)
-    return (said[..., 1] if k == 2 else said), np.array(classes)[happened]
+    forecast = logodds.softmax(ratios)
+    return (forecast[..., 1] if k == 2 else forecast), np.array(classes)[happened]
 
 
 def draw_outcomes(
@@ -380,9 +380,9 @@ class Panel(PoolingPanel):
         return self._parts
 
     @property
-    def heard(self) -> Mask:
+    def informative(self) -> Mask:
         """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
-        return heard(self._parts)
+        return informative(self._parts)
 
     @property
     def bias(self) -> Array:
@@ -392,7 +392,7 @@ class Panel(PoolingPanel):
     @property
     def calibration(self) -> Array:
         """Calibration kappa = 2 mu / sigma², (N,) (13); 0 for experts who say nothing."""
-        return np.asarray(2.0 * signal(self._parts) / np.where(self.heard, self._parts.spread, 1.0))
+        return np.asarray(2.0 * signal(self._parts) / np.where(self.informative, self._parts.spread, 1.0))
 
     @property
     def correlation(self) -> Array:
@@ -474,9 +474,9 @@ class Panel(PoolingPanel):
         answers = self._pool_alike(probabilities, one_number(prior), base_rate)
         if answers is not None:
             return answers
-        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
-        shift = base_rate_shift(base_rate, stated)
-        return stated.shape_answers(pooled(self._parts, self._bias, stated, shift, self._settings))
+        batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+        shift = base_rate_shift(base_rate, batch)
+        return batch.shape_answers(pooled(self._parts, self._bias, batch, shift, self._settings))
 
     def _pool_alike(
         self, probabilities: npt.ArrayLike, prior: float | None, base_rate: npt.ArrayLike | None
@@ -502,9 +502,9 @@ class Panel(PoolingPanel):
         -------
         ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
         """
-        stated = read_stated(by_name(probabilities, self._names), prior, len(self), len(self._classes))
-        full = logodds.public_log_odds(contributions(self._parts, self._bias, stated, self._settings))
-        return full.reshape(stated.lead + full.shape[1:])
+        batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+        full = logodds.public_log_odds(contributions(self._parts, self._bias, batch, self._settings))
+        return full.reshape(batch.lead + full.shape[1:])
 
     def subset(self, experts: Iterable[object]) -> Panel:
         """The panel of some of the experts, exactly (model.md, section 2.3).

@@ -13,7 +13,7 @@ from opinionpool.arrays import Array, Floats, Index, Mask, each_pattern
 from opinionpool.blocks import Bounds, blocks_of, floored_log_odds, in_order, pieces, rows_of_block, within
 from opinionpool.errors import ProbabilityError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities
-from opinionpool.model.contrasts import Extremes, Stated, blocks
+from opinionpool.model.contrasts import Batch, Extremes, blocks
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts
 
@@ -26,19 +26,19 @@ class Settings(NamedTuple):
     extremes: Extremes = Extremes()
 
 
-def heard(parts: Parts) -> Mask:
+def informative(parts: Parts) -> Mask:
     """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
     return np.asarray(parts.spread > 0)
 
 
 def signal(parts: Parts) -> Array:
     """Mu / sigma, 0 for experts who say nothing, (N,)."""
-    return np.asarray(parts.contrast / np.where(heard(parts), parts.spread, 1.0))
+    return np.asarray(parts.contrast / np.where(informative(parts), parts.spread, 1.0))
 
 
 def weights_for(parts: Parts, present: Mask) -> Array:
     """W = 2 Sigma_SS^-1 mu_S for the experts S present in each row, 0 elsewhere, (T, N)."""
-    audible = heard(parts)
+    audible = informative(parts)
     solved = parts.dependence.solve_present(signal(parts), present & audible)
     return np.asarray(2.0 * solved / np.where(audible, parts.spread, 1.0))
 
@@ -69,29 +69,29 @@ def cell_weights(event: Index, contrast: Array, spread: Array, rho: float, event
     return np.asarray(2.0 * np.where(number > 1, (signal - shared) / (1.0 - rho), signal) / spread)
 
 
-def pooled(parts: Parts, bias: Array, stated: Stated, shift: Array, settings: Settings) -> Array:
+def pooled(parts: Parts, bias: Array, batch: Batch, shift: Array, settings: Settings) -> Array:
     """Probabilities of the classes, (T, K), from L° + Σ w_i C_i + shift."""
-    answers = np.empty(stated.prior.shape)
-    for rows in blocks(stated):
-        ratios = stated.reference[rows] + _contributions(parts, bias, stated, rows, settings).sum(axis=1) + shift[rows]
-        answers[rows] = logodds.pooled_probabilities(ratios, stated.prior[rows], settings.pool_floor)
+    answers = np.empty(batch.prior.shape)
+    for rows in blocks(batch):
+        ratios = batch.reference[rows] + _contributions(parts, bias, batch, rows, settings).sum(axis=1) + shift[rows]
+        answers[rows] = logodds.pooled_probabilities(ratios, batch.prior[rows], settings.pool_floor)
     return answers
 
 
-def contributions(parts: Parts, bias: Array, stated: Stated, settings: Settings) -> Array:
+def contributions(parts: Parts, bias: Array, batch: Batch, settings: Settings) -> Array:
     """w_i C_i of all events, 0 where missing, (T, N, K - 1)."""
-    added = np.empty((len(stated.prior), len(parts.contrast), stated.classes - 1))
-    for rows in blocks(stated):
-        added[rows] = _contributions(parts, bias, stated, rows, settings)
+    added = np.empty((len(batch.prior), len(parts.contrast), batch.classes - 1))
+    for rows in blocks(batch):
+        added[rows] = _contributions(parts, bias, batch, rows, settings)
     return added
 
 
-def _contributions(parts: Parts, bias: Array, stated: Stated, rows: slice, settings: Settings) -> Array:
+def _contributions(parts: Parts, bias: Array, batch: Batch, rows: slice, settings: Settings) -> Array:
     """w_i C_i of a block of events, 0 where missing, (T, N, K - 1)."""
-    prior, reference = stated.prior[rows][:, None, :], stated.reference[rows][:, None, :]
-    said = logodds.log_ratios(stated.q[rows], prior, settings.floor) - reference
+    prior, reference = batch.prior[rows][:, None, :], batch.reference[rows][:, None, :]
+    forecast = logodds.log_ratios(batch.q[rows], prior, settings.floor) - reference
     absent = logodds.no_options(prior)
-    contrasts = settings.extremes.believed(said, absent) - bias
+    contrasts = settings.extremes.believed(forecast, absent) - bias
     present = ~np.isnan(contrasts[..., 0])
     if present.all():
         # One pattern needs one solution.
@@ -219,11 +219,11 @@ def pool_alike(plan: Plan, q: Floats, prior: float, base_rate: float | None) -> 
 
 def _log_odds(plan: Plan, given: _Given, q: Floats, buffer: Array) -> Array:
     """Pooled log-odds without the shift, NaN where a forecast is missing or no probability."""
-    said = floored_log_odds(q, given.bounds, buffer[: len(q)])
+    forecast = floored_log_odds(q, given.bounds, buffer[: len(q)])
     if math.isinf(plan.settings.extremes.limit):
-        return said @ plan.weights + (given.reference * (1.0 - plan.total) - plan.offset)
-    said -= given.reference
-    believed = plan.settings.extremes.believed(said[:, :, None])[:, :, 0]
+        return forecast @ plan.weights + (given.reference * (1.0 - plan.total) - plan.offset)
+    forecast -= given.reference
+    believed = plan.settings.extremes.believed(forecast[:, :, None])[:, :, 0]
     return np.asarray(believed @ plan.weights + (given.reference - plan.offset))
 
 
@@ -240,8 +240,8 @@ def _answer(plan: Plan, given: _Given, shift: float, q: Floats, answers: Array, 
     if len(gaps):
         t = len(gaps)
         prior, reference = np.broadcast_to(given.prior, (t, 2)), np.full((t, 1), given.reference)
-        stated = Stated(check_probabilities(q[gaps]), prior, reference, (t,))
-        answers[gaps] = pooled(plan.parts, plan.bias, stated, np.full((t, 1), shift), plan.settings)[:, 1]
+        batch = Batch(check_probabilities(q[gaps]), prior, reference, (t,))
+        answers[gaps] = pooled(plan.parts, plan.bias, batch, np.full((t, 1), shift), plan.settings)[:, 1]
 
 
 def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
@@ -273,7 +273,7 @@ def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
 
 def fill_as_expected(contrasts: Array, parts: Parts) -> Array:
     """E[C | the contrasts present] under the covariance of any panel, (T, N, K - 1); see `fill_missing`."""
-    audible = heard(parts)
+    audible = informative(parts)
     spread = np.where(audible, parts.spread, 1.0)
     if isinstance(parts.dependence, CommonCorrelation) and audible.all():
         return fill_missing(contrasts, spread, parts.dependence.rho)

@@ -12,7 +12,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ExpertError
 from opinionpool.forecasts import Forecasts
-from opinionpool.model.contrasts import Stated, base_rate_shift
+from opinionpool.model.contrasts import Batch, base_rate_shift
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import cell_weights
@@ -94,20 +94,20 @@ def _pool_common(
     """In time linear in the number of forecasts."""
     t, k = len(forecasts.events), len(panel.classes)
     p = spread_prior(prior, (t,), k)
-    stated = Stated(np.empty((t, 0)), p, logodds.prior_log_ratios(p), (t,))
+    batch = Batch(np.empty((t, 0)), p, logodds.prior_log_ratios(p), (t,))
     floor, pool_floor, extremes = panel.settings
-    heard = panel.heard[experts]
-    event, expert = forecasts.event_index[heard], experts[heard]
+    informative = panel.informative[experts]
+    event, expert = forecasts.event_index[informative], experts[informative]
     bias = panel.bias[:, None] if k == 2 else logodds.uncentred(panel.bias)
-    said = logodds.log_ratios(forecasts.probabilities[heard], p[event], floor) - stated.reference[event]
+    forecast = logodds.log_ratios(forecasts.probabilities[informative], p[event], floor) - batch.reference[event]
     absent = logodds.no_options(p)
-    believed = extremes.subset(expert).believed(said, None if absent is None else absent[event])
+    believed = extremes.subset(expert).believed(forecast, None if absent is None else absent[event])
     contrasts = believed - bias[expert]
     parts = panel.parts
     weights = cell_weights(event, parts.contrast[expert], parts.spread[expert], rho, t)
     added = np.stack([np.bincount(event, weights=weights * column, minlength=t) for column in contrasts.T], axis=-1)
-    ratios = stated.reference + added + base_rate_shift(base_rate, stated)
-    return stated.shape_answers(logodds.pooled_probabilities(ratios, p, pool_floor))
+    ratios = batch.reference + added + base_rate_shift(base_rate, batch)
+    return batch.shape_answers(logodds.pooled_probabilities(ratios, p, pool_floor))
 
 
 def _pool_blocks(

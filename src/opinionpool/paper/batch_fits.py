@@ -162,14 +162,16 @@ def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
     intercept = found.theta[:, n] - (weights * centre).sum(axis=1)
     limit = LogPools(weights.copy(), intercept.copy(), reference)
     separated = found.separated.copy()
-    (apart,) = separated.nonzero()
-    if len(apart):
-        raw = np.concatenate([contrasts[apart], np.ones((len(apart), 1, t))], axis=1)
+    (difference,) = separated.nonzero()
+    if len(difference):
+        raw = np.concatenate([contrasts[difference], np.ones((len(difference), 1, t))], axis=1)
         penalty = SEPARATED_PENALTY * np.append(np.full(n, float(n)), 1.0)
         middle = np.append(np.full(n, 1.0 / n), 0.0)
-        held = _newton(raw, y[apart], reference[apart], np.tile(middle, (len(apart), 1)), penalty, middle)
-        weights[apart], intercept[apart] = held.theta[:, :n], held.theta[:, n]
-        found.ended[apart] = held.ended
+        kept = _newton(
+            raw, y[difference], reference[difference], np.tile(middle, (len(difference), 1)), penalty, middle
+        )
+        weights[difference], intercept[difference] = kept.theta[:, :n], kept.theta[:, n]
+        found.ended[difference] = kept.ended
     for i in np.flatnonzero(~found.ended):
         fit = logistic_fit(contrasts[i].T, y[i].astype(np.int64), reference[i])
         weights[i], intercept[i], separated[i] = fit.weights, fit.intercept[0], fit.separated
@@ -195,7 +197,7 @@ def _newton(
     """
     b, p, t = design.shape
     sign = np.where(y, 1.0, -1.0)
-    free, held, diagonal = not np.any(penalty), np.zeros(p) + penalty, np.arange(p)
+    free, kept, diagonal = not np.any(penalty), np.zeros(p) + penalty, np.arange(p)
     theta, ended, separated = start.copy(), np.zeros(b, dtype=bool), np.zeros(b, dtype=bool)
     last, length, move = np.full(b, np.inf), np.ones(b), np.zeros((b, p))
     rows = np.arange(b)
@@ -205,26 +207,26 @@ def _newton(
         margin = s * (offset[rows, None] + (here[:, None, :] @ z)[:, 0])
         small = np.exp(-np.abs(margin))
         loss = (np.log1p(small) + np.maximum(-margin, 0.0)).sum(axis=1)
-        loss += 0.5 * (held * (here - centre) ** 2).sum(axis=1)
+        loss += 0.5 * (kept * (here - centre) ** 2).sum(axis=1)
         miss = np.where(margin >= 0, small, 1.0) / (1.0 + small)
-        gradient = held * (here - centre) - (z @ (s * miss)[:, :, None])[:, :, 0]
+        gradient = kept * (here - centre) - (z @ (s * miss)[:, :, None])[:, :, 0]
         curvature = (z * (miss * (1.0 - miss))[:, None, :]) @ np.swapaxes(z, 1, 2)
         uphill = loss > last[rows] + 1e-9 * t
-        apart = free & ~uphill & (margin > 0).all(axis=1)
-        curvature[:, diagonal, diagonal] += held + 1e-12 * t
+        difference = free & ~uphill & (margin > 0).all(axis=1)
+        curvature[:, diagonal, diagonal] += kept + 1e-12 * t
         step = -np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
-        still = ~uphill & ~apart & (-(gradient * step).sum(axis=1) <= TOLERANCE)
+        still = ~uphill & ~difference & (-(gradient * step).sum(axis=1) <= TOLERANCE)
         if free and still.any():
             still[still] = np.linalg.eigvalsh(curvature[still])[:, 0] > FLAT * t
-        separated[rows[apart]] = True
+        separated[rows[difference]] = True
         # Half of the last step for those that it took uphill, the next one for the others.
-        back, on = rows[uphill], ~(uphill | apart)
+        back, on = rows[uphill], ~(uphill | difference)
         length[back] *= 0.5
         theta[back] -= length[back, None] * move[back]
         last[rows[~uphill]], length[rows[~uphill]] = loss[~uphill], 1.0
         move[rows[on]] = step[on]
         theta[rows[on]] += step[on]
-        done = apart | still
+        done = difference | still
         ended[rows[done]] = True
         if done.all():
             break

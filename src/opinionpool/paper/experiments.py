@@ -95,8 +95,8 @@ class Curves:
 
     def gain(self, method: str, over: str) -> tuple[Array, Array]:
         """Mean paired difference between two methods and its standard error, (P,) each."""
-        apart = self.of(method) - self.of(over)
-        return np.asarray(apart.mean(axis=1)), standard_error(apart)
+        difference = self.of(method) - self.of(over)
+        return np.asarray(difference.mean(axis=1)), standard_error(difference)
 
 
 def standard_error(values: Array) -> Array:
@@ -133,13 +133,13 @@ def fit_five(drawn: Draw) -> Point:
     gaussian = batch_fits.gaussian_pools(train, y)
     logistic = batch_fits.logistic_pools(train, y, gaussian)
     average = np.full((len(train), train.shape[2]), 1.0 / train.shape[2])
-    said = batch_fits.probabilities(test)
+    forecast = batch_fits.probabilities(test)
     answers = (
         gaussian.pool(test),
         logistic.pools.pool(test),
         batch_fits.independent_pools(train, y).pool(test),
-        batch_fits.linear_log_odds(batch_fits.linear_weights(train, y), said),
-        batch_fits.linear_log_odds(average, said),
+        batch_fits.linear_log_odds(batch_fits.linear_weights(train, y), forecast),
+        batch_fits.linear_log_odds(average, forecast),
     )
     scores = batch_fits.mean_scores(np.array(answers), truth)
     endless = np.where(logistic.limit.pool(test) > 0, np.inf, -np.inf)

@@ -154,10 +154,10 @@ def _accuracy(rng: np.random.Generator) -> Iterator[Claim]:
     pooled = (np.where(happened, 1.0, -1.0)[:, None] * panel.contrast + noise) @ panel.weights
     towards = np.where(happened, pooled, -pooled)
     error = towards.std() / np.sqrt(len(towards))
-    apart = abs(towards.mean() - panel.joint_accuracy) / error
+    gap = abs(towards.mean() - panel.joint_accuracy) / error
     yield Claim(
         "(15)", "The panel's accuracy, the expected contrast towards what happens, is wᵀμ.",
-        f"{towards.mean():.3f} ± {error:.3f} in 100 000 simulated events, wᵀμ = {panel.joint_accuracy:.3f}", apart < 4,
+        f"{towards.mean():.3f} ± {error:.3f} in 100 000 simulated events, wᵀμ = {panel.joint_accuracy:.3f}", gap < 4,
     )  # fmt: skip
     half = panel.accuracy / panel.calibration
     yield _same("3.2", "μ = μ*/κ.", "five experts", _largest(half - panel.contrast))
@@ -282,16 +282,17 @@ def _exchangeable(_rng: np.random.Generator) -> Iterator[Claim]:
 
 
 def _examples(rng: np.random.Generator) -> Iterator[Claim]:
-    said = [0.7, 0.8]
-    alike, apart = (Panel.exchangeable(2, 0.9, rho) for rho in (0.95, 0.0))
+    forecast = [0.7, 0.8]
+    alike, gap = (Panel.exchangeable(2, 0.9, rho) for rho in (0.95, 0.0))
     full = Panel.exchangeable(2, 1.0, 0.95)
-    w, p = float(alike.weights[0]), float(alike.pool(said))
+    w, p = float(alike.weights[0]), float(alike.pool(forecast))
     yield Claim(
         "4.3, example", "ρ = 0.95, κ = 0.9, forecasts of 70 % and 80 %: w = 0.51, p* = 76 %.",
         f"w = {w:.4f}, p* = {p:.1%}".replace("%", " %"), round(w, 2) == 0.51 and round(p, 2) == 0.76,
-        f"The printed values belong to κ = 1: w = {full.weights[0]:.2f}, p* = {100 * float(full.pool(said)):.0f} %.",
+        f"The printed values belong to κ = 1: w = {full.weights[0]:.2f}, p* = "
+        f"{100 * float(full.pool(forecast)):.0f} %.",
     )  # fmt: skip
-    w, p = float(apart.weights[0]), float(apart.pool(said))
+    w, p = float(gap.weights[0]), float(gap.pool(forecast))
     yield Claim(
         "4.3, example", "ρ = 0, κ = 0.9, the same forecasts: w = 0.9, p* = 88 %.",
         f"w = {w:.2f}, p* = {p:.1%}".replace("%", " %"), round(w, 2) == 0.9 and round(p, 2) == 0.88,
@@ -348,11 +349,11 @@ def _set_up(_rng: np.random.Generator) -> Iterator[Claim]:
 def _estimates(rng: np.random.Generator) -> Iterator[Claim]:
     zeros, ones = 130, 120
     total = (ones + 1.0) / (zeros + ones + 1.0) + (zeros + 1.0) / (zeros + ones + 1.0)
-    mended = float(laplace_prior(np.array([zeros, ones], dtype=np.float64)).sum())
+    corrected = float(laplace_prior(np.array([zeros, ones], dtype=np.float64)).sum())
     yield Claim(
         "5.4", "Laplace's estimate is (t₁ + 1)/(t₀ + t₁ + 1).",
         f"p(1) and p(0) add up to {total:.4f} for 120 and 130 events", close(total, 1.0),
-        f"(t₁ + 1)/(t₀ + t₁ + 2), which adds up to {mended:g}.",
+        f"(t₁ + 1)/(t₀ + t₁ + 2), which adds up to {corrected:g}.",
     )  # fmt: skip
     x = rng.normal(1.0, 1.0, 120)
     yield Claim(

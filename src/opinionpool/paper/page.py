@@ -151,7 +151,7 @@ def _picture(picture: Picture) -> Html:
 
 
 def _claim(claim: Claim) -> list[str]:
-    kind, told = ("yes", "✓ holds") if claim.holds else ("no", "✗ does not hold")
+    kind, phrase = ("yes", "✓ holds") if claim.holds else ("no", "✗ does not hold")
     right = markup('<span class="right">{}</span>', claim.right) if claim.right else ""
-    verdict = markup(f'<span class="verdict {kind}">{{}}</span>', told)
+    verdict = markup(f'<span class="verdict {kind}">{{}}</span>', phrase)
     return [claim.where, claim.says, markup("{}{}", claim.found, right), verdict]

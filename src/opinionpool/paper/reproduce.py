@@ -114,10 +114,11 @@ def _sets(seed: int) -> tuple[list[DataSet], str | None]:
 
 
 def _lead(claims: Sequence[Claim], seed: int, iterations: int, missing: str | None) -> list[str]:
-    held = sum(claim.holds for claim in claims)
+    holding = sum(claim.holds for claim in claims)
     lead = [
-        f"The paper is by Joseph M. Kahn (UAI 2004). Of {len(claims)} statements in it that can be checked, {held} "
-        f"hold and {len(claims) - held} do not, many of them slips of the pen; what is right stands beside them. Every "
+        f"The paper is by Joseph M. Kahn (UAI 2004). Of {len(claims)} statements in it that can be checked, {holding} "
+        f"hold and {len(claims) - holding} do not, many of them slips of the pen; what is right stands beside "
+        "them. Every "
         "verdict is computed when this page is made.",
         f"The experiments follow section 5: {iterations} iterations for each number of experts, experts drawn without "
         "replacement, half of the events for training, floors of 10⁻⁴ on experts and 10⁻⁸ on aggregates, a uniform "

@@ -104,10 +104,10 @@ def _highest(curves: list[Curves], where: str) -> Claim:
             beaten += [(float(gain[i]), f"{NAMES[method]} at {_place(c, int(c.numbers[i]))}") for i in ahead]
     total = sum(len(c.numbers) for c in curves)
     most, which = max(beaten, default=(0.0, ""))
-    told = f", by {most:.3f} at most ({which})" if beaten else ""
+    text = f", by {most:.3f} at most ({which})" if beaten else ""
     return Claim(
         where, "Gaussian and logistic aggregation yield the highest scores in all cases.",
-        f"others are significantly ahead {len(beaten)} times in {3 * total} comparisons{told}", not beaten,
+        f"others are significantly ahead {len(beaten)} times in {3 * total} comparisons{text}", not beaten,
         "Others may lead by that little on a single data set; at known parameters none does." if beaten else "",
     )  # fmt: skip
 
@@ -117,14 +117,14 @@ def _on_par(curves: list[Curves], where: str, says: str) -> Claim:
     c, gain, n = max(found, key=lambda one: abs(one[1]))
     calm = [abs(one) for other, one, _ in found if not other.separated.any()]
     share = c.separated[n - 1].mean()
-    apart = f", where {share:.0%} of the halves are separated".replace("%", " %") if share else ""
+    difference = f", where {share:.0%} of the halves are separated".replace("%", " %") if share else ""
     right = ""
     if abs(gain) > PAR:
         right = "Where halves are separated, or nearly, logistic regression knows less"
         right += f"; within {max(calm):.3f} on sets without such halves." if calm else "."
     return Claim(
         where, says,
-        f"Gaussian less logistic: {gain:+.3f} at most, at {_place(c, n)}{apart}; on par means within {PAR}",
+        f"Gaussian less logistic: {gain:+.3f} at most, at {_place(c, n)}{difference}; on par means within {PAR}",
         abs(gain) <= PAR, right,
     )  # fmt: skip
 
@@ -145,10 +145,10 @@ def _declines(group: list[tuple[Curves, Expected]], where: str) -> Iterator[Clai
     last = [c.mean("independent")[-1] for c, _ in group]
     known = [e.independent[-1] for _, e in group]
     each = zip([c.data.correlation for c, _ in group], last, known, strict=True)
-    told = ", ".join(f"{rho:g}: {score:.2f} ({limit:.2f})" for rho, score, limit in each)
+    text = ", ".join(f"{rho:g}: {score:.2f} ({limit:.2f})" for rho, score, limit in each)
     yield Claim(
         where, "IndOps' scores decline precipitously as ρ increases.",
-        f"at N = {group[0][0].numbers[-1]} and ρ = {told}; in brackets, at known parameters",
+        f"at N = {group[0][0].numbers[-1]} and ρ = {text}; in brackets, at known parameters",
         bool((np.diff(last) < -PAR).all() and (np.diff(known) < -PAR).all()),
     )  # fmt: skip
     for c, e in group:
@@ -156,7 +156,7 @@ def _declines(group: list[tuple[Curves, Expected]], where: str) -> Iterator[Clai
             continue
         mean, peak, n = c.mean("independent"), int(e.independent.argmax()), len(c.numbers)
         falls = bool(e.independent[-1] < e.independent[0] - PAR and mean[-1] < mean[0] - PAR)
-        told = ", ".join(
+        text = ", ".join(
             f"{mean[i]:.2f} ({e.independent[i]:.2f}) at N = {i + 1}" for i in dict.fromkeys((0, peak, n - 1))
         )
         right = "" if falls else f"They rise up to N = {peak + 1} at known parameters."
@@ -167,7 +167,7 @@ def _declines(group: list[tuple[Curves, Expected]], where: str) -> Iterator[Clai
             right += f" At N = 1 + 1/ρ = {i + 1} IndOps is optimal: {off:.3f} from the Gaussian pool."
         yield Claim(
             where, f"IndOps' scores decline precipitously as N increases, at ρ = {c.data.correlation:g}.",
-            f"{told}; in brackets, at known parameters", falls, right.strip(),
+            f"{text}; in brackets, at known parameters", falls, right.strip(),
         )  # fmt: skip
 
 
@@ -251,11 +251,13 @@ def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, flo
     rows = []
     for c in curves:
         for place in np.flatnonzero(c.separated.any(axis=1)):
-            apart = c.separated[place]
-            scores = [float(values[apart].mean()) for values in (
+            difference = c.separated[place]
+            scores = [float(values[difference].mean()) for values in (
                 c.of("logistic")[place], c.limit[place], c.of("gaussian")[place]
             )]  # fmt: skip
-            rows.append((c.data.title, int(c.numbers[place]), float(apart.mean()), scores[0], scores[1], scores[2]))
+            rows.append(
+                (c.data.title, int(c.numbers[place]), float(difference.mean()), scores[0], scores[1], scores[2])
+            )
     return rows
 
 

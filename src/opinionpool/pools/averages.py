@@ -27,7 +27,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ExpertError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.model.contrasts import Said, base_rate_shift, read_stated, said_in
+from opinionpool.model.contrasts import Contrasts, base_rate_shift, contrasts_in, read_batch
 from opinionpool.pools.beta_linear import beta_transform
 
 Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
@@ -111,7 +111,7 @@ class Settings(TypedDict, total=False):
 
 
 # From what is said to pooled log-ratios, (T, K - 1).
-Rule: TypeAlias = Callable[[Said], Array]
+Rule: TypeAlias = Callable[[Contrasts], Array]
 
 
 def _pool(
@@ -135,12 +135,12 @@ def _pool(
         raise ShapeError(f"{experts} experts need as many weights, and there are {len(np.atleast_1d(weights))}")
     if prior is None:
         prior = 0.5 if classes == 2 else np.full(classes, 1.0 / classes)
-    stated = read_stated(q, prior, experts, classes)
-    pooled = stated.reference.copy()
-    for rows, said in said_in(stated, floor):
-        pooled[rows] = rule(said)
-    pooled += base_rate_shift(base_rate, stated)
-    return stated.shape_answers(logodds.pooled_probabilities(pooled, stated.prior, pool_floor))
+    batch = read_batch(q, prior, experts, classes)
+    pooled = batch.reference.copy()
+    for rows, contrast in contrasts_in(batch, floor):
+        pooled[rows] = rule(contrast)
+    pooled += base_rate_shift(base_rate, batch)
+    return batch.shape_answers(logodds.pooled_probabilities(pooled, batch.prior, pool_floor))
 
 
 def average_pool(q: npt.ArrayLike, **settings: Unpack[Settings]) -> Array:
@@ -175,8 +175,8 @@ def linear_pool(q: npt.ArrayLike, weights: npt.ArrayLike | None = None, **settin
     """
     shares = None if weights is None else check_shares(weights)
 
-    def rule(said: Said) -> Array:
-        return logodds.prior_log_ratios(_weighted(said.shares(shares), said.probabilities))
+    def rule(contrast: Contrasts) -> Array:
+        return logodds.prior_log_ratios(_weighted(contrast.shares(shares), contrast.probabilities))
 
     return _pool(q, rule, shares, **settings)
 
@@ -199,8 +199,8 @@ def geometric_pool(q: npt.ArrayLike, weights: npt.ArrayLike | None = None, **set
     """
     shares = None if weights is None else check_shares(weights)
 
-    def rule(said: Said) -> Array:
-        return said.reference + _weighted(said.shares(shares), said.contrasts)
+    def rule(contrast: Contrasts) -> Array:
+        return contrast.reference + _weighted(contrast.shares(shares), contrast.contrasts)
 
     return _pool(q, rule, shares, **settings)
 
@@ -247,11 +247,11 @@ def trimmed_pool(q: npt.ArrayLike, trim: float = TRIM, **settings: Unpack[Settin
     if not 0 <= trim <= 0.5:
         raise ArgumentError(f"trim is the fraction cut off at each end, from 0 to 0.5, and it is {trim!r}")
 
-    def rule(said: Said) -> Array:
-        p = np.where(said.present[..., None], said.probabilities, np.inf)
+    def rule(contrast: Contrasts) -> Array:
+        p = np.where(contrast.present[..., None], contrast.probabilities, np.inf)
         p.sort(axis=1)
-        p = p[:, : said.count.max(initial=0)]
-        shares = _rank_shares(said.count, trim)
+        p = p[:, : contrast.count.max(initial=0)]
+        shares = _rank_shares(contrast.count, trim)
         return logodds.prior_log_ratios(_weighted(shares, np.where(np.isinf(p), 0.0, p)))
 
     return _pool(q, rule, **settings)
@@ -265,7 +265,7 @@ def independent_pool(q: npt.ArrayLike, **settings: Unpack[Settings]) -> Array:
     >>> independent_pool([[0.2, 0.2, 0.2], [0.2, 0.2, float("nan")]], prior=0.1).round(5)
     array([0.55862, 0.36   ])
     """
-    return _pool(q, lambda said: said.reference + said.contrasts.sum(axis=1), **settings)
+    return _pool(q, lambda contrast: contrast.reference + contrast.contrasts.sum(axis=1), **settings)
 
 
 def log_pool(
@@ -301,9 +301,9 @@ def log_pool(
     w = None if weights is None else check_weights(weights)
     a = _intercept(intercept, settings.get("classes", 2))
 
-    def rule(said: Said) -> Array:
-        n = said.contrasts.shape[1]
-        return said.reference + a + _weighted(np.full(n, 1.0 / n) if w is None else w, said.contrasts)
+    def rule(contrast: Contrasts) -> Array:
+        n = contrast.contrasts.shape[1]
+        return contrast.reference + a + _weighted(np.full(n, 1.0 / n) if w is None else w, contrast.contrasts)
 
     return _pool(q, rule, w, **settings)
 
@@ -364,7 +364,7 @@ def recalibrated_pool(
     if not np.isfinite(slope):
         raise ArgumentError(f"the slope of a recalibration must be finite, and it is {slope!r}")
     a = _intercept(intercept, settings.get("classes", 2))
-    return _pool(q, lambda said: said.reference + a + slope * said.mean_contrast, **settings)
+    return _pool(q, lambda contrast: contrast.reference + a + slope * contrast.mean_contrast, **settings)
 
 
 def beta_linear_pool(
@@ -402,8 +402,8 @@ def beta_linear_pool(
         raise ArgumentError(f"the beta-linear pool is for two classes, and there are {settings['classes']}")
     shares = None if weights is None else check_shares(weights)
 
-    def rule(said: Said) -> Array:
-        p = _weighted(said.shares(shares), said.probabilities)
+    def rule(contrast: Contrasts) -> Array:
+        p = _weighted(contrast.shares(shares), contrast.probabilities)
         # By both tails: neither is lost to rounding.
         tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
         return logodds.prior_log_ratios(np.maximum(tails, np.finfo(np.float64).tiny))

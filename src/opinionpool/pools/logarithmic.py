@@ -18,7 +18,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Mask, frequencies
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.model.contrasts import Said, read_stated, said_in
+from opinionpool.model.contrasts import Contrasts, contrasts_in, read_batch
 from opinionpool.pools.averages import Weights, check_shares, check_weights, matched_weights
 from opinionpool.pools.beta_linear import beta_fit
 from opinionpool.priors import event_priors, laplace_prior, outcome_counts
@@ -103,13 +103,13 @@ class Sample:
         """What happened, (T,)."""
         return self.forecasts.outcomes[self.rows]
 
-    def collect(self, part: Callable[[Said, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
+    def collect(self, part: Callable[[Contrasts, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
         """What `part` makes of blocks of events and their outcomes, put together, (T, *shape)."""
         prior = logodds.public_probabilities(self.priors)
-        stated = read_stated(self.forecasts.X[self.rows], prior, len(self.experts), self.classes)
+        batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes)
         result = np.empty((len(self.rows), *shape))
-        for rows, said in said_in(stated, self.floor):
-            result[rows] = part(said, self.outcomes[rows])
+        for rows, contrast in contrasts_in(batch, self.floor):
+            result[rows] = part(contrast, self.outcomes[rows])
         return result
 
     @property
@@ -161,7 +161,7 @@ def fit_linear(sample: Sample, weights: Weights | None) -> Parameters:
         return {"weights": np.full(n, 1.0 / n)}
     from opinionpool.estimation.simplex import simplex_weights
 
-    happened = sample.collect(lambda said, y: said.probabilities[np.arange(len(y)), :, y], n)
+    happened = sample.collect(lambda contrast, y: contrast.probabilities[np.arange(len(y)), :, y], n)
     fit = simplex_weights(happened, sample.weight, sample.present)
     sample.unheard(f"got weight 1/{n}, as nothing speaks for or against")
     if not fit.converged:
@@ -179,7 +179,7 @@ def fit_log(sample: Sample, weights: Weights | None) -> Parameters:
         return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
     from opinionpool.estimation.logistic import logistic_fit
 
-    contrasts = sample.collect(lambda said, _: said.contrasts, n, free)
+    contrasts = sample.collect(lambda contrast, _: contrast.contrasts, n, free)
     fit = logistic_fit(contrasts, sample.outcomes, sample.offset, sample_weight=sample.weight, intercept=sample.leaning)
     _check_logistic(sample, fit)
     if fit.separated:
@@ -203,7 +203,7 @@ def fit_recalibrated(sample: Sample, penalty: float) -> Parameters:
         return {"intercept": 0.0, "slope": 1.0}
     from opinionpool.estimation.logistic import logistic_fit
 
-    means = sample.collect(lambda said, _: said.mean_contrast[:, None, :], 1, sample.classes - 1)
+    means = sample.collect(lambda contrast, _: contrast.mean_contrast[:, None, :], 1, sample.classes - 1)
     fit = logistic_fit(
         means, sample.outcomes, sample.offset,
         sample_weight=sample.weight, penalty=penalty, center=1.0, intercept_penalty=penalty, intercept=sample.leaning,
@@ -227,7 +227,7 @@ def fit_beta_linear(sample: Sample, weights: Weights | None, penalty: float) -> 
     shares = None if weights is None else check_shares(_given_weights(sample, weights))
     if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
         return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}
-    q = sample.collect(lambda said, _: np.where(said.present, said.probabilities[..., 1], np.nan), n)
+    q = sample.collect(lambda contrast, _: np.where(contrast.present, contrast.probabilities[..., 1], np.nan), n)
     fit = beta_fit(
         q, sample.outcomes, sample_weight=sample.weight, weights="auto" if shares is None else shares, penalty=penalty
     )

@@ -1,8 +1,8 @@
 """Every pool by its name: its options, what a fit learns, and a small state object that pools (model.md, section 6).
 
-The Gaussian pool's state is `opinionpool.learning.learn.LearnedPanel`; the state of every other pool is a
-`LearnedPool`, the keyword arguments of a function of `opinionpool.pools.averages`. Both have the attributes and the
-method of `Learned`.
+The Gaussian pool's state is `opinionpool.learning.learn.FittedPanel`; the state of every other pool is a
+`FittedPool`, the keyword arguments of a function of `opinionpool.pools.averages`. Both have the attributes and the
+method of `Fitted`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
 from opinionpool.estimation.sampling import least, rooms, row_keys, sample_note, stands_for
 from opinionpool.forecasts import Forecasts, Totals
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
-from opinionpool.learning.screening import knowing_notes
+from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
 from opinionpool.model.sparse import for_options
 from opinionpool.names import by_name
@@ -31,7 +31,7 @@ from opinionpool.pools.logarithmic import Parameters, Sample
 from opinionpool.priors import laplace_prior
 
 
-class Learned(Protocol):
+class Fitted(Protocol):
     """What every fit gives.
 
     Attributes
@@ -69,8 +69,8 @@ class Learned(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedPool:
-    """What a fit of any pool but the Gaussian learned; see `Learned`.
+class FittedPool:
+    """What a fit of any pool but the Gaussian learned; see `Fitted`.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class LearnedPool:
         Keyword arguments of the pool's function, learned or given: ``weights``, ``intercept``, ``slope``, ...
     experts, classes : tuple
     prior, events, counts, notes
-        As for `Learned`.
+        As for `Fitted`.
     floor, pool_floor : float
     """
 
@@ -160,7 +160,7 @@ def fit_pool(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
     **options: Any,  # noqa: ANN401 - each pool has its own
-) -> Learned:
+) -> Fitted:
     """Fit a pool to the resolved events among some forecasts.
 
     Parameters
@@ -197,15 +197,15 @@ def fit_pool(
         if option not in pool.options:
             known = ", ".join(pool.options) or "none"
             raise ArgumentError(f"the {name} pool has no option {option!r}; its options are: {known}")
-    knowing = knowing_notes(forecasts) if pool.learns else ()
+    leakage = leakage_notes(forecasts) if pool.learns else ()
     if name not in _RULES:
         found = learn(
             forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options
         )
-        return replace(found, notes=found.notes + knowing)
+        return replace(found, notes=found.notes + leakage)
     sample = Sample.of(forecasts, prior, sample_weight, floor)
     defaults = {key: option.default for key, option in pool.options.items()}
-    learned = LearnedPool(
+    learned = FittedPool(
         rule=name,
         parameters=_RULES[name].fit(sample, **defaults | options),
         experts=forecasts.experts,
@@ -213,7 +213,7 @@ def fit_pool(
         prior=sample.prior,
         events=sample.events,
         counts=sample.counts,
-        notes=(*sample.notes, *knowing),
+        notes=(*sample.notes, *leakage),
         floor=floor,
         pool_floor=pool_floor,
     )
@@ -224,14 +224,14 @@ def fit_pool(
     return learned
 
 
-def answering(state: Learned, options: tuple[object, ...]) -> Learned:
+def answering(state: Fitted, options: tuple[object, ...]) -> Fitted:
     """The pool, learned from events with options of their own, for events with these options."""
-    if isinstance(state, LearnedPool):
+    if isinstance(state, FittedPool):
         return replace(state, classes=options)
-    assert isinstance(state, LearnedPanel)
+    assert isinstance(state, FittedPanel)
     # What is open about its weights is told for as many options as it was learned from.
-    doubt = state.doubt if len(options) == len(state.panel.classes) else None
-    return replace(state, panel=for_options(state.panel, options), doubt=doubt)
+    uncertainty = state.uncertainty if len(options) == len(state.panel.classes) else None
+    return replace(state, panel=for_options(state.panel, options), uncertainty=uncertainty)
 
 
 class _Rule(NamedTuple):
@@ -303,7 +303,7 @@ class LearnedParts:
     notes : tuple of Note
     """
 
-    state: Learned
+    state: Fitted
     totals: Totals
     sample: Forecasts
     notes: tuple[Note, ...]
@@ -317,7 +317,7 @@ class _Sample:
         self.rooms = rooms(len(first.experts), k)
         self.limits = np.full(k + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
         self.seen = np.zeros(k + 1, dtype=np.int64)
-        self._held: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
+        self._inverses: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
 
     def add(self, forecasts: Forecasts) -> None:
         """Take in the events of one part."""
@@ -325,22 +325,22 @@ class _Sample:
         keys = row_keys(int(self.seen.sum()), len(group), 0)
         self.seen += np.bincount(group, minlength=len(self.seen))
         kept = np.flatnonzero(keys < self.limits[group])
-        self._held.append((keys[kept], forecasts.select_events(kept)))
-        if sum(len(keys) for keys, _ in self._held) > 1.25 * self.rooms.sum():
+        self._inverses.append((keys[kept], forecasts.select_events(kept)))
+        if sum(len(keys) for keys, _ in self._inverses) > 1.25 * self.rooms.sum():
             self._thin()
 
     def forecasts(self) -> Forecasts:
         """The sample, in the order of the file."""
         self._thin()
-        return self._held[0][1]
+        return self._inverses[0][1]
 
     def _thin(self) -> None:
-        keys = np.concatenate([keys for keys, _ in self._held])
-        together = one_after_another([forecasts for _, forecasts in self._held])
+        keys = np.concatenate([keys for keys, _ in self._inverses])
+        together = one_after_another([forecasts for _, forecasts in self._inverses])
         group = np.where(together.resolved, together.outcomes, len(self.limits) - 1)
         kept, beyond = least(keys, group, self.rooms)
         self.limits = np.minimum(self.limits, beyond)
-        self._held = [(keys[kept], together if kept.all() else together.select_events(kept))]
+        self._inverses = [(keys[kept], together if kept.all() else together.select_events(kept))]
 
 
 def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
@@ -403,12 +403,12 @@ def learn_parts(
         raise LearningError("there are no events")
     taken = sample.forecasts()
     counts = np.array(totals.outcomes, dtype=np.float64)
-    held = np.bincount(taken.outcomes[taken.resolved], minlength=len(counts))
-    if held.sum() == totals.resolved:
+    drawn = np.bincount(taken.outcomes[taken.resolved], minlength=len(counts))
+    if drawn.sum() == totals.resolved:
         return LearnedParts(fit_pool(name, taken, prior=prior, **options), totals, taken, ())
     weight = stands_for(taken.outcomes, counts)
     reference = prior
     if prior is None and (taken.prior is None or np.isnan(taken.prior).all()):
         reference = public_probabilities(laplace_prior(counts))
     state = fit_pool(name, taken, prior=reference, sample_weight=weight, **options)
-    return LearnedParts(state, totals, taken, (sample_note(int(held.sum()), totals.resolved),))
+    return LearnedParts(state, totals, taken, (sample_note(int(drawn.sum()), totals.resolved),))

@@ -14,10 +14,10 @@ from opinionpool.analysis.weights import weight_interval
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, public_log_odds, public_probabilities
 from opinionpool.model.full_panel import FullPanel
-from opinionpool.pools.registry import POOLS, Learned
+from opinionpool.pools.registry import POOLS, Fitted
 from opinionpool.priors import event_priors
 from opinionpool.report.listing import Column, decimal, percent, printable, whole
 from opinionpool.scoring.reliability import areas
@@ -47,7 +47,7 @@ class Pooled:
 
     forecasts: Forecasts
     pool: str
-    state: Learned
+    state: Fitted
     probabilities: Array
     in_sample: npt.NDArray[np.bool_]
     interval: tuple[Array, Array] | None = None
@@ -56,7 +56,7 @@ class Pooled:
         """Both ends of the interval of each binary event, None where there is none."""
         if self.interval is None:
             return [None] * len(self.in_sample), [None] * len(self.in_sample)
-        known = _told(self.forecasts, self.state).tolist()
+        known = _learned_from(self.forecasts, self.state).tolist()
         low, high = ([p if k else None for p, k in zip(end.tolist(), known, strict=True)] for end in self.interval)
         return low, high
 
@@ -65,28 +65,28 @@ class Pooled:
         low, high = self.interval or (np.full(self.probabilities.shape, np.nan),) * 2
         if low.ndim == 1:
             low, high = np.stack([1.0 - high, low], axis=1), np.stack([1.0 - low, high], axis=1)
-        known = _told(self.forecasts, self.state) & (self.interval is not None)
+        known = _learned_from(self.forecasts, self.state) & (self.interval is not None)
         sizes = self.forecasts.sizes.tolist()
 
         def own(end: Array) -> list[list[float | None]]:
             rows = zip(end.tolist(), known.tolist(), sizes, strict=True)
-            return [row[:size] if told else [None] * size for row, told, size in rows]
+            return [row[:size] if shown else [None] * size for row, shown, size in rows]
 
         return own(low), own(high)
 
 
 def pool_events(
-    forecasts: Forecasts, pool: str, state: Learned, prior: float | Array | None, base_rate: float | Array | None
+    forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None, base_rate: float | Array | None
 ) -> Pooled:
     """The answers for every event, resolved or not, in input order."""
     each = event_priors(forecasts, prior)
     own = None if each is None else public_probabilities(each)
-    if isinstance(state, LearnedPanel):
+    if isinstance(state, FittedPanel):
         probabilities = state.pool_forecasts(forecasts, own, base_rate)
     else:
         probabilities = state.pool(forecasts.X, own, base_rate)
     interval = None
-    if isinstance(state, LearnedPanel) and state.doubt is not None:
+    if isinstance(state, FittedPanel) and state.uncertainty is not None:
         interval = state.interval(forecasts.X, own, base_rate)
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
@@ -95,11 +95,11 @@ def pool_events(
     return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught, interval)
 
 
-def _told(forecasts: Forecasts, state: Learned) -> npt.NDArray[np.bool_]:
+def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
     """Events on which somebody answered who does not always say the same, (T,)."""
-    if not isinstance(state, LearnedPanel):
+    if not isinstance(state, FittedPanel):
         return np.asarray(forecasts.crowd > 0)
-    counted = state.panel.heard[forecasts.expert_index]
+    counted = state.panel.informative[forecasts.expert_index]
     return np.asarray(np.bincount(forecasts.event_index, weights=counted, minlength=len(forecasts.events)) > 0)
 
 
@@ -148,10 +148,10 @@ def _class_columns(pooled: Pooled) -> list[Column]:
     crowd, events, sizes = forecasts.crowd.tolist(), forecasts.events, forecasts.sizes.tolist()
     remarks = []
     for remark, outcome, k in zip(_remarks(pooled), forecasts.outcomes.tolist(), sizes, strict=True):
-        told = [[remark] if remark and i == 0 else [] for i in range(k)]
+        shown = [[remark] if remark and i == 0 else [] for i in range(k)]
         if outcome >= 0:
-            told[outcome].insert(0, "happened")
-        remarks += [", ".join(words) for words in told]
+            shown[outcome].insert(0, "happened")
+        remarks += [", ".join(words) for words in shown]
     labels, title = [*map(plain, forecasts.classes)] * len(events), "class"
     if forecasts.options is not None:
         labels, title = [plain(label) for own in forecasts.options for label in own], "option"
@@ -185,8 +185,8 @@ def _remarks(pooled: Pooled) -> list[str | None]:
     answered = (pooled.forecasts.crowd > 0).tolist()
     taught = pooled.in_sample.tolist()
     return [
-        "no forecast: the prior" if not heard else "in-sample" if known else None
-        for heard, known in zip(answered, taught, strict=True)
+        "no forecast: the prior" if not active else "in-sample" if known else None
+        for active, known in zip(answered, taught, strict=True)
     ]
 
 
@@ -219,9 +219,9 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
         def show(values: Any, labels: Sequence[object] = labels) -> object:  # noqa: ANN401 - a number, or one per label
             return dict(zip(map(str, labels), values, strict=True)) if several else values
 
-        said = {"probabilities" if several else "probability": show(p)}
+        forecast = {"probabilities" if several else "probability": show(p)}
         between = {} if pooled.interval is None else {"low": show(low), "high": show(high)}
-        yield {"event": event, **said, **between, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
+        yield {"event": event, **forecast, **between, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
 
 
 def answer_notes(pooled: Pooled) -> list[Note]:
@@ -257,7 +257,7 @@ def one_outcome_notes(forecasts: Forecasts, pool: str) -> list[Note]:
     return [Note("one-outcome", text)]
 
 
-def expert_notes(state: Learned) -> list[Note]:
+def expert_notes(state: Fitted) -> list[Note]:
     """What to know about weights below 0, and about experts who are worse than guessing."""
     notes = []
     if state.weights is not None and (state.weights < 0).any():
@@ -267,19 +267,19 @@ def expert_notes(state: Learned) -> list[Note]:
             "known from more accurate ones, and subtracting it takes out errors that they share"
         )
         notes.append(Note("negative-weights", text, count))
-    if isinstance(state, LearnedPanel) and (state.panel.calibration < 0).any():
+    if isinstance(state, FittedPanel) and (state.panel.calibration < 0).any():
         count = int((state.panel.calibration < 0).sum())
         text = f"{counted(count, 'expert')} with a calibration below 0: what they call likely happens less often"
         notes.append(Note("contrary", text, count))
     return notes
 
 
-def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
+def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
     """What was learned about each expert, those with the largest weights first."""
     resolved = np.bincount(forecasts.expert_index, forecasts.resolved[forecasts.event_index], len(forecasts.experts))
     columns = [Column("expert", forecasts.experts, "expert")]
     weights = state.weights
-    if isinstance(state, LearnedPanel):
+    if isinstance(state, FittedPanel):
         columns += _feature_columns(state, forecasts)
     if weights is not None:
         columns.append(Column("weight", _finite(weights), "weight", decimal))
@@ -296,17 +296,19 @@ def expert_columns(forecasts: Forecasts, state: Learned) -> list[Column]:
     return [replace(column, values=[column.values[i] for i in order]) for column in columns]
 
 
-def _feature_columns(state: LearnedPanel, forecasts: Forecasts) -> list[Column]:
+def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
     """What the data say of each expert by itself; nothing where they say nothing."""
     classes = [*map(str, forecasts.classes)]
-    features = state.panel if state.alone is None else state.alone
-    told = state.structure != "assumed" or state.alone is not None
-    bias = state.panel.bias if state.alone is None else public_log_odds(state.alone.bias)
-    calibration, accuracy = [_finite(x) if told else [None] * len(x) for x in (features.calibration, features.accuracy)]
+    features = state.panel if state.marginal is None else state.marginal
+    shown = state.structure != "assumed" or state.marginal is not None
+    bias = state.panel.bias if state.marginal is None else public_log_odds(state.marginal.bias)
+    calibration, accuracy = [
+        _finite(x) if shown else [None] * len(x) for x in (features.calibration, features.accuracy)
+    ]
     if forecasts.options is not None:
         biases = []  # nobody can lean to options that differ from event to event
     elif bias.ndim == 1:
-        biases = [Column("bias", _finite(bias) if told else [None] * len(bias), "bias", signed)]
+        biases = [Column("bias", _finite(bias) if shown else [None] * len(bias), "bias", signed)]
     else:
         biases = [Column(f"bias:{label}", _finite(bias[:, i]), None, signed) for i, label in enumerate(classes)]
     columns = [
@@ -319,9 +321,9 @@ def _feature_columns(state: LearnedPanel, forecasts: Forecasts) -> list[Column]:
     return columns
 
 
-def _class_weight_columns(state: Learned) -> list[Column]:
+def _class_weight_columns(state: Fitted) -> list[Column]:
     """The weight of what experts say of each class in the pooled one, where weights differ between classes."""
-    if not isinstance(state, LearnedPanel) or not isinstance(state.panel, FullPanel):
+    if not isinstance(state, FittedPanel) or not isinstance(state.panel, FullPanel):
         return []
     weights = np.where(state.present[:, None], state.panel.class_weights, 0.0)
     return [

@@ -162,11 +162,11 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
     for place, gain in enumerate(gains):
         y = step * place + 32
         known = math.isfinite(gain.low)
-        told = f"{signed_short(gain.mean)}" + (
+        phrase = f"{signed_short(gain.mean)}" + (
             f" ({signed_short(gain.low)} to {signed_short(gain.high)})" if known else ""
         )
         parts.append(label(8, y - 14, f"over {shortened(gain.over, 26)}", kind="strong halo"))
-        parts.append(label(WIDTH - 8, y - 14, told, anchor="end", kind="figures halo"))
+        parts.append(label(WIDTH - 8, y - 14, phrase, anchor="end", kind="figures halo"))
         if known:
             parts.append(line(x(gain.low), y, x(gain.high), y, "interval"))
         parts.append(dot(x(gain.mean), y, "point", 5))
@@ -311,7 +311,7 @@ def reliability_chart(
         parts += [line(x(tick), y(0), x(tick), y(1), "grid"), line(x(0), y(tick), x(1), y(tick), "grid")]
         parts.append(label(x(tick), foot + 15, f"{100 * tick:.0f}", anchor="middle", kind="tick"))
         parts.append(label(x.start - 6, y(tick) + 4, f"{100 * tick:.0f}", anchor="end", kind="tick"))
-    at = [x(v) for v in curve.stated.tolist()]
+    at = [x(v) for v in curve.probability.tolist()]
     if len(at) > 1:
         parts.append(band(at, [y(v) for v in curve.low.tolist()], [y(v) for v in curve.high.tolist()], "band"))
     else:
@@ -359,9 +359,9 @@ def learning_chart(curve: LearningCurve) -> Html:
     parts += [dot(a, b, "point", 3.5) for a, b in pool]
     parts.append(label((x.start + x.end) / 2, 244, "resolved events learned from", anchor="middle", kind="quiet"))
     parts.append(label(12, (y.start + y.end) / 2, "score on other events", anchor="middle", kind="quiet", turned=True))
-    told = ", ".join(f"{n:,}: {decimal(s)}" for n, s in zip(curve.sizes.tolist(), curve.score.tolist(), strict=True))
+    phrase = ", ".join(f"{n:,}: {decimal(s)}" for n, s in zip(curve.sizes.tolist(), curve.score.tolist(), strict=True))
     average = decimal(float(curve.average[-1]))
-    says = f"Mean score by number of resolved events learned from. Pool {told}; simple average {average}"
+    says = f"Mean score by number of resolved events learned from. Pool {phrase}; simple average {average}"
     return drawing(WIDTH, 252, parts, says)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from opinionpool.analysis.checks import Check, check_model
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.pools.registry import fit_pool
 from opinionpool.report.answers import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
@@ -97,7 +97,7 @@ def examine(forecasts: Forecasts, obstacles: Sequence[str] = ()) -> Findings:
         state = fit_pool("gaussian", forecasts)
         # The checks of the model look for leakage themselves.
         notes += tuple(note for note in state.notes if note.code != "leakage")
-        checks = check_model(forecasts, state if isinstance(state, LearnedPanel) else None)
+        checks = check_model(forecasts, state if isinstance(state, FittedPanel) else None)
     except OpinionPoolError as error:
         found.append(str(error))
     return Findings(forecasts, notes + _shortcomings(forecasts), tuple(found), tuple(checks))
@@ -118,9 +118,9 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
     if blank:
         text = f"{counted(blank, 'event')} without a forecast will get the prior"
         notes.append(Note("no-forecast", text, blank))
-    heard = np.unique(forecasts.expert_index[resolved[forecasts.event_index]])
-    unknown = len(forecasts.experts) - len(heard)
-    if unknown and len(heard):
+    answered = np.unique(forecasts.expert_index[resolved[forecasts.event_index]])
+    unknown = len(forecasts.experts) - len(answered)
+    if unknown and len(answered):
         text = f"{counted(unknown, 'expert')} without a forecast on a resolved event, about whom nothing is learned"
         notes.append(Note("unknown-experts", text, unknown))
     return tuple(notes)
@@ -131,19 +131,19 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     forecasts = findings.forecasts
     if forecasts is None:
         return [("file", name), *_in_the_way(findings)]
-    told = {note.code: note.text for note in findings.notes}
+    shown = {note.code: note.text for note in findings.notes}
     t, n = forecasts.shape
     cells = len(forecasts.event_index)
     resolved = int(forecasts.resolved.sum())
     rows = [
-        ("file", name + (f": {told['format']}" if "format" in told else "")),
-        ("layout", told.get("layout", "")),
+        ("file", name + (f": {shown['format']}" if "format" in shown else "")),
+        ("layout", shown.get("layout", "")),
         ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved"),
         ("outcomes", _outcomes(forecasts)),
         ("experts", whole(n)),
         ("forecasts", f"{whole(cells)}, {missing(forecasts)}"),
         ("prior", _priors(forecasts)),
-        ("time", told.get("times", "")),
+        ("time", shown.get("times", "")),
     ]
     rows += [("note", note.text) for note in findings.notes if remarkable(forecasts, note)]
     rows += [("model", line) for line in check_lines(_unsaid(findings))]
@@ -153,8 +153,8 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
 
 def _unsaid(findings: Findings) -> list[Check]:
     """Checks but for clones that learning has named already."""
-    told = any(note.code == "clones" for note in findings.notes)
-    return [check for check in findings.checks if not (told and check.code == "clones" and check.statistic == 1.0)]
+    shown = any(note.code == "clones" for note in findings.notes)
+    return [check for check in findings.checks if not (shown and check.code == "clones" and check.statistic == 1.0)]
 
 
 def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
@@ -165,16 +165,16 @@ def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
 
 def _outcomes(forecasts: Forecasts) -> str:
     if forecasts.options is not None:
-        told = ", ".join(f"{counted(count, 'event')} with {size}" for size, count in option_counts(forecasts))
-        return f"options that are the event's own: {told}"
+        shown = ", ".join(f"{counted(count, 'event')} with {size}" for size, count in option_counts(forecasts))
+        return f"options that are the event's own: {shown}"
     counts = outcome_counts(forecasts)
-    told = ", ".join(
+    shown = ", ".join(
         f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)
     )
-    told = told if any(counts) else "none known"
+    shown = shown if any(counts) else "none known"
     if len(forecasts.classes) == 2:
-        told += f"; forecasts are probabilities of {str(forecasts.classes[1])!r}"
-    return told
+        shown += f"; forecasts are probabilities of {str(forecasts.classes[1])!r}"
+    return shown
 
 
 def _priors(forecasts: Forecasts) -> str:
@@ -189,7 +189,7 @@ def _priors(forecasts: Forecasts) -> str:
     )
 
 
-def voice_columns(forecasts: Forecasts) -> list[Column]:
+def duplicate_columns(forecasts: Forecasts) -> list[Column]:
     """How many forecasts each expert made, and how many of them are exactly 0, a half and 1."""
     n = len(forecasts.experts)
     index = forecasts.expert_index

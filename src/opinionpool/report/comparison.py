@@ -141,10 +141,10 @@ def _experts(found: Comparison) -> list[str]:
         return []
     better = [e.expert for e in found.experts if e.over_pool.verdict == "better"]
     worse = sum(e.over_pool.verdict == "worse" for e in found.experts)
-    told = f"{len(better)} better ({', '.join(better[:3])}{', …' * (len(better) > 3)})" if better else "none better"
+    phrase = f"{len(better)} better ({', '.join(better[:3])}{', …' * (len(better) > 3)})" if better else "none better"
     rest = len(found.experts) - len(better) - worse
     return [
-        f"Of {counted(len(found.experts), 'expert')}, each on the events that it answered itself: {told} than the "
+        f"Of {counted(len(found.experts), 'expert')}, each on the events that it answered itself: {phrase} than the "
         f"{found.reference} pool, {whole(worse)} worse, {whole(rest)} not told apart."
     ]
 

@@ -57,8 +57,8 @@ def _errors(f: Findings) -> Html:
     words = [markup("<p>{}</p>", lead), shades(), markup('<p class="note">{}</p>', caption)]
     if errors.left_out:
         verb = "is" if errors.left_out == 1 else "are"
-        told = f"These {n} have the largest weights; {counted(errors.left_out, 'other expert')} {verb} left out."
-        words.append(markup('<p class="note">{}</p>', told))
+        phrase = f"These {n} have the largest weights; {counted(errors.left_out, 'other expert')} {verb} left out."
+        words.append(markup('<p class="note">{}</p>', phrase))
     if n > BESIDE:
         figure = markup('<figure class="large"><div class="wide">{}</div></figure>', heat_map(errors))
         return section("errors", title, *words, figure)
@@ -77,7 +77,7 @@ def _calibration(f: Findings) -> Html:
     if not f.forecasts.resolved.any():
         why = "no event is resolved"
         return section("calibration", title, missing("Whether probabilities mean what they say is not known.", why))
-    shown = _told_experts(f)
+    shown = _shown_experts(f)
     words = [
         markup(
             "<p>Of the events that are called 70% likely, 70% should happen: the line of what happened should follow "
@@ -100,10 +100,10 @@ def _calibration(f: Findings) -> Html:
         words.append(missing("The pool’s own calibration is not known.", f.comparison.reason))
     else:
         curve = reliability_curve(f.options_of(f.comparison.answers[f.pool]), f.forecasts.outcomes)
-        told = f"on {counted(curve.events, 'event')} that it had not learned from. {_band_words(curve)}"
+        phrase = f"on {counted(curve.events, 'event')} that it had not learned from. {_band_words(curve)}"
         figure = markup(
             "<figure>{}<figcaption><b>The pool</b>, {}</figcaption></figure>",
-            reliability_chart(curve, _says("the pool", curve)), told,
+            reliability_chart(curve, _says("the pool", curve)), phrase,
         )  # fmt: skip
     return section("calibration", title, columns(words, figure), *_expert_curves(f, shown))
 
@@ -119,16 +119,18 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Html]:
     ]
     if left:
         verb = "is" if left == 1 else "are"
-        told = f"{counted(left, 'other expert')} {verb} not drawn; the table of experts has the calibration of each."
-        parts.append(markup('<p class="note">{}</p>', told))
+        phrase = f"{counted(left, 'other expert')} {verb} not drawn; the table of experts has the calibration of each."
+        parts.append(markup('<p class="note">{}</p>', phrase))
     if f.binary and f.own_priors is not None:
         middle = percent(_middle_prior(f))
-        told = f"Events have priors of their own; what the model makes of an expert is drawn for the middle, {middle}."
-        parts.append(markup('<p class="note">{}</p>', told))
+        phrase = (
+            f"Events have priors of their own; what the model makes of an expert is drawn for the middle, {middle}."
+        )
+        parts.append(markup('<p class="note">{}</p>', phrase))
     return parts
 
 
-def _told_experts(f: Findings) -> list[int]:
+def _shown_experts(f: Findings) -> list[int]:
     """Index of experts with forecasts of resolved events, those with the largest weights."""
     weights = f.learned.weights if f.state.weights is None else f.state.weights
     order = np.argsort(-np.abs(weights), kind="stable").tolist()
@@ -146,21 +148,21 @@ def _expert_figure(f: Findings, i: int) -> Html:
     forecasts = f.forecasts
     curve = reliability_curve(f.options_of(forecasts.X[:, i]), forecasts.outcomes)
     model: tuple[Array, Array] | None = None
-    told = counted(curve.events, "event")
+    phrase = counted(curve.events, "event")
     if f.binary:
         q = expit(np.linspace(-6.0, 6.0, 61))
         model = q, recalibrated(f.learned, i, q, _middle_prior(f))
-        features = f.learned.panel if f.learned.alone is None else f.learned.alone
-        told = f"calibration {decimal(float(features.calibration[i]))}, {told}"
+        features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
+        phrase = f"calibration {decimal(float(features.calibration[i]))}, {phrase}"
     who = forecasts.experts[i]
     return markup(
         "<figure>{}<figcaption><b>{}</b>: {}</figcaption></figure>",
-        reliability_chart(curve, _says(who, curve), model, small=True), name(who), told,
+        reliability_chart(curve, _says(who, curve), model, small=True), name(who), phrase,
     )  # fmt: skip
 
 
 def _says(who: str, curve: ReliabilityCurve) -> str:
-    low, high = float(curve.stated[0]), float(curve.stated[-1])
+    low, high = float(curve.probability[0]), float(curve.probability[-1])
     return (
         f"Reliability of {who}: stated from {percent(low)} to {percent(high)}, of which happened from "
         f"{percent(float(curve.frequency[0]))} to {percent(float(curve.frequency[-1]))}"
@@ -168,10 +170,12 @@ def _says(who: str, curve: ReliabilityCurve) -> str:
 
 
 def _band_words(curve: ReliabilityCurve) -> str:
-    chance = 1.0 - curve.level
-    if curve.outside <= chance:
+    expected_share = 1.0 - curve.level
+    if curve.outside <= expected_share:
         return "The line keeps to the band: no sign that its probabilities mean anything but what they say."
-    return f"{curve.outside:.0%} of the line’s points lie outside the band, where chance would put {chance:.0%}."
+    return (
+        f"{curve.outside:.0%} of the line’s points lie outside the band, where chance would put {expected_share:.0%}."
+    )
 
 
 def _learning(f: Findings) -> Html:
@@ -181,8 +185,8 @@ def _learning(f: Findings) -> Html:
     curve = f.curve
     entries = [("observed", "the pool"), ("average", "the simple average")]
     if math.isfinite(float(curve.low[-1])):
-        told = f"the average plus the pool’s gain ({curve.level:.0%} band for all points at once)"
-        entries.append(("band", told))
+        phrase = f"the average plus the pool’s gain ({curve.level:.0%} band for all points at once)"
+        entries.append(("band", phrase))
     caption = (
         f"Mean score on {counted(curve.scored, 'event')}, the same at every point, after learning from so many others "
         f"(mean over {counted(curve.rounds, 'round')})."
@@ -255,10 +259,10 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
     parts = [markup("<p>{}</p>", lead), _listed([*first, *fine])]
     rest = [check for check in serious if check not in first]
     if rest:
-        told = "One more finding" if len(rest) == 1 else f"The other {len(rest):,} findings"
-        told += " of these kinds"
-        told += f", the first {MOST} of them" if len(rest) > MOST else ""
-        parts.append(folded(told, _listed(rest[:MOST])))
+        phrase = "One more finding" if len(rest) == 1 else f"The other {len(rest):,} findings"
+        phrase += " of these kinds"
+        phrase += f", the first {MOST} of them" if len(rest) > MOST else ""
+        parts.append(folded(phrase, _listed(rest[:MOST])))
     return parts
 
 
@@ -276,13 +280,13 @@ def _worth(f: Findings) -> Html:
     title = "What the panel is worth"
     if not f.learned.counts.any():
         return section("worth", title, missing("It is not known.", "no event with a forecast is resolved"))
-    entries = [*_apart(f), *_by_model(f)]
+    entries = [*_difference(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
         entries.append(("Redundant experts", _redundant_words(f.errors)))
     if not entries:
         return section("worth", title, missing("", "one expert is worth what the table of experts says of it"))
-    told = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in entries)
-    return section("worth", title, markup("<dl>{}</dl>", told))
+    phrase = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in entries)
+    return section("worth", title, markup("<dl>{}</dl>", phrase))
 
 
 def _by_model(f: Findings) -> list[tuple[str, str]]:
@@ -306,23 +310,23 @@ def _by_model(f: Findings) -> list[tuple[str, str]]:
     return [("If every expert answers and the model holds", f"{expected}."), ("Effective number of experts", number)]
 
 
-def _apart(f: Findings) -> list[tuple[str, str]]:
+def _difference(f: Findings) -> list[tuple[str, str]]:
     """How well the pool tells events apart, out of sample."""
     if isinstance(f.comparison, Missing) or not f.binary:
         return []
     own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
     if not math.isfinite(own.auc):
         return []
-    said, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
-    scored = ~np.isnan(said)
-    right = (said[scored] > 0.5) == (outcomes[scored] == 1)
-    told = (
+    forecast, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
+    scored = ~np.isnan(forecast)
+    right = (forecast[scored] > 0.5) == (outcomes[scored] == 1)
+    phrase = (
         "Of an event that happens and one that does not, the pool gives more to the one that happens in "
         f"{100 * own.auc:.1f}% of cases (area under the ROC curve {decimal(own.auc)}; the simple average "
         f"{decimal(f.comparison.average.auc)}). Its answer is on the right side of 50% for {100 * right.mean():.1f}% "
         "of events. Both on events that it had not learned from."
     )
-    return [("All together", told)]
+    return [("All together", phrase)]
 
 
 def _redundant_words(errors: SharedErrors) -> str:
@@ -330,8 +334,10 @@ def _redundant_words(errors: SharedErrors) -> str:
     among = f" among the {len(errors.experts)} looked at" if errors.left_out else ""
     if not groups:
         return f"None{among}: no group of experts has errors that correlate by {two(REDUNDANT)} or more."
-    told = "; ".join(listed(group, NAMED) for group in groups)
-    return f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {told}."
+    phrase = "; ".join(listed(group, NAMED) for group in groups)
+    return (
+        f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {phrase}."
+    )
 
 
 def _method(f: Findings) -> Html:

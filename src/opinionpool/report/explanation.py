@@ -30,7 +30,7 @@ def explanation_columns(why: Explanation) -> list[Column]:
             None,
         ),
         Column("part", column("name"), "", machine=False),
-        Column("probability", column("said"), "says", percent),
+        Column("probability", column("forecast"), "says", percent),
     ]
     if several:
         size = len(rows[0].part)
@@ -60,8 +60,8 @@ class _Rows:
         before: list[tuple[str, str, float | None, float]] = []
         if why.scale == "log-odds" or len(why.experts) == 0:
             before.append(("prior", "prior", float(at(why.prior)), float(at(why.start))))
-        if np.any(why.lean != 0):
-            before.append(("lean", "all experts", None, float(at(why.lean))))
+        if np.any(why.intercept != 0):
+            before.append(("intercept", "all experts", None, float(at(why.intercept))))
         after: list[tuple[str, str, float | None, float]] = []
         if np.any(why.shift != 0):
             after.append(("base rate", "base rate", None, float(at(why.shift))))
@@ -74,8 +74,8 @@ class _Rows:
 
         self.part = [part for part, *_ in before] + ["expert"] * n + [part for part, *_ in after]
         self.name = [name for _, name, *_ in before] + [why.experts[i] for i in order] + [name for _, name, *_ in after]
-        said, adds = at(why.stated)[order].tolist(), at(why.contributions)[order].tolist()
-        self.said = [p for _, _, p, _ in before] + said + [p for _, _, p, _ in after]
+        forecast, adds = at(why.probabilities)[order].tolist(), at(why.contributions)[order].tolist()
+        self.forecast = [p for _, _, p, _ in before] + forecast + [p for _, _, p, _ in after]
         self.bias, self.contrast = each(at(why.bias)), each(at(why.contrast))
         self.weight, self.without = each(why.weights), each(at(why.without))
         self.adds = [x for *_, x in before] + adds + [x for *_, x in after]
@@ -93,7 +93,7 @@ def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
     for i in by_effect(why):
         yield {
             "expert": why.experts[i],
-            "probability": by_class(why, why.stated[i]),
+            "probability": by_class(why, why.probabilities[i]),
             "bias": by_class(why, why.bias[i]),
             "contrast": by_class(why, why.contrast[i]),
             "weight": None if why.weights is None else float(why.weights[i]),
@@ -114,7 +114,7 @@ def explanation_facts(why: Explanation) -> dict[str, object]:
         "level": why.level,
         "prior_probability": by_class(why, why.prior),
         "start": by_class(why, why.start),
-        "lean": by_class(why, why.lean),
+        "intercept": by_class(why, why.intercept),
         "shift": by_class(why, why.shift),
         "total": by_class(why, why.total),
     }
@@ -134,11 +134,11 @@ def explanation_lines(why: Explanation) -> list[str]:
     labels = ["" if plain_event else f"{printable(str(label))} " for label in why.classes]
     labels = labels if why.probability.ndim else labels[1:]
     answer = np.atleast_1d(why.probability)
-    told = ", ".join(f"{label}{percent(p)}" for label, p in zip(labels, answer.tolist(), strict=True))
+    text = ", ".join(f"{label}{percent(p)}" for label, p in zip(labels, answer.tolist(), strict=True))
     if why.interval is not None:
         low, high = map(percent, why.interval)
-        told += f" ({why.level:.0%} from {low} to {high}, for what is open about the weights)"
-    lines = [f"{name}: {told}"]
+        text += f" ({why.level:.0%} from {low} to {high}, for what is open about the weights)"
+    lines = [f"{name}: {text}"]
     if why.experts:
         without = why.without.reshape(len(why.experts), -1)
         moved = np.abs(_ratios(without) - _ratios(answer))

@@ -15,9 +15,9 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
-from opinionpool.pools.registry import Learned, fit_pool
+from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
 from opinionpool.scoring.comparison import AVERAGE, Comparison, ExpertScore, compare_pools
@@ -72,7 +72,7 @@ class Findings:
     pool : str
     state : Learned
         What the pool learned from all resolved events.
-    learned : LearnedPanel
+    learned : FittedPanel
         The same for the default pool, from which features of experts are.
     given : bool
         Whether a prior was given.
@@ -91,8 +91,8 @@ class Findings:
 
     forecasts: Forecasts
     pool: str
-    state: Learned
-    learned: LearnedPanel
+    state: Fitted
+    learned: FittedPanel
     given: bool
     pooled: Pooled
     comparison: Comparison | Missing
@@ -126,8 +126,8 @@ class Findings:
     def notes(self) -> tuple[Note, ...]:
         """What was said while reading, learning and comparing, each thing once."""
         compared = () if isinstance(self.comparison, Missing) else self.comparison.notes
-        said = (*self.forecasts.notes, *self.state.notes, *one_outcome_notes(self.forecasts, self.pool), *compared)
-        return tuple({(note.code, note.text): note for note in said}.values())
+        all_notes = (*self.forecasts.notes, *self.state.notes, *one_outcome_notes(self.forecasts, self.pool), *compared)
+        return tuple({(note.code, note.text): note for note in all_notes}.values())
 
 
 def find(
@@ -160,7 +160,7 @@ def find(
     tell = progress or (lambda _: None)
     options: dict[str, Any] = {} if beliefs is None else {"beliefs": beliefs}
     state = fit_pool(pool, forecasts, prior=prior, **options)
-    learned = state if isinstance(state, LearnedPanel) else learn(forecasts, prior=prior)
+    learned = state if isinstance(state, FittedPanel) else learn(forecasts, prior=prior)
     own = event_priors(forecasts, prior)
     cells = int(forecasts.resolved[forecasts.event_index].sum())
     # Many experts take long, however few their forecasts.

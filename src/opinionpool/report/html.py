@@ -88,10 +88,10 @@ def table(
     for row in rows:
         cells = joined(markup(f"<td{kind}>{{}}</td>", cell) for kind, cell in zip(classes, row, strict=True))
         lines.append(markup("<tr>{}</tr>\n", cells))
-    told = markup("<caption>{}</caption>", caption) if caption else ""
+    phrase = markup("<caption>{}</caption>", caption) if caption else ""
     label = f' class="{kind}"' if kind else ""
     body = markup("<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>", head, joined(lines))
-    return markup(f'<div class="wide"><table{label}>{{}}{{}}</table></div>', told, body)
+    return markup(f'<div class="wide"><table{label}>{{}}{{}}</table></div>', phrase, body)
 
 
 def document(title: str, style: str, body: Html) -> Html:
@@ -118,9 +118,9 @@ def missing(what: str, why: str) -> Html:
     return markup('<p class="missing">{} {}.</p>', what, why[:1].upper() + why[1:].rstrip("."))
 
 
-def sentence(said: str) -> str:
+def sentence(wording: str) -> str:
     """What was said, as a sentence."""
-    return said[:1].upper() + said[1:] + ("" if said.endswith((".", "!", "?")) else ".")
+    return wording[:1].upper() + wording[1:] + ("" if wording.endswith((".", "!", "?")) else ".")
 
 
 def columns(words: Sequence[str], figure: str) -> Html:

@@ -81,7 +81,7 @@ def make_report(
 def report_page(found: Findings) -> str:
     """The page about what was found."""
     title = found.source.title
-    places = joined(markup(f'<li><a href="#{anchor}">{{}}</a></li>', said) for anchor, said in PLACES)
+    places = joined(markup(f'<li><a href="#{anchor}">{{}}</a></li>', forecast) for anchor, forecast in PLACES)
     header = markup(
         '<header><p class="kicker">Pooled forecasts</p><h1>{}</h1><p>{}</p></header>\n'
         '<nav aria-label="Sections"><ul>{}</ul></nav>',

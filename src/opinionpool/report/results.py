@@ -49,7 +49,8 @@ def _gains(f: Findings) -> Html:
         markup("<figure>{}<figcaption>{}.</figcaption></figure>", gain_chart(gains), caption) if gains else Html("")
     )
     meaning = (
-        f"Score: 0 is as good as {_even_chances(f)}, 1 is knowing every outcome, and below 0 is worse than saying "
+        f"Score: 0 is as good as {_uniform_probabilities(f)}, 1 is knowing every outcome, and below 0 is worse "
+        "than saying "
         f"nothing. {how_line(found)}."
     )
     return section(
@@ -63,7 +64,7 @@ def _gains(f: Findings) -> Html:
     )
 
 
-def _even_chances(f: Findings) -> str:
+def _uniform_probabilities(f: Findings) -> str:
     """What a score of 0 is."""
     k = len(f.forecasts.classes)
     if f.forecasts.options is not None:
@@ -107,10 +108,10 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
         ]
     if gain.verdict == "same":
         return [markup("<b>The pool and the simple average do the same.</b>"), markup("{}.", beside)]
-    lean = "ahead" if gain.mean > 0 else "behind"
+    direction = "ahead" if gain.mean > 0 else "behind"
     return [
         markup("<b>The pool cannot be told apart from the simple average.</b>"),
-        markup("{}: {} by {} {}, which may be chance.", beside, lean, span, limits),
+        markup("{}: {} by {} {}, which may be chance.", beside, direction, span, limits),
     ]
 
 
@@ -122,7 +123,7 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
         "The best single expert, {}, scored {}{}; the pool scored {} on the same events.",
         name(best.expert), decimal(best.score), same, decimal(best.pool_score),
     )  # fmt: skip
-    told = {
+    phrase = {
         "better": "That expert is better than the pool by more than chance explains.",
         "worse": "The pool is better by more than chance explains.",
         "same": "They do the same.",
@@ -130,7 +131,7 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
         "too few": "Those are too few events to tell the two apart.",
     }[over.verdict]
     hindsight = "Who would be best was not known beforehand." if len(found.experts) > 1 else ""
-    return joined([start, told, hindsight], " ")
+    return joined([start, phrase, hindsight], " ")
 
 
 def _typical(score: float, classes: int) -> str:
@@ -182,14 +183,14 @@ def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
 def _expert_scores(f: Findings, found: Comparison, best: ExpertScore) -> list[str]:
     """Log loss, Brier score and area of one expert on the scored events that it answered."""
     forecasts = f.forecasts
-    said = forecasts.X[:, forecasts.experts.index(best.expert)]
-    scored = ~np.isnan(found.scores[found.reference]) & ~np.isnan(said.reshape(len(said), -1)).any(axis=1)
-    said, outcomes = said[scored], forecasts.outcomes[scored]
-    brier = (brier_score if f.binary else brier_sum)(said, outcomes)
-    told = [decimal((1.0 - best.score) * math.log(len(forecasts.classes))), decimal(float(np.mean(brier)))]
+    forecast = forecasts.X[:, forecasts.experts.index(best.expert)]
+    scored = ~np.isnan(found.scores[found.reference]) & ~np.isnan(forecast.reshape(len(forecast), -1)).any(axis=1)
+    forecast, outcomes = forecast[scored], forecasts.outcomes[scored]
+    brier = (brier_score if f.binary else brier_sum)(forecast, outcomes)
+    phrase = [decimal((1.0 - best.score) * math.log(len(forecasts.classes))), decimal(float(np.mean(brier)))]
     if f.binary:
-        told.append(decimal(auc(said, outcomes).area) if len(np.unique(outcomes)) == 2 else "–")
-    return told
+        phrase.append(decimal(auc(forecast, outcomes).area) if len(np.unique(outcomes)) == 2 else "–")
+    return phrase
 
 
 def _open_events(f: Findings) -> Html:
@@ -201,8 +202,8 @@ def _open_events(f: Findings) -> Html:
         "<code>opinionpool pool FILE -o pooled.csv</code> writes the answers about all {}.", counted(total, "event")
     )
     if not rows:
-        told = "The only event is" if total == 1 else f"All {counted(total, 'event')} are"
-        return section("open", title, missing("", f"{told} resolved, so none is left to forecast"))
+        phrase = "The only event is" if total == 1 else f"All {counted(total, 'event')} are"
+        return section("open", title, missing("", f"{phrase} resolved, so none is left to forecast"))
     # A table is as long with more classes, so it has fewer events.
     classes = 1 if f.binary else len(f.forecasts.classes)
     first, most = max(FIRST * 2 // (classes + 1), 5), max(MOST * 2 // (classes + 1), 5)
@@ -211,9 +212,9 @@ def _open_events(f: Findings) -> Html:
         more = rows[first : first + most]
         parts.append(folded(f"The next {counted(len(more), 'open event')}", _event_table(f, more)))
         left = len(rows) - first - len(more)
-        told = f"Events are in the order of the file; the first {first} stand in the table"
-        told += f", and {whole(left)} are left out of this page. " if left else ". "
-        parts.append(markup('<p class="note">{}{}</p>', told, everything))
+        phrase = f"Events are in the order of the file; the first {first} stand in the table"
+        phrase += f", and {whole(left)} are left out of this page. " if left else ". "
+        parts.append(markup('<p class="note">{}{}</p>', phrase, everything))
     return section("open", title, *parts)
 
 
@@ -283,15 +284,15 @@ def _experts(f: Findings, weights: WeightTable | None) -> Html:
     """What was learned about each expert."""
     title = "The experts"
     columns = expert_columns(f.forecasts, f.learned)
-    told = {column.key: column for column in columns if column.title is not None and "weight" not in column.key}
+    phrase = {column.key: column for column in columns if column.title is not None and "weight" not in column.key}
     own = {expert: i for i, expert in enumerate(weights.experts)} if weights is not None else {}
-    names = told["expert"].values
+    names = phrase["expert"].values
     order = sorted(range(len(names)), key=lambda i: own.get(names[i], i))
-    header = [column.title or "" for column in told.values()]
+    header = [column.title or "" for column in phrase.values()]
     lines: list[list[str]] = []
     for i in order:
         cells: list[str] = [name(names[i])]
-        for column in list(told.values())[1:]:
+        for column in list(phrase.values())[1:]:
             value = column.values[i]
             cells.append("–" if value is None else column.show(value))
         if weights is not None:
@@ -328,16 +329,16 @@ def _expert_lead(f: Findings, weights: WeightTable | None) -> Html:
     if not f.learned.counts.any():
         them = "it" if n == 1 else "them"
         known = f"Nothing is known about {them} yet, as no forecast is of a resolved event; "
-        told = f"{count}. {known}the weights are what is assumed of any panel."
+        phrase = f"{count}. {known}the weights are what is assumed of any panel."
         if str(f.beliefs or ""):
-            told = f"{count}. {known}what stands here is what is believed of {them}, and otherwise of any panel."
-        return markup("<p>{}</p>", told)
+            phrase = f"{count}. {known}what stands here is what is believed of {them}, and otherwise of any panel."
+        return markup("<p>{}</p>", phrase)
     order = ", the largest weight first" if weights is not None and n > 1 else ""
-    told = (
+    phrase = (
         f"{count}{order}. What is said of each comes from its own forecasts of resolved events, held to what is usual "
         "in this panel as far as they are few."
     )
-    return markup("<p>{}</p>", told)
+    return markup("<p>{}</p>", phrase)
 
 
 def _weights(f: Findings, weights: WeightTable | None) -> Html:
@@ -354,22 +355,24 @@ def _weights(f: Findings, weights: WeightTable | None) -> Html:
         words.append(markup('<p class="note">This way of pooling does not say how sure its weights are.</p>'))
     if len(shown) < n:
         between = counted(n - DRAWN, "expert")
-        told = f"Drawn are the {DRAWN // 2} largest and the {DRAWN // 2} smallest weights; {between} lie between them."
-        words.append(markup('<p class="note">{}</p>', told))
+        phrase = (
+            f"Drawn are the {DRAWN // 2} largest and the {DRAWN // 2} smallest weights; {between} lie between them."
+        )
+        words.append(markup('<p class="note">{}</p>', phrase))
     return section("weights", title, columns(words, markup("<figure>{}</figure>", weights_chart(weights, shown))))
 
 
 def _weight_words(f: Findings, weights: WeightTable) -> str:
     total = float(weights.weight.sum())
-    told = f"The weights add up to {decimal(total)}"
+    phrase = f"The weights add up to {decimal(total)}"
     if f.pool == DEFAULT and abs(total - 1.0) > 0.05:
-        told += ": experts who do not all know the same are together surer than each" if total > 1.0 else ""
-        told += ": together they are believed less than they say" if total < 1.0 else ""
-    told += "."
+        phrase += ": experts who do not all know the same are together surer than each" if total > 1.0 else ""
+        phrase += ": together they are believed less than they say" if total < 1.0 else ""
+    phrase += "."
     negative = int((weights.weight < -5e-4).sum())
     if negative:
-        told += (
+        phrase += (
             f" {counted(negative, 'weight')} {'is' if negative == 1 else 'are'} below 0, which is no mistake: most of "
             "what such an expert says is known from better ones, and subtracting it takes out errors that they share."
         )
-    return told
+    return phrase

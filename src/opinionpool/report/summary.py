@@ -12,9 +12,9 @@ from opinionpool.analysis.selection import REDUNDANT, gain_from_one_more, redund
 from opinionpool.analysis.value import PanelValue, known_panel, learned_value
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts, Totals
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.model.panel import Panel
-from opinionpool.pools.registry import Learned
+from opinionpool.pools.registry import Fitted
 from opinionpool.report.answers import about, plain
 from opinionpool.report.listing import decimal, percent, printable, whole
 from opinionpool.text import counted, listed
@@ -60,7 +60,7 @@ def option_counts(forecasts: Forecasts) -> list[tuple[int, int]]:
 
 
 def pool_facts(
-    forecasts: Forecasts, pool: str, state: Learned, base_rate: float | Array | None, notes: Iterable[Note]
+    forecasts: Forecasts, pool: str, state: Fitted, base_rate: float | Array | None, notes: Iterable[Note]
 ) -> dict[str, object]:
     """What was read, pooled and noted, for JSON."""
     labels = [str(label) for label in forecasts.classes]
@@ -104,7 +104,7 @@ def size_line(forecasts: Forecasts | Totals) -> str:
     return f"{events}; {counted(size.experts, 'expert')}, {counted(size.cells, 'forecast')}, {missing(size)}"
 
 
-def pool_line(forecasts: Forecasts, pool: str, state: Learned, given: bool, base_rate: float | Array | None) -> str:
+def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_rate: float | Array | None) -> str:
     """Pool, prior and base rate used."""
     event = about(forecasts)
     labels = [printable(str(label)) for label in forecasts.classes]
@@ -146,12 +146,12 @@ def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
     return {"beliefs": plain_values(beliefs.to_dict())}
 
 
-def assumed_prior(state: Learned, given: bool) -> bool:
+def assumed_prior(state: Fitted, given: bool) -> bool:
     """Whether the prior is even chances for want of anything that it could be estimated from."""
     return state.prior is not None and not given and not state.events.any()
 
 
-def base_rate_notes(state: Learned, given: bool, base_rate: float | Array | None) -> list[Note]:
+def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None) -> list[Note]:
     """What a base rate is taken to differ from, where nothing says it."""
     if base_rate is None or not assumed_prior(state, given):
         return []
@@ -200,9 +200,9 @@ class Together:
     redundant: list[tuple[str, ...]]
 
 
-def together(state: Learned) -> Together | None:
+def together(state: Fitted) -> Together | None:
     """What a fit says of the panel as a whole; None if it learned nothing of the kind."""
-    if not isinstance(state, LearnedPanel) or state.structure == "assumed" or len(state.panel) < 2:
+    if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
         return None
     value = learned_value(state)
     if not isinstance(state.panel, Panel):
@@ -240,14 +240,14 @@ def together_lines(found: Together | None) -> list[str]:
         return []
     value = found.value
     if value.joint_score is None:
-        told = f"AUC between two classes {decimal(value.joint_auc)}"
+        phrase = f"AUC between two classes {decimal(value.joint_auc)}"
     else:
-        told = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)}"
+        phrase = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)}"
     number = f"{value.effective:.1f} independent experts of their average accuracy"
-    told = f"all {len(value.experts):,} together, if the model holds: {told}, like {number}"
+    phrase = f"all {len(value.experts):,} together, if the model holds: {phrase}, like {number}"
     if found.gain is not None:
-        told += f"; one more would add {found.gain:.3f}"
-    lines = [told]
+        phrase += f"; one more would add {found.gain:.3f}"
+    lines = [phrase]
     lines += [
         printable(f"{listed(group, 4)} say nearly the same (correlated at {REDUNDANT:g} or more)")
         for group in found.redundant[:3]

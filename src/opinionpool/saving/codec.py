@@ -57,18 +57,25 @@ class Kind:
     make: Callable[..., Any]
 
     @classmethod
-    def of(cls, name: str, kind: type, check: Callable[[Any], None], **narrower: Any) -> Kind:  # noqa: ANN401 - types
-        """The kind of a dataclass, whose fields are those of the constructor; `check` says what is wrong with one."""
+    def of(
+        cls, name: str, kind: type, check: Callable[[Any], None], spelled: Mapping[str, str] = {}, **narrower: Any,  # noqa: ANN401 - types; read only
+    ) -> Kind:  # fmt: skip
+        """The kind of a dataclass, whose fields are those of the constructor; `check` says what is wrong with one.
+
+        `spelled` has the names that files give to fields that are called otherwise here.
+        """
 
         def make(**given: Any) -> Any:  # noqa: ANN401 - whatever the fields are
-            made = kind(**given)
+            made = kind(**{each: given[spelled.get(each, each)] for each in names})
             check(made)
             return made
 
         hints = get_type_hints(kind)
         names = getattr(kind, "_fields", None) or [each.name for each in fields(kind)]
-        types_of = {each: narrower.get(each, hints[each]) for each in names}
-        return cls(name, kind, types_of, lambda value: {each: getattr(value, each) for each in names}, make)
+        types_of = {spelled.get(each, each): narrower.get(each, hints[each]) for each in names}
+        return cls(
+            name, kind, types_of, lambda value: {spelled.get(each, each): getattr(value, each) for each in names}, make
+        )
 
 
 class Kinds:

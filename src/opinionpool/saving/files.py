@@ -29,7 +29,7 @@ def save(pool: object, path: str | os.PathLike[str]) -> None:
     ----------
     pool
         A fitted estimator, a `Panel` or `FullPanel`, a `Stream`, a trained pool, or what a fit learned
-        (`LearnedPanel`, `LearnedPool`).
+        (`FittedPanel`, `FittedPool`).
     path : path-like
         The file appears whole or not at all; what was there before stays until then.
 

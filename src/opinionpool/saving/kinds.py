@@ -10,16 +10,16 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import Note, SavedPoolError
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
-from opinionpool.learning.class_weights import ClassDoubt, ClassWeights
-from opinionpool.learning.fitted import LearnedPanel, Uncertainty
-from opinionpool.learning.shrinkage import HeldFeatures
+from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
+from opinionpool.learning.fitted import FittedPanel, Uncertainty
+from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
 from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
-from opinionpool.pools.registry import POOLS, LearnedPool
+from opinionpool.pools.registry import POOLS, FittedPool
 from opinionpool.saving.codec import Kind, Label, shaped
 from opinionpool.saving.streams import STREAMS
 from opinionpool.streams.trained import TrainedPool
@@ -64,17 +64,17 @@ def _check_means(parts: Discriminant) -> None:
     FullPanel(parts.means, parts.covariance)
 
 
-def _check_doubt(doubt: Uncertainty) -> None:
-    size = len(doubt.covariance) if doubt.covariance.ndim else 0
-    shaped(doubt.covariance, (size, size), "the covariance of the weights")
-    _check_positive(doubt.covariance, "the covariance of the weights")
+def _check_uncertainty(uncertainty: Uncertainty) -> None:
+    size = len(uncertainty.covariance) if uncertainty.covariance.ndim else 0
+    shaped(uncertainty.covariance, (size, size), "the covariance of the weights")
+    _check_positive(uncertainty.covariance, "the covariance of the weights")
 
 
-def _check_class_doubt(doubt: ClassDoubt) -> None:
-    _check_doubt(doubt)
-    size = doubt.weights.size
-    shaped(doubt.differences, (size, size), "the covariance of differences between classes")
-    _check_positive(doubt.differences, "the covariance of differences between classes")
+def _check_class_uncertainty(uncertainty: ClassUncertainty) -> None:
+    _check_uncertainty(uncertainty)
+    size = uncertainty.weights.size
+    shaped(uncertainty.differences, (size, size), "the covariance of differences between classes")
+    _check_positive(uncertainty.differences, "the covariance of differences between classes")
 
 
 def _check_positive(covariance: Array, what: str) -> None:
@@ -93,11 +93,11 @@ def _check_positive(covariance: Array, what: str) -> None:
         raise SavedPoolError(f"{what} should be positive semi-definite, and its smallest eigenvalue is {least:.3g}")
 
 
-def _check_alone(alone: HeldFeatures) -> None:
-    n = alone.contrast.size
-    shaped(alone.contrast, (n,), "the contrasts")
-    shaped(alone.spread, (n,), "the spreads", least=0.0)
-    if alone.bias.ndim != 2 or not np.isfinite(alone.bias).all() or not -1 <= alone.correlation <= 1:
+def _check_marginal(marginal: MarginalFeatures) -> None:
+    n = marginal.contrast.size
+    shaped(marginal.contrast, (n,), "the contrasts")
+    shaped(marginal.spread, (n,), "the spreads", least=0.0)
+    if marginal.bias.ndim != 2 or not np.isfinite(marginal.bias).all() or not -1 <= marginal.correlation <= 1:
         raise SavedPoolError("biases should be finite, (N, K - 1), and the correlation between -1 and 1")
 
 
@@ -147,7 +147,7 @@ def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: 
     shaped(counts, (n,), "the counts of forecasts", least=0.0)
 
 
-def _check_panel_state(learned: LearnedPanel) -> None:
+def _check_panel_state(learned: FittedPanel) -> None:
     panel = learned.panel
     n, k = len(panel), len(panel.classes)
     check_learned(learned.prior, learned.events, learned.counts, n, k)
@@ -155,14 +155,14 @@ def _check_panel_state(learned: LearnedPanel) -> None:
         raise SavedPoolError(f"who made a forecast should be {n} times true or false")
     # Where events have options of their own, no prior is shared, and nobody can lean to a class.
     widths = {k - 1} if learned.prior is not None else {k - 1, 1}
-    if learned.alone is not None and learned.alone.bias.shape not in {(n, width) for width in widths}:
+    if learned.marginal is not None and learned.marginal.bias.shape not in {(n, width) for width in widths}:
         raise SavedPoolError(f"features of each expert by itself should be of {n} experts and {k} classes")
-    if learned.doubt is not None and learned.doubt.covariance.shape[-1] < n:
-        raise SavedPoolError(f"the covariance of {n} weights has the shape {learned.doubt.covariance.shape}")
+    if learned.uncertainty is not None and learned.uncertainty.covariance.shape[-1] < n:
+        raise SavedPoolError(f"the covariance of {n} weights has the shape {learned.uncertainty.covariance.shape}")
     _check_answer(learned, n, k)
 
 
-def _check_pool_state(learned: LearnedPool) -> None:
+def _check_pool_state(learned: FittedPool) -> None:
     n, k = len(learned.experts), len(learned.classes)
     if learned.rule not in POOLS or learned.rule == "gaussian":
         raise SavedPoolError(f"there is no pool {learned.rule!r} of this kind")
@@ -175,11 +175,11 @@ def _check_pool_state(learned: LearnedPool) -> None:
         raise SavedPoolError(f"the parameters do not fit the {learned.rule} pool: {error}") from None
 
 
-def _check_answer(learned: LearnedPanel | LearnedPool, n: int, k: int) -> None:
+def _check_answer(learned: FittedPanel | FittedPool, n: int, k: int) -> None:
     """A pool that was damaged in a way that nothing else shows gives an answer that is none."""
     even: Any = 0.5 if k == 2 else np.full(k, 1.0 / k)
-    said = np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k)
-    if not np.isfinite(learned.pool(said, even)).all():
+    q = np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k)
+    if not np.isfinite(learned.pool(q, even)).all():
         raise SavedPoolError("this pool gives no answer")
 
 
@@ -204,14 +204,14 @@ PARTS = (
     Kind.of("correlation-matrix", MatrixCorrelation, _check_dependence),
     Kind.of("parts", Parts, _check_parts),
     Kind.of("discriminant", Discriminant, _check_means),
-    Kind.of("features-alone", HeldFeatures, _check_alone),
-    Kind.of("weights-covariance", Uncertainty, _check_doubt),
+    Kind.of("features-alone", MarginalFeatures, _check_marginal),
+    Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
     Kind.of("class-weights", ClassWeights, _nothing),
-    Kind.of("class-covariance", ClassDoubt, _check_class_doubt),
+    Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
-    Kind.of("learned-panel", LearnedPanel, _check_panel_state),
-    Kind.of("learned-pool", LearnedPool, _check_pool_state, classes=tuple[Label, ...]),
+    Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "uncertainty": "doubt"}),
+    Kind.of("learned-pool", FittedPool, _check_pool_state, classes=tuple[Label, ...]),
     Kind("beliefs", Beliefs, {"stated": Any}, lambda beliefs: {"stated": beliefs.to_dict()}, _beliefs),
 )
 

@@ -32,7 +32,7 @@ class _Events:
     ids: tuple[str | int, ...]
     sizes: Whole
     experts: Whole
-    said: Array
+    probabilities: Array
     priors: Array | None
     outcomes: Whole
     weights: Array
@@ -50,7 +50,7 @@ class _Events:
             ids=tuple(record.event for record in records),
             sizes=np.array([len(record.experts) for record in records], dtype=np.int64),
             experts=np.concatenate([np.empty(0, np.int64), *(record.experts for record in records)]),
-            said=np.concatenate([np.empty((0, *shape)), *(record.said for record in records)]),
+            probabilities=np.concatenate([np.empty((0, *shape)), *(record.probabilities for record in records)]),
             priors=np.array([blank if r.prior is None else r.prior for r in records]) if own else None,
             outcomes=np.array([record.outcome for record in records], dtype=np.int64),
             weights=np.array([record.weight for record in records], dtype=np.float64),
@@ -69,7 +69,7 @@ class _Events:
             time = None if self.times is None else self.times[i]
             rows.append(
                 Record(
-                    event, key, self.experts[cells].astype(np.intp), self.said[cells],
+                    event, key, self.experts[cells].astype(np.intp), self.probabilities[cells],
                     None if prior is None or np.isnan(prior).any() else np.asarray(prior),
                     int(self.outcomes[i]), float(self.weights[i]), float(self.at[i]),
                     None if time is None else _moment(time), None if self.groups is None else self.groups[i],
@@ -92,8 +92,12 @@ class _Events:
             raise SavedPoolError("each expert should have one forecast on an event")
         if len(set(map(str, self.ids))) < t or any(isinstance(i, int) and not 0 <= i < 1 << 62 for i in self.ids):
             raise SavedPoolError("events should have different ids")
-        shaped(self.said, (cells, *shape), "what was said", least=0.0)
-        off = np.abs(self.said.sum(axis=-1) - 1.0).max(initial=0.0) if shape else self.said.max(initial=0.0) - 1.0
+        shaped(self.probabilities, (cells, *shape), "what was said", least=0.0)
+        off = (
+            np.abs(self.probabilities.sum(axis=-1) - 1.0).max(initial=0.0)
+            if shape
+            else self.probabilities.max(initial=0.0) - 1.0
+        )
         if off > (1e-9 if shape else 0.0):
             raise SavedPoolError("what was said should be probabilities")
         low = 0 if resolved else -1
@@ -325,7 +329,7 @@ _FIELDS: Mapping[str, Any] = {
 }
 
 STREAMS = (
-    Kind.of("events", _Events, _nothing),
+    Kind.of("events", _Events, _nothing, {"probabilities": "said"}),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Sums, _nothing),
     Kind.of("events-learned", _Learned, _nothing),

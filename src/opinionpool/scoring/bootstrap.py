@@ -45,8 +45,8 @@ class Sums:
             bundle = np.random.default_rng(seed).permutation(size) % MOST_CLUSTERS
             member, size = bundle[member], MOST_CLUSTERS
         present = ~np.isnan(values)
-        held = np.where(present, values, 0.0)
-        total = [np.bincount(member, weights=column, minlength=size) for column in held.T]
+        filled = np.where(present, values, 0.0)
+        total = [np.bincount(member, weights=column, minlength=size) for column in filled.T]
         count = [np.bincount(member, weights=column, minlength=size) for column in present.T]
         return cls(np.stack(total, axis=1), np.stack(count, axis=1))
 

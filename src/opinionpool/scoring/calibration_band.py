@@ -143,7 +143,7 @@ class ReliabilityCurve:
         Of the band.
     """
 
-    stated: Array
+    probability: Array
     frequency: Array
     low: Array
     high: Array
@@ -184,18 +184,18 @@ def reliability_curve(
     Examples
     --------
     >>> curve = reliability_curve([0.2, 0.2, 0.8, 0.8, 0.8], [0, 1, 0, 1, 1])
-    >>> curve.stated.tolist(), curve.frequency.round(3).tolist(), curve.events
+    >>> curve.probability.tolist(), curve.frequency.round(3).tolist(), curve.events
     ([0.2, 0.8], [0.5, 0.667], 5)
     """
     if not 0 < level < 1:
         raise ArgumentError(f"the level must lie strictly between 0 and 1, and it is {level!r}")
-    stated, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
-    known = (outcomes >= 0) & ~np.isnan(stated.reshape(len(stated), -1)).all(axis=1)
+    probability, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
+    known = (outcomes >= 0) & ~np.isnan(probability.reshape(len(probability), -1)).all(axis=1)
     if not known.any():
         raise LearningError("a reliability curve needs a forecast of a resolved event, and there is none")
-    stated, outcomes = stated[known], outcomes[known]
-    said = ~np.isnan(stated).ravel()
-    flat = stated.ravel()[said]
+    probability, outcomes = probability[known], outcomes[known]
+    contrast = ~np.isnan(probability).ravel()
+    flat = probability.ravel()[contrast]
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = changes(ordered)
@@ -205,16 +205,16 @@ def reliability_curve(
     grid = _points(low)
 
     def curve(happened: Array) -> Array:
-        summed = np.add.reduceat(happened.ravel()[said][order], starts)
+        summed = np.add.reduceat(happened.ravel()[contrast][order], starts)
         return _evaluated(isotonic(replace(ties, outcomes=summed)), grid)
 
     rng = np.random.default_rng(seed)
-    simulated = np.stack([curve(_drawn(stated, rng)) for _ in range(draws)])
+    simulated = np.stack([curve(_drawn(probability, rng)) for _ in range(draws)])
     band = np.quantile(simulated, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     tenth = np.minimum((flat * TENTHS + 1e-9).astype(np.intp), TENTHS - 1)
     return ReliabilityCurve(
-        stated=grid,
-        frequency=curve(_happened(stated, outcomes)),
+        probability=grid,
+        frequency=curve(_happened(probability, outcomes)),
         low=band[0],
         high=band[1],
         counts=np.bincount(tenth, minlength=TENTHS),
@@ -223,11 +223,11 @@ def reliability_curve(
     )
 
 
-def _points(stated: Array) -> Array:
+def _points(probability: Array) -> Array:
     """All distinct statements, or if they are many, some of them from the least to the greatest."""
-    if len(stated) <= POINTS:
-        return stated
-    return stated[np.unique(np.linspace(0, len(stated) - 1, POINTS).round().astype(np.intp))]
+    if len(probability) <= POINTS:
+        return probability
+    return probability[np.unique(np.linspace(0, len(probability) - 1, POINTS).round().astype(np.intp))]
 
 
 def _evaluated(groups: Groups, grid: Array) -> Array:
@@ -243,8 +243,8 @@ def _happened(p: Array, y: npt.NDArray[np.intp]) -> Array:
 
 def _drawn(p: Array, rng: np.random.Generator) -> Array:
     """Outcomes that have the stated probabilities."""
-    chance = rng.random(len(p))
+    uniform = rng.random(len(p))
     if p.ndim == 1:
-        return np.asarray(chance < p, dtype=np.float64)
+        return np.asarray(uniform < p, dtype=np.float64)
     behind = np.nan_to_num(p).cumsum(axis=1)
-    return _happened(p, (chance[:, None] * behind[:, -1:] >= behind[:, :-1]).sum(axis=1))
+    return _happened(p, (uniform[:, None] * behind[:, -1:] >= behind[:, :-1]).sum(axis=1))

@@ -19,7 +19,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.learn import is_crowd
 from opinionpool.learning.prior import Believed
-from opinionpool.learning.screening import knowing_notes
+from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, public_probabilities
 from opinionpool.pools.registry import POOLS
 from opinionpool.priors import event_priors
@@ -244,7 +244,9 @@ def compare_pools(
     own = trial.outside.log_score[:, trial.pools.index(reference)]
     scores = np.full((len(forecasts.events), len(trial.pools)), np.nan)
     scores[plan.rows] = trial.outside.log_score
-    answers = {name: _placed(said, plan.rows, forecasts) for name, said in zip(trial.pools, trial.answers, strict=True)}
+    answers = {
+        name: _placed(forecast, plan.rows, forecasts) for name, forecast in zip(trial.pools, trial.answers, strict=True)
+    }
     return Comparison(
         pools=_pool_scores(trial, clusters, seed),
         experts=_expert_scores(sample, own, clusters, seed),
@@ -258,14 +260,14 @@ def compare_pools(
         rounds=trial.rounds,
         unit=unit,
         units=units,
-        notes=(*plan.notes, *notes, *knowing_notes(sample), *crowded, *trial.notes),
+        notes=(*plan.notes, *notes, *leakage_notes(sample), *crowded, *trial.notes),
     )
 
 
-def _placed(said: Array, rows: Index, forecasts: Forecasts) -> Array:
+def _placed(forecast: Array, rows: Index, forecasts: Forecasts) -> Array:
     """Answers about some events among all, NaN elsewhere."""
-    placed = np.full((len(forecasts.events), *said.shape[1:]), np.nan)
-    placed[rows] = said
+    placed = np.full((len(forecasts.events), *forecast.shape[1:]), np.nan)
+    placed[rows] = forecast
     return placed
 
 
@@ -344,10 +346,10 @@ def _expert_scores(sample: Forecasts, own: Array, clusters: Index, seed: int) ->
     beside = np.where(np.isnan(scores), np.nan, own[:, None])
     differences = _spread(simultaneous_intervals(Sums.of(scores - beside, clusters, seed), level=LEVEL, seed=seed))
     number = (~np.isnan(scores)).sum(axis=0)
-    heard = np.flatnonzero(number)
+    answered = np.flatnonzero(number)
     mean, pool = (np.nansum(x, axis=0) / np.maximum(number, 1) for x in (scores, beside))
     found = [
         ExpertScore(sample.experts[i], int(number[i]), float(mean[i]), float(pool[i]), int(lost[i]), differences[i])
-        for i in heard.tolist()
+        for i in answered.tolist()
     ]
     return tuple(sorted(found, key=lambda expert: -expert.over_pool.mean))

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import public_probabilities
-from opinionpool.pools.registry import Learned, fit_pool
+from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import own_priors
 from opinionpool.scoring.reliability import auc
 from opinionpool.scoring.scores import brier_score, brier_sum, log_loss, log_score
@@ -169,10 +169,10 @@ def run_trial(
     return Trial(tuple(inside), inner, means.scores, tuple(first), len(means.by_round), run.all_notes())
 
 
-def answers_of(state: Learned, events: Forecasts) -> Array:
+def answers_of(state: Fitted, events: Forecasts) -> Array:
     """What a pool says of some events, (T,) or (T, K)."""
     prior = events.prior if events.options is None else own_priors(events, None)
-    if isinstance(state, LearnedPanel):
+    if isinstance(state, FittedPanel):
         return state.pool_forecasts(events, prior)
     return state.pool(events.X, prior)
 
@@ -186,7 +186,7 @@ class _Run:
     progress: Callable[[float], None] | None
     options: Mapping[str, Mapping[str, Any]]
     notes: list[Note] = field(default_factory=list)
-    told: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     fits: int = 0
 
     def all_events(self, pools: Sequence[str]) -> dict[str, Array]:
@@ -217,20 +217,20 @@ class _Run:
                     self.progress(done + share * (number + (place + 1) / len(pools)) / len(splits))
         return answers
 
-    def _fit(self, name: str, events: Forecasts) -> Learned:
+    def _fit(self, name: str, events: Forecasts) -> Fitted:
         return fit_pool(name, events, prior=self.prior, **self.options.get(name, {}))
 
-    def _remember(self, name: str, state: Learned) -> None:
+    def _remember(self, name: str, state: Fitted) -> None:
         for note in state.notes:
             # Who knew what happened is told once for all events.
             if note.serious and note.code != "leakage":
-                count, text = self.told.get((name, note.code), (0, note.text))
-                self.told[name, note.code] = count + 1, text
+                count, text = self.counts.get((name, note.code), (0, note.text))
+                self.counts[name, note.code] = count + 1, text
 
     def all_notes(self) -> tuple[Note, ...]:
         """What fits had to say, with the number of those that said it."""
-        said = [
+        forecast = [
             Note(code, f"{name}, in {count} of {self.fits} fits: {text}", count)
-            for (name, code), (count, text) in self.told.items()
+            for (name, code), (count, text) in self.counts.items()
         ]
-        return (*self.notes, *said)
+        return (*self.notes, *forecast)

@@ -364,12 +364,12 @@ def areas(forecasts: Forecasts) -> Array:
         raise ArgumentError(f"the area under the curve is of two classes, and there are {len(forecasts.classes)}")
     n = len(forecasts.experts)
     known = forecasts.resolved[forecasts.event_index]
-    expert, said = forecasts.expert_index[known], forecasts.probabilities[known]
+    expert, values = forecasts.expert_index[known], forecasts.probabilities[known]
     happened = forecasts.outcomes[forecasts.event_index[known]] == 1
-    order = np.lexsort((said, expert))
-    expert, said, happened = expert[order], said[order], happened[order]
+    order = np.lexsort((values, expert))
+    expert, values, happened = expert[order], values[order], happened[order]
     # A tie is a run of equal forecasts by one expert; all of it has the mean of its ranks.
-    first = np.append(True, (np.diff(expert) != 0) | (np.diff(said) != 0)) if len(said) else np.zeros(0, dtype=bool)
+    first = np.append(True, (np.diff(expert) != 0) | (np.diff(values) != 0)) if len(values) else np.zeros(0, dtype=bool)
     run = np.cumsum(first) - 1
     size = np.bincount(run)
     before = np.concatenate([[0], np.cumsum(size)[:-1]]) if len(size) else np.zeros(0)

@@ -215,7 +215,7 @@ def log_score(
     classes = number_of_classes(forecasts)
     if scoring_prior is None:
         floors = class_floors(floor, np.full(classes, 1 / classes), 1.0)
-        return _score_said(forecasts, outcomes, floors, lambda said: _normalised(said, classes))
+        return _score_checked(forecasts, outcomes, floors, lambda forecast: _normalised(forecast, classes))
     prior = class_probabilities(scoring_prior, classes, "scoring prior")
     if prior.ndim > 2 or (prior.ndim == 2 and len(prior) != len(forecasts)):
         raise ShapeError(f"{len(forecasts)} events need one scoring prior or as many, not shape {prior.shape[:-1]}")
@@ -251,7 +251,7 @@ def log_loss(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> A
     """
     forecasts, outcomes = shaped(p, y)
     floors = class_floors(floor, np.ones(number_of_classes(forecasts)), 1.0)
-    return _score_said(forecasts, outcomes, floors, _nats)
+    return _score_checked(forecasts, outcomes, floors, _nats)
 
 
 def mean_log_score(
@@ -277,10 +277,10 @@ def mean_log_score(
         # One logarithm for the product of as many probabilities as cannot underflow.
         width = max(int(-300 / math.log10(floors[0])), 1)
         total = 0.0
-        for said in _said_in_blocks(forecasts, outcomes, floors[0]):
-            even = len(said) - len(said) % width
-            products = np.multiply.reduce(said[:even].reshape(width, -1), axis=0)
-            total += float(np.log2(np.abs(products)).sum() + np.log2(np.abs(said[even:])).sum())
+        for forecast in _checked_in_blocks(forecasts, outcomes, floors[0]):
+            even = len(forecast) - len(forecast) % width
+            products = np.multiply.reduce(forecast[:even].reshape(width, -1), axis=0)
+            total += float(np.log2(np.abs(products)).sum() + np.log2(np.abs(forecast[even:])).sum())
         if not math.isnan(total):
             return 1.0 + total / len(forecasts)
     return mean_score(log_score(forecasts, outcomes, scoring_prior, floor), sample_weight).mean
@@ -292,7 +292,7 @@ def at_floor(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> n
     >>> at_floor([1.0, 0.0, 0.0], [1, 0, 1]).tolist()
     [False, False, True]
     """
-    return np.asarray(_said(*checked(p, y)) <= floor)
+    return np.asarray(_checked(*checked(p, y)) <= floor)
 
 
 def brier_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
@@ -348,7 +348,7 @@ def spherical_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
     forecasts, outcomes = checked(p, y)
     binary = forecasts.ndim == 1
     length = np.hypot(forecasts, 1 - forecasts) if binary else np.linalg.norm(forecasts, axis=1)
-    return np.asarray(_said(forecasts, outcomes) / length)
+    return np.asarray(_checked(forecasts, outcomes) / length)
 
 
 def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
@@ -408,7 +408,7 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     return MeanScore(mean, math.sqrt(spread / (count - 1)) if count > 1 else math.nan, count)
 
 
-def _said(forecasts: Array, outcomes: Outcomes) -> Array:
+def _checked(forecasts: Array, outcomes: Outcomes) -> Array:
     """The probability that each outcome was given, without floors; NaN where there is none."""
     if forecasts.ndim == 2:
         return of_outcome(forecasts, outcomes)
@@ -420,26 +420,26 @@ def _floored(forecasts: Array, outcomes: Outcomes, floors: Array) -> Array:
     if forecasts.ndim == 2:
         return of_outcome(raise_to_floors(forecasts, floors), outcomes)
     low, high = of_outcome(floors, outcomes), 1 - of_outcome(floors[..., ::-1], outcomes)
-    return np.clip(_said(forecasts, outcomes), low, high)
+    return np.clip(_checked(forecasts, outcomes), low, high)
 
 
-def _normalised(said: Array, classes: int) -> None:
+def _normalised(forecast: Array, classes: int) -> None:
     """1 + log_K q, in place: the normalised score for the uniform scoring prior."""
     if classes == 2:
-        np.log2(said, out=said)
+        np.log2(forecast, out=forecast)
     else:
-        np.log(said, out=said)
-        said /= math.log(classes)
-    said += 1.0
+        np.log(forecast, out=forecast)
+        forecast /= math.log(classes)
+    forecast += 1.0
 
 
-def _nats(said: Array) -> None:
+def _nats(forecast: Array) -> None:
     """-log q, in place."""
-    np.log(said, out=said)
-    np.negative(said, out=said)
+    np.log(forecast, out=forecast)
+    np.negative(forecast, out=forecast)
 
 
-def _score_said(forecasts: Array, outcomes: Outcomes, floors: Array, score: Callable[[Array], None]) -> Array:
+def _score_checked(forecasts: Array, outcomes: Outcomes, floors: Array, score: Callable[[Array], None]) -> Array:
     """What `score` makes, in place, of the probability that each outcome was given; one floor for all classes."""
     if forecasts.ndim == 2:
         check_classes(outcomes, forecasts.shape[1])
@@ -447,12 +447,14 @@ def _score_said(forecasts: Array, outcomes: Outcomes, floors: Array, score: Call
         score(result)
     else:
         result = np.empty(len(forecasts))
-        for said in _said_in_blocks(forecasts, outcomes, floors[0], result):
-            score(np.abs(said, out=said))
+        for forecast in _checked_in_blocks(forecasts, outcomes, floors[0], result):
+            score(np.abs(forecast, out=forecast))
     return result
 
 
-def _said_in_blocks(forecasts: Array, outcomes: Outcomes, floor: float, into: Array | None = None) -> Iterator[Array]:
+def _checked_in_blocks(
+    forecasts: Array, outcomes: Outcomes, floor: float, into: Array | None = None
+) -> Iterator[Array]:
     """The probability that each binary outcome was given after the floor, up to its sign; checks the values.
 
     Block by block, in parts of `into` or in one buffer again and again. Few passes, all in the cache: the sign is
@@ -466,17 +468,17 @@ def _said_in_blocks(forecasts: Array, outcomes: Outcomes, floor: float, into: Ar
     for start in range(0, len(forecasts), _BLOCK):
         block = slice(start, start + _BLOCK)
         p, y = forecasts[block], outcomes[block]
-        said = buffer[: len(p)] if into is None else into[block]
+        forecast = buffer[: len(p)] if into is None else into[block]
         failed, happened = y == 0, y == 1
-        np.subtract(p, failed.view(np.int8), out=said)
+        np.subtract(p, failed.view(np.int8), out=forecast)
         low, high = p.min(), p.max()
         if not (low >= floor and 1 - high >= floor):
             clean = clean and low >= 0 and high <= 1
-            np.clip(np.abs(said, out=said), floor, 1 - floor, out=said)
+            np.clip(np.abs(forecast, out=forecast), floor, 1 - floor, out=forecast)
         if np.count_nonzero(failed) + np.count_nonzero(happened) < len(y):
             clean = False
-            said[~(failed | happened)] = np.nan
-        yield said
+            forecast[~(failed | happened)] = np.nan
+        yield forecast
     if not clean:
         check_probabilities(forecasts, "forecast")
         check_classes(outcomes, 2)

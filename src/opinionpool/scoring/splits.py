@@ -95,15 +95,15 @@ def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, r
     counts = np.bincount(member * classes + outcomes, minlength=len(labels) * classes).reshape(-1, classes)
     order = rng.permutation(len(labels))
     order = order[np.argsort(-counts[order].sum(axis=1), kind="stable")]
-    held, home = np.zeros((folds, classes)), np.empty(len(labels), dtype=np.intp)
+    dealt, home = np.zeros((folds, classes)), np.empty(len(labels), dtype=np.intp)
     share = 1.0 / np.maximum(counts.sum(axis=0), 1)
     for group in order:
         # What the squares of all shares grow by. A fold without events comes first, so that none stays empty.
-        growth = ((2 * held + counts[group]) * counts[group] * share**2).sum(axis=1)
-        growth += held.sum(axis=1) / len(outcomes) ** 2
+        growth = ((2 * dealt + counts[group]) * counts[group] * share**2).sum(axis=1)
+        growth += dealt.sum(axis=1) / len(outcomes) ** 2
         candidates = np.flatnonzero(growth <= growth.min() * (1 + 1e-12))
         home[group] = candidates[rng.integers(len(candidates))]
-        held[home[group]] += counts[group]
+        dealt[home[group]] += counts[group]
     return list(_each_fold(home[member]))
 
 

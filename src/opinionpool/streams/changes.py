@@ -98,9 +98,9 @@ class Changes:
         state, weigh = self._state, 1.0 if weight is None else weight
         entry = state.ledger.find(record.key)
         if entry is None:
-            held = state.open.get(record.key)
-            new = (record if held is None else held.revised(record))._replace(weight=weigh)
-            if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or held is not None):
+            current = state.open.get(record.key)
+            new = (record if current is None else current.revised(record))._replace(weight=weigh)
+            if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or current is not None):
                 self.made.append(Change(None, new))
             return
         same = state.content(record) == entry.content
@@ -130,10 +130,12 @@ class Changes:
 
 
 # By expert: the probability of the second of two classes, or those of all classes; None withdraws it.
-Said: TypeAlias = Mapping[str, npt.ArrayLike | None]
+Contrasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
-def event_record(state: StreamState, seed: int, event: str, forecasts: Said, prior: npt.ArrayLike | None) -> Record:
+def event_record(
+    state: StreamState, seed: int, event: str, forecasts: Contrasts, prior: npt.ArrayLike | None
+) -> Record:
     """An event that is not resolved; experts are entered in the stream.
 
     Raises
@@ -148,10 +150,10 @@ def event_record(state: StreamState, seed: int, event: str, forecasts: Said, pri
         )
     k = len(state.classes)
     shape = () if k == 2 else (k,)
-    said = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in forecasts.values()]
-    if any(each.shape != shape for each in said):
+    contrast = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in forecasts.values()]
+    if any(each.shape != shape for each in contrast):
         raise ShapeError(f"a forecast on {k} classes is {'one probability' if k == 2 else f'{k} probabilities'}")
-    array = np.array(said).reshape((len(said), *shape))
+    array = np.array(contrast).reshape((len(contrast), *shape))
     if k > 2 and len(array):
         array, _ = logodds.normalised(array)
     own = None
@@ -198,16 +200,18 @@ def checked_rows(
     ShapeError, ProbabilityError, ArgumentError
         If they do not fit together or are out of range.
     """
-    said, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
-    fits = said.ndim == 2 if classes == 2 else said.ndim == 3 and said.shape[2] == classes
-    if not fits or codes.shape != said.shape[:1]:
-        raise ShapeError(f"rows of {classes} classes and their outcomes do not fit: shapes {said.shape}, {codes.shape}")
+    contrast, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
+    fits = contrast.ndim == 2 if classes == 2 else contrast.ndim == 3 and contrast.shape[2] == classes
+    if not fits or codes.shape != contrast.shape[:1]:
+        raise ShapeError(
+            f"rows of {classes} classes and their outcomes do not fit: shapes {contrast.shape}, {codes.shape}"
+        )
     if prior is None:
-        return said, codes, None
+        return contrast, codes, None
     own = logodds.public_probabilities(logodds.class_probabilities(prior, classes))
-    if own.shape != said.shape[:1] + said.shape[2:]:
-        raise ShapeError(f"{len(said)} rows need as many priors, and their shape is {own.shape}")
-    return said, codes, own
+    if own.shape != contrast.shape[:1] + contrast.shape[2:]:
+        raise ShapeError(f"{len(contrast)} rows need as many priors, and their shape is {own.shape}")
+    return contrast, codes, own
 
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:

@@ -22,7 +22,7 @@ class Record(NamedTuple):
         64 bits that stand for the id.
     experts : ndarray of int, shape (n,)
         Index of those who answered.
-    said : ndarray, shape (n,), or (n, K) when K > 2
+    probabilities : ndarray, shape (n,), or (n, K) when K > 2
         Their probabilities.
     prior : ndarray or None, shape (), or (K,) when K > 2
         The event's own reference, if it has one.
@@ -40,7 +40,7 @@ class Record(NamedTuple):
     event: str | int
     key: int
     experts: npt.NDArray[np.intp]
-    said: Array
+    probabilities: Array
     prior: Array | None = None
     outcome: int = -1
     weight: float = 1.0
@@ -55,11 +55,15 @@ class Record(NamedTuple):
         """
         kept = ~np.isin(self.experts, other.experts)
         experts = np.concatenate([self.experts[kept], other.experts])
-        said = np.concatenate([self.said[kept], other.said])
-        given = ~np.isnan(said.reshape(len(said), -1)[:, 0]) if len(said) else np.zeros(0, dtype=bool)
+        probabilities = np.concatenate([self.probabilities[kept], other.probabilities])
+        given = (
+            ~np.isnan(probabilities.reshape(len(probabilities), -1)[:, 0])
+            if len(probabilities)
+            else np.zeros(0, dtype=bool)
+        )
         return other._replace(
             experts=experts[given],
-            said=said[given],
+            probabilities=probabilities[given],
             prior=self.prior if other.prior is None else other.prior,
             time=self.time if other.time is None else other.time,
             group=self.group if other.group is None else other.group,
@@ -76,7 +80,11 @@ def content(record: Record, names: npt.NDArray[np.void]) -> bytes:
     """A digest of who said what about an event with which prior, in any order; `names` are digests of the experts."""
     labels = names[record.experts]
     order = np.argsort(labels, kind="stable")
-    parts = [str(record.event).encode("utf-8", "surrogatepass"), labels[order].tobytes(), record.said[order].tobytes()]
+    parts = [
+        str(record.event).encode("utf-8", "surrogatepass"),
+        labels[order].tobytes(),
+        record.probabilities[order].tobytes(),
+    ]
     parts.append(b"" if record.prior is None else np.asarray(record.prior).tobytes())
     mixed = hashlib.sha256()
     for part in parts:

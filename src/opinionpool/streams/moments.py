@@ -89,7 +89,7 @@ class Tally:
             for part in self._blocks(chosen):
                 dense = np.full((len(part), len(self.experts), *(() if self.classes == 2 else (self.classes,))), np.nan)
                 for row, record in enumerate(part):
-                    dense[row, record.experts] = record.said
+                    dense[row, record.experts] = record.probabilities
                 prior = np.array([record.prior for record in part]) if own else None
                 outcomes = np.array([record.outcome for record in part], dtype=np.intp)
                 weight, at = np.array([record.weight for record in part]), np.array([record.at for record in part])
@@ -97,7 +97,7 @@ class Tally:
 
     def add_dense(
         self,
-        said: Array,
+        probabilities: Array,
         outcomes: npt.NDArray[np.intp],
         weight: Array,
         at: Array | None,
@@ -109,7 +109,7 @@ class Tally:
 
         Parameters
         ----------
-        said : ndarray, shape (T, N), or (T, N, K) when K > 2
+        probabilities : ndarray, shape (T, N), or (T, N, K) when K > 2
             Probabilities, NaN where missing.
         outcomes : ndarray of int, shape (T,)
             None of them -1.
@@ -125,27 +125,27 @@ class Tally:
         if at is not None:
             self._fade(float(at.max(initial=self.origin)))
             weight = weight * np.exp(self.pace * (at - self.origin))
-        absent = np.isnan(said if self.classes == 2 else said[..., 0])
+        absent = np.isnan(probabilities if self.classes == 2 else probabilities[..., 0])
         complete = not absent.any()
         known = outcomes >= 0
         number = np.bincount(outcomes[known], minlength=self.classes)
         self.number += sign * number
         self.events += sign * np.bincount(outcomes[known], weights=weight[known], minlength=self.classes)
         self.events[self.number == 0] = 0.0
-        self.cells += sign * (len(said) if complete else (~absent).sum(axis=0))
+        self.cells += sign * (len(probabilities) if complete else (~absent).sum(axis=0))
         self.counts += sign * (weight.sum() if complete else weight @ ~absent)
         self.counts[self.cells == 0] = 0.0
         if prior is None and sign > 0:
-            self._note_lowest(said, complete=complete)
+            self._note_lowest(probabilities, complete=complete)
         if self.shared is None or self.own is None:
             return
-        found = self._moments(said, outcomes, weight, prior) if moments is None else moments
-        held = self.own if prior is not None else self.shared
-        held = held.merge(found) if sign > 0 else held.remove(found)
+        found = self._moments(probabilities, outcomes, weight, prior) if moments is None else moments
+        current = self.own if prior is not None else self.shared
+        current = current.merge(found) if sign > 0 else current.remove(found)
         if prior is not None:
-            self.own = held
+            self.own = current
         else:
-            self.shared = held
+            self.shared = current
         self._give_up()
 
     def merge(self, other: Tally) -> None:
@@ -208,22 +208,24 @@ class Tally:
         """What floors follow from: as long as no prior is known, any that is not small."""
         return np.ones(self.classes) if self.prior is None else self.prior
 
-    def _moments(self, said: Array, outcomes: npt.NDArray[np.intp], weight: Array, prior: Array | None) -> Moments:
+    def _moments(
+        self, probabilities: Array, outcomes: npt.NDArray[np.intp], weight: Array, prior: Array | None
+    ) -> Moments:
         if prior is None:
-            ratios = logodds.log_ratios(said, self._reference(), self.floor)
+            ratios = logodds.log_ratios(probabilities, self._reference(), self.floor)
         else:
             own = logodds.class_probabilities(prior, self.classes)[:, None, :]
-            ratios = logodds.log_ratios(said, own, self.floor) - logodds.prior_log_ratios(own)
+            ratios = logodds.log_ratios(probabilities, own, self.floor) - logodds.prior_log_ratios(own)
         return Moments.empty(self.experts, self.classes).add(ratios, outcomes, weight)
 
-    def _note_lowest(self, said: Array, *, complete: bool) -> None:
-        if not said.size:
+    def _note_lowest(self, probabilities: Array, *, complete: bool) -> None:
+        if not probabilities.size:
             return
         least, most = (np.min, np.max) if complete else (np.fmin.reduce, np.fmax.reduce)
         if self.classes == 2:
-            found = np.array([1.0 - most(said, axis=None), least(said, axis=None)])
+            found = np.array([1.0 - most(probabilities, axis=None), least(probabilities, axis=None)])
         else:
-            found = least(said.reshape(-1, self.classes), axis=0)
+            found = least(probabilities.reshape(-1, self.classes), axis=0)
         # Not a number where nobody said anything.
         self.lowest = np.fmin(self.lowest, found)
 

@@ -70,7 +70,7 @@ class Reservoir:
         if priority >= self.beyond[outcome] or record.weight <= 0:
             return
         self._kept[outcome][record.key] = priority, record
-        self._sizes[outcome] += record.said.size
+        self._sizes[outcome] += record.probabilities.size
         heapq.heappush(self._last[outcome], (-priority, record.key))
         self._make_room(outcome)
 
@@ -102,9 +102,9 @@ class Reservoir:
 
     def remove(self, record: Record) -> None:
         """Forget an event, if it is kept."""
-        held = self._kept[record.outcome].pop(record.key, None)
-        if held is not None:
-            self._sizes[record.outcome] -= held[1].said.size
+        current = self._kept[record.outcome].pop(record.key, None)
+        if current is not None:
+            self._sizes[record.outcome] -= current[1].probabilities.size
 
     def merge(self, other: Reservoir, moved: Callable[[Record], Record]) -> None:
         """Take in another sample; `moved` gives its events this one's positions of experts."""
@@ -140,8 +140,8 @@ class Reservoir:
             mine = outcome == c
             with np.errstate(over="ignore"):
                 rate = np.exp(np.log(weight[mine]) + self.pace * at[mine] + self.beyond[c])
-            told = own[mine] / -np.expm1(-rate)
-            stands[mine] = told * (totals[c] / told.sum()) if told.any() else told
+            share = own[mine] / -np.expm1(-rate)
+            stands[mine] = share * (totals[c] / share.sum()) if share.any() else share
         return stands, own
 
     def _priority(self, record: Record) -> float:
@@ -157,13 +157,13 @@ class Reservoir:
 
     def _current(self, outcome: int, negative: float, key: int) -> bool:
         """Whether a mark on the heap is that of an event that is kept."""
-        held = self._kept[outcome].get(key)
-        return held is not None and held[0] == -negative
+        current = self._kept[outcome].get(key)
+        return current is not None and current[0] == -negative
 
     def _make_room(self, outcome: int) -> None:
         kept = self._kept[outcome]
         while len(kept) > self.room or self._sizes[outcome] > self.numbers:
             negative, key = heapq.heappop(self._last[outcome])
             if self._current(outcome, negative, key):
-                self._sizes[outcome] -= kept.pop(key)[1].said.size
+                self._sizes[outcome] -= kept.pop(key)[1].probabilities.size
                 self.beyond[outcome] = min(self.beyond[outcome], -negative)

@@ -114,9 +114,11 @@ class StreamState:
     def learn(self, record: Record) -> None:
         """Add a resolved event."""
         self.open.pop(record.key, None)
-        said = content(record, self._digests)
-        self._sum = (self._sum + self._digest(record, said)) % _WHOLE
-        self.ledger.put(Entry(record.key, int.from_bytes(said[:8], "little"), record.outcome, record.weight, record.at))
+        contrast = content(record, self._digests)
+        self._sum = (self._sum + self._digest(record, contrast)) % _WHOLE
+        self.ledger.put(
+            Entry(record.key, int.from_bytes(contrast[:8], "little"), record.outcome, record.weight, record.at)
+        )
         self.reservoir.put(record)
         self.waiting.append(record)
         if len(self.waiting) >= WAITING:
@@ -132,7 +134,7 @@ class StreamState:
 
     def learn_rows(
         self,
-        said: Array,
+        contrast: Array,
         outcomes: npt.NDArray[np.intp],
         weight: Array,
         at: Array | None,
@@ -143,9 +145,9 @@ class StreamState:
     ) -> None:
         """Add resolved events without ids, whose columns are all experts; see `Tally.add_dense`."""
         self.flush()
-        self.tally.add_dense(said, outcomes, weight, at, prior, moments=moments)
-        answered = ~np.isnan(said if len(self.classes) == 2 else said[..., 0])
-        everyone = np.arange(said.shape[1]) if answered.all() else None
+        self.tally.add_dense(contrast, outcomes, weight, at, prior, moments=moments)
+        answered = ~np.isnan(contrast if len(self.classes) == 2 else contrast[..., 0])
+        everyone = np.arange(contrast.shape[1]) if answered.all() else None
         plain = bool((weight == 1.0).all())
         for outcome in range(len(self.classes)):
             mine = np.flatnonzero((outcomes == outcome) & (weight > 0))
@@ -156,7 +158,7 @@ class StreamState:
                 own = None if prior is None else np.asarray(prior[t])
                 when = 0.0 if at is None else float(at[t])
                 return Record(
-                    int(rows[t]), int(keys[t]), experts, said[t, experts], own, outcome, float(weight[t]), when
+                    int(rows[t]), int(keys[t]), experts, contrast[t, experts], own, outcome, float(weight[t]), when
                 )
 
             if len(mine):
@@ -221,7 +223,7 @@ class StreamState:
             classes=self.classes,
             event_index=np.repeat(np.arange(len(records)), sizes),
             expert_index=np.concatenate([np.empty(0, np.intp), *(record.experts for record in records)]),
-            probabilities=np.concatenate([np.empty(shape), *(record.said for record in records)]),
+            probabilities=np.concatenate([np.empty(shape), *(record.probabilities for record in records)]),
             outcomes=np.array([record.outcome for record in records], dtype=np.intp),
             prior=priors,
             times=times,
@@ -249,6 +251,6 @@ class StreamState:
             found[record.experts] = True
         return np.asarray(found)
 
-    def _digest(self, record: Record, said: bytes) -> int:
-        told = f"{record.outcome} {record.weight!r}".encode()
-        return int.from_bytes(hashlib.sha256(said + told).digest(), "little")
+    def _digest(self, record: Record, contrast: bytes) -> int:
+        text = f"{record.outcome} {record.weight!r}".encode()
+        return int.from_bytes(hashlib.sha256(contrast + text).digest(), "little")

@@ -18,13 +18,13 @@ from opinionpool.estimation.sampling import row_keys
 from opinionpool.forecasts import Forecasts, encode_outcomes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.fitted import LearnedPanel
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn, learn_from
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
-from opinionpool.pools.registry import Learned, LearnedPool, fit_pool
+from opinionpool.pools.registry import Fitted, FittedPool, fit_pool
 from opinionpool.priors import laplace_prior
-from opinionpool.streams.changes import Change, Changes, Said, batch_records, checked_rows, corrected, event_record
+from opinionpool.streams.changes import Change, Changes, Contrasts, batch_records, checked_rows, corrected, event_record
 from opinionpool.streams.events import Record, event_key
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
@@ -38,7 +38,7 @@ def learn_stream(
     structure: str,
     beliefs: Beliefs | str | None,
     **options: Any,  # noqa: ANN401 - those of `learn`
-) -> LearnedPanel:
+) -> FittedPanel:
     """A Gaussian panel; options as for `opinionpool.learning.learn.learn`."""
     state.flush()
     tally, k = state.tally, len(state.classes)
@@ -53,22 +53,22 @@ def learn_stream(
     floors: dict[str, Any] = {"floor": tally.floor, "pool_floor": pool_floor}
     if found is not None:
         learned = learn_from(*found, state.experts, state.classes, structure=structure, **floors)
-        told: tuple[Note, ...] = ()
+        phrase: tuple[Note, ...] = ()
     else:
         forecasts, weight, prior = _rows(state)
         options |= {"structure": structure, "beliefs": beliefs}
         learned = learn(forecasts, prior=prior, sample_weight=weight, **floors, **options)
-        told = _sampled(state)
+        phrase = _sampled(state)
     return replace(
         learned,
         events=tally.events.copy(),
         counts=tally.counts.copy(),
         present=state.present(),
-        notes=(*learned.notes, *told),
+        notes=(*learned.notes, *phrase),
     )
 
 
-def fit_stream(state: StreamState, pool_floor: float, pool: str, **options: Any) -> Learned:  # noqa: ANN401
+def fit_stream(state: StreamState, pool_floor: float, pool: str, **options: Any) -> Fitted:  # noqa: ANN401
     """Any pool; options are its own."""
     if pool == "gaussian":
         return learn_stream(
@@ -78,7 +78,7 @@ def fit_stream(state: StreamState, pool_floor: float, pool: str, **options: Any)
     learned = fit_pool(
         pool, forecasts, prior=prior, sample_weight=weight, floor=state.tally.floor, pool_floor=pool_floor, **options
     )
-    if not isinstance(learned, LearnedPool):
+    if not isinstance(learned, FittedPool):
         raise ArgumentError(f"no state is known for the pool {pool!r}")
     notes = (*learned.notes, *_sampled(state))
     return replace(learned, events=state.tally.events.copy(), counts=state.tally.counts.copy(), notes=notes)
@@ -233,7 +233,7 @@ class Stream:
         """Whether a resolved event has been learned from."""
         return self._state.ledger.find(self._key(event)) is not None
 
-    def forecast(self, event: str, forecasts: Said, prior: npt.ArrayLike | None = None) -> None:
+    def forecast(self, event: str, forecasts: Contrasts, prior: npt.ArrayLike | None = None) -> None:
         """Forecasts on an event that is not resolved; they take the place of earlier ones by the same experts.
 
         Parameters
@@ -258,8 +258,8 @@ class Stream:
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
         record = event_record(self._state, self.seed, event, forecasts, prior)
-        held = self._state.open.get(record.key)
-        self._state.open[record.key] = (record if held is None else held).revised(record)
+        current = self._state.open.get(record.key)
+        self._state.open[record.key] = (record if current is None else current).revised(record)
 
     def withdraw(self, event: str) -> None:
         """Forget an event that is not resolved, and will not be.
@@ -276,7 +276,7 @@ class Stream:
         self,
         event: str,
         outcome: object,
-        forecasts: Said | None = None,
+        forecasts: Contrasts | None = None,
         *,
         prior: npt.ArrayLike | None = None,
         weight: float | None = None,
@@ -310,8 +310,8 @@ class Stream:
         if weight is not None and not frequencies([weight], 1)[0] > 0:
             raise ArgumentError("the weight of an event is its frequency, above 0")
         state, given = self._state, forecasts is not None
-        entry, held = state.ledger.find(self._key(event)), state.open.get(self._key(event))
-        if entry is None and held is None and not given:
+        entry, current = state.ledger.find(self._key(event)), state.open.get(self._key(event))
+        if entry is None and current is None and not given:
             raise ArgumentError(
                 f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
             )
@@ -324,7 +324,7 @@ class Stream:
             record = event_record(state, self.seed, event, forecasts or {}, prior)
         record = record._replace(outcome=code)
         if entry is None:
-            new = (record if held is None else held).revised(record)
+            new = (record if current is None else current).revised(record)
             change = Change(None, new._replace(weight=1.0 if weight is None else float(weight)))
         elif strange or (given and state.content(record.revised(record)) != entry.content):
             raise ArgumentError(
@@ -420,28 +420,28 @@ class Stream:
         ShapeError, ArgumentError
             If the arguments do not fit together or are out of range.
         """
-        said, codes, own = checked_rows(probabilities, outcomes, prior, len(self.classes))
-        weight = frequencies(sample_weight, len(said))
-        names = numbered(said.shape[1]) if experts is None else tuple(map(str, experts))
+        contrast, codes, own = checked_rows(probabilities, outcomes, prior, len(self.classes))
+        weight = frequencies(sample_weight, len(contrast))
+        names = numbered(contrast.shape[1]) if experts is None else tuple(map(str, experts))
         check_distinct(names)
-        if len(names) != said.shape[1]:
-            raise ShapeError(f"{said.shape[1]} columns need as many names of experts, not {len(names)}")
+        if len(names) != contrast.shape[1]:
+            raise ShapeError(f"{contrast.shape[1]} columns need as many names of experts, not {len(names)}")
         known = codes != UNRESOLVED
         times = None
         if self.half_life is not None or at is not None:
-            times = self._clock.tell(int(known.sum()), None if at is None else times_of(at, len(said))[known])
+            times = self._clock.tell(int(known.sum()), None if at is None else times_of(at, len(contrast))[known])
         columns = self._state.join(names)
         if len(columns) < len(self.experts) or not (np.diff(columns) == 1).all():
-            wide = np.full((len(said), len(self.experts), *said.shape[2:]), np.nan)
-            wide[:, columns] = said
-            said, moments = wide, None
+            wide = np.full((len(contrast), len(self.experts), *contrast.shape[2:]), np.nan)
+            wide[:, columns] = contrast
+            contrast, moments = wide, None
         start = self._state.next_row if first is None else first
-        keys, rows = row_keys(start, len(said), self.seed), np.arange(start, start + len(said))
+        keys, rows = row_keys(start, len(contrast), self.seed), np.arange(start, start + len(contrast))
         if not known.all():
-            said, codes, weight, keys, rows = said[known], codes[known], weight[known], keys[known], rows[known]
+            contrast, codes, weight, keys, rows = contrast[known], codes[known], weight[known], keys[known], rows[known]
             own = None if own is None else own[known]
         self._state.next_row = max(self._state.next_row, start + len(known))
-        self._state.learn_rows(said, codes, weight, times, own, keys, rows, moments)
+        self._state.learn_rows(contrast, codes, weight, times, own, keys, rows, moments)
 
     def merge(self, other: Stream) -> Stream:
         """Both together; their order and how events were dealt out between them play no part.
@@ -485,7 +485,7 @@ class Stream:
             raise LearningError("nothing has been added yet")
         return self._state.forecasts(list(self._state.open.values()))
 
-    def learn(self, structure: str = "auto", beliefs: Beliefs | str | None = "default", **options: Any) -> LearnedPanel:  # noqa: ANN401
+    def learn(self, structure: str = "auto", beliefs: Beliefs | str | None = "default", **options: Any) -> FittedPanel:  # noqa: ANN401
         """Learn a Gaussian panel from what is known now; options as for `opinionpool.learning.learn.learn`.
 
         Raises
@@ -495,7 +495,7 @@ class Stream:
         """
         return learn_stream(self._state, self.pool_floor, structure, beliefs, **options)
 
-    def fit(self, pool: str = "gaussian", **options: Any) -> Learned:  # noqa: ANN401 - each pool has its own
+    def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
         """Learn any pool from what is known now; arguments as for `opinionpool.pools.registry.fit_pool`."""
         return fit_stream(self._state, self.pool_floor, pool, **options)
 

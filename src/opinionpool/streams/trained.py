@@ -12,8 +12,8 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LayoutError, LearningError, Note, SavedPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import label_text
-from opinionpool.learning.fitted import LearnedPanel
-from opinionpool.pools.registry import LearnedPool, fit_pool
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.pools.registry import FittedPool, fit_pool
 from opinionpool.streams.stream import Stream
 from opinionpool.text import listed
 
@@ -26,7 +26,7 @@ class TrainedPool:
     ----------
     name : str
         Of the pool, as in `opinionpool.pools.registry.POOLS`.
-    learned : LearnedPanel or LearnedPool
+    learned : FittedPanel or FittedPool
     stream : Stream or None
         From which it goes on learning.
     options : mapping
@@ -34,7 +34,7 @@ class TrainedPool:
     """
 
     name: str
-    learned: LearnedPanel | LearnedPool
+    learned: FittedPanel | FittedPool
     stream: Stream | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -84,9 +84,9 @@ class TrainedPool:
             return saved
         if isinstance(saved, Stream):
             return cls("gaussian", saved.learn(), saved)
-        if isinstance(saved, LearnedPanel):
+        if isinstance(saved, FittedPanel):
             return cls("gaussian", saved)
-        if isinstance(saved, LearnedPool):
+        if isinstance(saved, FittedPool):
             return cls(saved.rule, saved)
         learned, rule = getattr(saved, "state_", None), getattr(saved, "rule", None)
         if learned is None or not isinstance(rule, str):
@@ -102,7 +102,7 @@ class TrainedPool:
     def classes(self) -> tuple[object, ...]:
         """K labels."""
         learned = self.learned
-        return learned.panel.classes if isinstance(learned, LearnedPanel) else learned.classes
+        return learned.panel.classes if isinstance(learned, FittedPanel) else learned.classes
 
     def updated(self, forecasts: Forecasts) -> tuple[TrainedPool, tuple[Note, ...]]:
         """The pool after further events, and what a user should know about them; see `Stream.add`.
@@ -125,8 +125,8 @@ class TrainedPool:
         return self.learned.pool(q, prior, base_rate)
 
 
-def _state(learned: object) -> LearnedPanel | LearnedPool:
-    if not isinstance(learned, LearnedPanel | LearnedPool):
+def _state(learned: object) -> FittedPanel | FittedPool:
+    if not isinstance(learned, FittedPanel | FittedPool):
         raise LearningError(f"a {type(learned).__name__} cannot be kept")
     return learned
 

@@ -272,8 +272,8 @@ def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: 
     wrong = {".": marks.comma, ",": marks.point, None: None}[rules.decimal]
     if wrong is not None:
         row = int(words.rows(wrong)[0])
-        said = f"{shown(words.values[wrong])} does not have the decimal mark {rules.decimal!r} that was named"
-        raise cell_error(table, row, column, said)
+        wording = f"{shown(words.values[wrong])} does not have the decimal mark {rules.decimal!r} that was named"
+        raise cell_error(table, row, column, wording)
 
 
 def half_units(words: Words, percent: bool = False) -> Array:

@@ -17,7 +17,7 @@ from opinionpool.labels import Options
 from opinionpool.logodds import SUM_TOLERANCE
 from opinionpool.tables.frames import place
 from opinionpool.tables.melt import Melted
-from opinionpool.tables.statements import EXACT, Statements, normalised_note, off_sum
+from opinionpool.tables.statements import EXACT, LongRows, normalised_note, off_sum
 from opinionpool.text import counted, listed, quoted, shown
 
 FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
@@ -38,11 +38,13 @@ class Asked:
     positive: str | None = None
     classes: tuple[str, ...] = ()
 
-    def about(self, stated: str) -> Asked:
+    def about(self, written: str) -> Asked:
         """The same, for forecasts that are all about one class."""
-        if self.positive is not None and key(self.positive) != key(stated):
-            raise LayoutError(f"all forecasts are about class {shown(stated)}, so --positive cannot be {self.positive}")
-        return replace(self, positive=stated)
+        if self.positive is not None and key(self.positive) != key(written):
+            raise LayoutError(
+                f"all forecasts are about class {shown(written)}, so --positive cannot be {self.positive}"
+            )
+        return replace(self, positive=written)
 
 
 def key(word: str) -> str:
@@ -70,7 +72,7 @@ class Matcher:
         return None if position < 0 else position
 
 
-def order_classes(stated: Sequence[str], asked: Asked) -> tuple[object, ...]:
+def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
     """K >= 2 classes in the order that was asked for, or sorted; of two, the positive one last.
 
     Raises
@@ -85,13 +87,13 @@ def order_classes(stated: Sequence[str], asked: Asked) -> tuple[object, ...]:
     >>> order_classes(["yes", "no"], Asked()), order_classes(["1", "0"], Asked())
     (('no', 'yes'), (0, 1))
     """
-    ordered = sorted(stated, key=lambda label: (float(label) if label.isdecimal() else float("inf"), label))
+    ordered = sorted(written, key=lambda label: (float(label) if label.isdecimal() else float("inf"), label))
     if asked.classes:
-        matcher = Matcher(stated)
+        matcher = Matcher(written)
         found = [matcher.find(label) for label in asked.classes]
-        if sorted(-1 if i is None else i for i in found) != list(range(len(stated))):
+        if sorted(-1 if i is None else i for i in found) != list(range(len(written))):
             raise LayoutError(f"the forecasts are about classes {listed(ordered)}, and not {listed(asked.classes)}")
-        ordered = [stated[i] for i in found if i is not None]
+        ordered = [written[i] for i in found if i is not None]
     if len(ordered) > 2:
         if asked.positive is not None:
             raise LayoutError(f"--positive is for two classes, and there are {len(ordered)}: {listed(ordered)}")
@@ -224,9 +226,9 @@ class EventOptions:
         ends = np.cumsum(self.sizes).tolist()
         return tuple(tuple(words[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True))
 
-    def slot(self, said: Statements) -> Index:
+    def slot(self, long_rows: LongRows) -> Index:
         """The position of what each statement is about, (M,)."""
-        return self.slots[np.searchsorted(self.keys, said.event * len(self.labels) + said.label)]
+        return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
 
     @property
     def note(self) -> Note:
@@ -265,27 +267,28 @@ def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> 
     """
     if rule not in {None, *CHOICES}:
         raise ArgumentError(f"options can be 'event' or 'shared', and not {rule!r}")
-    said = melted.said
-    if rule == "event" and not (long and melted.stated):
+    long_rows = melted.long_rows
+    if rule == "event" and not (long and melted.written):
         raise LayoutError(
-            f"{said.table.name}: --options event is for a table with a row for each forecast and option, and a column "
+            f"{long_rows.table.name}: --options event is for a table with a row for each forecast and option, and a "
+            "column "
             "that names the option, class"
         )
-    if rule == "shared" or not (long and said.classes) or (asked.classes and rule is None):
+    if rule == "shared" or not (long and long_rows.classes) or (asked.classes and rule is None):
         return None
-    found = EventOptions.of(said.classes, *_pairs(melted), len(said.events))
-    heard = np.unique(said.event)
-    if (found.sizes[heard] == len(said.classes)).all():
+    found = EventOptions.of(long_rows.classes, *_pairs(melted), len(long_rows.events))
+    answered = np.unique(long_rows.event)
+    if (found.sizes[answered] == len(long_rows.classes)).all():
         return None
     if rule is None and not _clear(found):
-        raise _unclear(said, found)
+        raise _unclear(long_rows, found)
     if asked.positive is not None or asked.classes:
         raise ArgumentError("--positive and classes are for classes that all events share, and these have their own")
-    single = heard[found.sizes[heard] < 2]
+    single = answered[found.sizes[answered] < 2]
     if len(single):
         event = int(single[0])
         raise LayoutError(
-            f"{said.table.name}: event {shown(said.events[event])} has one option only, "
+            f"{long_rows.table.name}: event {shown(long_rows.events[event])} has one option only, "
             f"{shown(found.of_events[event][0])}; its other options need rows too. Where forecasts are one "
             "probability, that something happens, say --column class="
         )
@@ -294,13 +297,13 @@ def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> 
 
 def _pairs(melted: Melted) -> tuple[Index, Index]:
     """Event and label of all forecasts; of events without any, those that rows name."""
-    said = melted.said
-    silent = np.ones(len(said.events), dtype=bool)
-    silent[said.event] = False
+    long_rows = melted.long_rows
+    silent = np.ones(len(long_rows.events), dtype=bool)
+    silent[long_rows.event] = False
     rows = np.flatnonzero((melted.row_events >= 0) & (melted.row_labels >= 0))
     rows = rows[silent[melted.row_events[rows]]]
-    event = np.concatenate([said.event, melted.row_events[rows]])
-    return event, np.concatenate([said.label, melted.row_labels[rows]])
+    event = np.concatenate([long_rows.event, melted.row_events[rows]])
+    return event, np.concatenate([long_rows.label, melted.row_labels[rows]])
 
 
 def _clear(found: EventOptions) -> bool:
@@ -310,26 +313,27 @@ def _clear(found: EventOptions) -> bool:
     return len(words) == len(set(words))
 
 
-def _unclear(said: Statements, found: EventOptions) -> CellError:
+def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
     """The error that asks what it means that events differ in their classes."""
-    _, start, count = np.unique(said.pair, return_index=True, return_counts=True)
-    first = int(start[(count < len(said.classes)).argmax()])
-    own = said.label[said.pair == said.pair[first]]
-    lacking = next(name for i, name in enumerate(said.classes) if i not in own)
+    _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
+    first = int(start[(count < len(long_rows.classes)).argmax()])
+    own = long_rows.label[long_rows.pair == long_rows.pair[first]]
+    lacking = next(name for i, name in enumerate(long_rows.classes) if i not in own)
     options = found.of_events
-    event = int(said.event[first])
+    event = int(long_rows.event[first])
     other = next(i for i, labels in enumerate(options) if labels and set(labels) != set(options[event]))
-    examples = " and ".join(f"{shown(said.events[i])} ({listed(options[i], 4)})" for i in (event, other))
+    examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
     return CellError(
-        f"the forecast by {said.who(first)} has no probability for class {shown(lacking)} "
-        f"({place(said.table, int(said.row[first]))}), as others have. If that was left out, it needs a row, of 0 "
+        f"the forecast by {long_rows.who(first)} has no probability for class {shown(lacking)} "
+        f"({place(long_rows.table, int(long_rows.row[first]))}), as others have. If that was left out, it needs "
+        "a row, of 0 "
         f"too; if each event has options of its own, as {examples}, say --options event"
     )
 
 
 def fold_options(
-    said: Statements, found: EventOptions, half_units: Callable[[Statements], Array]
-) -> tuple[Statements, Array, list[Note]]:
+    long_rows: LongRows, found: EventOptions, half_units: Callable[[LongRows], Array]
+) -> tuple[LongRows, Array, list[Note]]:
     """Forecasts over the options of their events, one row each; as `opinionpool.tables.statements.fold_classes`.
 
     Returns
@@ -345,34 +349,35 @@ def fold_options(
     CellError
         If a forecast lacks an option that others on its event have, or its probabilities do not add up to 1.
     """
-    said = said.select(np.argsort(said.key, kind="stable"))
-    _, starts, counts = np.unique(said.pair, return_index=True, return_counts=True)
-    short = counts != found.sizes[said.event[starts]]
+    long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
+    _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
+    short = counts != found.sizes[long_rows.event[starts]]
     if short.any():
-        raise _lacking(said, found, int(starts[short.argmax()]))
+        raise _lacking(long_rows, found, int(starts[short.argmax()]))
     row = np.repeat(np.arange(len(starts)), counts)
     table = np.zeros((len(starts), max(2, int(found.sizes.max(initial=2)))))
-    table[row, found.slot(said)] = said.value
+    table[row, found.slot(long_rows)] = long_rows.value
     total = table.sum(axis=1)
     off = np.abs(total - 1.0) > SUM_TOLERANCE
     if off.any():
         cells = np.flatnonzero(off[row])
         slack = np.zeros(len(starts))
-        np.add.at(slack, row[cells], half_units(said.select(cells)))
+        np.add.at(slack, row[cells], half_units(long_rows.select(cells)))
         beyond = off & ((np.abs(total - 1.0) > slack + 1e-9) | (total <= 0))
         if beyond.any():
-            raise off_sum(said, int(starts[beyond.argmax()]), float(total[beyond.argmax()]))
+            raise off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]))
     uneven = np.abs(total - 1.0) > EXACT
     table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
-    return said.select(starts), table, normalised_note(total, uneven)
+    return long_rows.select(starts), table, normalised_note(total, uneven)
 
 
-def _lacking(said: Statements, found: EventOptions, start: int) -> CellError:
-    event = int(said.event[start])
-    present = {said.classes[code] for code in said.label[said.pair == said.pair[start]]}
+def _lacking(long_rows: LongRows, found: EventOptions, start: int) -> CellError:
+    event = int(long_rows.event[start])
+    present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
     lacking = next(label for label in found.of_events[event] if label not in present)
     return CellError(
-        f"the forecast by {said.who(start)} has no probability for option {shown(lacking)}, as others on that event "
-        f"have ({place(said.table, int(said.row[start]))}); a forecast must give one for each of the event's "
+        f"the forecast by {long_rows.who(start)} has no probability for option {shown(lacking)}, as others on "
+        "that event "
+        f"have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of the event's "
         f"{counted(int(found.sizes[event]), 'option')}, 0 too"
     )

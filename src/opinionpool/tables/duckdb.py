@@ -92,7 +92,7 @@ class FileTable:
             query = ", ".join(f"{_number(i, words if self.is_text(i) else None)} AS c{i}" for i in some)
             fetched = self.select(query)
             for i in some:
-                found[i] = _told_apart(np.ma.filled(fetched[f"c{i}"], np.nan))
+                found[i] = _distinguished(np.ma.filled(fetched[f"c{i}"], np.nan))
         return [found.get(i) for i in columns]
 
     def words(self, column: int) -> Words:
@@ -151,12 +151,12 @@ def _number(column: int, missing: str | None) -> str:
         return f"CAST({cell} AS DOUBLE)"
     # The engine reads 1_000 as a number, too. It makes a join of a long IN, which may give rows in another order.
     value = f"CASE WHEN contains({cell}, '_') THEN NULL ELSE TRY_CAST({cell} AS DOUBLE) END"
-    said = f"WHEN list_contains({missing}, lower(trim({cell}))) THEN '-inf'"
-    other = f"CASE WHEN {cell} IS NULL THEN 'nan' {said} ELSE 'inf' END"
+    missing_case = f"WHEN list_contains({missing}, lower(trim({cell}))) THEN '-inf'"
+    other = f"CASE WHEN {cell} IS NULL THEN 'nan' {missing_case} ELSE 'inf' END"
     return f"CASE WHEN isfinite({value}) OR isnan({value}) THEN {value} ELSE CAST({other} AS DOUBLE) END"
 
 
-def _told_apart(values: Array) -> Numbers | None:
+def _distinguished(values: Array) -> Numbers | None:
     if np.isposinf(values).any():
         return None
     words = np.isneginf(values)
@@ -266,8 +266,8 @@ def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> 
     described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
     names = tuple(str(column[0]).strip() for column in described)
     check_columns(source.name, len(names))
-    held = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [source.path]).fetchone()
-    check_cells(source.name, int(held[0]) if held else 0, len(names), os.path.getsize(source.path))
+    counted = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [source.path]).fetchone()
+    check_cells(source.name, int(counted[0]) if counted else 0, len(names), os.path.getsize(source.path))
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
     rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
     return FileTable(source, connection, names, tuple(str(column[1]) for column in described), rows)

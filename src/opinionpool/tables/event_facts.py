@@ -16,7 +16,7 @@ from opinionpool.tables.frames import Table, cell_error
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.outcomes import Joined, event_values, one_per_key
-from opinionpool.tables.statements import Statements, fold_classes
+from opinionpool.tables.statements import LongRows, fold_classes
 from opinionpool.text import shown
 
 
@@ -38,11 +38,11 @@ class Facts:
     prior: Array | None
     groups: npt.NDArray[np.str_] | None
 
-    def latest(self, said: Statements) -> Times | None:
+    def latest(self, long_rows: LongRows) -> Times | None:
         """When each event belongs: when it was resolved, else closed, else last forecast; None if nobody knows."""
         stamps = np.full(len(self.closes), np.iinfo(np.int64).min)
-        if said.time is not None:
-            np.maximum.at(stamps, said.event, said.time.astype(np.int64))
+        if long_rows.time is not None:
+            np.maximum.at(stamps, long_rows.event, long_rows.time.astype(np.int64))
         # The smallest integer is NaT.
         times = stamps.astype("datetime64[us]")
         for known in (self.closes, self.resolved_at):
@@ -50,15 +50,15 @@ class Facts:
         return None if np.isnat(times).all() else times
 
 
-def time_notes(said: Statements, facts: Facts) -> list[Note]:
+def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
     """When forecasts were made, events closed and outcomes were known, as far as the tables say."""
-    kinds = [("forecasts made", said.time), ("events close", facts.closes), ("resolved", facts.resolved_at)]
-    told = []
+    kinds = [("forecasts made", long_rows.time), ("events close", facts.closes), ("resolved", facts.resolved_at)]
+    phrase = []
     for what, times in kinds:
         first, last = (None, None) if times is None else span(times)
         if first is not None:
-            told.append(f"{what} {first}" + ("" if last == first else f" to {last}"))
-    return [Note("times", "; ".join(told))] if told else []
+            phrase.append(f"{what} {first}" + ("" if last == first else f" to {last}"))
+    return [Note("times", "; ".join(phrase))] if phrase else []
 
 
 def read_facts(
@@ -87,13 +87,13 @@ def read_facts(
 
 
 def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Times:
-    events = melted.said.events
+    events = melted.long_rows.events
     found = np.full(len(events), "NaT", dtype="datetime64[us]")
     sources: list[tuple[Table, int, Index]] = []
     if joined is not None and role in joined.roles:
         sources.append((joined.table, joined.roles[role], joined.row_events))
     if role in layout.roles:
-        sources.append((melted.said.table, layout.roles[role], melted.row_events))
+        sources.append((melted.long_rows.table, layout.roles[role], melted.row_events))
     for table, column, rows in sources:
         values = event_values(
             table, column, read_times(table, column, reading.rules.missing_words, role), "NaT", rows, events
@@ -105,33 +105,33 @@ def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, rea
 def _groups(layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
     if "group" not in layout.roles:
         return None
-    said = melted.said
-    words = said.table.words(layout.roles["group"])
+    long_rows = melted.long_rows
+    words = long_rows.table.words(layout.roles["group"])
     labels = words.expand(np.array([*words.values, ""], dtype=np.str_)[:-1], "")
-    return event_values(said.table, layout.roles["group"], labels, "", melted.row_events, said.events)
+    return event_values(long_rows.table, layout.roles["group"], labels, "", melted.row_events, long_rows.events)
 
 
 def _prior(
     layout: Layout, melted: Melted, classes: tuple[object, ...], reading: Reading, options: EventOptions | None
 ) -> Array | None:
-    said, column = melted.said, layout.roles.get("prior")
-    if column is not None and layout.long and said.classes:
-        part = (column, _inside(said.table, column, reading), melted.row_labels)
+    long_rows, column = melted.long_rows, layout.roles.get("prior")
+    if column is not None and layout.long and long_rows.classes:
+        part = (column, _inside(long_rows.table, column, reading), melted.row_labels)
         return _by_class(melted, [part], classes, reading, options)
     if layout.priors:
-        matcher = Matcher(melted.stated)
+        matcher = Matcher(melted.written)
         labels = {matcher.find(label): column for label, column in layout.priors.items()}
-        if set(labels) == set(range(len(melted.stated))):
-            rows = said.table.rows
-            parts = [(i, _inside(said.table, i, reading), np.full(rows, label)) for label, i in labels.items()]
+        if set(labels) == set(range(len(melted.written))):
+            rows = long_rows.table.rows
+            parts = [(i, _inside(long_rows.table, i, reading), np.full(rows, label)) for label, i in labels.items()]
             return _by_class(melted, parts, classes, reading)
     if layout.priors or (column is not None and len(classes) > 2):
-        wanted = ", ".join(f"'prior:{label}'" for label in melted.stated)
-        raise LayoutError(f"{said.table.name}: a prior needs one column for each class: {wanted}")
+        wanted = ", ".join(f"'prior:{label}'" for label in melted.written)
+        raise LayoutError(f"{long_rows.table.name}: a prior needs one column for each class: {wanted}")
     if column is None:
         return None
-    values = _inside(said.table, column, reading)
-    return np.asarray(event_values(said.table, column, values, np.nan, melted.row_events, said.events))
+    values = _inside(long_rows.table, column, reading)
+    return np.asarray(event_values(long_rows.table, column, values, np.nan, melted.row_events, long_rows.events))
 
 
 def _inside(table: Table, column: int, reading: Reading) -> Array:
@@ -154,21 +154,21 @@ def _by_class(
     options: EventOptions | None = None,
 ) -> Array:
     """Priors of K classes, each from its column, or from rows that say which class they are about."""
-    said, size, rows = melted.said, len(melted.stated), melted.said.table.rows
+    long_rows, size, rows = melted.long_rows, len(melted.written), melted.long_rows.table.rows
     values = np.concatenate([value for _, value, _ in parts])
     labels = np.concatenate([label for *_, label in parts])
     events = np.tile(melted.row_events, len(parts))
     keys = np.where((events >= 0) & (labels >= 0), events * size + labels, -1)
-    first, clash = one_per_key(values, ~np.isnan(values), keys, len(said.events) * size)
+    first, clash = one_per_key(values, ~np.isnan(values), keys, len(long_rows.events) * size)
     if clash is not None:
         one, two = clash
-        event, label = said.events[events[two]], melted.stated[labels[two]]
+        event, label = long_rows.events[events[two]], melted.written[labels[two]]
         problem = f"event {shown(event)} has two priors of class {shown(label)}, {values[one]:g} and {values[two]:g}"
-        raise cell_error(said.table, two % rows, parts[two // rows][0], problem)
+        raise cell_error(long_rows.table, two % rows, parts[two // rows][0], problem)
     cells = first[first >= 0]
     column = np.array([column for column, *_ in parts], dtype=np.intp)[cells // rows]
-    stated = replace(
-        said,
+    written = replace(
+        long_rows,
         experts=("the prior column",),
         event=events[cells],
         expert=np.zeros(len(cells), dtype=np.intp),
@@ -179,16 +179,16 @@ def _by_class(
         time=None,
     )
     if options is None:
-        folded, probabilities, _ = fold_classes(stated, class_order(melted.stated, classes), reading.half_units)
+        folded, probabilities, _ = fold_classes(written, class_order(melted.written, classes), reading.half_units)
     else:
-        folded, probabilities, _ = fold_options(stated, options, reading.half_units)
-    prior = np.full((len(said.events), probabilities.shape[1]), np.nan)
+        folded, probabilities, _ = fold_options(written, options, reading.half_units)
+    prior = np.full((len(long_rows.events), probabilities.shape[1]), np.nan)
     prior[folded.event] = probabilities
     return prior if probabilities.shape[1] > 2 else prior[:, 1]
 
 
-def class_order(stated: Sequence[str], classes: tuple[object, ...]) -> list[int]:
+def class_order(written: Sequence[str], classes: tuple[object, ...]) -> list[int]:
     """Index of the classes among those that forecasts were given for."""
-    matcher = Matcher(stated)
+    matcher = Matcher(written)
     found = (matcher.find(str(label)) for label in classes)
     return [position for position in found if position is not None]

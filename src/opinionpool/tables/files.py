@@ -395,10 +395,10 @@ def _csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> F
     return FileSource(name, path, "csv", gzipped, delimiter, header, skip, (Note("format", separated + how),))
 
 
-def _dialect(text: str, whole: bool, said: str | None) -> tuple[str, tuple[str, ...]]:
+def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...]]:
     """The field separator under which the first records have as many fields as the header, and the header."""
     best: tuple[tuple[float, int], str, list[str]] = ((-1.0, 0), ",", [])
-    for delimiter in [said] if said else _DELIMITERS:
+    for delimiter in [separator] if separator else _DELIMITERS:
         records: list[list[str]] = []
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
         try:

@@ -23,7 +23,7 @@ from opinionpool.tables.cells import (
 )
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, cell_error, encode
 from opinionpool.tables.layout import Layout
-from opinionpool.tables.statements import SaidCounts, Statements
+from opinionpool.tables.statements import ForecastCounts, LongRows
 from opinionpool.text import counted, listed, quoted, shown
 
 
@@ -33,19 +33,19 @@ class Melted:
 
     Attributes
     ----------
-    said : Statements
+    long_rows : Statements
     row_events : ndarray of int, shape (rows,)
         The event of each row, -1 where it has none.
     row_labels : ndarray of int, shape (rows,)
         The class of each row of a long table with classes, else 0.
-    stated : list of str
+    written : list of str
         The classes that forecasts were given for.
     """
 
-    said: Statements
+    long_rows: LongRows
     row_events: Index
     row_labels: Index
-    stated: list[str]
+    written: list[str]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Reading:
         Experts to keep, all if empty, and to leave out.
     log : Coerced
     notes : list of Note
-    said : list of SaidCounts
+    long_rows : list of SaidCounts
         Of what was read.
     """
 
@@ -68,7 +68,7 @@ class Reading:
     exclude: Sequence[str] = ()
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
-    said: list[SaidCounts] = field(default_factory=list)
+    long_rows: list[ForecastCounts] = field(default_factory=list)
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
         """Columns as plain numbers, None for those that are not."""
@@ -84,13 +84,13 @@ class Reading:
             return None
         return read_times(table, layout.roles["time"], self.rules.missing_words)[rows]
 
-    def half_units(self, said: Statements) -> Array:
+    def half_units(self, long_rows: LongRows) -> Array:
         """Half a unit of the last written digit of each statement."""
-        units = np.empty(len(said.value))
-        for column in np.unique(said.column).tolist():
-            percent = unmarked_percent(said.table.names[column], self.rules)
-            here = said.column == column
-            units[here] = half_units(said.table.words(column), percent)[said.row[here]]
+        units = np.empty(len(long_rows.value))
+        for column in np.unique(long_rows.column).tolist():
+            percent = unmarked_percent(long_rows.table.names[column], self.rules)
+            here = long_rows.column == column
+            units[here] = half_units(long_rows.table.words(column), percent)[long_rows.row[here]]
         return units
 
 
@@ -167,7 +167,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
     rows = np.flatnonzero(present & (expert != BLANK))
     _note_ids(reading, events, experts)
-    said = Statements(
+    long_rows = LongRows(
         table=table,
         events=events.values,
         experts=kept,
@@ -180,7 +180,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         column=np.full(len(rows), column),
         time=reading.times(table, layout, rows),
     )
-    return Melted(said, events.codes, labels.codes, labels.values)
+    return Melted(long_rows, events.codes, labels.codes, labels.values)
 
 
 def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading) -> Melted:
@@ -207,7 +207,7 @@ def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading
         np.repeat(np.array([part[i] for part in parts], np.intp), [len(part[0]) for part in parts]) for i in (1, 2, 3)
     )
     _note_ids(reading, events)
-    said = Statements(
+    long_rows = LongRows(
         table=table,
         events=events.values,
         experts=kept,
@@ -220,7 +220,7 @@ def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading
         column=column_of,
         time=reading.times(table, layout, row),
     )
-    return Melted(said, events.codes, np.zeros(table.rows, np.intp), classes)
+    return Melted(long_rows, events.codes, np.zeros(table.rows, np.intp), classes)
 
 
 def _note_ids(reading: Reading, *ids: Words) -> None:

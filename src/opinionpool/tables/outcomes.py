@@ -122,13 +122,13 @@ class Settled:
 
 
 # An outcome somewhere: the column, the word's code in it, and the word.
-_Said = tuple[Observed, int, str]
+_Outcome = tuple[Observed, int, str]
 
 
 def settle(
     observed: Sequence[Observed],
     events: Sequence[str],
-    stated: Sequence[str],
+    written: Sequence[str],
     asked: Asked,
     missing: frozenset[str] = MISSING,
     classes: tuple[object, ...] | None = None,
@@ -141,7 +141,7 @@ def settle(
         Columns of outcomes.
     events : sequence of str
         T ids.
-    stated : sequence of str
+    written : sequence of str
         The classes that forecasts were given for; empty where a forecast is one probability.
     asked : Asked
     missing : frozenset of str
@@ -156,26 +156,26 @@ def settle(
     CellError
         If a cell is not one of the classes, or an event has two outcomes.
     """
-    said = _outcomes_among(observed, stated, missing)
+    observed_outcomes = _outcomes_among(observed, written, missing)
     if classes is None:
-        classes = find_classes(observed, stated, asked, missing)
-    return _encode(observed, said, events, classes)
+        classes = find_classes(observed, written, asked, missing)
+    return _encode(observed, observed_outcomes, events, classes)
 
 
 def find_classes(
-    observed: Sequence[Observed], stated: Sequence[str], asked: Asked, missing: frozenset[str] = MISSING
+    observed: Sequence[Observed], written: Sequence[str], asked: Asked, missing: frozenset[str] = MISSING
 ) -> tuple[object, ...]:
     """The classes alone; arguments and errors as for `settle`."""
-    if len(stated) > 1:
-        return order_classes(stated, asked)
-    said = _outcomes_among(observed, stated, missing)
-    _check_binary(said)
-    return two_classes(_spellings(said), asked.about(stated[0]) if stated else asked)
+    if len(written) > 1:
+        return order_classes(written, asked)
+    observed_outcomes = _outcomes_among(observed, written, missing)
+    _check_binary(observed_outcomes)
+    return two_classes(_spellings(observed_outcomes), asked.about(written[0]) if written else asked)
 
 
-def _outcomes_among(observed: Sequence[Observed], stated: Sequence[str], missing: frozenset[str]) -> list[_Said]:
+def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], missing: frozenset[str]) -> list[_Outcome]:
     """What happened, without the words for "not resolved"."""
-    known = Matcher(stated)
+    known = Matcher(written)
     return [
         (column, code, word)
         for column in observed
@@ -238,21 +238,21 @@ def distinct_outcomes(observed: Sequence[Observed], missing: frozenset[str] = MI
     return sorted(words - UNSETTLED - missing)
 
 
-def _spellings(said: Sequence[_Said]) -> dict[str, str]:
+def _spellings(observed_outcomes: Sequence[_Outcome]) -> dict[str, str]:
     """For each class, by its key, the spelling that is used most."""
-    rows = {id(column): column.words.counts for column, *_ in said}
+    rows = {id(column): column.words.counts for column, *_ in observed_outcomes}
     tallies: dict[str, dict[str, int]] = {}
-    for column, code, word in said:
+    for column, code, word in observed_outcomes:
         tally = tallies.setdefault(key(word), {})
         tally[word] = tally.get(word, 0) + int(rows[id(column)][code])
     return {of: max(sorted(tally), key=tally.__getitem__) for of, tally in tallies.items()}
 
 
-def _check_binary(said: Sequence[_Said]) -> None:
+def _check_binary(observed_outcomes: Sequence[_Outcome]) -> None:
     """Raise for numbers other than 0 and 1, and for words among 0 and 1, yes and no, and the like."""
-    keys = {key(word) for *_, word in said}
+    keys = {key(word) for *_, word in observed_outcomes}
     family = next((family for family in FAMILIES if keys & set(family)), None)
-    for column, code, word in said:
+    for column, code, word in observed_outcomes:
         if family is not None and key(word) not in family:
             raise _not_an_outcome(column, code, f"neither {family[0]} nor {family[1]}, as others are")
         if family is None and looks_numeric(word):
@@ -269,14 +269,17 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
 
 
 def _encode(
-    observed: Sequence[Observed], said: Sequence[_Said], events: Sequence[str], classes: tuple[object, ...]
+    observed: Sequence[Observed],
+    observed_outcomes: Sequence[_Outcome],
+    events: Sequence[str],
+    classes: tuple[object, ...],
 ) -> Settled:
     """Outcomes as positions in `classes`, with notes."""
     matcher = Matcher(classes)
     of_word = {id(column): np.full(len(column.words.values), UNRESOLVED) for column in observed}
     rows = {id(column): column.words.counts for column in observed}
     respelled = sum(column.words.trimmed for column in observed)
-    for column, code, word in said:
+    for column, code, word in observed_outcomes:
         found = matcher.find(word)
         if found is None:
             raise _unknown(column, code, classes)
@@ -290,7 +293,7 @@ def _encode(
     if clash is not None:
         raise _two_outcomes(observed, clash, events)
     outcomes = take(values, first, UNRESOLVED)
-    settled = {word for _, _, word in said}
+    settled = {word for _, _, word in observed_outcomes}
     words = sorted({word for column in observed for word in column.words.values if word not in settled})
     return Settled(classes, outcomes, tuple(_notes(classes, outcomes, words, respelled)))
 
@@ -325,16 +328,18 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
 
 
 def _two_outcomes(observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str]) -> CellError:
-    said, event = [], ""
+    observed_outcomes, event = [], ""
     for row in clash:
         local = row
         for column in observed:
             if local < len(column.row_events):
                 break
             local -= len(column.row_events)
-        said.append(f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})")
+        observed_outcomes.append(
+            f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})"
+        )
         event = events[column.row_events[local]]
-    return CellError(f"event {shown(event)} has two outcomes: {said[0]} and {said[1]}")
+    return CellError(f"event {shown(event)} has two outcomes: {observed_outcomes[0]} and {observed_outcomes[1]}")
 
 
 _ROLES = ("event", "outcome", "closes", "resolved_at")
@@ -392,9 +397,9 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
             f"no event of {table.name} is among those of {forecasts}: there ids look like {listed(words.values[:3])}, "
             f"here like {listed(events[:3])}{_hint(words.values, events)}"
         )
-    said = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
+    observed_outcomes = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
     how = "".join(f" ({note.text})" for note in table.notes)
-    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {said}")]
+    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {observed_outcomes}")]
     if strangers:
         text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"
         notes.append(Note("outcomes-unmatched", text, len(strangers)))

@@ -27,8 +27,8 @@ from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
 from opinionpool.tables.layout import Layout, recognise, split_classes
 from opinionpool.tables.melt import Contents, Reading
 from opinionpool.tables.outcomes import Observed, distinct_outcomes, find_classes
-from opinionpool.tables.read import Request, Whole, read_table, said_notes
-from opinionpool.tables.statements import SaidCounts
+from opinionpool.tables.read import Request, Whole, forecast_notes, read_table
+from opinionpool.tables.statements import ForecastCounts
 from opinionpool.text import shown
 
 # Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
@@ -105,7 +105,7 @@ class Parts:
     spans: list[tuple[int, int]]
     notes: tuple[Note, ...] = ()
     percent: dict[int, tuple[bool, int]] = field(default_factory=dict)
-    counted: list[SaidCounts] = field(default_factory=list)
+    counted: list[ForecastCounts] = field(default_factory=list)
 
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
         """The forecasts of each part, in order.
@@ -118,12 +118,12 @@ class Parts:
         self.counted.clear()
         for (first, _), (forecasts, reading) in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
             self._check_units(reading, first)
-            self.counted[:] = [reduce(add, (*self.counted, *reading.said))]
+            self.counted[:] = [reduce(add, (*self.counted, *reading.long_rows))]
             yield forecasts
 
     def standing_out(self) -> list[Note]:
         """What stands out among all numbers, once they have been gone through."""
-        return said_notes(self.counted[0], self.whole.layout)
+        return forecast_notes(self.counted[0], self.whole.layout)
 
     def _read(self, span: tuple[int, int]) -> tuple[Forecasts, _PartReading]:
         part = self.table.rows_from(*span, self.known)
@@ -174,8 +174,8 @@ def _parts(table: FileTable, request: Request, layout: Layout) -> Parts:
         words = _tally(table, column)
         observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
     layout = split_classes(layout, distinct_outcomes(observed, missing))
-    stated = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
-    whole = Whole(layout, find_classes(observed, stated, request.asked, missing))
+    written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
+    whole = Whole(layout, find_classes(observed, written, request.asked, missing))
     known = {}
     if layout.long:
         expert = layout.roles["expert"]
@@ -346,8 +346,8 @@ def _number(text: str) -> int:
 def _spans(before: str, after: str) -> str:
     """From when to when, over both."""
     ends: dict[str, list[str]] = {}
-    for told in (*before.split("; "), *after.split("; ")):
-        found = _SPAN.match(told)
+    for phrase in (*before.split("; "), *after.split("; ")):
+        found = _SPAN.match(phrase)
         if found:
             ends.setdefault(found[1], []).extend(time for time in found.groups()[1:] if time)
     return "; ".join(

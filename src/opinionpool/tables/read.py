@@ -22,7 +22,7 @@ from opinionpool.tables.frames import Table
 from opinionpool.tables.layout import Layout, check_columns, layout_notes, recognise, split_classes
 from opinionpool.tables.melt import Contents, Reading, melt_long, melt_wide, row_events
 from opinionpool.tables.outcomes import Joined, Observed, distinct_outcomes, join_outcomes, settle, settle_among
-from opinionpool.tables.statements import SaidCounts, Statements, drop_late, fold_classes, one_each
+from opinionpool.tables.statements import ForecastCounts, LongRows, drop_late, fold_classes, one_each
 from opinionpool.text import counted, is_formula, listed, quoted, shown
 
 
@@ -245,39 +245,39 @@ def read_table(
     options = find_options(melted, layout.long, request.options, asked)
     if options is None:
         classes = None if whole is None else whole.classes
-        settled = settle(observed, events.values, melted.stated, asked, missing, classes)
+        settled = settle(observed, events.values, melted.written, asked, missing, classes)
     else:
         settled = settle_among(observed, events.values, options.of_events, missing)
     check_classes(table.name, len(settled.classes))
     facts = read_facts(layout, melted, joined, settled.classes, reading, options)
-    said, late = drop_late(melted.said, cutoff, facts.closes, facts.resolved_at)
-    if cutoff is not None and said.time is None:
+    long_rows, late = drop_late(melted.long_rows, cutoff, facts.closes, facts.resolved_at)
+    if cutoff is not None and long_rows.time is None:
         raise LayoutError(f"{table.name} has no column with times, so --as-of cannot be obeyed")
-    times = time_notes(said, facts)
+    times = time_notes(long_rows, facts)
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     try:
-        said, repeated = one_each(said, request.duplicates, time_column)
+        long_rows, repeated = one_each(long_rows, request.duplicates, time_column)
     except DuplicateError as error:
         raise DuplicateError(f"{error}{_long_hint(table, layout, contents)}") from None
     if options is None:
-        said, probabilities, folded = _ordered(said, class_order(melted.stated, settled.classes), reading)
+        long_rows, probabilities, folded = _ordered(long_rows, class_order(melted.written, settled.classes), reading)
     else:
-        said, probabilities, folded = fold_options(said, options, reading.half_units)
+        long_rows, probabilities, folded = fold_options(long_rows, options, reading.half_units)
         probabilities = probabilities if len(settled.classes) > 2 else np.ascontiguousarray(probabilities[:, 1])
     outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
-    reading.said.append(SaidCounts.of(said))
+    reading.long_rows.append(ForecastCounts.of(long_rows))
     return _with_options(
         options,
         Forecasts(
             events=tuple(events.values),
-            experts=tuple(said.experts),
+            experts=tuple(long_rows.experts),
             classes=settled.classes,
-            event_index=said.event,
-            expert_index=said.expert,
+            event_index=long_rows.event,
+            expert_index=long_rows.expert,
             probabilities=probabilities,
             outcomes=outcomes,
             prior=facts.prior,
-            times=facts.latest(said),
+            times=facts.latest(long_rows),
             groups=facts.groups,
             notes=(
                 *table.notes,
@@ -285,15 +285,15 @@ def read_table(
                 *times,
                 *reading.log.notes(),
                 *reading.notes,
-                *alike_notes(said.experts),
-                *formula_notes([*events.values, *said.experts]),
+                *alike_notes(long_rows.experts),
+                *formula_notes([*events.values, *long_rows.experts]),
                 *(joined.notes if joined else ()),
                 *settled.notes,
                 *late,
                 *hidden,
                 *repeated,
                 *folded,
-                *(said_notes(reading.said[0], layout) if whole is None else ()),
+                *(forecast_notes(reading.long_rows[0], layout) if whole is None else ()),
             ),
         ),
     )
@@ -304,9 +304,10 @@ def alike_notes(experts: Sequence[str]) -> list[Note]:
     groups = alike(experts)
     if not groups:
         return []
-    told = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
+    phrase = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
     text = (
-        f"{told}{'; ...' if len(groups) > 3 else ''}: names that differ only in case, white space or the form of their "
+        f"{phrase}{'; ...' if len(groups) > 3 else ''}: names that differ only in case, white space or the form "
+        "of their "
         "letters count as different experts; if they are one, give them one name in the file"
     )
     return [Note("similar-names", text, sum(map(len, groups)), serious=True)]
@@ -324,7 +325,7 @@ def formula_notes(names: Sequence[str]) -> list[Note]:
     return [Note("formulas", text, len(odd))]
 
 
-def said_notes(counts: SaidCounts, layout: Layout) -> list[Note]:
+def forecast_notes(counts: ForecastCounts, layout: Layout) -> list[Note]:
     """What stands out among all that was read."""
     return [*counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
 
@@ -368,15 +369,15 @@ def _observed(table: Table, layout: Layout, row_events: Index, joined: Joined | 
     return [Observed(where, column, where.words(column), rows) for where, column, rows in places]
 
 
-def _ordered(said: Statements, order: Sequence[int], reading: Reading) -> tuple[Statements, Array, list[Note]]:
+def _ordered(long_rows: LongRows, order: Sequence[int], reading: Reading) -> tuple[LongRows, Array, list[Note]]:
     """One forecast per statement, by event and expert, with its probability or those of all classes."""
-    if said.classes:
-        said, table, notes = fold_classes(said, order, reading.half_units)
-        return said, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
-    pair = said.pair
+    if long_rows.classes:
+        long_rows, table, notes = fold_classes(long_rows, order, reading.half_units)
+        return long_rows, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
+    pair = long_rows.pair
     if (np.diff(pair) < 0).any():
-        said = said.select(np.argsort(pair, kind="stable"))
-    return said, said.value, []
+        long_rows = long_rows.select(np.argsort(pair, kind="stable"))
+    return long_rows, long_rows.value, []
 
 
 def _known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times) -> tuple[Index, list[Note]]:

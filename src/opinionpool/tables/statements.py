@@ -21,7 +21,7 @@ EXACT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Statements:
+class LongRows:
     """M numbers that somebody said.
 
     Attributes
@@ -64,7 +64,7 @@ class Statements:
         """One number for each expert on each event and class, (M,)."""
         return self.pair * max(len(self.classes), 1) + self.label
 
-    def select(self, chosen: npt.NDArray[Any]) -> Statements:
+    def select(self, chosen: npt.NDArray[Any]) -> LongRows:
         """Some of the statements: a mask, or positions."""
         kept = {name: getattr(self, name)[chosen] for name in ("event", "expert", "label", "value", "row", "column")}
         return replace(self, **kept, time=None if self.time is None else self.time[chosen])
@@ -75,13 +75,13 @@ class Statements:
 
 
 def drop_late(
-    said: Statements, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
-) -> tuple[Statements, list[Note]]:
+    long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
+) -> tuple[LongRows, list[Note]]:
     """Statements made in time.
 
     Parameters
     ----------
-    said : Statements
+    long_rows : Statements
         With times.
     as_of : datetime64 or None
         Nothing later counts; nor does what has no time.
@@ -93,35 +93,35 @@ def drop_late(
         (closes, Note("after-close", "made after the event closed")),
         (resolved_at, Note("after-resolution", "made after the outcome was known")),
     ]
-    if as_of is not None and said.time is not None:
-        unknown = np.isnat(said.time)
-        said = _drop(said, unknown, Note("no-time", "without a time to compare with --as-of"), notes)
-        late = said.time > as_of if said.time is not None else unknown
-        said = _drop(said, late, Note("as-of", f"later than {_date(as_of)}"), notes)
+    if as_of is not None and long_rows.time is not None:
+        unknown = np.isnat(long_rows.time)
+        long_rows = _drop(long_rows, unknown, Note("no-time", "without a time to compare with --as-of"), notes)
+        late = long_rows.time > as_of if long_rows.time is not None else unknown
+        long_rows = _drop(long_rows, late, Note("as-of", f"later than {_date(as_of)}"), notes)
     for limit, what in limits:
-        if said.time is not None:
-            said = _drop(said, said.time > limit[said.event], what, notes)
-    return said, notes
+        if long_rows.time is not None:
+            long_rows = _drop(long_rows, long_rows.time > limit[long_rows.event], what, notes)
+    return long_rows, notes
 
 
-def _drop(said: Statements, late: npt.NDArray[np.bool_], what: Note, notes: list[Note]) -> Statements:
+def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], what: Note, notes: list[Note]) -> LongRows:
     if not late.any():
-        return said
-    count = len(np.unique(said.pair[late])) if said.classes else int(late.sum())
+        return long_rows
+    count = len(np.unique(long_rows.pair[late])) if long_rows.classes else int(late.sum())
     notes.append(Note(what.code, f"{counted(count, 'forecast')} left out, {what.text}", count))
-    return said.select(~late)
+    return long_rows.select(~late)
 
 
 def _date(time: np.datetime64) -> str:
     return str(time).removesuffix(".000000")
 
 
-def one_each(said: Statements, rule: str | None, time_column: str | None) -> tuple[Statements, list[Note]]:
+def one_each(long_rows: LongRows, rule: str | None, time_column: str | None) -> tuple[LongRows, list[Note]]:
     """One number for each expert, event and class.
 
     Parameters
     ----------
-    said : Statements
+    long_rows : Statements
     rule : {None, "last", "mean"}
         What to do with several: refuse; keep the latest, by time if there is one, then by position; or average.
     time_column : str or None
@@ -132,53 +132,55 @@ def one_each(said: Statements, rule: str | None, time_column: str | None) -> tup
     DuplicateError
         Without a rule, if there are several; lists up to three.
     """
-    keys = said.key
+    keys = long_rows.key
     order = np.argsort(keys, kind="stable")
     again = np.flatnonzero(np.diff(keys[order]) == 0)
     if not len(again):
-        return said, []
-    pairs = np.unique(said.pair[order[again]])
+        return long_rows, []
+    pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
-        raise _duplicates(said, pairs, time_column)
+        raise _duplicates(long_rows, pairs, time_column)
     many = f"several forecasts by one expert on one event, {counted(len(pairs), 'time')}"
     if rule == "mean":
-        return _mean(said.select(order)), [Note("duplicates", f"{many}: their mean counts", len(pairs))]
+        return _mean(long_rows.select(order)), [Note("duplicates", f"{many}: their mean counts", len(pairs))]
     by = (
         f"the last by column {shown(time_column)}"
         if time_column
         else "the last row of the file, since there are no times,"
     )
-    return _latest(said), [Note("duplicates", f"{many}: {by} counts", len(pairs))]
+    return _latest(long_rows), [Note("duplicates", f"{many}: {by} counts", len(pairs))]
 
 
-def _mean(said: Statements) -> Statements:
+def _mean(long_rows: LongRows) -> LongRows:
     """The average of each expert's numbers on each event and class; statements are in the order of their keys."""
-    starts = np.flatnonzero(np.append(True, np.diff(said.key) != 0))
-    counts = np.diff(np.append(starts, len(said.key)))
-    low, high = np.minimum.reduceat(said.value, starts), np.maximum.reduceat(said.value, starts)
+    starts = np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0))
+    counts = np.diff(np.append(starts, len(long_rows.key)))
+    low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)
     # Rounding must not carry an average beyond what was averaged.
-    means = np.clip(np.add.reduceat(said.value, starts) / counts, low, high)
-    return replace(said.select(starts), value=means)
+    means = np.clip(np.add.reduceat(long_rows.value, starts) / counts, low, high)
+    return replace(long_rows.select(starts), value=means)
 
 
-def _latest(said: Statements) -> Statements:
+def _latest(long_rows: LongRows) -> LongRows:
     """The last number of each expert on each event and class; classes are taken from one time."""
-    if said.time is not None:
-        stamp = np.where(np.isnat(said.time), np.iinfo(np.int64).min, said.time.astype(np.int64))
-        _, pair = np.unique(said.pair, return_inverse=True)
+    if long_rows.time is not None:
+        stamp = np.where(np.isnat(long_rows.time), np.iinfo(np.int64).min, long_rows.time.astype(np.int64))
+        _, pair = np.unique(long_rows.pair, return_inverse=True)
         latest = np.full(pair.max() + 1, np.iinfo(np.int64).min)
         np.maximum.at(latest, pair, stamp)
-        said = said.select(stamp == latest[pair])
-    order = np.lexsort((said.row, said.key))
-    last = np.append(np.diff(said.key[order]) != 0, True)
-    return said.select(order[last])
+        long_rows = long_rows.select(stamp == latest[pair])
+    order = np.lexsort((long_rows.row, long_rows.key))
+    last = np.append(np.diff(long_rows.key[order]) != 0, True)
+    return long_rows.select(order[last])
 
 
-def _duplicates(said: Statements, pairs: Index, time_column: str | None) -> DuplicateError:
+def _duplicates(long_rows: LongRows, pairs: Index, time_column: str | None) -> DuplicateError:
     examples = []
     for pair in pairs[:3]:
-        cells = np.flatnonzero(said.pair == pair)
-        examples.append(f"{said.who(int(cells[0]))} ({place(said.table, *np.unique(said.row[cells])[:5].tolist())})")
+        cells = np.flatnonzero(long_rows.pair == pair)
+        examples.append(
+            f"{long_rows.who(int(cells[0]))} ({place(long_rows.table, *np.unique(long_rows.row[cells])[:5].tolist())})"
+        )
     more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
     last = f"the last by column {shown(time_column)}" if time_column else "the last in the file"
     return DuplicateError(
@@ -188,13 +190,13 @@ def _duplicates(said: Statements, pairs: Index, time_column: str | None) -> Dupl
 
 
 def fold_classes(
-    said: Statements, order: Sequence[int], half_units: Callable[[Statements], Array]
-) -> tuple[Statements, Array, list[Note]]:
+    long_rows: LongRows, order: Sequence[int], half_units: Callable[[LongRows], Array]
+) -> tuple[LongRows, Array, list[Note]]:
     """Forecasts of K classes, one row each.
 
     Parameters
     ----------
-    said : Statements
+    long_rows : Statements
         One number for each expert, event and class.
     order : sequence of int
         Index of the classes in the order wanted.
@@ -214,24 +216,24 @@ def fold_classes(
     CellError
         If a forecast lacks a class, or its probabilities do not add up to 1.
     """
-    size = len(said.classes)
-    said = said.select(np.argsort(said.key, kind="stable"))
-    _, starts, counts = np.unique(said.pair, return_index=True, return_counts=True)
+    size = len(long_rows.classes)
+    long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
+    _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
     if (counts != size).any():
-        raise _lacking(said, int(starts[(counts != size).argmax()]))
-    table = said.value.reshape(-1, size)
+        raise _lacking(long_rows, int(starts[(counts != size).argmax()]))
+    table = long_rows.value.reshape(-1, size)
     total = table.sum(axis=1)
     off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
     if len(off):
         cells = (off[:, None] * size + np.arange(size)).ravel()
-        slack = half_units(said.select(cells)).reshape(-1, size).sum(axis=1)
+        slack = half_units(long_rows.select(cells)).reshape(-1, size).sum(axis=1)
         beyond = (np.abs(total[off] - 1) > slack + 1e-9) | (total[off] <= 0)
         if beyond.any():
-            raise off_sum(said, int(off[beyond.argmax()]) * size, float(total[off[beyond.argmax()]]))
+            raise off_sum(long_rows, int(off[beyond.argmax()]) * size, float(total[off[beyond.argmax()]]))
     uneven = np.abs(total - 1) > EXACT
     if uneven.any():
         table = np.where(uneven[:, None], table / total[:, None], table)
-    return said.select(starts), np.ascontiguousarray(table[:, list(order)]), normalised_note(total, uneven)
+    return long_rows.select(starts), np.ascontiguousarray(table[:, list(order)]), normalised_note(total, uneven)
 
 
 def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
@@ -243,20 +245,21 @@ def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
     return [Note("normalised", text, count)]
 
 
-def _lacking(said: Statements, start: int) -> CellError:
-    present = said.label[said.pair == said.pair[start]]
-    lacking = next(name for i, name in enumerate(said.classes) if i not in present)
+def _lacking(long_rows: LongRows, start: int) -> CellError:
+    present = long_rows.label[long_rows.pair == long_rows.pair[start]]
+    lacking = next(name for i, name in enumerate(long_rows.classes) if i not in present)
     return CellError(
-        f"the forecast by {said.who(start)} has no probability for class {shown(lacking)} "
-        f"({place(said.table, int(said.row[start]))}); a forecast must give one for each of {len(said.classes)} classes"
+        f"the forecast by {long_rows.who(start)} has no probability for class {shown(lacking)} "
+        f"({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
+        f"{len(long_rows.classes)} classes"
     )
 
 
-def off_sum(said: Statements, start: int, total: float) -> CellError:
+def off_sum(long_rows: LongRows, start: int, total: float) -> CellError:
     """The error for a forecast whose probabilities do not add up to 1."""
     return CellError(
-        f"the probabilities by {said.who(start)} add up to {total:.6g} over the classes, and not to 1 "
-        f"({place(said.table, int(said.row[start]))})"
+        f"the probabilities by {long_rows.who(start)} add up to {total:.6g} over the classes, and not to 1 "
+        f"({place(long_rows.table, int(long_rows.row[start]))})"
     )
 
 
@@ -265,7 +268,7 @@ _VOTES = 5
 
 
 @dataclass(frozen=True, eq=False)
-class SaidCounts:
+class ForecastCounts:
     """How often who said what, which can be added up over parts of a table.
 
     Attributes
@@ -289,22 +292,24 @@ class SaidCounts:
     extreme: Index
 
     @classmethod
-    def of(cls, said: Statements) -> SaidCounts:
+    def of(cls, long_rows: LongRows) -> ForecastCounts:
         """Those of some statements."""
-        size, zero = len(said.experts), said.value == 0
+        size, zero = len(long_rows.experts), long_rows.value == 0
         every, zeros, ones, extreme = (
             np.bincount(experts, minlength=size)
             for experts in (
-                said.expert,
-                said.expert[zero],
-                said.expert[said.value == 1],
-                said.expert[((said.value < 0.05) & ~zero) | (said.value > 0.95)],
+                long_rows.expert,
+                long_rows.expert[zero],
+                long_rows.expert[long_rows.value == 1],
+                long_rows.expert[((long_rows.value < 0.05) & ~zero) | (long_rows.value > 0.95)],
             )
         )
-        halves = int((said.value == 0.5).sum())
-        return cls(said.experts, bool(said.classes), len(said.events), halves, every, zeros, ones, extreme)
+        halves = int((long_rows.value == 0.5).sum())
+        return cls(
+            long_rows.experts, bool(long_rows.classes), len(long_rows.events), halves, every, zeros, ones, extreme
+        )
 
-    def __add__(self, other: SaidCounts) -> SaidCounts:
+    def __add__(self, other: ForecastCounts) -> ForecastCounts:
         """Both together, of the same experts on other events."""
         return replace(
             self,
