@@ -1,19 +1,148 @@
-"""Types of arrays, events grouped by who is present, and frequencies of events."""
+"""Types of arrays, numbers as users give them, events grouped by who is present, and frequencies of events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.errors import ArgumentError, ShapeError
+from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
+from opinionpool.text import shown
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Floats: TypeAlias = npt.NDArray[Any]  # float32 or float64
 Index: TypeAlias = npt.NDArray[np.intp]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class NotANumberError(ProbabilityError, TypeError):
+    """An object where a number is needed; also a TypeError, as scikit-learn expects of a cell that is a dict."""
+
+
+def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
+    """What is given, with `missing` wherever a masked array hides a value.
+
+    >>> unmasked(np.ma.array([0.5, 99.0], mask=[False, True]))
+    array([0.5, nan])
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    data = np.ma.getdata(values)
+    data = data.astype(np.float64 if missing is not None and data.dtype.kind in "fiu" else object)
+    data[np.ma.getmaskarray(values)] = missing
+    return data
+
+
+def is_blank(value: object) -> bool:
+    """Whether one value says that there is none: None, NaN, NaT, pandas' NA or a masked one.
+
+    >>> [is_blank(value) for value in (None, float("nan"), np.ma.masked, 0, "")]
+    [True, True, True, False, False]
+    """
+    if value is None or value is np.ma.masked or type(value).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(value, (Real, Decimal, np.generic)) and bool(value != value)
+
+
+def as_numbers(values: object, what: str = "probability", error: type[ArgumentError] = ProbabilityError) -> Array:
+    """Numbers of any origin as float64, NaN where one is missing: None, NaN, pandas' NA, or masked.
+
+    Parameters
+    ----------
+    values : array_like, data frame, or number
+        True and False are no numbers here, as nobody can tell whether they are meant as 1 and 0; nor is text.
+    what : str
+        What each of them is, for errors.
+    error : type
+        What is raised.
+
+    Raises
+    ------
+    ArgumentError
+        Names the first value that is no number, and its position.
+    ShapeError
+        If rows are of different lengths.
+
+    Examples
+    --------
+    >>> as_numbers([0.5, None])
+    array([0.5, nan])
+    """
+    if type(values) is np.ndarray and values.dtype.kind == "f":
+        return np.asarray(values, dtype=np.float64)
+    if hasattr(values, "columns") and hasattr(values, "shape"):
+        return _of_frame(values, what, error)
+    values = unmasked(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as problem:
+        if isinstance(values, (list, tuple)):
+            raise ShapeError(f"rows must be of one length, with a number for each {what}: {problem}") from None
+        raise error(f"each {what} must be a number, and this is a {type(values).__name__}") from None
+    if array.dtype.kind in "fiu" and not _has_boolean(values):
+        return np.asarray(array, dtype=np.float64)
+    cells = np.asarray(values, dtype=object)
+    numbers = [_number(cell) for cell in cells.ravel().tolist()]
+    if None in numbers:
+        raise _not_a_number(cells, numbers.index(None), what, error)
+    return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+
+
+def _has_boolean(values: object) -> bool:
+    """Whether nested lists hold True or False somewhere, which an array of them would not show."""
+    if not isinstance(values, (list, tuple)):
+        return getattr(values, "dtype", None) == np.bool_
+    kinds = set(map(type, values))
+    if kinds & {bool, np.bool_}:
+        return True
+    return not kinds <= {float, int} and any(map(_has_boolean, values))
+
+
+def _number(cell: object) -> float | None:
+    """One cell as a number, NaN where it is blank, None if it is no number."""
+    if is_blank(cell):
+        return float("nan")
+    if not isinstance(cell, (Real, Decimal)) or isinstance(cell, (bool, np.bool_)):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:
+        return float("inf")
+
+
+def _not_a_number(cells: npt.NDArray[Any], i: int, what: str, error: type[ArgumentError]) -> ArgumentError:
+    cell = cells.ravel()[i]
+    at = tuple(map(int, np.unravel_index(i, cells.shape)))
+    place = f", and at position {at if len(at) > 1 else at[0]} it is" if at else ", not"
+    text = f"each {what} must be a number{place} {shown(cell) if isinstance(cell, str) else repr(cell)[:60]}"
+    if isinstance(cell, (bool, np.bool_)):
+        return error(f"{text}; if True and False stand for 1 and 0, turn them into numbers first")
+    if isinstance(cell, str) or error is not ProbabilityError:
+        return error(text)
+    return NotANumberError(f"{text} (the argument must be a string or a real number, not {type(cell).__name__!r})")
+
+
+def _of_frame(frame: Any, what: str, error: type[ArgumentError]) -> Array:  # noqa: ANN401 - a frame of any library
+    """A data frame as numbers, (rows, columns)."""
+    if hasattr(frame, "iloc"):
+        array = np.asarray(frame)
+        if array.dtype.kind in "fiu":
+            return np.asarray(array, dtype=np.float64)
+    names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
+    found = np.empty((frame.shape[0], len(names)))
+    for i, name in enumerate(names):
+        column = frame.iloc[:, i] if hasattr(frame, "iloc") else frame.column(i) if _is_arrow(frame) else frame[:, i]
+        found[:, i] = as_numbers(np.asarray(column), f"{what} in column {shown(name)}", error)
+    return found
+
+
+def _is_arrow(frame: Any) -> bool:  # noqa: ANN401
+    return hasattr(frame, "column_names")
+
 
 
 def group_patterns(present: Mask) -> tuple[Mask, Index]:
@@ -59,7 +188,7 @@ MOST = 1e15
 
 
 def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
-    """Frequencies of events, checked, (T,); 1 each if not given.
+    """Frequencies of events, checked, (T,); 1 each if not given, 0 where masked.
 
     Raises
     ------
@@ -68,10 +197,8 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
     """
     if sample_weight is None:
         return np.ones(events)
-    try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"sample weights must be numbers: {error}") from None
+    # Masked ones do not count.
+    weight = as_numbers(unmasked(sample_weight, 0.0), "sample weight", ArgumentError)
     if weight.shape != (events,):
         raise ShapeError(f"{events} events need as many sample weights, and their shape is {weight.shape}")
     bad = ~((weight >= 0) & (weight <= MOST))

@@ -8,12 +8,11 @@ makes them independent of the reference class and is 1 when K = 2.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, as_numbers
 from opinionpool.errors import ProbabilityError, ShapeError
 
 FLOOR = 1e-4
@@ -48,19 +47,6 @@ def logit(p: npt.ArrayLike) -> Array:
         return np.asarray(np.log(p / (1.0 - p)))
 
 
-def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
-    """What is given, with `missing` wherever a masked array hides a value.
-
-    >>> unmasked(np.ma.array([0.5, 99.0], mask=[False, True]))
-    array([0.5, nan])
-    """
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    data = np.ma.getdata(values).astype(object if missing is None else np.float64)
-    data[np.ma.getmaskarray(values)] = missing
-    return data
-
-
 def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
     """`q` as float64, every value in [0, 1] or NaN, which is also what masked ones become.
 
@@ -69,10 +55,7 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
     ProbabilityError
         Names the first value outside [0, 1] and its position.
     """
-    try:
-        q = np.asarray(unmasked(q), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ProbabilityError(f"each {what} must be a number in [0, 1]: {error}") from None
+    q = as_numbers(q, what)
     bad = (q < 0) | (q > 1)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -155,10 +138,7 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
     ShapeError
         If the last axis of a K > 2 prior is not K long.
     """
-    try:
-        p = np.asarray(p, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ProbabilityError(f"the {what} must be a number between 0 and 1: {error}") from None
+    p = as_numbers(p, what)
     outside = ~((p >= LEAST) & (p < 1))
     if classes > 2 and p.ndim > 1 and p.shape[-1] == classes:
         outside[..., 1:] &= p[..., 1:] != 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, as_numbers
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, class_probabilities, expit, prior_log_ratios
@@ -273,7 +273,7 @@ def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: flo
     if isinstance(accuracy, Panel):
         check_binary(accuracy)
         accuracy = accuracy.joint_accuracy
-    ratio = np.asarray(cost_loss, dtype=np.float64)
+    ratio = as_numbers(cost_loss, "cost-loss ratio", ArgumentError)
     outside = ~((ratio > 0) & (ratio < 1))
     if outside.any():
         raise ArgumentError(
@@ -297,7 +297,7 @@ def check_binary(panel: Panel) -> None:
 
 
 def _accuracies(accuracy: npt.ArrayLike) -> Array:
-    values = np.asarray(accuracy, dtype=np.float64)
+    values = as_numbers(accuracy, "accuracy", ArgumentError)
     if not (values >= 0).all() or not np.isfinite(values).all():
         bad = values[~((values >= 0) & np.isfinite(values))]
         raise ArgumentError(f"an accuracy must be a finite number, at least 0, and it is {float(bad.flat[0])!r}")

@@ -15,13 +15,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array, frequencies
+from opinionpool.arrays import Array, as_numbers, frequencies, unmasked
 from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.estimators.inputs import ExpertColumns, aligned, column_names, event_weights, row_keys
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, classes_of, encode, read_labels
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.logodds import check_probabilities, public_probabilities, unmasked
+from opinionpool.logodds import check_probabilities, public_probabilities
 from opinionpool.pools.registry import Fitted, answering, fit_pool
 from opinionpool.priors import event_priors, own_priors
 from opinionpool.scoring.scores import log_score, mean_score
@@ -320,7 +320,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             # What `check_array` would look for, whoever pools finds too.
             return X
         array = check_array(
-            unmasked(X),
+            # What scikit-learn says of sparse matrices is what its users know.
+            X if hasattr(X, "toarray") else as_numbers(X),
             dtype=np.float64,
             ensure_all_finite="allow-nan",
             ensure_2d=False,

@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array, Mask, as_numbers
 from opinionpool.errors import ArgumentError, LearningError, OpinionPoolWarning, OutcomeError, ProbabilityError
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.averages import Means
@@ -64,7 +64,7 @@ def recalibrate(
     >>> recalibrate([0.7, 0.9], calibration=0.5).round(4)
     array([0.6044, 0.75  ])
     """
-    kappa, b = np.asarray(calibration, dtype=np.float64), np.asarray(bias, dtype=np.float64)
+    kappa, b = (as_numbers(each, what, ArgumentError) for each, what in ((calibration, "calibration"), (bias, "bias")))
     if not (np.isfinite(kappa).all() and np.isfinite(b).all()):
         raise ArgumentError("calibration and bias must be finite numbers")
     p = logodds.class_probabilities(prior)
@@ -95,7 +95,7 @@ def calibration_curve(calibration: npt.ArrayLike, prior: float, q: npt.ArrayLike
            [0.179, 0.3  , 0.663],
            [0.1  , 0.3  , 0.9  ]])
     """
-    return recalibrate(q, np.asarray(calibration, dtype=np.float64)[..., None], prior=prior)
+    return recalibrate(q, as_numbers(calibration, "calibration", ArgumentError)[..., None], prior=prior)
 
 
 class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

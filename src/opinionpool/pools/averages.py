@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, as_numbers
 from opinionpool.errors import ArgumentError, ExpertError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import Contrasts, base_rate_shift, contrasts_in, read_batch
@@ -57,8 +57,8 @@ def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, 
         if without:
             raise ExpertError(f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out")
         unused = tuple(str(name) for name in weights if name not in set(experts))
-        return np.array([weights[name] for name in experts], dtype=np.float64), unused
-    array = np.asarray(weights, dtype=np.float64)
+        return as_numbers([weights[name] for name in experts], "weight", ArgumentError), unused
+    array = as_numbers(weights, "weight", ArgumentError)
     if array.shape != (len(experts),):
         raise ExpertError(
             f"there are {len(experts)} experts ({', '.join(experts[:10])}), and {array.size} weights; "
@@ -69,7 +69,7 @@ def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, 
 
 def check_weights(weights: npt.ArrayLike) -> Array:
     """Weights as a finite vector."""
-    w = np.asarray(weights, dtype=np.float64)
+    w = as_numbers(weights, "weight", ArgumentError)
     if w.ndim != 1 or not np.isfinite(w).all():
         raise ArgumentError(f"weights must be finite numbers, one for each expert, not {w}")
     return w
@@ -413,7 +413,7 @@ def beta_linear_pool(
 
 def _intercept(intercept: npt.ArrayLike, classes: int) -> Array:
     """An intercept as log-ratios, (K - 1,)."""
-    a = np.asarray(intercept, dtype=np.float64)
+    a = as_numbers(intercept, "intercept", ArgumentError)
     if a.shape not in {(), (classes,) if classes > 2 else ()} or not np.isfinite(a).all():
         raise ShapeError(f"the intercept of {classes} classes must be finite and of shape {(classes,)}, not {a}")
     return a.reshape(1) if classes == 2 else logodds.uncentred(np.broadcast_to(a, classes))

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Mask, frequencies
+from opinionpool.arrays import Array, Mask, as_numbers, frequencies
 from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
 from opinionpool.logodds import check_probabilities
 
@@ -239,7 +239,7 @@ class _Events:
 
 
 def _shares(weights: npt.ArrayLike, experts: int) -> Array:
-    array = np.asarray(weights, dtype=np.float64)
+    array = as_numbers(weights, "weight", ArgumentError)
     if array.shape != (experts,):
         raise ShapeError(f"there are {experts} experts, and weights of shape {array.shape}")
     if not ((array >= 0) & (array < np.inf)).all() or not array.any():

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, frequencies
-from opinionpool.errors import LearningError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.arrays import Array, as_numbers, frequencies, is_blank, unmasked
+from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.logodds import (
     POOL_FLOOR,
     SUM_TOLERANCE,
@@ -26,7 +26,6 @@ from opinionpool.logodds import (
     class_floors,
     class_probabilities,
     raise_to_floors,
-    unmasked,
 )
 
 Outcomes: TypeAlias = npt.NDArray[Any]
@@ -46,13 +45,10 @@ def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     ShapeError, ProbabilityError, OutcomeError
         If these are no forecasts, or the outcomes are not numbers, or there are more of one than of the other.
     """
-    try:
-        forecasts = np.atleast_1d(np.asarray(unmasked(p), dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise ProbabilityError(f"each forecast must be a number in [0, 1]: {error}") from None
+    forecasts = np.atleast_1d(as_numbers(p, "forecast"))
     if forecasts.ndim > 1:
         forecasts = _columns(forecasts)
-    outcomes = _numbers(unmasked(y))
+    outcomes = _numbers(unmasked(y, None))
     if outcomes.shape != forecasts.shape[:1]:
         raise ShapeError(f"{len(forecasts)} forecasts need as many outcomes, not shape {outcomes.shape}")
     return forecasts, outcomes
@@ -145,10 +141,11 @@ def _numbers(y: npt.ArrayLike) -> Outcomes:
     outcomes = np.atleast_1d(np.asarray(y))
     if outcomes.dtype.kind in "biuf":
         return outcomes
-    if outcomes.dtype == object and not any(isinstance(each, str | bytes) for each in outcomes.flat):
-        with suppress(TypeError, ValueError):  # from y itself: a nullable column of pandas knows its own NaN
-            return np.atleast_1d(np.asarray(y, dtype=np.float64))
-    label = next((each for each in outcomes.tolist() if not isinstance(each, int | float | None)), None)
+    if outcomes.dtype == object:
+        cells = outcomes.ravel().tolist()
+        if all(is_blank(each) or isinstance(each, Real | np.bool_) for each in cells):
+            return np.reshape([np.nan if is_blank(each) else float(each) for each in cells], outcomes.shape)
+    label = next((each for each in outcomes.tolist() if not (is_blank(each) or isinstance(each, Real))), None)
     raise OutcomeError(
         f"each outcome must be the number of a class, or NaN or None where not resolved, not {label!r}; "
         "turn labels into class numbers first"
@@ -393,7 +390,7 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     >>> mean_score([0.25, 0.75, float("nan")])
     MeanScore(mean=0.5, standard_error=0.25, count=2.0)
     """
-    values = np.atleast_1d(np.asarray(scores, dtype=np.float64))
+    values = np.atleast_1d(as_numbers(scores, "score", ArgumentError))
     if values.ndim != 1:
         raise ShapeError(f"scores need shape (T,), one per event, not {values.shape}")
     weight = None if sample_weight is None else frequencies(sample_weight, len(values))

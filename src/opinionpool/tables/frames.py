@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, unmasked
 from opinionpool.errors import CellError, Note, TableError
-from opinionpool.logodds import unmasked
 from opinionpool.text import shown
 
 BLANK = -1
