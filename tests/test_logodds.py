@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from opinionpool import logodds
+from opinionpool import arrays, logodds
 from opinionpool.errors import ProbabilityError, ShapeError
 
 HALF = np.array([0.5, 0.5])
@@ -148,7 +148,7 @@ def test_the_least_prior_overflows_nowhere_and_what_is_below_is_refused():
 def test_masked_values_are_missing():
     masked = np.ma.array([0.5, 99.0], mask=[False, True])
     np.testing.assert_array_equal(logodds.check_probabilities(masked), [0.5, np.nan])
-    assert logodds.unmasked(np.ma.array([1, 0], mask=[True, False]), None).tolist() == [None, 0]
+    assert arrays.unmasked(np.ma.array([1, 0], mask=[True, False]), None).tolist() == [None, 0]
 
 
 def test_rows_over_classes_add_up_to_1_up_to_rounding():

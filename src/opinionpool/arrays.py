@@ -83,7 +83,7 @@ def as_numbers(values: object, what: str = "probability", error: type[ArgumentEr
         if isinstance(values, (list, tuple)):
             raise ShapeError(f"rows must be of one length, with a number for each {what}: {problem}") from None
         raise error(f"each {what} must be a number, and this is a {type(values).__name__}") from None
-    if array.dtype.kind in "fiu" and not _has_boolean(values):
+    if array.dtype.kind in "fiu" and not has_boolean(values):
         return np.asarray(array, dtype=np.float64)
     cells = np.asarray(values, dtype=object)
     numbers = [_number(cell) for cell in cells.ravel().tolist()]
@@ -92,21 +92,21 @@ def as_numbers(values: object, what: str = "probability", error: type[ArgumentEr
     return np.array(numbers, dtype=np.float64).reshape(cells.shape)
 
 
-def _has_boolean(values: object) -> bool:
+def has_boolean(values: object) -> bool:
     """Whether nested lists hold True or False somewhere, which an array of them would not show."""
     if not isinstance(values, (list, tuple)):
         return getattr(values, "dtype", None) == np.bool_
     kinds = set(map(type, values))
     if kinds & {bool, np.bool_}:
         return True
-    return not kinds <= {float, int} and any(map(_has_boolean, values))
+    return not kinds <= {float, int} and any(map(has_boolean, values))
 
 
 def _number(cell: object) -> float | None:
     """One cell as a number, NaN where it is blank, None if it is no number."""
     if is_blank(cell):
         return float("nan")
-    if not isinstance(cell, (Real, Decimal)) or isinstance(cell, (bool, np.bool_)):
+    if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (Real, Decimal)):
         return None
     try:
         return float(cell)
@@ -121,6 +121,8 @@ def _not_a_number(cells: npt.NDArray[Any], i: int, what: str, error: type[Argume
     text = f"each {what} must be a number{place} {shown(cell) if isinstance(cell, str) else repr(cell)[:60]}"
     if isinstance(cell, (bool, np.bool_)):
         return error(f"{text}; if True and False stand for 1 and 0, turn them into numbers first")
+    if isinstance(cell, (complex, np.complexfloating)):
+        return error(f"{text} (Complex data not supported)")
     if isinstance(cell, str) or error is not ProbabilityError:
         return error(text)
     return NotANumberError(f"{text} (the argument must be a string or a real number, not {type(cell).__name__!r})")
@@ -142,7 +144,6 @@ def _of_frame(frame: Any, what: str, error: type[ArgumentError]) -> Array:  # no
 
 def _is_arrow(frame: Any) -> bool:  # noqa: ANN401
     return hasattr(frame, "column_names")
-
 
 
 def group_patterns(present: Mask) -> tuple[Mask, Index]:
@@ -197,8 +198,10 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
     """
     if sample_weight is None:
         return np.ones(events)
-    # Masked ones do not count.
-    weight = as_numbers(unmasked(sample_weight, 0.0), "sample weight", ArgumentError)
+    # Masked ones do not count, and here there is no doubt what True and False mean.
+    given = unmasked(sample_weight, 0.0)
+    given = np.asarray(given, dtype=np.float64) if np.asarray(given).dtype == np.bool_ else given
+    weight = as_numbers(given, "sample weight", ArgumentError)
     if weight.shape != (events,):
         raise ShapeError(f"{events} events need as many sample weights, and their shape is {weight.shape}")
     bad = ~((weight >= 0) & (weight <= MOST))

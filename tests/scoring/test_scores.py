@@ -382,7 +382,7 @@ def test_one_event_has_no_standard_error():
         ([nan, 1.0], ArgumentError, "weight 0 is nan"),
         ([1.0, math.inf], ArgumentError, "weight 1 is inf"),
         ([1.0, 1e18], ArgumentError, r"at most 1e\+15, and weight 1 is 1e\+18"),
-        (["a", "b"], ArgumentError, "must be numbers"),
+        (["a", "b"], ArgumentError, "must be a number"),
     ],
 )
 def test_weights_that_are_no_frequencies(weight, error, message):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Floats, Index, Mask, each_pattern
+from opinionpool.arrays import Array, Floats, Index, Mask, each_pattern, has_boolean
 from opinionpool.blocks import Bounds, blocks_of, floored_log_odds, in_order, pieces, rows_of_block, within
 from opinionpool.errors import ProbabilityError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities
@@ -170,6 +170,8 @@ def one_number(value: object) -> float | None:
 def binary_forecasts(probabilities: object, experts: int) -> Floats | None:
     """The forecasts as an array, (..., N), not copied if they are one; None if they need a closer look."""
     if isinstance(probabilities, list):
+        if has_boolean(probabilities):
+            return None
         try:
             array: Floats = np.asarray(probabilities)
         except ValueError:
