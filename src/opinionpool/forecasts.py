@@ -229,9 +229,21 @@ class Forecasts:
     @cached_property
     def X(self) -> Array:
         """Dense forecasts, (T, N), or (T, N, K) when K > 2; NaN where missing."""
-        dense = np.full((*self.shape, *self.probabilities.shape[1:]), np.nan)
-        dense[self.event_index, self.expert_index] = self.probabilities
+        dense = self.dense()
         dense.flags.writeable = False
+        return dense
+
+    def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None) -> Array:
+        """The same of a run of events, by all experts or by these, of whom those with forecasts are some."""
+        first, last, _ = rows.indices(len(self.events))
+        cells = slice(*np.searchsorted(self.event_index, (first, last)))
+        column = self.expert_index[cells]
+        if experts is not None and tuple(experts) != self.experts:
+            position = {name: i for i, name in enumerate(experts)}
+            column = np.array([position[name] for name in self.experts], dtype=np.intp)[column]
+        names = self.experts if experts is None else experts
+        dense = np.full((last - first, len(names), *self.probabilities.shape[1:]), np.nan)
+        dense[self.event_index[cells] - first, column] = self.probabilities[cells]
         return dense
 
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:

@@ -11,7 +11,9 @@ import pytest
 EVENTS = 4000
 # Writing is slowed, so that a kill meets it, and says how far it is.
 SLOW = """
-import sys, time
+import signal, sys, time
+# A shell script's background jobs ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from opinionpool.cli import app as cli
 from opinionpool.report import listing as render
 rows = [0]

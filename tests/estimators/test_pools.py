@@ -946,6 +946,44 @@ def test_priors_and_weights_are_routed_as_metadata():
         np.testing.assert_array_equal(line.predict(X, prior=prior), plain.predict(X, prior))
 
 
+DOORS = {
+    "array": lambda x, y, options: op.GaussianPool(**options).fit(x, y).notes_,
+    "list": lambda x, y, options: op.GaussianPool(**options).fit(x.tolist(), y.tolist()).notes_,
+    "forecasts": lambda x, y, options: op.GaussianPool(**options).fit(op.Forecasts.from_array(x, y)).notes_,
+    "parts": lambda x, y, options: op.GaussianPool(**options).partial_fit(x, y).notes_,
+    "parts of forecasts": lambda x, y, options: (
+        op.GaussianPool(**options).partial_fit(op.Forecasts.from_array(x, y)).notes_
+    ),
+    "stream": lambda x, y, options: rows(x, y).learn(**options).notes,
+    "learn": lambda x, y, options: learn(op.Forecasts.from_array(x, y), **options).notes,
+}
+
+
+def rows(x, y):
+    stream = op.Stream()
+    stream.add_rows(x, y)
+    return stream
+
+
+@pytest.mark.filterwarnings("ignore::opinionpool.errors.OpinionPoolWarning")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    "options", [{}, {"beliefs": None}, {"structure": "common"}, {"structure": "full", "beliefs": None}], ids=str
+)
+def test_who_cannot_have_been_wrong_is_told_at_every_door(door, options):
+    rng = np.random.default_rng(3)
+    y = np.arange(40) % 2
+    right = expit((2 * y - 1) * rng.uniform(4.1, 7, 40))
+    x = np.column_stack([expit(2 * y[:, None] - 1 + rng.normal(size=(40, 2))), right])
+    told = [note for note in DOORS[door](x, y, options) if note.code == "leakage"]
+    assert len(told) == 1
+    assert "expert_3" in told[0].text
+    assert "expert_1" not in told[0].text
+    assert told[0].serious
+    x[33, 2] = 0.9  # once not nearly certain
+    assert "leakage" not in {note.code for note in DOORS[door](x, y, options)}
+
+
 def test_ordinary_use_warns_of_nothing_and_the_core_never_loads_scikit_learn():
     code = """
 import json, sys

@@ -162,3 +162,24 @@ def test_options_of_an_event_have_intervals_and_other_positions_none():
     assert low[1, 0] < learned.pool(said, prior)[1, 0] < high[1, 0]
     # Two options are each other's complement.
     assert low[1, 0] == pytest.approx(1 - high[1, 1])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("own", [False, True])
+def test_intervals_of_forecasts_are_those_of_their_array(monkeypatch, k, own):
+    x, y = Panel.exchangeable(4, correlation=0.4, accuracy=1.0, classes=range(k)).simulate(
+        50, prior=0.5 if k == 2 else [1 / 3] * 3, seed=7
+    )
+    x[np.random.default_rng(0).random(x.shape[:2]) < 0.3] = NAN
+    f = Forecasts.from_array(x, y, classes=range(k))
+    learned = learn(f, prior=None if not own else 0.3 if k == 2 else [0.2, 0.3, 0.5])
+    prior = np.linspace(0.1, 0.6, 50) if k == 2 else np.random.default_rng(1).dirichlet(np.ones(3), 50)
+    given, rate = (prior, 0.2 if k == 2 else prior[::-1]) if own else (None, None)
+    expected = learned.interval(f.X, given, rate, level=0.8)
+    # In seven blocks; and by fewer experts, in another order.
+    monkeypatch.setattr("opinionpool.learning.fitted.BLOCK", 4 * k * 8)
+    np.testing.assert_allclose(learned.forecast_intervals(f, given, rate, level=0.8), expected, rtol=1e-10)
+    some = f.select_experts([f.experts[2], f.experts[0]])
+    x[:, [1, 3]] = NAN
+    expected = learned.interval(x, given, rate)
+    np.testing.assert_allclose(learned.forecast_intervals(some, given, rate), expected, rtol=1e-10)

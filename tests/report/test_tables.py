@@ -89,6 +89,19 @@ def test_the_last_point_of_a_learning_curve_is_the_score_out_of_sample():
     np.testing.assert_allclose(even.average, exact.average.score, atol=1e-12)
 
 
+def test_options_of_an_event_are_scored_against_its_own():
+    # Who always gives each option the same scores 0, however many options the longest event has.
+    rng = np.random.default_rng(4)
+    sizes = rng.integers(2, 6, 60)
+    q = np.where(np.arange(5) < sizes[:, None, None], 1 / sizes[:, None, None], np.nan).repeat(3, axis=1)
+    y = rng.integers(0, sizes)
+    options = [[f"{letter}{i}" for letter in "abcde"[:k]] for i, k in enumerate(sizes)]
+    f = Forecasts.from_array(q, [own[i] for own, i in zip(options, y, strict=True)], options=options)
+    curve = learning_curve(f)
+    np.testing.assert_allclose(curve.average, 0, atol=1e-12)
+    np.testing.assert_allclose(curve.score, 0, atol=1e-12)
+
+
 def test_a_pool_learns_along_its_curve():
     # One expert of five knows; the average never finds out.
     rng = np.random.default_rng(1)

@@ -155,7 +155,9 @@ def test_impossible_floors(floor):
 def test_zero_for_the_scoring_prior_and_one_expected_for_perfect_knowledge(prior, data):
     k = len(prior)
     y = np.arange(k)
-    repeated = scores.log_score(np.repeat(prior[None], k, axis=0), y, prior if k > 2 else prior[1])
+    # Written alike: 1 - (1 - p) is p only to 16 decimals, which is little to a small p.
+    given = prior if k > 2 else prior[1]
+    repeated = scores.log_score(np.broadcast_to(given, (k, *np.shape(given))), y, given)
     assert repeated == pytest.approx(np.zeros(k), abs=1e-12)
     perfect = scores.log_score(np.eye(k), y, prior if k > 2 else prior[1], floor=1e-15)
     assert prior @ perfect == pytest.approx(1, abs=1e-10)

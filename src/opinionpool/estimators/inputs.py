@@ -209,10 +209,7 @@ class ExpertColumns:
         """The dense view of checked forecasts, with this layout's experts."""
         if forecasts.experts == self.experts:
             return forecasts.X
-        position = {name: i for i, name in enumerate(self.experts)}
-        placed = np.full((len(forecasts.events), len(self.experts), *forecasts.X.shape[2:]), np.nan)
-        placed[:, [position[name] for name in forecasts.experts]] = forecasts.X
-        return placed
+        return forecasts.dense(experts=self.experts)
 
 
 def _experts_by_class(names: tuple[str, ...], classes: tuple[str, ...]) -> tuple[str, ...]:

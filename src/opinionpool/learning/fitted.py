@@ -17,7 +17,7 @@ from opinionpool.model.contrasts import Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import fill_as_expected
-from opinionpool.model.sparse import pool_cells
+from opinionpool.model.sparse import BLOCK, pool_cells
 from opinionpool.priors import own_priors
 
 
@@ -211,6 +211,30 @@ class FittedPanel:
                 f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
             )
         return self.uncertainty.interval(self.panel, q, self.reference(prior), base_rate, level)
+
+    def forecast_intervals(
+        self,
+        forecasts: Forecasts,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        level: float = 0.9,
+    ) -> tuple[Array, Array] | None:
+        """The intervals of every event of some forecasts, without an array of all events x experts; None if unknown."""
+        if self.uncertainty is None:
+            return None
+        t, n, k = len(forecasts.events), len(self.experts), len(self.panel.classes)
+        ends = np.empty((2, t) if k == 2 else (2, t, k))
+        given = self.reference(prior)
+
+        def of_rows(value: npt.ArrayLike | None, rows: slice) -> npt.ArrayLike | None:
+            return value if value is None or np.ndim(value) < ends.ndim - 1 else np.asarray(value)[rows]
+
+        size = max(1, BLOCK // (n * k))
+        for start in range(0, t, size):
+            rows = slice(start, start + size)
+            q = forecasts.dense(rows, self.experts)
+            ends[:, rows] = self.interval(q, of_rows(given, rows), of_rows(base_rate, rows), level)
+        return ends[0], ends[1]
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""

@@ -21,7 +21,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.prior import Believed, strangers
-from opinionpool.learning.screening import independent_weight, leakage_notes
+from opinionpool.learning.screening import dense_leakage_notes, independent_weight, leakage_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -92,6 +92,20 @@ def learn(
     """
     check_options(structure, beliefs)
     class_model = checked_class_model(class_model, structure, forecasts)
+    found = _learn(forecasts, prior, sample_weight, structure, beliefs, class_model, Settings(floor, pool_floor))
+    return replace(found, notes=found.notes + leakage_notes(forecasts))
+
+
+def _learn(
+    forecasts: Forecasts,
+    prior: npt.ArrayLike | None,
+    sample_weight: npt.ArrayLike | None,
+    structure: str,
+    beliefs: Beliefs | str | None,
+    class_model: str,
+    settings: Settings,
+) -> FittedPanel:
+    """The panel, by whatever way its options ask for; arguments as for `learn`."""
     t, k = len(forecasts.events), len(forecasts.classes)
     weight = frequencies(sample_weight, t)
     own = event_priors(forecasts, prior)
@@ -101,14 +115,13 @@ def learn(
     else:
         shared, reference = None, own
     if structure == "auto" and beliefs is not None:
-        reduced, notes = independent_weight(forecasts, reference, weight, floor)
+        reduced, notes = independent_weight(forecasts, reference, weight, settings.floor)
         if is_crowd(forecasts, weight):
             _check_crowd(beliefs, class_model)
-            found = _learn_crowd(forecasts, reference, reduced, shared, Settings(floor, pool_floor))
+            found = _learn_crowd(forecasts, reference, reduced, shared, settings)
         else:
             estimated = own is None and prior is None
             shrunken = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
-            options = Settings(floor, pool_floor)
             few, given = forecasts, reference
             sample = bounded_sample(forecasts, weight)
             if sample is not None:
@@ -117,17 +130,23 @@ def learn(
                 used = int(few.resolved.sum())
                 notes = (*notes, sample_note(used, int(forecasts.resolved.sum())))
             found = _learn_default(
-                few, given, reduced, shared, shrunken, options, estimated=estimated, class_model=class_model
+                few, given, reduced, shared, shrunken, settings, estimated=estimated, class_model=class_model
             )
             found = replace(found, present=np.asarray(forecasts.counts > 0))
         # Counts are of events as they came.
         counts = _counts(forecasts, weight)
         return replace(found, events=outcome_counts(forecasts, weight), counts=counts, notes=found.notes + notes)
     if class_model == "full":
-        return _learn_full(forecasts, reference, weight, shared, Settings(floor, pool_floor))
-    evidence = _evidence(forecasts, reference, weight, shared, floor)
+        return _learn_full(forecasts, reference, weight, shared, settings)
+    evidence = _evidence(forecasts, reference, weight, shared, settings.floor)
     found = learn_from(
-        evidence, shared, forecasts.experts, forecasts.classes, structure=structure, floor=floor, pool_floor=pool_floor
+        evidence,
+        shared,
+        forecasts.experts,
+        forecasts.classes,
+        structure=structure,
+        floor=settings.floor,
+        pool_floor=settings.pool_floor,
     )
     if forecasts.options is None:
         return found
@@ -388,7 +407,7 @@ def learn_sample(
     weight = stands_for(codes, outcomes.counts[:2])
     found = learn(few, prior=public_probabilities(prior), sample_weight=weight, **options)
     resolved = int(outcomes.counts[:2].sum())
-    notes = (*found.notes, *leakage_notes(few), sample_note(int((codes >= 0).sum()), resolved))
+    notes = (*found.notes, sample_note(int((codes >= 0).sum()), resolved))
     return replace(found, events=outcomes.counts[:2].copy(), counts=counts, present=present, notes=notes)
 
 
@@ -472,9 +491,10 @@ def learn_dense(
     moments = dense_moments(q, outcomes, shared, floor, experts)
     if moments is None:
         return None
-    return learn_from(
+    found = learn_from(
         MomentEvidence(moments), shared, experts, classes, structure=structure, floor=floor, pool_floor=pool_floor
     )
+    return replace(found, notes=found.notes + dense_leakage_notes(q, outcomes, experts))
 
 
 def _fits(q: Floats, y: Floats) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Floats
+from opinionpool.blocks import blocks
 from opinionpool.errors import Note
+from opinionpool.estimation.moments import BinaryOutcomes
 from opinionpool.estimation.posterior import harmonic_mean
 from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group
 from opinionpool.learning.prior import CORRELATION, LIMIT_PROBABILITIES, LIMITS, believed_slope
-from opinionpool.logodds import FLOOR, logit
+from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
@@ -133,8 +136,8 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
     return tuple(notes)
 
 
-# An expert who is right and this sure, in log-odds, on each of at least so many events has perhaps seen them.
-SURE, SURE_EVENTS = 4.0, 10
+# An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.
+SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
 
 
 def leakage_notes(forecasts: Forecasts) -> tuple[Note, ...]:
@@ -151,9 +154,26 @@ def leakage_notes(forecasts: Forecasts) -> tuple[Note, ...]:
     outcome, expert = forecasts.outcomes[forecasts.event_index[known]], forecasts.expert_index[known]
     q = forecasts.probabilities[known]
     given = np.where(outcome == 1, q, 1.0 - q) if q.ndim == 1 else q[np.arange(len(q)), outcome]
-    sure = logit(np.clip(given, FLOOR, 1.0 - FLOOR)) > SURE
-    count, right = (np.bincount(each, minlength=len(forecasts.experts)) for each in (expert, expert[sure]))
-    names = [forecasts.experts[i] for i in np.flatnonzero((count >= SURE_EVENTS) & (right == count)).tolist()]
+    count, right = (np.bincount(each, minlength=len(forecasts.experts)) for each in (expert, expert[given > SURE]))
+    return leakage_note(forecasts.experts, (count >= SURE_EVENTS) & (right == count))
+
+
+def dense_leakage_notes(q: Floats, outcomes: BinaryOutcomes, experts: Sequence[str]) -> tuple[Note, ...]:
+    """The same for an array of complete binary forecasts, (T, N), read no further than anybody is always right."""
+    suspects = np.arange(q.shape[1] if outcomes.counts[:2].sum() >= SURE_EVENTS else 0)
+    for rows in blocks(len(q), q.shape[1]):
+        if not len(suspects):
+            break
+        codes = outcomes.codes(rows)
+        block = q[rows][:, suspects]
+        right = np.where(codes[:, None] == 1, block > SURE, block < 1.0 - SURE) | (codes < 0)[:, None]
+        suspects = suspects[right.all(axis=0)]
+    return leakage_note(experts, np.isin(np.arange(q.shape[1]), suspects))
+
+
+def leakage_note(experts: Sequence[str], found: npt.NDArray[np.bool_]) -> tuple[Note, ...]:
+    """A note on those of the experts who were found, if any."""
+    names = [experts[i] for i in np.flatnonzero(found).tolist()]
     if not names:
         return ()
     text = (

@@ -197,12 +197,8 @@ def fit_pool(
         if option not in pool.options:
             known = ", ".join(pool.options) or "none"
             raise ArgumentError(f"the {name} pool has no option {option!r}; its options are: {known}")
-    leakage = leakage_notes(forecasts) if pool.learns else ()
     if name not in _RULES:
-        found = learn(
-            forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options
-        )
-        return replace(found, notes=found.notes + leakage)
+        return learn(forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options)
     sample = Sample.of(forecasts, prior, sample_weight, floor)
     defaults = {key: option.default for key, option in pool.options.items()}
     learned = FittedPool(
@@ -213,7 +209,7 @@ def fit_pool(
         prior=sample.prior,
         events=sample.events,
         counts=sample.counts,
-        notes=(*sample.notes, *leakage),
+        notes=(*sample.notes, *(leakage_notes(forecasts) if pool.learns else ())),
         floor=floor,
         pool_floor=pool_floor,
     )

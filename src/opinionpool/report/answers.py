@@ -81,13 +81,12 @@ def pool_events(
     """The answers for every event, resolved or not, in input order."""
     each = event_priors(forecasts, prior)
     own = None if each is None else public_probabilities(each)
+    interval = None
     if isinstance(state, FittedPanel):
         probabilities = state.pool_forecasts(forecasts, own, base_rate)
+        interval = state.forecast_intervals(forecasts, own, base_rate)
     else:
         probabilities = state.pool(forecasts.X, own, base_rate)
-    interval = None
-    if isinstance(state, FittedPanel) and state.uncertainty is not None:
-        interval = state.interval(forecasts.X, own, base_rate)
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
     if each is None and prior is None:

@@ -52,9 +52,8 @@ class Scores:
     def of(cls, answers: Sequence[Array], sample: Forecasts) -> Scores:
         """The scores of each pool's answers, (T,) or (T, K) with NaN where there is none."""
         brier, outcomes = brier_score if answers[0].ndim == 1 else brier_sum, sample.outcomes
-        even = None if sample.even is None else public_probabilities(sample.even)
-        score = np.stack([log_score(p, outcomes, even) for p in answers], axis=1)
-        if even is None:
+        score = np.stack([scores_of(p, sample) for p in answers], axis=1)
+        if sample.options is None:
             loss = np.stack([log_loss(p, outcomes) for p in answers], axis=1)
             area = np.array([_area(p, outcomes) for p in answers])
         else:
@@ -62,6 +61,12 @@ class Scores:
             loss = (1.0 - score) * np.log(sample.sizes)[:, None]
             area = np.full(len(answers), np.nan)
         return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
+
+
+def scores_of(answers: Array, events: Forecasts) -> Array:
+    """Log score (26) of a pool's answers about some events, (T,), against even chances of each event's options."""
+    even = None if events.even is None else public_probabilities(events.even)
+    return log_score(answers, events.outcomes, even)
 
 
 def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:

@@ -18,8 +18,7 @@ from opinionpool.pools.registry import fit_pool
 from opinionpool.priors import event_priors
 from opinionpool.scoring.bootstrap import Sums, simultaneous_intervals
 from opinionpool.scoring.comparison import AVERAGE, LEVEL
-from opinionpool.scoring.cross_validation import answers_of
-from opinionpool.scoring.scores import log_score
+from opinionpool.scoring.cross_validation import answers_of, scores_of
 from opinionpool.scoring.splits import Plan, Split, clusters_of
 
 # Numbers of events to learn from, as far as there are so many, and the most that there are.
@@ -158,7 +157,7 @@ def _scored(
         if size == len(task.train):
             raise
         return np.full(len(task.test), np.nan)
-    return log_score(answers_of(state, test), test.outcomes)
+    return scores_of(answers_of(state, test), test)
 
 
 def _curve(

@@ -54,6 +54,9 @@ class Reservoir:
     def __len__(self) -> int:
         return sum(map(len, self._kept))
 
+    def __iter__(self) -> Iterator[Record]:
+        return (record for kept in self._kept for _, record in kept.values())
+
     @property
     def complete(self) -> bool:
         """Whether every event found room."""

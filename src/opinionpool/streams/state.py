@@ -15,6 +15,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.estimation.moments import Moments
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.screening import SURE, SURE_EVENTS
 from opinionpool.streams.events import Record, content
 from opinionpool.streams.ledger import Entry, Ledger
 from opinionpool.streams.moments import Tally
@@ -243,6 +244,19 @@ class StreamState:
         counts = own > 0
         least = 1.0 if self.reservoir.complete else float((stands[counts] / own[counts]).min(initial=np.inf))
         return self.forecasts([*kept, *opened]), weight, least
+
+    def always_right(self) -> npt.NDArray[np.bool_]:
+        """Whose forecasts in the sample were all right and nearly certain, see `leakage_notes`, (N,)."""
+        suspect = self.tally.cells >= SURE_EVENTS
+        count = np.zeros(len(suspect))
+        for record in self.reservoir:
+            if not suspect.any():
+                break
+            q = record.probabilities
+            given = q[:, record.outcome] if q.ndim > 1 else q if record.outcome == 1 else 1.0 - q
+            count[record.experts] += 1
+            suspect[record.experts[given <= SURE]] = False
+        return suspect & (count >= SURE_EVENTS)
 
     def present(self) -> npt.NDArray[np.bool_]:
         """Who made a forecast, on whatever event, (N,)."""

@@ -20,6 +20,7 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn, learn_from
+from opinionpool.learning.screening import leakage_note
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
 from opinionpool.pools.registry import Fitted, FittedPool, fit_pool
@@ -53,7 +54,7 @@ def learn_stream(
     floors: dict[str, Any] = {"floor": tally.floor, "pool_floor": pool_floor}
     if found is not None:
         learned = learn_from(*found, state.experts, state.classes, structure=structure, **floors)
-        phrase: tuple[Note, ...] = ()
+        phrase = leakage_note(state.experts, state.always_right())
     else:
         forecasts, weight, prior = _rows(state)
         options |= {"structure": structure, "beliefs": beliefs}
