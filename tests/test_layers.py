@@ -1,6 +1,7 @@
 """The layers of pyproject.toml hold, and what breaks them is found."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,13 @@ def lint(folder: Path, source: Path) -> subprocess.CompletedProcess[str]:
 def test_the_layers_hold(root):
     done = lint(root, root / "src")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_tree_that_contributors_see_names_every_package(root):
+    shown = (root / "CONTRIBUTING.md").read_text().partition("```text\n")[2].partition("```")[0]
+    folder = root / "src" / "opinionpool"
+    places = {path.stem for path in [*folder.glob("[a-z]*.py"), *folder.glob("[a-z]*/")]} - {"__pycache__"}
+    assert {place for place in places if re.search(rf"\b{place}\b", shown)} == places
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,16 @@
 """Events that share a group or a date count for what they tell."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning import screening as together
+from opinionpool.learning import screening
 from opinionpool.learning.learn import learn
 from opinionpool.pools.registry import fit_pool
 from opinionpool.tables.read import read_forecasts
-
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def expit(x):
@@ -38,7 +35,7 @@ def simulated(rng, clusters, size, shared, lasting=0.0, unit="group"):
 def worth(forecasts, weight=None):
     weight = np.ones(len(forecasts.events)) if weight is None else weight
     reference = np.full((len(forecasts.events), 2), 0.5)
-    return together.independent_weight(forecasts, reference, weight, 1e-4)[0]
+    return screening.independent_weight(forecasts, reference, weight, 1e-4)[0]
 
 
 def anova(values, member):
@@ -56,7 +53,7 @@ class TestCorrelation:
         rng = np.random.default_rng(1)
         member = np.repeat(np.arange(400), 10)
         values = np.sqrt(rho) * rng.normal(size=400)[member] + np.sqrt(1 - rho) * rng.normal(size=4000)
-        found = together._of_one(values[:, None], member, np.ones(4000), False)
+        found = screening._of_one(values[:, None], member, np.ones(4000), False)
         believed = (3 * 0.2 + 399 * max(anova(values, member), 0)) / 402
         assert found.correlation == pytest.approx(believed, abs=1e-12)
         assert found.correlation == pytest.approx(rho, abs=0.04)
@@ -68,7 +65,7 @@ class TestCorrelation:
         series = np.zeros(2000)
         for i in range(1, 2000):
             series[i] = r * series[i - 1] + rng.normal()
-        assert together._lasting(series[:, None] - series.mean()) == pytest.approx(r, abs=0.05)
+        assert screening._lasting(series[:, None] - series.mean()) == pytest.approx(r, abs=0.05)
 
     @pytest.mark.parametrize(("dates", "r"), [(40, 0.3), (40, 0.6), (80, 0.7)])
     def test_short_series_are_right_on_average(self, dates, r):
@@ -76,8 +73,8 @@ class TestCorrelation:
         series = rng.normal(size=(dates, 6000, 1))
         for i in range(1, dates):
             series[i] = r * series[i - 1] + np.sqrt(1 - r**2) * series[i]
-        held = np.mean([together._lasting(each - each.mean()) for each in series.swapaxes(0, 1)])
-        unheld = (held * (dates + together.LASTING_WORTH) - together.LASTING_WORTH * together.LASTING) / dates
+        held = np.mean([screening._lasting(each - each.mean()) for each in series.swapaxes(0, 1)])
+        unheld = (held * (dates + screening.LASTING_WORTH) - screening.LASTING_WORTH * screening.LASTING) / dates
         assert unheld == pytest.approx(r, abs=0.008)
 
     def test_variance_of_a_mean_is_what_the_effect_says(self):
@@ -95,14 +92,14 @@ class TestCorrelation:
         measured = np.var(means) * clusters * size
         # What is measured between the means of clusters: their common part, thinned by what is not shared.
         lasting = r * rho / (rho + (1 - rho) / size)
-        assert together._Shared(rho, lasting).effect(size) == pytest.approx(measured, rel=0.25)
+        assert screening._Shared(rho, lasting).effect(size) == pytest.approx(measured, rel=0.25)
 
 
 class TestWorth:
     def test_without_groups_and_dates_nothing_changes(self):
         f = replace(simulated(np.random.default_rng(0), 5, 4, 1.0), groups=None)
         weight = np.arange(20.0)
-        reduced, notes = together.independent_weight(f, np.full((20, 2), 0.5), weight, 1e-4)
+        reduced, notes = screening.independent_weight(f, np.full((20, 2), 0.5), weight, 1e-4)
         assert reduced is weight
         assert notes == ()
 
@@ -174,10 +171,9 @@ class TestLearning:
         assert np.mean(covered[False]) < np.mean(covered[True]) - 0.15
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the shared data")
-def test_weeks_of_53_places_learned_forward_in_time():
+def test_weeks_of_53_places_learned_forward_in_time(shared):
     """Four weeks behind: ahead of the average by more than chance, and hardly behind the best of the others."""
-    f = read_forecasts(DATA / "flusight.csv.gz")
+    f = read_forecasts(shared / "data" / "flusight.csv.gz")
     week = f.times.astype("datetime64[D]")
     weeks = np.unique(week)
     names = ("gaussian", "average", "linear", "median", "geometric", "trimmed")
