@@ -102,9 +102,10 @@ def test_priors_of_the_events_own(structure):
     stream.add(blanks)
     same(stream.learn(structure, beliefs), learn(blanks, structure=structure, beliefs=beliefs, prior=0.3), 1e-8)
     stream = Stream()
-    stream.add(blanks)
-    with pytest.raises(ProbabilityError, match="fill the blanks"):
-        stream.learn(structure, beliefs)
+    with pytest.raises(ProbabilityError, match="fills the blanks"):
+        stream.add(blanks)
+    assert not stream.count
+    assert not stream.experts
 
 
 def test_floors_follow_from_a_prior_that_is_known_late():

@@ -48,6 +48,8 @@ class Kind:
         From an object to its fields.
     make : function
         From its fields, as keyword arguments, to an object; raises an `OpinionPoolError` if they do not fit together.
+    optional : tuple of str
+        Fields that files of older releases lack; None then.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Kind:
     fields: Mapping[str, Any]
     take: Callable[[Any], Mapping[str, Any]]
     make: Callable[..., Any]
+    optional: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -177,6 +180,7 @@ class Kinds:
         fits = free or issubclass(kind.python, wanted)
         if not fits:
             raise _wrong(place, wanted.__name__, name)
+        given = dict.fromkeys(kind.optional) | given
         missing = [each for each in kind.fields if each not in given]
         if missing:
             raise SavedPoolError(f"{place}: {kind.name} has no {missing[0]}")

@@ -20,6 +20,7 @@ from opinionpool.saving.codec import Kind, Label, shaped
 from opinionpool.streams.events import Record, event_key
 from opinionpool.streams.ledger import ENTRY, Ledger
 from opinionpool.streams.moments import Tally
+from opinionpool.streams.numbering import Numbering
 from opinionpool.streams.stream import Stream
 
 Whole = npt.NDArray[np.int64]
@@ -196,8 +197,10 @@ class _Learned:
 
 
 def _take(stream: Stream) -> Mapping[str, Any]:
-    state, tally, reservoir = stream._state, stream._state.tally, stream._state.reservoir
+    # As it is now, whatever other threads do with it meanwhile.
+    state = stream.copy()._state
     state.flush()
+    tally, reservoir = state.tally, state.reservoir
     return {
         "classes": tuple(label.item() if isinstance(label, np.generic) else label for label in stream.classes),
         "prior": tally.prior,
@@ -206,8 +209,8 @@ def _take(stream: Stream) -> Mapping[str, Any]:
         "seed": stream.seed,
         "floor": stream.floor,
         "pool_floor": stream.pool_floor,
-        "timed": stream._clock.timed,
-        "clock": stream._clock.count,
+        "timed": state.clock.timed,
+        "clock": state.clock.count,
         "experts": tuple(tally.experts),
         "events": tally.events,
         "number": tally.number,
@@ -222,8 +225,9 @@ def _take(stream: Stream) -> Mapping[str, Any]:
         "open": _Events.of(list(state.open.values()), len(stream.classes)),
         "resolved": _Learned.of(state.ledger),
         "rows": state.rows,
-        "next_row": state.next_row,
-        "fingerprint": stream.fingerprint,
+        "next_row": state.numbering.stop,
+        "numbers": state.numbering,
+        "fingerprint": f"{state.fingerprint:064x}",
     }
 
 
@@ -245,8 +249,8 @@ def _make(
         prior=None if prior is None else logodds.public_probabilities(prior),
         half_life=half_life, capacity=capacity, seed=seed, floor=floor, pool_floor=pool_floor,
     )  # fmt: skip
-    stream._clock.timed, stream._clock.count = parts["timed"], parts["clock"]
     state, experts = stream._state, expert_names(parts["experts"], len(parts["experts"]))
+    state.clock.timed, state.clock.count = parts["timed"], parts["clock"]
     # What is divided by its sum again may differ in its last bit.
     state.tally.prior = prior
     state.join(experts)
@@ -266,9 +270,11 @@ def _make(
     parts["open"].check(len(experts), k, resolved=False)
     state.open = {record.key: record for record in parts["open"].records(seed)}
     state.ledger = parts["resolved"].ledger(k)
-    state.rows, state.next_row = parts["rows"], parts["next_row"]
-    if not 0 <= state.rows <= state.next_row < 1 << 62:
-        raise SavedPoolError(f"there cannot be {state.rows} rows before number {state.next_row}")
+    state.ledger.journal = state.journal
+    state.rows, stop = parts["rows"], parts["next_row"]
+    if not 0 <= state.rows <= stop < 1 << 62:
+        raise SavedPoolError(f"there cannot be {state.rows} rows before number {stop}")
+    state.numbering = _numbering(parts["numbers"], stop)
     if int(state.tally.number.sum()) != len(state.ledger) + state.rows:
         raise SavedPoolError(
             f"{int(state.tally.number.sum())} events do not fit the {len(state.ledger)} that are known"
@@ -278,6 +284,16 @@ def _make(
     except ValueError:
         raise SavedPoolError("the fingerprint should be 64 hexadecimal digits") from None
     return stream
+
+
+def _numbering(numbers: Numbering | None, stop: int) -> Numbering:
+    """The numbers of rows; of older files, which do not say them, all of those before the next one."""
+    if numbers is None:
+        return Numbering(((0, stop),)) if stop else Numbering()
+    flat = [number for span in numbers.spans for number in span]
+    if any(len(span) != 2 for span in numbers.spans) or flat != sorted(set(flat)) or flat[-1:] != [stop] * bool(flat):
+        raise SavedPoolError(f"the numbers of rows should be increasing spans that end at {stop}")
+    return numbers
 
 
 def _fill_tally(tally: Tally, experts: tuple[str, ...], parts: Mapping[str, Any]) -> None:
@@ -325,13 +341,15 @@ _FIELDS: Mapping[str, Any] = {
     "resolved": _Learned,
     "rows": int,
     "next_row": int,
+    "numbers": Numbering | None,
     "fingerprint": str,
 }
 
 STREAMS = (
+    Kind.of("row-numbers", Numbering, _nothing, spans=tuple[tuple[int, ...], ...]),
     Kind.of("events", _Events, _nothing, {"probabilities": "said"}),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Sums, _nothing),
     Kind.of("events-learned", _Learned, _nothing),
-    Kind("stream", Stream, _FIELDS, _take, _make),
+    Kind("stream", Stream, _FIELDS, _take, _make, optional=("numbers",)),
 )

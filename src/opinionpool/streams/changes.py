@@ -37,7 +37,7 @@ class Change(NamedTuple):
         if self.old is not None:
             state.unlearn(self.old)
         if self.new.outcome == UNRESOLVED:
-            state.open[self.new.key] = self.new
+            state.put_open(self.new)
         else:
             state.learn(self.new)
 
@@ -130,11 +130,11 @@ class Changes:
 
 
 # By expert: the probability of the second of two classes, or those of all classes; None withdraws it.
-Contrasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
+ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
 def event_record(
-    state: StreamState, seed: int, event: str, forecasts: Contrasts, prior: npt.ArrayLike | None
+    state: StreamState, seed: int, event: str, forecasts: ExpertForecasts, prior: npt.ArrayLike | None
 ) -> Record:
     """An event that is not resolved; experts are entered in the stream.
 
@@ -150,10 +150,10 @@ def event_record(
         )
     k = len(state.classes)
     shape = () if k == 2 else (k,)
-    contrast = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in forecasts.values()]
-    if any(each.shape != shape for each in contrast):
+    given = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in forecasts.values()]
+    if any(each.shape != shape for each in given):
         raise ShapeError(f"a forecast on {k} classes is {'one probability' if k == 2 else f'{k} probabilities'}")
-    array = np.array(contrast).reshape((len(contrast), *shape))
+    array = np.array(given).reshape((len(given), *shape))
     if k > 2 and len(array):
         array, _ = logodds.normalised(array)
     own = None
@@ -200,18 +200,18 @@ def checked_rows(
     ShapeError, ProbabilityError, ArgumentError
         If they do not fit together or are out of range.
     """
-    contrast, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
-    fits = contrast.ndim == 2 if classes == 2 else contrast.ndim == 3 and contrast.shape[2] == classes
-    if not fits or codes.shape != contrast.shape[:1]:
+    given, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
+    fits = given.ndim == 2 if classes == 2 else given.ndim == 3 and given.shape[2] == classes
+    if not fits or codes.shape != given.shape[:1]:
         raise ShapeError(
-            f"rows of {classes} classes and their outcomes do not fit: shapes {contrast.shape}, {codes.shape}"
+            f"rows of {classes} classes and their outcomes do not fit: shapes {given.shape}, {codes.shape}"
         )
     if prior is None:
-        return contrast, codes, None
+        return given, codes, None
     own = logodds.public_probabilities(logodds.class_probabilities(prior, classes))
-    if own.shape != contrast.shape[:1] + contrast.shape[2:]:
-        raise ShapeError(f"{len(contrast)} rows need as many priors, and their shape is {own.shape}")
-    return contrast, codes, own
+    if own.shape != given.shape[:1] + given.shape[2:]:
+        raise ShapeError(f"{len(given)} rows need as many priors, and their shape is {own.shape}")
+    return given, codes, own
 
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:

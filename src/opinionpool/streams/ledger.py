@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 
 from opinionpool.errors import ArgumentError
+from opinionpool.streams.journal import Journal
 
 ENTRY = np.dtype([("key", "<u8"), ("content", "<u8"), ("outcome", "<i4"), ("weight", "<f8"), ("at", "<f8")])
 # So many new entries are sorted in at once, or a share of those that are there.
 FEW, SHARE = 4096, 8
-_GONE = -2
 
 
 class Entry(NamedTuple):
@@ -25,15 +26,39 @@ class Entry(NamedTuple):
 
 
 class Ledger:
-    """Entries by key, 44 bytes each."""
+    """Entries by key, 44 bytes each.
 
-    def __init__(self, entries: np.ndarray | None = None) -> None:
-        self._new: dict[int, Entry] = {}
+    The array of old ones is never changed, only replaced; new ones stand beside it, None for one that was removed.
+
+    Parameters
+    ----------
+    entries : ndarray, optional
+    journal : Journal, optional
+        Where changes are written down.
+    """
+
+    def __init__(self, entries: np.ndarray | None = None, journal: Journal | None = None) -> None:
+        self.journal = Journal() if journal is None else journal
+        self._old: np.ndarray
+        self._keys: np.ndarray
+        self._new: dict[int, Entry | None]
+        self._count: int
         self._hold(np.empty(0, ENTRY) if entries is None else entries)
 
-    def copy(self) -> Ledger:
+    def copy(self, journal: Journal) -> Ledger:
         """The same, to go on with alone."""
-        return Ledger(self.array().copy())
+        other = copy(self)
+        other.journal, other._new = journal, self._new.copy()
+        return other
+
+    @property
+    def entries(self) -> tuple[np.ndarray, np.ndarray, dict[int, Entry | None], int]:
+        """All that it consists of, so that it can be what it was; changes of the dictionary are in the journal."""
+        return self._old, self._keys, self._new, self._count
+
+    @entries.setter
+    def entries(self, entries: tuple[np.ndarray, np.ndarray, dict[int, Entry | None], int]) -> None:
+        self.__dict__.update(zip(("_old", "_keys", "_new", "_count"), entries, strict=True))
 
     def __len__(self) -> int:
         return self._count
@@ -47,22 +72,17 @@ class Ledger:
 
     def put(self, entry: Entry) -> None:
         """Remember an event, in place of what was remembered of it."""
-        place = self._place(entry.key)
-        if place is not None:
-            self._old[place] = entry
-            return
-        self._count += entry.key not in self._new
-        self._new[entry.key] = entry
+        self._count += self.find(entry.key) is None
+        self.journal.put(self._new, entry.key, entry)
         if len(self._new) > max(FEW, len(self._old) // SHARE):
             self._sort_in()
 
     def remove(self, key: int) -> None:
-        """Forget an event."""
-        place = self._place(key)
-        if place is not None:
-            self._old[place]["outcome"] = _GONE
+        """Forget an event that is there."""
+        if self._place(key) is None:
+            self.journal.pop(self._new, key)
         else:
-            del self._new[key]
+            self.journal.put(self._new, key, None)
         self._count -= 1
 
     def array(self) -> np.ndarray:
@@ -90,17 +110,17 @@ class Ledger:
 
     def _hold(self, entries: np.ndarray) -> None:
         """Sort entries; their keys stand side by side, as they are searched."""
-        self._old = entries[np.argsort(entries["key"], kind="stable")]
-        self._keys = np.ascontiguousarray(self._old["key"])
-        self._count = len(self._old)
+        old = entries[np.argsort(entries["key"], kind="stable")]
+        # All of it at once, or nothing.
+        self.__dict__.update(_old=old, _keys=np.ascontiguousarray(old["key"]), _count=len(old), _new={})
 
     def _place(self, key: int) -> int | None:
         place = int(self._keys.searchsorted(np.uint64(key)))
-        found = place < len(self._keys) and int(self._keys[place]) == key
-        return place if found and self._old[place]["outcome"] != _GONE else None
+        return place if place < len(self._keys) and int(self._keys[place]) == key else None
 
     def _sort_in(self) -> None:
-        if self._new or self._count < len(self._old):
-            fresh = np.array(list(self._new.values()), dtype=ENTRY)
-            self._new = {}
-            self._hold(np.concatenate([self._old[self._old["outcome"] != _GONE], fresh]))
+        if self._new:
+            fresh = np.array([entry for entry in self._new.values() if entry is not None], dtype=ENTRY)
+            kept = np.ones(len(self._old), dtype=bool)
+            kept[[place for place in map(self._place, self._new) if place is not None]] = False
+            self._hold(np.concatenate([self._old[kept], fresh]))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.estimation.sampling import priorities
 from opinionpool.streams.events import Record
+from opinionpool.streams.journal import Journal
 
 # Events of all outcomes together, and probabilities in their forecasts, that are kept by default.
 CAPACITY, MOST_NUMBERS = 20_000, 4_000_000
@@ -32,9 +33,12 @@ class Reservoir:
     capacity : int
     pace : float
         How fast the weight of an event grows with the time at which it was resolved: log 2 / half-life, or 0.
+    journal : Journal, optional
+        Where changes are written down.
     """
 
-    def __init__(self, classes: int, capacity: int, pace: float) -> None:
+    def __init__(self, classes: int, capacity: int, pace: float, journal: Journal | None = None) -> None:
+        self.journal = Journal() if journal is None else journal
         self.room = max(1, capacity // classes)
         self.numbers = max(1, MOST_NUMBERS // classes)
         self.pace = pace
@@ -44,12 +48,21 @@ class Reservoir:
         self._sizes = [0] * classes
         self._last: list[list[tuple[float, int]]] = [[] for _ in range(classes)]
 
-    def copy(self) -> Reservoir:
+    def copy(self, journal: Journal) -> Reservoir:
         """The same, to go on with alone."""
         other = copy(self)
+        other.journal = journal
         other.beyond, other._sizes = self.beyond.copy(), self._sizes.copy()
         other._kept, other._last = [kept.copy() for kept in self._kept], [last.copy() for last in self._last]
         return other
+
+    def restore(self, beyond: Array) -> None:
+        """Make bounds, sizes and order fit the events kept, after changes to these were taken back."""
+        self.beyond = beyond
+        self._sizes = [sum(record.probabilities.size for _, record in kept.values()) for kept in self._kept]
+        self._last = [[(-priority, key) for key, (priority, _) in kept.items()] for kept in self._kept]
+        for last in self._last:
+            heapq.heapify(last)
 
     def __len__(self) -> int:
         return sum(map(len, self._kept))
@@ -72,7 +85,7 @@ class Reservoir:
         priority = self._priority(record) if priority is None else priority
         if priority >= self.beyond[outcome] or record.weight <= 0:
             return
-        self._kept[outcome][record.key] = priority, record
+        self.journal.put(self._kept[outcome], record.key, (priority, record))
         self._sizes[outcome] += record.probabilities.size
         heapq.heappush(self._last[outcome], (-priority, record.key))
         self._make_room(outcome)
@@ -105,7 +118,7 @@ class Reservoir:
 
     def remove(self, record: Record) -> None:
         """Forget an event, if it is kept."""
-        current = self._kept[record.outcome].pop(record.key, None)
+        current = self.journal.pop(self._kept[record.outcome], record.key)
         if current is not None:
             self._sizes[record.outcome] -= current[1].probabilities.size
 
@@ -117,6 +130,10 @@ class Reservoir:
                 self.remove(record)
             for _, record in other._kept[outcome].values():
                 self.put(moved(record))
+
+    def kept(self) -> Iterator[Record]:
+        """The events kept, in any order."""
+        return (record for kept in self._kept for _, record in kept.values())
 
     def records(self) -> Iterator[Record]:
         """The events kept, in an order that depends on nothing but which ones they are."""
@@ -168,5 +185,5 @@ class Reservoir:
         while len(kept) > self.room or self._sizes[outcome] > self.numbers:
             negative, key = heapq.heappop(self._last[outcome])
             if self._current(outcome, negative, key):
-                self._sizes[outcome] -= kept.pop(key)[1].probabilities.size
+                self._sizes[outcome] -= self.journal.pop(kept, key)[1].probabilities.size
                 self.beyond[outcome] = min(self.beyond[outcome], -negative)

@@ -1,25 +1,31 @@
-"""What a stream holds, and the few ways in which it changes."""
+"""What a stream holds, and the few ways in which it changes, each of them entirely or not at all."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, OpinionPoolError
+from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.estimation.moments import Moments
+from opinionpool.estimation.sampling import row_keys
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.screening import SURE, SURE_EVENTS
 from opinionpool.streams.events import Record, content
+from opinionpool.streams.journal import Journal
 from opinionpool.streams.ledger import Entry, Ledger
-from opinionpool.streams.moments import Tally
+from opinionpool.streams.moments import Clock, Tally
+from opinionpool.streams.numbering import Numbering
 from opinionpool.streams.reservoir import Reservoir
+from opinionpool.text import shown
 
 # So many resolved events wait before they are added up together.
 WAITING = 512
@@ -37,34 +43,51 @@ class StreamState:
     reservoir : Reservoir
     ledger : Ledger
         Of resolved events with an id.
+    clock : Clock
     open : dict of int to Record
         By key.
     rows : int
-        Resolved events without an id; `next_row` is the number of the next one.
+        Resolved events without an id.
+    numbering : Numbering
+        The numbers of those rows.
     waiting : list of Record
         Resolved events that are still to be added up.
+    version : int
+        Another one after each change.
     """
 
     def __init__(
-        self, classes: tuple[object, ...], floor: float, prior: Array | None, capacity: int, half_life: float | None
+        self,
+        classes: tuple[object, ...],
+        floor: float,
+        prior: Array | None,
+        capacity: int,
+        half_life: float | None,
+        seed: int,
     ) -> None:
         pace = 0.0 if half_life is None else math.log(2.0) / half_life
-        self.classes = classes
+        self.classes, self.seed = classes, seed
         self.tally = Tally(len(classes), floor, prior, pace)
-        self.reservoir = Reservoir(len(classes), capacity, pace)
-        self.ledger = Ledger()
+        self.journal = Journal()
+        self.reservoir = Reservoir(len(classes), capacity, pace, self.journal)
+        self.ledger = Ledger(journal=self.journal)
+        self.clock = Clock(half_life)
         self.open: dict[int, Record] = {}
-        self.rows = self.next_row = 0
+        self.rows, self.numbering = 0, Numbering()
         self._sum = 0
         self.waiting: list[Record] = []
         self._digests = np.empty(0, dtype="V8")
+        self.version = 0
+        self._before: dict[str, Any] | None = None
 
     def copy(self) -> StreamState:
         """The same, to go on with alone."""
-        self.flush()
+        self.recover()
         other = copy(self)
-        other.tally, other.reservoir, other.ledger = self.tally.copy(), self.reservoir.copy(), self.ledger.copy()
-        other.open, other.waiting = self.open.copy(), []
+        other.journal, other.clock = Journal(), copy(self.clock)
+        other.tally = self.tally.copy()
+        other.reservoir, other.ledger = self.reservoir.copy(other.journal), self.ledger.copy(other.journal)
+        other.open, other.waiting = self.open.copy(), self.waiting.copy()
         return other
 
     @property
@@ -95,18 +118,72 @@ class StreamState:
         return np.array([place[name] for name in names], dtype=np.intp)
 
     @contextmanager
-    def tentative(self) -> Iterator[None]:
-        """Let experts go who joined for something that then failed."""
-        self.flush()
-        tally = self.tally
-        before = tally.experts.copy(), tally.counts, tally.cells, tally.shared, tally.own
-        digests = self._digests
+    def all_or_nothing(self, *, learns: bool = True) -> Iterator[None]:
+        """Make the changes of a block entirely, or not at all if anything interrupts it.
+
+        Parameters
+        ----------
+        learns : bool
+            Whether there is something new, and not only the same in another form.
+        """
+        self.recover()
+        self.journal.forget()
+        self._before = {
+            "tally": self.tally.copy(), "clock": copy(self.clock), "waiting": self.waiting.copy(), "rows": self.rows,
+            "numbering": self.numbering, "_sum": self._sum, "_digests": self._digests, "version": self.version,
+            "beyond": self.reservoir.beyond.copy(), "ledger": self.ledger.entries,
+        }  # fmt: skip
         try:
             yield
-        except OpinionPoolError:
-            tally.experts, tally.counts, tally.cells, tally.shared, tally.own = before
-            self._digests = digests
+            self.version += learns
+            # From here on it is made.
+            self._before = None
+            self.journal.forget()
+        except BaseException:
+            self.recover()
             raise
+
+    def recover(self) -> None:
+        """Take back what an interrupted change left, if one was interrupted before it could do so itself."""
+        before = self._before
+        if before is None:
+            return
+        self.ledger.entries = before["ledger"]
+        self.journal.take_back()
+        self.reservoir.restore(before["beyond"].copy())
+        self.__dict__.update({name: value for name, value in before.items() if name not in {"beyond", "ledger"}})
+        self._before = None
+
+    def check_prior(self, record: Record) -> None:
+        """Refuse an event with a prior of its own among events without one, and the other way round.
+
+        Raises
+        ------
+        ProbabilityError
+            Unless there is a prior for all events, which fills the blanks.
+        """
+        if self.tally.prior is not None:
+            return
+        others = chain(self.open.values(), self.waiting, self.reservoir.kept())
+        other = next((each for each in others if each.key != record.key), None)
+        if other is None or (other.prior is None) == (record.prior is None):
+            return
+        name = f"row {record.event}" if isinstance(record.event, int) else f"event {shown(record.event)}"
+        has, have = ("no prior of its own", "have one") if record.prior is None else ("a prior of its own", "have none")
+        raise ProbabilityError(
+            f"{name} has {has}, and the events before it in this stream {have}; give every event one, or none, or begin "
+            "the stream with prior=, which fills the blanks"
+        )
+
+    def put_open(self, record: Record) -> None:
+        """Keep an event that is not resolved, with all that is known of it."""
+        self.check_prior(record)
+        self.journal.put(self.open, record.key, record)
+
+    def drop_open(self, key: int) -> Record | None:
+        """Let an open event go; None if there is no such event."""
+        dropped: Record | None = self.journal.pop(self.open, key)
+        return dropped
 
     def content(self, record: Record) -> int:
         """64 bits that stand for who said what."""
@@ -114,11 +191,12 @@ class StreamState:
 
     def learn(self, record: Record) -> None:
         """Add a resolved event."""
-        self.open.pop(record.key, None)
-        contrast = content(record, self._digests)
-        self._sum = (self._sum + self._digest(record, contrast)) % _WHOLE
+        self.drop_open(record.key)
+        self.check_prior(record)
+        digest = content(record, self._digests)
+        self._sum = (self._sum + self._digest(record, digest)) % _WHOLE
         self.ledger.put(
-            Entry(record.key, int.from_bytes(contrast[:8], "little"), record.outcome, record.weight, record.at)
+            Entry(record.key, int.from_bytes(digest[:8], "little"), record.outcome, record.weight, record.at)
         )
         self.reservoir.put(record)
         self.waiting.append(record)
@@ -135,7 +213,7 @@ class StreamState:
 
     def learn_rows(
         self,
-        contrast: Array,
+        probabilities: Array,
         outcomes: npt.NDArray[np.intp],
         weight: Array,
         at: Array | None,
@@ -145,10 +223,13 @@ class StreamState:
         moments: Moments | None,
     ) -> None:
         """Add resolved events without ids, whose columns are all experts; see `Tally.add_dense`."""
+        if len(rows):
+            key, own = int(keys[0]), None if prior is None else np.asarray(prior[0])
+            self.check_prior(Record(int(rows[0]), key, np.empty(0, np.intp), np.empty(0), own))
         self.flush()
-        self.tally.add_dense(contrast, outcomes, weight, at, prior, moments=moments)
-        answered = ~np.isnan(contrast if len(self.classes) == 2 else contrast[..., 0])
-        everyone = np.arange(contrast.shape[1]) if answered.all() else None
+        self.tally.add_dense(probabilities, outcomes, weight, at, prior, moments=moments)
+        answered = ~np.isnan(probabilities if len(self.classes) == 2 else probabilities[..., 0])
+        everyone = np.arange(probabilities.shape[1]) if answered.all() else None
         plain = bool((weight == 1.0).all())
         for outcome in range(len(self.classes)):
             mine = np.flatnonzero((outcomes == outcome) & (weight > 0))
@@ -159,7 +240,7 @@ class StreamState:
                 own = None if prior is None else np.asarray(prior[t])
                 when = 0.0 if at is None else float(at[t])
                 return Record(
-                    int(rows[t]), int(keys[t]), experts, contrast[t, experts], own, outcome, float(weight[t]), when
+                    int(rows[t]), int(keys[t]), experts, probabilities[t, experts], own, outcome, float(weight[t]), when
                 )
 
             if len(mine):
@@ -170,8 +251,19 @@ class StreamState:
 
     def flush(self) -> None:
         """Add up what is waiting."""
+        if not self.waiting:
+            return
+        if self._before is None:
+            with self.all_or_nothing(learns=False):
+                self.flush()
+            return
         waiting, self.waiting = self.waiting, []
         self.tally.add(waiting)
+
+    @property
+    def movable(self) -> bool:
+        """Whether rows can be given other numbers: none was given, and none decided what is in the sample."""
+        return not self.numbering.given and self.reservoir.complete
 
     def merge(self, other: StreamState) -> None:
         """Take in another stream's state.
@@ -189,19 +281,51 @@ class StreamState:
                 raise ArgumentError(
                     f"event {half.event!r} is resolved in one stream and open in the other: merge before it is resolved"
                 )
+        example = next(chain(other.open.values(), other.reservoir.kept()), None)
+        if example is not None:
+            self.check_prior(example)
+        renumbered = self._renumbered(other)
         self.ledger.merge(other.ledger)
         columns = self.join(other.experts)
         self.tally.merge(other.tally)
 
         def moved(record: Record) -> Record:
-            return record._replace(experts=columns[record.experts])
+            return renumbered(record._replace(experts=columns[record.experts]))
 
         self.reservoir.merge(other.reservoir, moved)
         for key, record in other.open.items():
-            self.open[key] = self.open[key].revised(moved(record)) if key in self.open else moved(record)
+            own = self.open.get(key)
+            self.put_open(moved(record) if own is None else own.revised(moved(record)))
         self.rows += other.rows
-        self.next_row = max(self.next_row, other.next_row)
         self._sum = (self._sum + other._sum) % _WHOLE
+
+    def _renumbered(self, other: StreamState) -> Callable[[Record], Record]:
+        """What gives the rows of another stream numbers of their own, where both counted from the same one.
+
+        Raises
+        ------
+        ArgumentError
+            If that cannot be done, as the numbers were given, or decided which rows are in its sample.
+        """
+        if not self.numbering.meets(other.numbering):
+            self.numbering = self.numbering.union(other.numbering)
+            return lambda record: record
+        by = self.numbering.stop
+        if not other.movable:
+            raise ArgumentError(
+                f"both streams have rows with the numbers {self.numbering.meeting(other.numbering)}, and numbers decide "
+                "which rows are in the sample: give rows that are added beside each other numbers of their own, "
+                "add_rows(..., first=)"
+            )
+        self.numbering = self.numbering.union(other.numbering.moved(by))
+
+        def later(record: Record) -> Record:
+            if not isinstance(record.event, int):
+                return record
+            number = record.event + by
+            return record._replace(event=number, key=int(row_keys(number, 1, self.seed)[0]))
+
+        return later
 
     def forecasts(self, records: Sequence[Record]) -> Forecasts:
         """Some events, resolved or not, as forecasts by all experts."""
@@ -265,6 +389,6 @@ class StreamState:
             found[record.experts] = True
         return np.asarray(found)
 
-    def _digest(self, record: Record, contrast: bytes) -> int:
+    def _digest(self, record: Record, content: bytes) -> int:
         text = f"{record.outcome} {record.weight!r}".encode()
-        return int.from_bytes(hashlib.sha256(contrast + text).digest(), "little")
+        return int.from_bytes(hashlib.sha256(content + text).digest(), "little")

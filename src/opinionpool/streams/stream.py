@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import copy
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
 from opinionpool.pools.registry import Fitted, FittedPool, fit_pool
 from opinionpool.priors import laplace_prior
-from opinionpool.streams.changes import Change, Changes, Contrasts, batch_records, checked_rows, corrected, event_record
+from opinionpool.streams.changes import Change, Changes, ExpertForecasts, batch_records, checked_rows, corrected, event_record
 from opinionpool.streams.events import Record, event_key
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
@@ -114,6 +115,21 @@ def _sampled(state: StreamState) -> tuple[Note, ...]:
     return (Note("sampled", text, len(state.reservoir)),)
 
 
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+def _alone(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
+    """A method during which no other thread looks at the stream or changes it."""
+
+    @wraps(method)
+    def locked(self: Stream, *given: P.args, **options: P.kwargs) -> R:
+        with self._lock:
+            self._state.recover()
+            return method(self, *given, **options)
+
+    return locked
+
+
 class Stream:
     """What there is to learn from forecasts and outcomes that arrive one by one, in batches, or both.
 
@@ -124,6 +140,9 @@ class Stream:
     other pools, is learned from a sample: everything as long as no outcome has more than `capacity` / K events, then
     that many events of each outcome, weighted so that they stand for all. Which ones depends on their ids and the seed
     alone, not on order or batches. Events that are not resolved are kept until they are, or are withdrawn.
+
+    Every change is made entirely or not at all, whatever interrupts it, and threads may share a stream: each waits
+    until the change of another one is made.
 
     Parameters
     ----------
@@ -171,7 +190,7 @@ class Stream:
             raise ArgumentError(
                 f"None and NaN stand for events that are not resolved, so they are no classes: {labels}"
             )
-        clock = Clock(half_life)
+        Clock(half_life)
         if capacity < 1 or not 0 <= seed < 1 << 63:
             raise ArgumentError(f"capacity must be at least 1 and the seed at least 0, and they are {capacity}, {seed}")
         given = None if prior is None else logodds.class_probabilities(prior, len(labels))
@@ -180,8 +199,15 @@ class Stream:
         logodds.class_floors(floor, np.full(len(labels), 1.0 / len(labels)), 100.0)
         self.capacity, self.seed = int(capacity), int(seed)
         self.floor, self.pool_floor = float(floor), float(pool_floor)
-        self._clock = clock
-        self._state = StreamState(labels, self.floor, given, self.capacity, half_life)
+        self._state = StreamState(labels, self.floor, given, self.capacity, half_life, self.seed)
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in self.copy().__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
 
     @property
     def classes(self) -> tuple[object, ...]:
@@ -191,9 +217,10 @@ class Stream:
     @property
     def half_life(self) -> float | None:
         """After how many events, or how much time, an event counts half."""
-        return self._clock.half_life
+        return self._state.clock.half_life
 
     @property
+    @_alone
     def experts(self) -> tuple[str, ...]:
         """N names, in order of first appearance."""
         return tuple(self._state.experts)
@@ -204,22 +231,26 @@ class Stream:
         return self._state.tally.prior
 
     @property
+    @_alone
     def count(self) -> int:
         """How many events have been resolved."""
         return int(self._state.tally.number.sum()) + len(self._state.waiting)
 
     @property
+    @_alone
     def events(self) -> Array:
         """Weight of the resolved events by outcome, (K,)."""
         self._state.flush()
         return self._state.tally.events.copy()
 
     @property
+    @_alone
     def open(self) -> tuple[str, ...]:
         """Ids of the events with forecasts that are not resolved."""
         return tuple(str(record.event) for record in self._state.open.values())
 
     @property
+    @_alone
     def fingerprint(self) -> str:
         """64 hexadecimal digits that depend on what was learned, event by event, in any order (SHA-256, added up).
 
@@ -230,11 +261,13 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream of {self.count} resolved and {len(self._state.open)} open events, {len(self.experts)} experts>"
 
+    @_alone
     def knows(self, event: str) -> bool:
         """Whether a resolved event has been learned from."""
         return self._state.ledger.find(self._key(event)) is not None
 
-    def forecast(self, event: str, forecasts: Contrasts, prior: npt.ArrayLike | None = None) -> None:
+    @_alone
+    def forecast(self, event: str, forecasts: ExpertForecasts, prior: npt.ArrayLike | None = None) -> None:
         """Forecasts on an event that is not resolved; they take the place of earlier ones by the same experts.
 
         Parameters
@@ -258,10 +291,12 @@ class Stream:
                 f"event {shown(event)} is resolved, and what is said afterwards is no forecast; to mend forecasts that "
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
-        record = event_record(self._state, self.seed, event, forecasts, prior)
-        current = self._state.open.get(record.key)
-        self._state.open[record.key] = (record if current is None else current).revised(record)
+        with self._state.all_or_nothing():
+            record = event_record(self._state, self.seed, event, forecasts, prior)
+            current = self._state.open.get(record.key)
+            self._state.put_open((record if current is None else current).revised(record))
 
+    @_alone
     def withdraw(self, event: str) -> None:
         """Forget an event that is not resolved, and will not be.
 
@@ -270,14 +305,16 @@ class Stream:
         ArgumentError
             If there is no such event.
         """
-        if self._state.open.pop(self._key(event), None) is None:
-            raise ArgumentError(f"event {shown(event)} is not among the open ones")
+        with self._state.all_or_nothing():
+            if self._state.drop_open(self._key(event)) is None:
+                raise ArgumentError(f"event {shown(event)} is not among the open ones")
 
+    @_alone
     def resolve(
         self,
         event: str,
         outcome: object,
-        forecasts: Contrasts | None = None,
+        forecasts: ExpertForecasts | None = None,
         *,
         prior: npt.ArrayLike | None = None,
         weight: float | None = None,
@@ -310,34 +347,37 @@ class Stream:
         code = int(encode_outcomes([outcome], self.classes, 1)[0])
         if weight is not None and not frequencies([weight], 1)[0] > 0:
             raise ArgumentError("the weight of an event is its frequency, above 0")
-        state, given = self._state, forecasts is not None
-        entry, current = state.ledger.find(self._key(event)), state.open.get(self._key(event))
-        if entry is None and current is None and not given:
+        time = None if at is None else times_of([at], 1)
+        with self._state.all_or_nothing():
+            change = self._resolution(event, code, forecasts, prior, weight)
+            if change is not None:
+                self._state.clock.check(int(change.fresh), time)
+                self._apply([change], None if time is None else float(time[0]))
+
+    def _resolution(
+        self, event: str, code: int, forecasts: ExpertForecasts | None, prior: npt.ArrayLike | None, weight: float | None
+    ) -> Change | None:
+        """What an outcome changes, None if nothing."""
+        state, key = self._state, self._key(event)
+        entry, current = state.ledger.find(key), state.open.get(key)
+        if entry is None and current is None and forecasts is None:
             raise ArgumentError(
                 f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
             )
-        time = None if at is None else times_of([at], 1)
-        # Before experts are entered, so that nothing is left of what is refused.
-        self._clock.check(int(entry is None and code != UNRESOLVED), time)
-        strange = entry is not None and not {str(name) for name in forecasts or {}} <= set(state.experts)
-        record = Record(str(event), self._key(event), np.empty(0, np.intp), np.empty(0))
-        if not strange:
-            record = event_record(state, self.seed, event, forecasts or {}, prior)
-        record = record._replace(outcome=code)
+        record = event_record(state, self.seed, event, forecasts or {}, prior)._replace(outcome=code)
         if entry is None:
             new = (record if current is None else current).revised(record)
-            change = Change(None, new._replace(weight=1.0 if weight is None else float(weight)))
-        elif strange or (given and state.content(record.revised(record)) != entry.content):
+            return Change(None, new._replace(weight=1.0 if weight is None else float(weight)))
+        if forecasts is not None and state.content(record.revised(record)) != entry.content:
             raise ArgumentError(
                 f"event {shown(event)} was learned from with other forecasts; to mend those, take its outcome back "
                 "first: resolve(event, None)"
             )
-        elif entry.outcome == code and weight in {None, entry.weight}:
-            return
-        else:
-            change = corrected(state, record.revised(record), entry, weight, complete=given)
-        self._apply([change], None if time is None else float(time[0]))
+        if entry.outcome == code and weight in {None, entry.weight}:
+            return None
+        return corrected(state, record.revised(record), entry, weight, complete=forecasts is not None)
 
+    @_alone
     def add(
         self, forecasts: Forecasts, sample_weight: npt.ArrayLike | None = None, at: npt.ArrayLike | None = None
     ) -> tuple[Note, ...]:
@@ -377,13 +417,14 @@ class Stream:
         if len(set(forecasts.events)) < t:
             raise ArgumentError("events of a batch must have different ids")
         weight = None if sample_weight is None else frequencies(sample_weight, t).tolist()
-        with self._state.tentative():
+        with self._state.all_or_nothing():
             found = Changes(self._state)
             for i, record in enumerate(batch_records(self._state, self.seed, forecasts)):
                 found.plan(record, None if weight is None else weight[i])
             self._apply(found.made, None if at is None else dict(zip(forecasts.events, times_of(at, t), strict=True)))
         return found.notes()
 
+    @_alone
     def add_rows(
         self,
         probabilities: npt.ArrayLike,
@@ -421,28 +462,45 @@ class Stream:
         ShapeError, ArgumentError
             If the arguments do not fit together or are out of range.
         """
-        contrast, codes, own = checked_rows(probabilities, outcomes, prior, len(self.classes))
-        weight = frequencies(sample_weight, len(contrast))
-        names = numbered(contrast.shape[1]) if experts is None else tuple(map(str, experts))
+        given, codes, own = checked_rows(probabilities, outcomes, prior, len(self.classes))
+        weight = frequencies(sample_weight, len(given))
+        names = numbered(given.shape[1]) if experts is None else tuple(map(str, experts))
         check_distinct(names)
-        if len(names) != contrast.shape[1]:
-            raise ShapeError(f"{contrast.shape[1]} columns need as many names of experts, not {len(names)}")
-        known = codes != UNRESOLVED
+        if len(names) != given.shape[1]:
+            raise ShapeError(f"{given.shape[1]} columns need as many names of experts, not {len(names)}")
+        with self._state.all_or_nothing():
+            self._learn_rows(given, codes, weight, own, names, at, first, moments)
+
+    def _learn_rows(
+        self,
+        forecasts: Array,
+        codes: npt.NDArray[np.intp],
+        weight: Array,
+        own: Array | None,
+        names: tuple[str, ...],
+        at: npt.ArrayLike | None,
+        first: int | None,
+        moments: Moments | None,
+    ) -> None:
+        """What `add_rows` changes."""
+        state, known = self._state, codes != UNRESOLVED
         times = None
         if self.half_life is not None or at is not None:
-            times = self._clock.tell(int(known.sum()), None if at is None else times_of(at, len(contrast))[known])
-        columns = self._state.join(names)
-        if len(columns) < len(self.experts) or not (np.diff(columns) == 1).all():
-            wide = np.full((len(contrast), len(self.experts), *contrast.shape[2:]), np.nan)
-            wide[:, columns] = contrast
-            contrast, moments = wide, None
-        start = self._state.next_row if first is None else first
-        keys, rows = row_keys(start, len(contrast), self.seed), np.arange(start, start + len(contrast))
+            times = state.clock.tell(int(known.sum()), None if at is None else times_of(at, len(forecasts))[known])
+        columns = state.join(names)
+        if len(columns) < len(state.experts) or not (np.diff(columns) == 1).all():
+            wide = np.full((len(forecasts), len(state.experts), *forecasts.shape[2:]), np.nan)
+            wide[:, columns] = forecasts
+            forecasts, moments = wide, None
+        start = state.numbering.stop if first is None else first
+        state.numbering = state.numbering.added(len(forecasts), first)
+        keys, rows = row_keys(start, len(forecasts), self.seed), np.arange(start, start + len(forecasts))
         if not known.all():
-            contrast, codes, weight, keys, rows = contrast[known], codes[known], weight[known], keys[known], rows[known]
+            forecasts, codes, weight, keys, rows = (
+                each[known] for each in (forecasts, codes, weight, keys, rows)
+            )
             own = None if own is None else own[known]
-        self._state.next_row = max(self._state.next_row, start + len(known))
-        self._state.learn_rows(contrast, codes, weight, times, own, keys, rows, moments)
+        state.learn_rows(forecasts, codes, weight, times, own, keys, rows, moments)
 
     def merge(self, other: Stream) -> Stream:
         """Both together; their order and how events were dealt out between them play no part.
@@ -459,18 +517,24 @@ class Stream:
             raise ArgumentError(
                 "streams can be merged if they have the same classes, prior, half-life, capacity, seed and floors"
             )
-        clock = self._clock.merged(other._clock, both=bool(self.count and other.count))
-        together = self.copy()
-        together._clock = clock
-        together._state.merge(other._state)
-        return together
+        mine, theirs = self.copy(), other.copy()
+        if mine._state.numbering.meets(theirs._state.numbering) and not theirs._state.movable:
+            # Whose rows can be counted on from the other's, comes second.
+            mine, theirs = theirs, mine
+        clock = mine._state.clock.merged(theirs._state.clock, both=bool(mine.count and theirs.count))
+        with mine._state.all_or_nothing():
+            mine._state.merge(theirs._state)
+            mine._state.clock = clock
+        return mine
 
+    @_alone
     def copy(self) -> Stream:
         """The same, to go on with alone."""
-        other = copy(self)
-        other._state, other._clock = self._state.copy(), copy(self._clock)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, _state=self._state.copy(), _lock=threading.RLock())
         return other
 
+    @_alone
     def sample(self) -> tuple[Forecasts, Array]:
         """The events from which pools are learned that need rows, and how many events each stands for, (T,).
 
@@ -480,6 +544,7 @@ class Stream:
             raise LearningError("nothing has been added yet, so there is nothing to learn from")
         return self._state.sample()[:2]
 
+    @_alone
     def forecasts(self) -> Forecasts:
         """The open events, to be pooled."""
         if not self.experts:
@@ -494,11 +559,11 @@ class Stream:
         LearningError
             If the data do not determine the panel.
         """
-        return learn_stream(self._state, self.pool_floor, structure, beliefs, **options)
+        return learn_stream(self.copy()._state, self.pool_floor, structure, beliefs, **options)
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
         """Learn any pool from what is known now; arguments as for `opinionpool.pools.registry.fit_pool`."""
-        return fit_stream(self._state, self.pool_floor, pool, **options)
+        return fit_stream(self.copy()._state, self.pool_floor, pool, **options)
 
     def _key(self, event: str) -> int:
         return event_key(str(event), self.seed)
@@ -509,7 +574,7 @@ class Stream:
         times = None
         if at is not None:
             times = np.array([at[str(c.new.event)] if isinstance(at, Mapping) else at for c in fresh], dtype=np.float64)
-        when = iter(self._clock.tell(len(fresh), times).tolist())
+        when = iter(self._state.clock.tell(len(fresh), times).tolist())
         for change in changes:
             timed = Change(None, change.new._replace(at=next(when))) if change.fresh else change
             timed.made(self._state)
