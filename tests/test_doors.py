@@ -25,6 +25,10 @@ ESTIMATORS = {
 }  # fmt: skip
 # Notes on how a table was read: a matter of the door.
 READING = {"layout", "positive", "format", "unresolved", "duplicates", "outcomes-layout", "extremes"}
+# The command line says of each answer whether its event was learned from, in one note more.
+COMMAND = {"in-sample"}
+# What a search finds whose steps depend on rounding differs in the last digits where events come in another order.
+SEARCHED = {"beta-linear": 1e-9}
 
 
 def data():
@@ -271,8 +275,8 @@ def test_every_door_gives_the_same_answers_and_notes(door, tmp_path):
     for name in POOL_NAMES:
         answers, notes = DOORS[door](name, tmp_path)
         wanted, codes = expected(name)
-        assert np.abs(answers - wanted).max() <= 1e-12, (door, name, np.abs(answers - wanted).max())
-        assert {note.code for note in notes} - READING == codes, (door, name)
+        assert np.abs(answers - wanted).max() <= SEARCHED.get(name, 1e-12), (door, name)
+        assert {note.code for note in notes} - READING - COMMAND == codes, (door, name)
 
 
 SEEN = {}

@@ -32,6 +32,23 @@ def test_the_conditions_hold_however_alike_the_columns_are(seed, size, exponent)
     assert abs(slope @ x) <= 1e-9 * max(1, x.max())
 
 
+def test_many_columns_of_few_rows_are_solved_in_few_steps(monkeypatch):
+    """As those of a linear pool with more experts than events are: one by one, in thousands of steps, once."""
+    g = np.random.default_rng(1)
+    solve, solved = np.linalg.solve, []
+    monkeypatch.setattr(np.linalg, "solve", lambda *given: solved.append(1) or solve(*given))
+    for size in (100, 300):
+        factor = g.beta(2, 1, (30, size)) * (g.random((30, size)) > 0.8)
+        matrix = factor.T @ factor + 1e-8 * np.eye(size)
+        linear = factor.T @ g.random(30) - 0.1
+        solved.clear()
+        x = least_quadratic(matrix, linear, g.random(size) < 0.5)
+        assert len(solved) <= 150
+        slope = matrix @ x - linear
+        assert slope.min() >= -1e-8
+        assert abs(slope @ x) <= 1e-8
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_shortest_is_that_of_scipy(seed):
     g = np.random.default_rng(seed)

@@ -35,7 +35,8 @@ def least_quadratic(matrix: Array, linear: Array, free: Mask) -> Array | None:
     """The x ≥ 0 that minimises ½ x'Ax − b'x, by block principal pivoting (Júdice & Pires 1994).
 
     A component is either free, with derivative 0, or 0, with derivative ≥ 0. Those that break this change sides
-    together, and after some rounds without progress one by one, which ends after finitely many (Murty 1974).
+    together. After some rounds without progress it goes on from the best point so far as Lawson & Hanson (1974, chapter
+    23) do: components become free one by one, and the value falls at each step, so that it ends after finitely many.
 
     Parameters
     ----------
@@ -57,28 +58,51 @@ def least_quadratic(matrix: Array, linear: Array, free: Mask) -> Array | None:
     >>> least_quadratic(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([2.0, 0.5]), np.array([True, True]))
     array([1., 0.])
     """
-    size = len(linear)
     slack = 10 * NEGLIGIBLE * (1.0 + float(np.abs(linear).max()))
-    fewest, patience = size + 1, PATIENCE
-    for _ in range(10 * size + 20):
-        (inside,) = free.nonzero()
-        if len(inside) == size:
-            x = np.linalg.solve(matrix, linear)
-            wrong = x < -NEGLIGIBLE
-        else:
-            x = np.zeros(size)
-            x[inside] = np.linalg.solve(matrix[inside[:, None], inside], linear[inside])
-            wrong = np.where(free, x < -NEGLIGIBLE, matrix @ x - linear < -slack)
-        (places,) = wrong.nonzero()
-        if not len(places):
+    fewest, best, patience = len(linear) + 1, np.zeros(len(linear)), PATIENCE
+    while patience:
+        x = _stationary(matrix, linear, free)
+        wrong = np.where(free, x < -NEGLIGIBLE, matrix @ x - linear < -slack)
+        number = int(wrong.sum())
+        if not number:
             return np.asarray(np.maximum(x, 0.0))
-        if len(places) < fewest:
-            fewest, patience = len(places), PATIENCE
-        elif patience:
-            patience -= 1
+        if number < fewest:
+            fewest, best, patience = number, np.maximum(x, 0.0), PATIENCE
         else:
-            wrong[places[:-1]] = False
+            patience -= 1
         free = free ^ wrong
+    return _one_by_one(matrix, linear, best, slack)
+
+
+def _stationary(matrix: Array, linear: Array, free: Mask) -> Array:
+    """The x with derivative 0 in its free components, the others 0."""
+    if free.all():
+        return np.asarray(np.linalg.solve(matrix, linear))
+    (inside,) = free.nonzero()
+    x = np.zeros(len(linear))
+    x[inside] = np.linalg.solve(matrix[inside[:, None], inside], linear[inside])
+    return x
+
+
+def _one_by_one(matrix: Array, linear: Array, x: Array, slack: float) -> Array | None:
+    """The same from a point x ≥ 0, by steps that never leave it."""
+    free = x > 0
+    for _ in range(10 * len(x) + 20):
+        target = _stationary(matrix, linear, free)
+        (low,) = (free & (target < -NEGLIGIBLE)).nonzero()
+        if len(low):
+            # So far that the first component is 0, which then is no longer free.
+            reached = x[low] / (x[low] - target[low])
+            x = np.maximum(x + reached.min() * (target - x), 0.0)
+            out = low[reached <= reached.min()]
+            x[out], free[out] = 0.0, False
+            continue
+        x = np.maximum(target, 0.0)
+        derivative = np.where(free, 0.0, matrix @ x - linear)
+        steepest = int(derivative.argmin())
+        if derivative[steepest] >= -slack:
+            return x
+        free[steepest] = True
     return None
 
 

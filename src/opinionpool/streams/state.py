@@ -171,8 +171,8 @@ class StreamState:
         name = f"row {record.event}" if isinstance(record.event, int) else f"event {shown(record.event)}"
         has, have = ("no prior of its own", "have one") if record.prior is None else ("a prior of its own", "have none")
         raise ProbabilityError(
-            f"{name} has {has}, and the events before it in this stream {have}; give every event one, or none, or begin "
-            "the stream with prior=, which fills the blanks"
+            f"{name} has {has}, and the events before it in this stream {have}; give every event one, or none, or "
+            "begin the stream with prior=, which fills the blanks"
         )
 
     def put_open(self, record: Record) -> None:
@@ -313,8 +313,8 @@ class StreamState:
         by = self.numbering.stop
         if not other.movable:
             raise ArgumentError(
-                f"both streams have rows with the numbers {self.numbering.meeting(other.numbering)}, and numbers decide "
-                "which rows are in the sample: give rows that are added beside each other numbers of their own, "
+                f"both streams have rows with the numbers {self.numbering.meeting(other.numbering)}, and numbers "
+                "decide which rows are in the sample: give rows that are added beside each other numbers of their own, "
                 "add_rows(..., first=)"
             )
         self.numbering = self.numbering.union(other.numbering.moved(by))

@@ -26,8 +26,16 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
 from opinionpool.pools.registry import Fitted, FittedPool, fit_pool
 from opinionpool.priors import laplace_prior
-from opinionpool.streams.changes import Change, Changes, ExpertForecasts, batch_records, checked_rows, corrected, event_record
-from opinionpool.streams.events import Record, event_key
+from opinionpool.streams.changes import (
+    Change,
+    Changes,
+    ExpertForecasts,
+    batch_records,
+    checked_rows,
+    corrected,
+    event_record,
+)
+from opinionpool.streams.events import event_key
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
 from opinionpool.streams.state import StreamState
@@ -115,14 +123,15 @@ def _sampled(state: StreamState) -> tuple[Note, ...]:
     return (Note("sampled", text, len(state.reservoir)),)
 
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def _alone(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
     """A method during which no other thread looks at the stream or changes it."""
 
     @wraps(method)
-    def locked(self: Stream, *given: P.args, **options: P.kwargs) -> R:
+    def locked(self: Stream, /, *given: P.args, **options: P.kwargs) -> R:
         with self._lock:
             self._state.recover()
             return method(self, *given, **options)
@@ -355,7 +364,12 @@ class Stream:
                 self._apply([change], None if time is None else float(time[0]))
 
     def _resolution(
-        self, event: str, code: int, forecasts: ExpertForecasts | None, prior: npt.ArrayLike | None, weight: float | None
+        self,
+        event: str,
+        code: int,
+        forecasts: ExpertForecasts | None,
+        prior: npt.ArrayLike | None,
+        weight: float | None,
     ) -> Change | None:
         """What an outcome changes, None if nothing."""
         state, key = self._state, self._key(event)
@@ -496,9 +510,7 @@ class Stream:
         state.numbering = state.numbering.added(len(forecasts), first)
         keys, rows = row_keys(start, len(forecasts), self.seed), np.arange(start, start + len(forecasts))
         if not known.all():
-            forecasts, codes, weight, keys, rows = (
-                each[known] for each in (forecasts, codes, weight, keys, rows)
-            )
+            forecasts, codes, weight, keys, rows = (each[known] for each in (forecasts, codes, weight, keys, rows))
             own = None if own is None else own[known]
         state.learn_rows(forecasts, codes, weight, times, own, keys, rows, moments)
 
@@ -530,7 +542,7 @@ class Stream:
     @_alone
     def copy(self) -> Stream:
         """The same, to go on with alone."""
-        other = object.__new__(type(self))
+        other = Stream.__new__(Stream)
         other.__dict__.update(self.__dict__, _state=self._state.copy(), _lock=threading.RLock())
         return other
 
