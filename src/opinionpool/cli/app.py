@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from opinionpool.cli.open import open_page
 from opinionpool.cli.options import (
     Comparing,
     Keeping,
@@ -333,6 +334,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
 
 app.add_command(explain)
 app.add_command(report)
+app.add_command(open_page)
 
 
 @app.command(short_help="Which pool does best on events it has not learned from.")

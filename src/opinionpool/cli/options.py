@@ -48,6 +48,20 @@ class Reading:
         """The files that are read."""
         return [name for name in (self.file, self.outcomes) if name not in (None, "-")]
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options, as they are typed; without the file."""
+        found: list[str] = []
+        for each in fields(self):
+            option, value = f"--{each.name.replace('_', '-')}", getattr(self, each.name)
+            if each.name == "file" or value in {None, False}:
+                continue
+            if value is True:
+                found.append(option)
+            for one in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
+                found += [option, "=".join(one) if isinstance(one, tuple) else one]
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class Writing:
@@ -258,9 +272,25 @@ Decorator: TypeAlias = Callable[[Command], Command]
 
 def reading(command: Command) -> Command:
     """Give a command the argument FILE and the options that say how to read it, as ``reading``."""
-    file = click.Path(exists=True, dir_okay=False, allow_dash=True)
-    options = [
-        click.argument("file", type=file),
+    return _stack(_reading_options(required=True), _gather(Reading, "reading")(command))
+
+
+def optional_reading(command: Command) -> Command:
+    """The same where FILE may be left out, and ``reading`` then is None."""
+
+    @functools.wraps(command)
+    def wrapper(reading: Reading, **given: object) -> object:
+        if not reading.file and reading.words:
+            raise click.UsageError(f"{reading.words[0]} says how to read FILE, and there is none")
+        return command(reading=reading if reading.file else None, **given)
+
+    return _stack(_reading_options(required=False), _gather(Reading, "reading")(wrapper))
+
+
+def _reading_options(*, required: bool) -> list[Decorator]:
+    file = click.Path(exists=True, dir_okay=False, allow_dash=required)
+    return [
+        click.argument("file", type=file, required=required),
         click.option("--outcomes", metavar="FILE", type=file, help="Outcomes in a file of their own."),
         click.option("--positive", metavar="CLASS", help="The outcome that the probabilities are about."),
         click.option(
@@ -292,7 +322,6 @@ def reading(command: Command) -> Command:
         ),
         click.option("--missing-value", metavar="V", multiple=True, help="A word or number for no answer. Repeatable."),
     ]
-    return _stack(options, _gather(Reading, "reading")(command))
 
 
 def writing(command: Command) -> Command:

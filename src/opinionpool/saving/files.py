@@ -49,6 +49,19 @@ def save(pool: object, path: str | os.PathLike[str]) -> None:
     >>> load(path).weights
     array([0.5, 0.5, 0.5])
     """
+    data = to_bytes(pool)
+    with replacing(path) as file:
+        file.write(data)
+
+
+def to_bytes(pool: object) -> bytes:
+    """What `save` writes.
+
+    Raises
+    ------
+    SavedPoolError
+        If this is no pool, or it would take more than 256 MB.
+    """
     kinds = _kinds(estimators=type(pool).__module__ == "opinionpool.estimators.pools")
     if kinds.of(pool) is None:
         raise SavedPoolError(f"a {type(pool).__name__} is no pool that can be saved")
@@ -62,8 +75,7 @@ def save(pool: object, path: str | os.PathLike[str]) -> None:
             f"this pool would take {len(data) / 2**20:.0f} MB, and a file may have {MOST_BYTES // 2**20}; a stream "
             "with a smaller capacity takes less"
         )
-    with replacing(path) as file:
-        file.write(data)
+    return data
 
 
 def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was saved

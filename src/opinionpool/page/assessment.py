@@ -1,0 +1,280 @@
+"""What a page holds: a question, what each expert says of it, and what is assessed of the experts.
+
+An assessment never changes; a move makes a new one, so that undoing is going back to an old one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from opinionpool.errors import ArgumentError
+from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
+from opinionpool.report.listing import printable
+
+# The ways to say how accurate an expert is; one at a time.
+ACCURACIES = ("auc", "hit_rate", "score", "accuracy", "relative_accuracy")
+FEATURES = ("calibration", "bias")
+MOST_EXPERTS, MOST_LETTERS, MOST_CLASSES = 200, 200, 20
+
+
+@dataclass(frozen=True)
+class Expert:
+    """One expert on the page.
+
+    Attributes
+    ----------
+    key : int
+        What the page's controls call it.
+    name : str
+    forecast : tuple of float, or None
+        The probability of the second class, or of each of K > 2 classes; None without an answer.
+    beliefs : ExpertBeliefs
+        What is assessed of it.
+    """
+
+    key: int
+    name: str
+    forecast: tuple[float, ...] | None = None
+    beliefs: ExpertBeliefs = field(default_factory=ExpertBeliefs)
+
+
+@dataclass(frozen=True)
+class Stakes:
+    """What acting costs, and what it costs not to have acted when the event comes."""
+
+    action: float = 20.0
+    loss: float = 100.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An expert who might be asked as well: its AUC, and its correlation with the others."""
+
+    auc: float = 0.8
+    correlation: float = 0.3
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """All that a user says on the page.
+
+    Attributes
+    ----------
+    question : str
+        The event's name.
+    classes : tuple
+        K labels.
+    experts : tuple of Expert
+    everyone : Beliefs
+        Beliefs about all experts, with their correlation; those about experts by name stand with these.
+    prior, base_rate : tuple of float, or None
+        As for an expert's forecast. A prior of None is the one that the pool has.
+    assessor : str
+        Who made the assessment.
+    stakes : Stakes
+    candidate : Candidate
+    """
+
+    question: str
+    classes: tuple[object, ...] = (0, 1)
+    experts: tuple[Expert, ...] = ()
+    everyone: Beliefs = field(default_factory=Beliefs)
+    prior: tuple[float, ...] | None = None
+    base_rate: tuple[float, ...] | None = None
+    assessor: str = ""
+    stakes: Stakes = field(default_factory=Stakes)
+    candidate: Candidate = field(default_factory=Candidate)
+
+    @property
+    def binary(self) -> bool:
+        """Whether one number is a forecast."""
+        return len(self.classes) == 2
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """What the pool is to believe."""
+        own = {each.name: each.beliefs for each in self.experts if each.beliefs.given}
+        return replace(self.everyone, experts=own)
+
+    def expert(self, key: object) -> Expert:
+        """The expert of a key.
+
+        Raises
+        ------
+        ArgumentError
+            If there is none, as after it was removed elsewhere.
+        """
+        for each in self.experts:
+            if each.key == key:
+                return each
+        raise ArgumentError("this expert is no longer in the panel")
+
+    def with_expert(self, new: Expert) -> Assessment:
+        """The same with one expert changed."""
+        return replace(self, experts=tuple(new if each.key == new.key else each for each in self.experts))
+
+
+def example() -> Assessment:
+    """Three advisers on an acquisition, for a page that was opened with nothing."""
+    advisers = (
+        ("Ana, lawyer", 0.8, 0.80, 0.8),
+        ("Ben, banker", 0.7, 0.75, 0.7),
+        ("Cleo, engineer", 0.45, 0.70, 1.0),
+    )
+    experts = tuple(
+        Expert(key, name, (forecast,), ExpertBeliefs(auc=(area, 20), calibration=(calibration, 20), bias=(0.0, 20)))
+        for key, (name, forecast, area, calibration) in enumerate(advisers, 1)
+    )
+    return Assessment(
+        "Will the acquisition close by the end of June?",
+        experts=experts,
+        everyone=Beliefs(correlation=(0.5, 20)),
+        prior=(0.5,),
+    )
+
+
+def blank(names: Sequence[str], classes: Sequence[object]) -> Assessment:
+    """A page about experts of whom nothing is assessed, with a question still to be typed."""
+    experts = tuple(Expert(key, each) for key, each in enumerate(names, 1))
+    k = len(classes)
+    even = (0.5,) if k == 2 else (1.0 / k,) * k
+    return Assessment("Will it happen?", tuple(classes), experts, prior=even)
+
+
+def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
+    """A text that was typed, with single spaces and without characters that cannot be seen.
+
+    >>> one_line("  Ann   Lee ", "a name")
+    'Ann Lee'
+    """
+    if not isinstance(value, str):
+        raise ArgumentError(f"{what} must be text")
+    text = " ".join(value.split())
+    if printable(text) != text:
+        raise ArgumentError(f"{what} has characters that cannot be shown: {printable(text)[:60]}")
+    if len(text) > most:
+        raise ArgumentError(f"{what} may have {most} letters, and this has {len(text):,}")
+    return text
+
+
+def number(value: object, what: str, least: float, most: float) -> float:
+    """A number that a control sent.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none, or outside the range.
+    """
+    try:
+        found = float(value.replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{what} must be a number, and it is {printable(str(value))[:40]!r}") from None
+    if not least <= found <= most:
+        raise ArgumentError(f"{what} must lie between {least:g} and {most:g}, and it is {found:g}")
+    return found
+
+
+def to_dict(assessment: Assessment) -> dict[str, Any]:
+    """An assessment as JSON can hold it."""
+    everyone = assessment.everyone.to_dict()
+    everyone.pop("experts")
+    return {
+        "question": assessment.question,
+        "classes": list(assessment.classes),
+        "experts": [
+            {"key": each.key, "name": each.name, "forecast": each.forecast, "beliefs": _plain(each.beliefs)}
+            for each in assessment.experts
+        ],
+        "everyone": _finite(everyone),
+        "prior": assessment.prior,
+        "base_rate": assessment.base_rate,
+        "assessor": assessment.assessor,
+        "stakes": [assessment.stakes.action, assessment.stakes.loss],
+        "candidate": [assessment.candidate.auc, assessment.candidate.correlation],
+    }
+
+
+def from_dict(given: Mapping[str, Any]) -> Assessment:
+    """The assessment that `to_dict` made.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no such thing.
+    """
+    try:
+        experts = tuple(
+            Expert(int(each["key"]), str(each["name"]), _numbers(each["forecast"]), _beliefs(each["beliefs"]))
+            for each in given["experts"]
+        )
+        return Assessment(
+            question=str(given["question"]),
+            classes=tuple(given["classes"]),
+            experts=experts,
+            everyone=beliefs_of_mapping(_infinite(given["everyone"])),
+            prior=_numbers(given["prior"]),
+            base_rate=_numbers(given["base_rate"]),
+            assessor=str(given["assessor"]),
+            stakes=Stakes(*map(float, given["stakes"])),
+            candidate=Candidate(*map(float, given["candidate"])),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(f"this is no assessment that a page has kept: {error}") from None
+
+
+def _plain(beliefs: ExpertBeliefs) -> dict[str, dict[str, Any]]:
+    return _finite({name: {"value": own.value, "worth": own.worth} for name, own in beliefs.given.items()})
+
+
+def _finite(beliefs: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, Any]]:
+    """JSON has no infinity."""
+    return {
+        name: {key: "inf" if math.isinf(value) else value for key, value in own.items()}
+        for name, own in beliefs.items()
+    }
+
+
+def _infinite(beliefs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: {key: float(value) for key, value in own.items()} for name, own in beliefs.items()}
+
+
+def _beliefs(given: Mapping[str, Any]) -> ExpertBeliefs:
+    return ExpertBeliefs(**_infinite(given))
+
+
+def _numbers(given: Sequence[Any] | None) -> tuple[float, ...] | None:
+    return None if given is None else tuple(map(float, given))
+
+
+def to_toml(beliefs: Beliefs) -> str:
+    """Beliefs as a panel file, from which `opinionpool.learning.beliefs.read_beliefs` reads the same numbers.
+
+    >>> print(to_toml(Beliefs(correlation=0.6, experts={"Ann Lee": {"auc": (0.8, 50)}})), end="")
+    correlation = { value = 0.6, worth = 20 }
+    <BLANKLINE>
+    [experts."Ann Lee"]
+    auc = { value = 0.8, worth = 50 }
+    """
+    lines = [_line(name, belief) for name, belief in beliefs.given.items()]
+    for name, own in beliefs.experts.items():
+        if own.given:
+            lines += ["", f"[experts.{_quoted(name)}]", *(_line(key, belief) for key, belief in own.given.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(name: str, belief: Belief) -> str:
+    return f"{name} = {{ value = {_exact(belief.value)}, worth = {_exact(belief.worth)} }}"
+
+
+def _exact(x: float) -> str:
+    """The shortest text from which the same number is read."""
+    return f"{x:.0f}" if x == round(x, 0) and abs(x) < 1e15 else repr(x)
+
+
+def _quoted(name: str) -> str:
+    # JSON's escapes are TOML's too, but it leaves this control character as it is.
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,261 @@
+"""The figures of the page, drawn with the report's own marks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from opinionpool import logodds
+from opinionpool.analysis.explanation import Explanation
+from opinionpool.analysis.value import expected_auc
+from opinionpool.report.charts import Scale, drawing, label, line, number, rect, shortened, titled
+from opinionpool.report.explanation import by_effect
+from opinionpool.report.html import Html, joined
+from opinionpool.report.listing import percent
+
+WIDTH, WIDE = 400.0, 620.0
+# Where the names of rows end.
+LEFT = 128.0
+TICKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999)
+
+
+def brief(p: float) -> str:
+    """A probability in whole per cent, with more digits near the ends.
+
+    >>> brief(0.634), brief(0.0042), brief(1.0)
+    ('63%', '0.42%', '100%')
+    """
+    return f"{100.0 * p:.0f}%" if 0.0095 <= p <= 0.9905 else percent(p)
+
+
+def odds(p: float) -> float:
+    """Log-odds of a probability that may be 0 or 1."""
+    return math.log(max(p, 1e-12) / max(1.0 - p, 1e-12))
+
+
+def probability_scale(low: float, high: float, start: float = LEFT, end: float = WIDTH - 10) -> Scale:
+    """Places on a scale that is even in log-odds, with room on either side."""
+    a, b = odds(low), odds(high)
+    room = max(0.08 * (b - a), 0.25)
+    return Scale(float(logodds.expit(a - room)), float(logodds.expit(b + room)), start, end, odds)
+
+
+def axis(x: Scale, bottom: float) -> list[Html]:
+    """Ticks in per cent below a drawing, as many as there is room for, with lines across it."""
+    parts, last = [], -math.inf
+    for tick in TICKS:
+        if not x.low <= tick <= x.high or x(tick) - last < 34:
+            continue
+        last = x(tick)
+        parts.append(line(x(tick), 0, x(tick), bottom, "grid"))
+        parts.append(label(x(tick), bottom + 15, f"{100 * tick:g}%", anchor="middle", kind="tick"))
+    return parts
+
+
+class Step(NamedTuple):
+    """One bar of a waterfall: from where to where the probability moves, by whom."""
+
+    name: str
+    before: float
+    after: float
+
+
+def steps(why: Explanation, at: int) -> list[Step]:
+    """How the probability of class `at` moves from the prior to the answer, the largest contributions first.
+
+    Only for pools that are sums of log-odds. With more than two classes each step is what the sum so far makes of the
+    class beside the others.
+    """
+    parts = [why.contributions[i] for i in by_effect(why)]
+    names = [why.experts[i] for i in by_effect(why)]
+    if np.any(why.intercept != 0):
+        parts, names = [why.intercept, *parts], ["all experts", *names]
+    if np.any(why.shift != 0):
+        parts, names = [*parts, why.shift], [*names, "base rate"]
+    total, found = np.asarray(why.start), []
+    before = _class_probability(total, at)
+    for name, part in zip(names, parts, strict=True):
+        total = total + part
+        after = _class_probability(total, at)
+        found.append(Step(name, before, after))
+        before = after
+    return found
+
+
+def _class_probability(total: np.ndarray, at: int) -> float:
+    """Of class `at`, from log-odds, or from centred log-probabilities."""
+    if total.ndim == 0:
+        p = float(logodds.expit(total))
+        return p if at == 1 else 1.0 - p
+    return float(logodds.softmax(logodds.uncentred(total))[at])
+
+
+def area(accuracy: float) -> float:
+    """The area under the ROC curve of an expert of this accuracy."""
+    return float(expected_auc(max(accuracy, 0.0)))
+
+
+MOST_STEPS = 16
+
+
+def waterfall(why: Explanation, at: int, what: str) -> Html:
+    """From the prior to the answer, a bar for each expert."""
+    found = steps(why, at)
+    answer = float(why.probability if why.probability.ndim == 0 else why.probability[at])
+    if why.probability.ndim == 0 and at == 0:
+        answer = 1.0 - answer
+    start = found[0].before if found else answer
+    rest = found[MOST_STEPS:]
+    if len(rest) > 1:
+        found = [*found[:MOST_STEPS], Step(f"{len(rest)} others", rest[0].before, rest[-1].after)]
+    ends = [start, answer, *(s.after for s in found)]
+    if why.interval is not None:
+        ends += why.interval if at == 1 else (1.0 - why.interval[1], 1.0 - why.interval[0])
+    x = probability_scale(min(ends), max(ends))
+    height, parts = 24.0, list[Html]()
+    bottom = height * (len(found) + 2) + 4
+    parts += axis(x, bottom)
+    parts += _level(x, start, 0, height, "prior")
+    for place, step in enumerate(found, 1):
+        parts.append(_bar(x, step, place, height))
+    last = height * (len(found) + 1)
+    if why.interval is not None:
+        low, high = why.interval if at == 1 else (1.0 - why.interval[1], 1.0 - why.interval[0])
+        parts.append(line(x(low), last + 12, x(high), last + 12, "interval"))
+    parts += _level(x, answer, last, height, "answer", "strong")
+    says = (
+        f"{what}: from a prior of {percent(start)} "
+        + ", ".join(f"{s.name} to {percent(s.after)}" for s in found)
+        + f"; answer {percent(answer)}"
+    )
+    return drawing(WIDTH, bottom + 22, parts, says)
+
+
+def _level(x: Scale, p: float, top: float, height: float, name: str, kind: str = "quiet") -> Iterable[Html]:
+    middle = top + height / 2
+    yield label(LEFT - 8, middle + 4, name, anchor="end", kind=kind)
+    yield Html(f'<path class="level" d="M{number(x(p))} {number(top + 3)}v{number(height - 6)}"/>')
+    right = x(p) < WIDTH - 70
+    yield label(
+        x(p) + (7 if right else -7), middle + 4, brief(p), anchor="start" if right else "end", kind=f"{kind} halo"
+    )
+
+
+def _bar(x: Scale, step: Step, place: int, height: float) -> Html:
+    top = height * place
+    a, b = x(step.before), x(step.after)
+    up = b >= a
+    kind = "up" if up else "down"
+    low, width = min(a, b), max(abs(b - a), 1.0)
+    shown = ("+" if up else "−") + f"{abs(100 * (step.after - step.before)):.1f}"
+    outside = b + 6 if up else b - 6
+    anchor = "start" if up else "end"
+    if up and outside > WIDTH - 34:
+        outside, anchor = a - 6, "end"
+    elif not up and outside < LEFT + 30:
+        outside, anchor = a + 6, "start"
+    arrow = 5.0 if up else -5.0
+    tip = "" if width < 8 else f"M{number(b - arrow)} {number(top + 6)}l{number(arrow)} 6l{number(-arrow)} 6"
+    return titled(
+        f"{step.name}: from {percent(step.before)} to {percent(step.after)}",
+        joined(
+            [
+                label(LEFT - 8, top + 16, shortened(step.name, 17), anchor="end"),
+                rect(low, top + 5, width, height - 10, kind),
+                Html(f'<path class="tip" d="{tip}"/>') if tip else Html(""),
+                Html(f'<path class="link" d="M{number(a)} {number(top - 5)}v10"/>'),
+                label(outside, top + 16, shown, anchor=anchor, kind="tick halo"),
+            ]
+        ),
+    )
+
+
+class Mark(NamedTuple):
+    """A place on the scale of probabilities: the shape of its mark, and what it is."""
+
+    shape: str
+    p: float
+    name: str
+
+
+def strip(marks: Sequence[Mark], interval: tuple[float, float] | None, says: str) -> Html:
+    """Experts, averages and the answer on one line from 0% to 100%."""
+    x = Scale(0.0, 1.0, 16, WIDTH - 20)
+    parts = []
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(line(x(tick), 6, x(tick), 42, "grid"))
+        parts.append(label(x(tick), 58, f"{100 * tick:.0f}%", anchor="middle", kind="tick"))
+    parts.append(line(x(0), 24, x(1), 24, "zero"))
+    if interval is not None:
+        parts.append(rect(x(interval[0]), 17, max(x(interval[1]) - x(interval[0]), 1), 14, "span"))
+    parts += [titled(f"{mark.name}: {percent(mark.p)}", shape(mark.shape, x(mark.p), 24)) for mark in marks]
+    return drawing(WIDTH, 64, parts, says)
+
+
+def shape(kind: str, x: float, y: float) -> Html:
+    """A mark: every kind has a form of its own beside its colour."""
+    if kind == "expert":
+        return Html(f'<path class="one" d="M{number(x)} {number(y - 13)}v26"/>')
+    if kind == "average":
+        return Html(f'<path class="mean" d="M{number(x)} {number(y - 7)}l6.5 12h-13z"/>')
+    if kind == "geometric":
+        return Html(f'<path class="mean open" d="M{number(x)} {number(y - 8)}l7 8l-7 8l-7 -8z"/>')
+    return Html(f'<circle class="point" cx="{number(x)}" cy="{number(y)}" r="7"/>')
+
+
+class Bar(NamedTuple):
+    """How far the answer moves while one assessment goes over its range."""
+
+    name: str
+    low: float
+    high: float
+    at_low: str
+    at_high: str
+
+
+def tornado(bars: Sequence[Bar], answer: float, threshold: float | None, what: str) -> Html:
+    """One bar for each assessment, the longest first, around the answer."""
+    ends = [answer, *(bar.low for bar in bars), *(bar.high for bar in bars)]
+    shown = threshold is not None and abs(odds(threshold) - odds(answer)) < 4
+    if shown and threshold is not None:
+        ends.append(threshold)
+    x = probability_scale(min(ends), max(ends), 214.0, WIDE - 24)
+    height = 25.0
+    bottom = height * len(bars) + 20
+    parts = axis(x, bottom)
+    if shown and threshold is not None:
+        parts.append(line(x(threshold), 14, x(threshold), bottom, "threshold"))
+        left = x(threshold) > WIDE - 90
+        parts.append(
+            label(
+                x(threshold) + (-4 if left else 4), 11, "act above", anchor="end" if left else "start", kind="tick halo"
+            )
+        )
+    for place, bar in enumerate(bars):
+        top = height * place + 18
+        a, b = sorted((x(bar.low), x(bar.high)))
+        parts.append(
+            titled(
+                f"{bar.name}: {percent(bar.low)} at {bar.at_low}, {percent(bar.high)} at {bar.at_high}",
+                joined(
+                    [
+                        label(204, top + 16, shortened(bar.name, 30), anchor="end"),
+                        rect(a, top + 5, max(b - a, 1), height - 10, "range"),
+                    ]
+                ),
+            )
+        )
+    parts.append(line(x(answer), 14, x(answer), bottom, "answer"))
+    says = f"{what}, at present {percent(answer)}. " + "; ".join(
+        f"{bar.name}: from {percent(min(bar.low, bar.high))} to {percent(max(bar.low, bar.high))}" for bar in bars
+    )
+    return drawing(WIDE, bottom + 22, parts, says)
+
+
+def share_bar(p: float) -> Html:
+    """A probability as a bar from 0 to 1; decoration beside a number, so silent."""
+    bar_, frame = rect(0, 4, 120 * p, 10, "range"), rect(0, 4, 120, 10, "frame")
+    return joined([Html('<svg class="bar-cell" viewBox="0 0 120 18" aria-hidden="true">'), bar_, frame, Html("</svg>")])

@@ -1,0 +1,219 @@
+"""The report of one assessed event: the answer, why, who assessed what, and what would change it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from opinionpool.errors import OpinionPoolError
+from opinionpool.learning.beliefs import Belief
+from opinionpool.page import charts, what_if
+from opinionpool.page.answer import Answer, Material
+from opinionpool.page.assessment import Assessment, Expert
+from opinionpool.page.charts import Bar, brief
+from opinionpool.report.explanation import by_effect
+from opinionpool.report.html import STYLE, Html, document, joined, markup, name, section, sentence, table
+from opinionpool.report.listing import decimal, percent, printable
+from opinionpool.text import counted
+from opinionpool.version import __version__
+
+# The marks of the page's figures, beside those of the report.
+MARKS = """
+.level { stroke: var(--ink); stroke-width: 2.5; fill: none; }
+.up { fill: var(--pool); fill-opacity: .8; }
+.down { fill: var(--average); fill-opacity: .8; }
+.tip { fill: none; stroke: var(--paper); stroke-width: 1.6; }
+.link { stroke: var(--zero); stroke-width: 1; stroke-dasharray: 2 2; }
+.span { fill: var(--shade); fill-opacity: .2; }
+.one { stroke: var(--quiet); stroke-width: 2; }
+.mean { fill: var(--average); stroke: var(--paper); stroke-width: 1; }
+.mean.open { fill: var(--paper); stroke: var(--average); stroke-width: 2; }
+.range { fill: var(--shade); fill-opacity: .45; }
+.answer { stroke: var(--ink); stroke-width: 1.5; }
+.threshold { stroke: var(--average); stroke-width: 1.5; stroke-dasharray: 5 3; }
+"""
+
+
+def event_report(a: Assessment, material: Material, found: Answer, record: str, line: str) -> str:
+    """The page about one event.
+
+    Parameters
+    ----------
+    a, material, found
+        What is assessed, what it is pooled with, and the answer.
+    record : str
+        Who assessed, and when.
+    line : str
+        The command line with the same answer.
+    """
+    header = markup(
+        '<header><p class="kicker">Pooled forecast</p><h1>{}</h1><p>Assessed {}.</p></header>', name(a.question), record
+    )
+    sections = [_answer(a, found), _why(a, found), _panel(a, found), _changes(a, material, found), _method(found, line)]
+    body = markup(
+        "{}\n<main>\n{}\n</main>\n<footer>Made by opinionpool {}.</footer>", header, joined(sections, "\n"), __version__
+    )
+    return document(f"Pooled forecast: {printable(a.question)}", STYLE + MARKS, body)
+
+
+def _classes(a: Assessment, found: Answer) -> list[tuple[int, str, float]]:
+    """Position, label and probability of each class; of the second alone where there are two."""
+    if a.binary:
+        label = a.classes[1]
+        return [(1, "yes" if label in {1, "1"} else str(label), float(found.why.probability))]
+    return [(i, str(c), float(p)) for i, (c, p) in enumerate(zip(a.classes, found.why.probability, strict=True))]
+
+
+def _at(p: np.ndarray, at: int) -> float:
+    return float(p) if p.ndim == 0 else float(p[at])
+
+
+def _answer(a: Assessment, found: Answer) -> Html:
+    why = found.why
+    cards = []
+    for at, label, p in _classes(a, found):
+        between = ""
+        if why.interval is not None:
+            low, high = map(brief, why.interval)
+            between = f"{low} to {high} ({why.level:.0%} interval)"
+        title = "The panel" if a.binary else printable(label)
+        beside = f"simple average {brief(_at(found.average, at))}, geometric mean {brief(_at(found.geometric, at))}"
+        cards.append(
+            markup(
+                '<li class="own"><span>{}</span><b>{}</b>'
+                '<span class="quiet">{}</span><span class="quiet">{}</span></li>',
+                title, brief(p), between, beside,
+            )
+        )  # fmt: skip
+    n = len(why.experts)
+    told = f"{counted(n, 'expert')}, together as good as {found.effective:.1f} independent ones."
+    notes = joined(markup('<p class="note">{}</p>', sentence(note.text)) for note in found.notes)
+    return section("answer", "The answer", markup('<ul class="cards">{}</ul><p>{}</p>{}', joined(cards), told, notes))
+
+
+def _why(a: Assessment, found: Answer) -> Html:
+    why = found.why
+    if not why.experts:
+        return section("why", "Why", markup("<p>Nobody gave a forecast, so the answer is the prior.</p>"))
+    figures = [
+        markup(
+            "<figure>{}<figcaption>From the prior to the answer{}: each bar is what one forecast adds."
+            "</figcaption></figure>",
+            charts.waterfall(why, at, f"Probability of {label}"),
+            "" if a.binary else f", for {printable(label)}",
+        )
+        for at, label, _ in _classes(a, found)
+    ]  # fmt: skip
+    rows = []
+    for i in by_effect(why):
+        weight = "–" if why.weights is None else decimal(float(why.weights[i]))
+        shares = [f"{brief(_at(why.probabilities[i], at))}" for at, *_ in _classes(a, found)]
+        without = [f"{brief(_at(why.without[i], at))}" for at, *_ in _classes(a, found)]
+        rows.append([name(why.experts[i]), " / ".join(shares), weight, " / ".join(without)])
+    listing = table(["expert", "forecast", "weight", "answer without it"], rows, numbers=[False, True, True, True])
+    return section("why", "Why", joined(figures), listing)
+
+
+def _panel(a: Assessment, found: Answer) -> Html:
+    """Who assessed what."""
+    rows = [[name(each.name), *_features(each)] for each in a.experts if each.beliefs.given]
+    parts = []
+    if rows:
+        header = ["expert", "AUC", "calibration", "bias", "worth"]
+        parts.append(table(header, rows, numbers=[False, True, True, True, True], caption="What is assessed of each"))
+    own = a.everyone.given
+    if own:
+        listed = "; ".join(f"{key.replace('_', ' ')} {belief}" for key, belief in own.items())
+        parts.append(markup("<p>Of all of them: {}.</p>", listed))
+    if not rows and not own:
+        parts.append(markup("<p>Nothing is assessed, so what stands here is learned, or assumed of any panel.</p>"))
+    prior = " / ".join(percent(_at(found.why.prior, at)) for at, *_ in _classes(a, found))
+    parts.append(markup("<p>Before anybody is heard: {}.</p>", prior))
+    if a.base_rate is not None:
+        shares = a.base_rate if a.binary else tuple(x / math.fsum(a.base_rate) for x in a.base_rate)
+        parts.append(
+            markup("<p>Where the answer is used, the event is this frequent: {}.</p>", " / ".join(map(percent, shares)))
+        )
+    return section("panel", "What is assessed", *parts)
+
+
+def _features(each: Expert) -> list[str]:
+    beliefs = each.beliefs
+    accuracy, relative = beliefs.absolute(), beliefs.get("relative_accuracy")
+    good = "–"
+    if accuracy is not None:
+        good = f"{charts.area(accuracy.value):.2f}"
+    elif relative is not None:
+        good = f"{relative.value:g} × as accurate"
+    worths = {_events(belief) for belief in beliefs.given.values()}
+    shown = [_value(beliefs.get("calibration")), _value(beliefs.get("bias"))]
+    return [good, *shown, " / ".join(sorted(worths))]
+
+
+def _value(belief: Belief | None) -> str:
+    return "–" if belief is None else f"{belief.value:g}"
+
+
+def _events(belief: Belief) -> str:
+    return "certain" if math.isinf(belief.worth) else counted(round(belief.worth), "event")
+
+
+def _changes(a: Assessment, material: Material, found: Answer) -> Html:
+    """What moves the answer, and the decision."""
+    parts = []
+    at = 1 if a.binary else int(np.argmax(found.why.probability))
+    moves = what_if.effects(a, material, found, at)[: what_if.BARS]
+    if moves:
+        threshold = a.stakes.action / a.stakes.loss if a.binary else None
+        bars = [Bar(*named(effect)[:1], *effect.answers, *named(effect)[1:]) for effect in moves]
+        label = _classes(a, found)[0 if a.binary else at][1]
+        figure = charts.tornado(bars, _at(found.why.probability, at), threshold, f"Probability of {label}")
+        told = "Each bar is the answer while one assessment goes over its range, where it lies with 90% probability."
+        parts.append(markup("<figure>{}<figcaption>{}</figcaption></figure>", figure, told))
+    if a.binary:
+        stake = what_if.stake(a, found, float(found.why.probability))
+        told = (
+            f"Acting costs {a.stakes.action:g}, and not having acted {a.stakes.loss:g} if the event happens, so acting "
+            f"pays above {brief(stake.threshold)}. The expected cost of acting is {stake.acting:.3g}, of waiting "
+            f"{stake.waiting:.3g}: {'act' if stake.act else 'do not act'}."
+        )
+        parts.append(markup("<p>{}</p>", told))
+        try:
+            more = what_if.one_more(a, found)
+        except OpinionPoolError:
+            pass
+        else:
+            told = (
+                f"One more expert with an AUC of {a.candidate.auc:.2f} and a correlation of "
+                f"{a.candidate.correlation:.2f} with each of these would raise the panel's AUC by {more.gain.auc:.3f}, to "
+                f"{more.auc:.3f}."
+            )
+            parts.append(markup("<p>{}</p>", told))
+    return section("changes", "What would change it", *parts)
+
+
+def named(effect: what_if.Effect) -> tuple[str, str, str]:
+    """An effect's name, and both ends of its range, as they are shown."""
+    if effect.expert:
+        word = {"accuracy": "how good", "calibration": "too sure", "bias": "leaning", "forecast": "forecast"}[
+            effect.what
+        ]
+        title = f"{effect.expert}: {word}"
+    else:
+        title = {"correlation": "How alike they are", "prior": "The prior"}[effect.what]
+    low, high = (brief(x) if effect.what in {"forecast", "prior"} else f"{x:.2f}" for x in effect.values)
+    return title, low, high
+
+
+def _method(found: Answer, line: str) -> Html:
+    words = (
+        "The answer is the prior's log-odds and, of each expert, its forecast's log-odds beyond the prior and its bias "
+        "times a weight, which follows from how good, how well calibrated and how dependent the experts are (Kahn, UAI "
+        "2004)."
+    )
+    exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
+    return section(
+        "method", "Method", markup("<p>{}</p>", words),
+        markup("<p>The same answer, {}, from the files that belong to this report:</p><pre>{}</pre>", exact, line),
+    )  # fmt: skip

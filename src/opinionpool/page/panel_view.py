@@ -1,0 +1,289 @@
+"""The panel's controls: what each expert says of the event, and how good it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.learning.beliefs import Belief
+from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION
+from opinionpool.model.accuracy import normal_cdf, normal_score
+from opinionpool.page.assessment import Expert
+from opinionpool.page.controls import (
+    accuracy_words,
+    attributes,
+    bias_words,
+    button,
+    calibration_words,
+    choice,
+    field,
+    labelled,
+    slider,
+)
+from opinionpool.page.moves import UNITS, WORTHS
+from opinionpool.page.scene import ROWS, UNIT_NAMES, Scene
+from opinionpool.report.html import Html, joined, markup, name
+from opinionpool.report.listing import percent, printable
+from opinionpool.text import counted
+
+
+def panel(scene: Scene) -> Html:
+    """The controls of all experts."""
+    a, resolved = scene.a, _resolved(scene)
+    fixed = scene.material.trained is not None
+    shown = [each for each in a.experts if each.forecast is not None or each.name not in set(scene.material.experts)]
+    silent = [each for each in a.experts if each not in shown]
+    rows = joined(
+        markup("<li{}>{}</li>", attributes(id=f"expert-{each.key}"), _expert(scene, each, resolved[each.name]))
+        for each in shown[:ROWS]
+    )
+    parts = [
+        markup("<h2>{}</h2>", "Who says what, and how good they are"),
+        _common(scene),
+        markup('<ol class="experts">{}</ol>', rows) if rows else markup("<p>Add the first expert below.</p>"),
+    ]
+    if len(shown) > ROWS:
+        more = counted(len(shown) - ROWS, "more expert")
+        told = f"{more} answered. The answer counts all of them; controls are shown for {ROWS}."
+        parts.append(markup('<p class="note">{}</p>', told))
+    if silent:
+        names = ", ".join(each.name for each in silent[:8]) + (" …" if len(silent) > 8 else "")
+        parts.append(_silent(silent, names))
+    if not fixed:
+        parts.append(_adding())
+        parts.append(_more(scene))
+    else:
+        parts.append(
+            markup(
+                '<p class="note">The panel is the saved pool of {}, as it is.</p>', scene.material.source.model or ""
+            )
+        )
+    return joined(parts)
+
+
+@dataclass(frozen=True)
+class _Features:
+    """What is taken of one expert, whoever said it."""
+
+    accuracy: float
+    calibration: float
+    bias: float
+
+
+def _resolved(scene: Scene) -> dict[str, _Features]:
+    """What is taken of each expert: as assessed, else as of all, else as of any panel."""
+    a, names = scene.a, [each.name for each in scene.a.experts]
+    everyone = a.everyone
+    level = everyone.absolute()
+    base = ACCURACY if level is None else level.value
+    found = {}
+    for each, own in zip(names, (each.beliefs for each in a.experts), strict=True):
+        accuracy, relative = own.absolute(), own.get("relative_accuracy")
+        level_of = accuracy.value if accuracy is not None else base * (1.0 if relative is None else relative.value)
+        kappa = own.get("calibration") or everyone.get("calibration") or Belief(CALIBRATION)
+        bias = own.get("bias") or everyone.get("bias") or Belief(0.0)
+        found[each] = _Features(level_of, kappa.value, bias.value)
+    return found
+
+
+def in_unit(unit: str, accuracy: float) -> float:
+    """An accuracy as an area, a hit rate or a score."""
+    if unit == "score":
+        return float(normal_score(accuracy, 2.0 * accuracy))
+    return float(normal_cdf(math.sqrt(accuracy if unit == "auc" else accuracy / 2.0)))
+
+
+def _prior(scene: Scene) -> tuple[float, ...]:
+    if scene.a.prior is not None:
+        return scene.a.prior
+    if scene.found is not None:
+        return tuple(np.atleast_1d(scene.found.why.prior).tolist())
+    k = len(scene.a.classes)
+    return (0.5,) if k == 2 else (1.0 / k,) * k
+
+
+def _common(scene: Scene) -> Html:
+    """Prior, dependence, and the way to say how good experts are."""
+    a, fixed = scene.a, scene.material.trained is not None
+    own = a.everyone.get("correlation")
+    rho = CORRELATION if own is None else own.value
+    alike = "" if scene.found is None else f"as good as {scene.found.effective:.1f} independent experts"
+    parts = [
+        _shares("prior", "Before anybody is heard", _prior(scene), scene, faint=a.prior is None),
+    ]
+    if not fixed:
+        dependence = slider(
+            "correlation", "How alike they are", rho, (0, 0.95, 0.01), f"correlation {rho:.2f}; {alike}".rstrip("; "),
+            data_do="correlation", faint=own is None,
+        )  # fmt: skip
+        worth = _worth_choice("correlation_worth", own, "")
+        unit = choice("unit", "Say how good they are as", list(UNIT_NAMES.items()), scene.look.unit, data_do="unit")
+        parts += [dependence, worth, unit]
+    return markup('<div class="common">{}</div>', joined(parts))
+
+
+def _worth_choice(do: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
+    """How many resolved events an assessment is worth."""
+    options = [("", "not assessed"), *((str(n), f"{n} events") for n in WORTHS), ("inf", "certain")]
+    worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
+    if worth not in dict(options):
+        options.append((worth, f"{worth} events"))
+    ident = do if key is None else f"{do}-{key}"
+    return choice(ident, "Worth", options, worth, owner=owner, data_do=do, data_expert=key)
+
+
+def _expert(scene: Scene, each: Expert, features: _Features) -> Html:
+    """One expert's controls."""
+    fixed = scene.material.trained is not None
+    from_file = each.name in set(scene.material.experts)
+    who = printable(each.name)
+    if from_file:
+        head = markup('<p class="who">{}</p>', name(each.name))
+    else:
+        head = field(
+            f"name-{each.key}", "Name", each.name, data_do="name", data_expert=each.key, maxlength=200,
+            spellcheck="false", class_="who",
+        )  # fmt: skip
+    leave = button(
+        "Leave out" if from_file else "Remove",
+        "clear" if from_file else "remove",
+        id=f"remove-{each.key}",
+        data_expert=each.key,
+        aria_label=f"{'Leave out' if from_file else 'Remove'} {who}",
+        class_="quiet",
+    )
+    forecast = _shares("forecast", "Forecast", each.forecast, scene, owner=who, key=each.key)
+    parts = [markup('<div class="first">{}{}{}</div>', head, forecast, leave)]
+    if not fixed:
+        parts.append(markup('<div class="second">{}</div>', _assessed(scene, each, features, who)))
+    return markup('<fieldset><legend class="unseen">{}</legend>{}</fieldset>', who, joined(parts))
+
+
+def _assessed(scene: Scene, each: Expert, features: _Features, who: str) -> Html:
+    unit, own = scene.look.unit, each.beliefs
+    value = in_unit(unit, features.accuracy)
+    low, high = UNITS[unit]
+    accurate = own.absolute() or own.get("relative_accuracy")
+    parts = [
+        slider(
+            f"accuracy-{each.key}", "How good", value, (low, high, 0.01), accuracy_words(unit, value),
+            owner=who, faint=accurate is None, data_do="accuracy", data_unit=unit, data_expert=each.key,
+        ),
+        slider(
+            f"calibration-{each.key}", "Too sure, or too timid", math.log2(features.calibration), (-2, 2, 0.05),
+            calibration_words(features.calibration), owner=who, faint=own.get("calibration") is None,
+            data_do="calibration", data_expert=each.key,
+        ),
+    ]  # fmt: skip
+    if scene.a.binary:
+        parts.append(
+            slider(
+                f"bias-{each.key}", "Leaning", features.bias, (-2, 2, 0.05),
+                bias_words(features.bias, _prior(scene)[0]), owner=who, faint=own.get("bias") is None,
+                data_do="bias", data_expert=each.key,
+            )
+        )  # fmt: skip
+    first = next(iter(own.given.values()), None)
+    parts.append(_worth_choice("worth", first, who, each.key))
+    return joined(parts)
+
+
+def _shares(
+    do: str,
+    label: str,
+    shares: tuple[float, ...] | None,
+    scene: Scene,
+    *,
+    owner: str = "",
+    key: int | None = None,
+    faint: bool = False,
+) -> Html:
+    """A probability by slider and by number; one for each class where there are more than two."""
+    a = scene.a
+    frozen = scene.material.forecasts is not None and scene.material.forecasts.options is not None
+    if a.binary:
+        return _share(do, label, None if shares is None else shares[0], None, owner, key, faint, frozen)
+    inner = joined(
+        _share(do, printable(str(c)), None if shares is None else shares[i], i, f"{owner or label}", key, faint, frozen)
+        for i, c in enumerate(a.classes)
+    )
+    return markup('<div class="shares"><p class="caption">{}</p>{}</div>', label, inner)
+
+
+def _share(
+    do: str, label: str, p: float | None, at: int | None, owner: str, key: int | None, faint: bool, frozen: bool
+) -> Html:
+    ident = "-".join(str(part) for part in (do, key, at) if part is not None)
+    shown = "" if p is None else f"{100 * p:.10g}"
+    more = {"data_do": do, "data_expert": key, "data_class": at, "disabled": frozen}
+    range_ = Html(
+        "<input"
+        + attributes(
+            type="range", id=f"{ident}-slide", min=0, max=100, step=1, value=f"{50.0 if p is None else 100 * p:.6g}",
+            aria_label=f"{f'{owner}: ' if owner else ''}{label}, per cent",
+            aria_valuetext="no answer" if p is None else percent(p), **more,
+        )
+        + ">"
+    )  # fmt: skip
+    number_ = Html(
+        "<input"
+        + attributes(
+            type="number", id=ident, min=0, max=100, step="any", value=shown, inputmode="decimal",
+            placeholder="–", **more,
+        )
+        + ">"
+    )  # fmt: skip
+    return markup(
+        '<div class="control share{}">{}{}<span class="percent">{}<span aria-hidden="true">%</span></span></div>',
+        " faint" if faint or p is None else "", labelled(ident, label, owner), range_, number_,
+    )  # fmt: skip
+
+
+def _silent(silent: Sequence[Expert], names: str) -> Html:
+    """Experts of the file without a forecast on this event, who may give one."""
+    options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in silent[:500])]
+    return markup(
+        '<div class="adding"><p class="note">{} of the file did not answer: {}</p>{}</div>',
+        counted(len(silent), "expert"), names, choice("hear", "Give a forecast for", options, "", data_do="hear"),
+    )  # fmt: skip
+
+
+def _adding() -> Html:
+    area = markup(
+        "<textarea{}></textarea>",
+        attributes(id="new", rows=1, placeholder="Dana, or pasted lines: Dana 60%", spellcheck="false"),
+    )
+    return markup(
+        '<form class="adding" data-add="new"><label for="new">Add experts</label>{}'
+        '<button type="submit">Add</button></form>',
+        area,
+    )
+
+
+def _more(scene: Scene) -> Html:
+    """What is rarely needed."""
+    a = scene.a
+    parts = []
+    if scene.material.forecasts is None:
+        labels = "" if a.binary else ", ".join(str(label) for label in a.classes)
+        parts.append(
+            field(
+                "outcomes", "Outcomes, if they are more than yes and no", labels, data_do="outcomes",
+                placeholder="north, south, nobody",
+            )
+        )  # fmt: skip
+    parts.append(_shares("base_rate", "How frequent it is where the answer is used", a.base_rate, scene))
+    parts.append(
+        markup(
+            '<div class="control"><label for="load">Beliefs from a panel file</label>'
+            '<input type="file" id="load" accept=".toml" data-load="panel"></div>'
+        )
+    )
+    return markup(
+        '<details id="more"><summary>More: outcomes, base rate, panel file</summary>'
+        '<div class="common">{}</div></details>',
+        joined(parts),
+    )

@@ -1,0 +1,93 @@
+"""What a page is drawn from: an assessment, its answer, and how one looks at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opinionpool.arrays import Array
+from opinionpool.page.answer import Answer, Material
+from opinionpool.page.assessment import Assessment
+from opinionpool.report.listing import printable
+
+VIEWS = {"panel": "Panel", "what_if": "What if", "evidence": "Evidence", "hand_over": "Hand over", "events": "Events"}
+UNIT_NAMES = {"auc": "pairs ranked rightly (AUC)", "hit_rate": "events called rightly", "score": "expected log score"}
+# Experts whose controls are shown, and whose contributions are listed.
+ROWS = 60
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is looked at, which no answer depends on.
+
+    Attributes
+    ----------
+    view : str
+        A key of `VIEWS`.
+    unit : str
+        How accuracies are said: a key of `UNITS`.
+    about : int
+        The class that figures are about.
+    search, order, start
+        Of the list of events.
+    """
+
+    view: str = "panel"
+    unit: str = "auc"
+    about: int = 1
+    search: str = ""
+    order: str = "file"
+    start: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """All that a page is drawn from.
+
+    Attributes
+    ----------
+    a : Assessment
+    look : Look
+    material : Material
+    found : Answer or None
+    trouble : str
+        Why there is no answer, or why the last move was not made.
+    undo, redo : bool
+        Whether there is something to undo, or to redo.
+    """
+
+    a: Assessment
+    look: Look
+    material: Material
+    found: Answer | None
+    trouble: str = ""
+    undo: bool = False
+    redo: bool = False
+
+    @property
+    def at(self) -> int:
+        """The class that figures are about."""
+        return min(self.look.about, len(self.a.classes) - 1)
+
+    @property
+    def event(self) -> str:
+        """What a probability is of, in a few words."""
+        label = self.a.classes[self.at]
+        return "yes" if self.a.binary and label in {1, "1"} else printable(str(label))
+
+    def probability(self, p: Array) -> float:
+        """The probability of that class."""
+        if p.ndim == 0:
+            return float(p) if self.at == 1 else 1.0 - float(p)
+        return float(p[self.at])
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Of that probability."""
+        given = None if self.found is None else self.found.why.interval
+        return given if given is None or self.at == 1 else (1.0 - given[1], 1.0 - given[0])
+
+    @property
+    def views(self) -> list[str]:
+        """Those that there are."""
+        file = self.material.forecasts is not None
+        return ["events", "panel", "what_if", "evidence", "hand_over"] if file else ["panel", "what_if", "hand_over"]

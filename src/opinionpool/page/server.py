@@ -1,0 +1,445 @@
+"""The server of the page: it listens to this machine alone, answers who has its token, and ends with its last page.
+
+Everything lies below a path that begins with a token made at each start, so that whoever has not read the address that
+was printed gets nothing. Requests under a foreign host name, or from a page of another origin, are refused first, which
+is what rebinding a name to 127.0.0.1, or a form on a foreign page, would make.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import secrets
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from importlib.resources import files
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from opinionpool.page import file_views, handover, panel_view, screens, view
+from opinionpool.page.answer import Material
+from opinionpool.page.assessment import Assessment
+from opinionpool.page.controls import button
+from opinionpool.page.event_report import MARKS
+from opinionpool.page.evidence import Evidence
+from opinionpool.page.scene import Scene
+from opinionpool.page.session import Keeper, Session, start_of
+from opinionpool.report.html import STYLE, Html, joined, markup
+from opinionpool.report.listing import printable
+
+HOST = "127.0.0.1"
+# Seconds that the server waits for another page once its last one was closed.
+LINGER = 60.0
+# Pages at a time, and bytes of a request: a panel file of the largest size that is read, and some more.
+MOST_PAGES, MOST_BYTES, MOST_MOVES = 50, 1_200_000, 200
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+ASSETS = {"icon.svg": "image/svg+xml", "page.js": "text/javascript", "page.css": "text/css"}
+TYPES = {".html": "text/html", ".toml": "application/toml", ".csv": "text/csv", ".json": "application/json"}
+
+
+class Guard:
+    """Refuses what does not come from the page itself, and bounds what comes."""
+
+    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
+        self._app, self._token, self._hosts = app, token, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        left = MOST_BYTES
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise _TooLargeError
+            return message
+
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *own]
+            await send(message)
+
+        try:
+            await self._app(scope, bounded, headed)
+        except _TooLargeError:
+            await _refused(413, "that is more than this page takes")(scope, receive, send)
+
+    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if host not in self._hosts:
+            return _refused(403, "this server answers on this machine alone")
+        if origin is not None and origin.removeprefix("http://") not in self._hosts:
+            return _refused(403, "this server answers its own page alone")
+        given = str(scope["path"]).split("/")[1]
+        if not secrets.compare_digest(given.encode(), self._token.encode()):
+            return _refused(403, "open the address that opinionpool open has printed")
+        if int(headers.get("content-length", "0") or 0) > MOST_BYTES:
+            return _refused(413, "that is more than this page takes")
+        return None
+
+
+class _TooLargeError(Exception):
+    """A request has more bytes than are taken."""
+
+
+def _refused(status: int, why: str) -> Response:
+    return PlainTextResponse(f"{why}\n", status, HEADERS)
+
+
+class Page:
+    """The application: its sessions, and what answers them.
+
+    Parameters
+    ----------
+    material : Material
+    given : Assessment, optional
+        What new pages begin with.
+    keeper : Keeper
+    token : str
+        What all paths begin with.
+    """
+
+    def __init__(self, material: Material, given: Assessment | None, keeper: Keeper, token: str) -> None:
+        self._material, self._given, self._keeper = material, given, keeper
+        self._sessions: dict[str, Session] = {}
+        self.evidence = Evidence(material)
+        self.stopping = asyncio.Event()
+        self.open, self.closed_at = 0, math.inf
+        routes = [
+            Route("/", self._new),
+            Route("/page/{name}/", self._page),
+            Route("/page/{name}/move", self._move, methods=["POST"]),
+            Route("/page/{name}/later/{what}", self._later),
+            Route("/page/{name}/alive", self._alive),
+            Route("/page/{name}/get/{file}", self._get),
+            Route("/assets/{file}", _asset),
+        ]
+        self.app = Starlette(routes=[Mount(f"/{token}", routes=routes)], exception_handlers={Exception: _fault})
+
+    def _session(self, request: Request) -> Session | None:
+        return self._sessions.get(request.path_params["name"])
+
+    async def _new(self, _request: Request) -> Response:
+        """A page of its own for everyone who opens the printed address."""
+        session = Session(self._material, start_of(self._material, self._given), self._keeper.changed)
+        while len(self._sessions) >= MOST_PAGES:
+            oldest = min(self._sessions.values(), key=lambda each: each.used)
+            del self._sessions[oldest.name]
+        self._sessions[session.name] = session
+        return RedirectResponse(f"page/{session.name}/", 303)
+
+    async def _page(self, request: Request) -> Response:
+        session = self._session(request)
+        if session is None:
+            return RedirectResponse("../../", 303)
+        return await run_in_threadpool(self._drawn_page, session)
+
+    def _drawn_page(self, session: Session) -> Response:
+        with session.lock:
+            session.trouble = ""
+            scene = session.scene()
+            regions = self._regions(scene)
+        offers = joined(
+            markup(
+                "<li>{} <span>{}</span></li>",
+                button(f"Go on with {printable(kept.assessment.question)[:60]}", "take", id=f"take-{i}", data_value=i),
+                f"kept on {kept.when.replace('T', ' at ')[:19]}, {len(kept.assessment.experts)} experts",
+            )
+            for i, kept in enumerate(self._keeper.found)
+            if self._fits(kept.assessment)
+        )  # fmt: skip
+        return Response(frame(scene, regions, offers), media_type="text/html")
+
+    def _fits(self, kept: Assessment) -> bool:
+        """Whether a kept assessment is about what this page has."""
+        f = self._material.forecasts
+        return f is None or kept.question in f.events
+
+    def _regions(self, scene: Scene) -> dict[str, Html]:
+        """Everything that a move may change, by where it stands."""
+        views: dict[str, Callable[[], Html]] = {
+            "panel": lambda: panel_view.panel(scene),
+            "what_if": lambda: screens.what_if_view(scene),
+            "evidence": lambda: file_views.evidence_view(scene),
+            "hand_over": lambda: screens.hand_over_view(scene),
+            "events": lambda: file_views.events_view(scene, self._material.pooled()),
+        }
+        return {
+            "top": view.top(scene),
+            "trouble": view.trouble(scene),
+            "work": views[scene.look.view](),
+            "answer": view.answer(scene),
+        }
+
+    async def _move(self, request: Request) -> Response:
+        """Make moves, one after the other, and draw the page anew."""
+        session = self._session(request)
+        if session is None:
+            return _refused(410, "this page is no longer known here; load it again")
+        # Forms of foreign pages cannot send this type without being asked for their origin.
+        if not request.headers.get("content-type", "").startswith("application/json"):
+            return _refused(415, "moves are JSON")
+        try:
+            moves = json.loads(await request.body())
+            valid = isinstance(moves, list) and 0 < len(moves) <= MOST_MOVES and all(isinstance(m, dict) for m in moves)
+        except (ValueError, RecursionError):
+            valid = False
+        if not valid:
+            return _refused(400, "moves are a list of objects")
+        return await run_in_threadpool(self._moved, session, moves)
+
+    def _moved(self, session: Session, moves: list[dict[str, Any]]) -> Response:
+        since = time.perf_counter()
+        with session.lock:
+            for move in moves:
+                if move.get("do") == "take":
+                    self._take(session, move)
+                else:
+                    session.move(move)
+            scene = session.scene()
+            regions = self._regions(scene)
+        took = 1000.0 * (time.perf_counter() - since)
+        told = {"regions": regions, "live": view.live(scene), "view": scene.look.view, "keep": self._keeper.failure}
+        return JSONResponse(told, headers={"server-timing": f"move;dur={took:.1f}"})
+
+    def _take(self, session: Session, move: Mapping[str, Any]) -> None:
+        value = move.get("value")
+        kept = self._keeper.found
+        if (
+            isinstance(value, str)
+            and value.isdecimal()
+            and int(value) < len(kept)
+            and self._fits(kept[int(value)].assessment)
+        ):
+            session.take(kept[int(value)].assessment)
+        else:
+            session.trouble = "there is no such assessment"
+
+    async def _later(self, request: Request) -> Response:
+        """What takes longer than a move may."""
+        session, what = self._session(request), request.path_params["what"]
+        if session is None or what not in {"effects", "findings"}:
+            return _refused(410, "this page is no longer known here; load it again")
+        with session.lock:
+            scene = session.scene()
+        if what == "findings":
+            return JSONResponse(self.evidence.now(scene))
+        return JSONResponse({"html": await run_in_threadpool(screens.effects, scene), "again": False})
+
+    async def _get(self, request: Request) -> Response:
+        """A file to take away."""
+        session, file = self._session(request), request.path_params["file"]
+        if session is None:
+            return _refused(410, "this page is no longer known here; load it again")
+        return await run_in_threadpool(self._file, session, file)
+
+    def _file(self, session: Session, file: str) -> Response:
+        with session.lock:
+            scene, when = session.scene(), session.when
+        if scene.found is None:
+            return _refused(409, scene.trouble or "there is no answer yet")
+        a, material, found = scene.a, scene.material, scene.found
+        if file == handover.ARCHIVE:
+            content = handover.archive(a, material, found, when)
+        elif file in handover.names(a, material, found):
+            content = handover.content(file, a, material, found, when)
+        else:
+            return _refused(404, "there is no such file")
+        kind = TYPES.get("." + file.rpartition(".")[2], "application/octet-stream")
+        return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{file}"'})
+
+    async def _alive(self, request: Request) -> Response:
+        """A stream that lasts as long as the page is open."""
+        session = self._session(request)
+        if session is None:
+            return _refused(410, "this page is no longer known here; load it again")
+
+        async def beats() -> AsyncIterator[str]:
+            self.open += 1
+            try:
+                while not self.stopping.is_set():
+                    session.used = time.monotonic()
+                    yield ": open\n\n"
+                    try:
+                        await asyncio.wait_for(self.stopping.wait(), 10.0)
+                    except TimeoutError:
+                        continue
+                yield "event: end\ndata: end\n\n"
+            finally:
+                self.open -= 1
+                self.closed_at = time.monotonic()
+
+        return StreamingResponse(beats(), media_type="text/event-stream")
+
+
+async def _asset(request: Request) -> Response:
+    file = request.path_params["file"]
+    if file == "report.css":
+        return Response(STYLE + MARKS, media_type="text/css")
+    if file not in ASSETS:
+        return _refused(404, "there is no such file")
+    return Response((files("opinionpool.page") / "assets" / file).read_bytes(), media_type=ASSETS[file])
+
+
+async def _fault(_request: Request, error: Exception) -> Response:
+    told = f"a fault of opinionpool itself, please report it: {type(error).__name__}: {error}\n"
+    return PlainTextResponse(told, 500)
+
+
+def frame(scene: Scene, regions: Mapping[str, Html], offers: Html) -> str:
+    """The whole page."""
+    kept = (
+        markup(
+            '<section class="kept" id="kept" aria-label="Kept assessments"><h2>Kept from an earlier start</h2>'
+            "<ul>{}</ul>{}</section>",
+            offers,
+            button("Begin anew", "dismiss", id="dismiss"),
+        )
+        if offers
+        else Html("")
+    )
+    head = markup("<title>{}</title>", f"{printable(scene.a.question)} – opinionpool")
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'{head}\n<link rel="stylesheet" href="../../assets/report.css">\n'
+        '<link rel="stylesheet" href="../../assets/page.css">\n<link rel="icon" href="../../assets/icon.svg">\n'
+        '<script src="../../assets/page.js" defer></script>\n</head>\n<body>\n'
+        '<a class="skip" href="#answer">To the answer</a>\n'
+        f'<header id="top">{regions["top"]}</header>\n'
+        f'<div id="trouble" role="alert">{regions["trouble"]}</div>\n{kept}'
+        '<p id="live" class="unseen" aria-live="polite"></p>\n'
+        f'<main><div id="work">{regions["work"]}</div>\n'
+        f'<section id="answer" aria-label="Answer" tabindex="-1">{regions["answer"]}</section></main>\n'
+        "<noscript><p>This page needs JavaScript, which comes from your own machine alone.</p></noscript>\n"
+        "</body>\n</html>\n"
+    )
+
+
+class Server:
+    """Serves one page's material until it is asked to end, or its last page was closed.
+
+    Parameters
+    ----------
+    material : Material
+    given : Assessment, optional
+        What new pages begin with.
+    keep : str, optional
+        The file that keeps assessments.
+    port : int
+        0 takes a free one.
+    linger : float
+        Seconds that it waits for another page.
+
+    Raises
+    ------
+    ArgumentError
+        If the file of `keep` is something else.
+    OSError
+        If the port is taken.
+    """
+
+    def __init__(
+        self,
+        material: Material,
+        given: Assessment | None = None,
+        *,
+        keep: str | None = None,
+        port: int = 0,
+        linger: float = LINGER,
+    ) -> None:
+        self.keeper = Keeper(keep)
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind((HOST, port))
+        self.port = int(self._socket.getsockname()[1])
+        self.token = secrets.token_urlsafe(24)
+        self.address = f"http://{HOST}:{self.port}/{self.token}/"
+        self._linger = linger
+        self._parts = material, given
+        self._server: uvicorn.Server | None = None
+        self.started = threading.Event()
+
+    def run(self) -> None:
+        """Serve until the end; Ctrl-C is one."""
+        try:
+            asyncio.run(self._serve())
+        finally:
+            self.keeper.close()
+
+    def stop(self) -> None:
+        """End it, from whichever thread."""
+        if self._server is not None:
+            self._server.should_exit = True
+
+    async def _serve(self) -> None:
+        material, given = self._parts
+        page = Page(material, given, self.keeper, self.token)
+        hosts = frozenset({f"{HOST}:{self.port}", f"localhost:{self.port}"})
+        config = uvicorn.Config(
+            Guard(page.app, self.token, hosts), log_config=None, access_log=False, lifespan="off", ws="none",
+            server_header=False, timeout_graceful_shutdown=2,
+        )  # fmt: skip
+        self._server = _Uvicorn(config, page.stopping, self.started)
+        watching = asyncio.create_task(self._watch(page))
+        try:
+            await self._server.serve(sockets=[self._socket])
+        finally:
+            watching.cancel()
+            page.evidence.close()
+
+    async def _watch(self, page: Page) -> None:
+        """End when the last page was closed for long enough."""
+        while True:
+            await asyncio.sleep(min(1.0, self._linger / 4))
+            if page.open == 0 and time.monotonic() - page.closed_at > self._linger:
+                self.stop()
+                return
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells open streams of the end before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, started: threading.Event) -> None:
+        super().__init__(config)
+        self._stopping, self._told = stopping, started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        self._told.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End open streams, then the rest."""
+        self._stopping.set()
+        await super().shutdown(sockets)

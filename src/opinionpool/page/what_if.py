@@ -1,0 +1,244 @@
+"""What if: which assessment moves the answer most, what one more expert would add, and what a decision costs.
+
+How far an assessment might be off follows from what it is worth. A value worth n events counts as n resolved events on
+which the panel showed just that, and from n events the logarithms of calibration and accuracy are known to variances
+(2/μ* + 2)/n and (8/μ* + 2)/n, bias to 2μ*/κ²/n, and a common correlation to 2(1 − ρ)²(1 + (N − 1)ρ)²/(nN(N − 1))
+(model.md, section 2.5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from opinionpool.analysis.selection import Gain, gain_from
+from opinionpool.analysis.value import Decision, PanelValue, decision_value, expected_auc, known_panel, learned_value
+from opinionpool.errors import OpinionPoolError
+from opinionpool.learning.beliefs import Belief, ExpertBeliefs
+from opinionpool.model.accuracy import accuracy_of_auc
+from opinionpool.page.answer import Answer, Material, as_given, event_forecasts, given_prior, own_prior
+from opinionpool.page.assessment import ACCURACIES, Assessment, Expert
+
+# Ranges hold an assessment with this probability. A forecast may be so far off in log-odds, if asked for again.
+LEVEL, AGAIN = 0.9, 0.5
+WIDTH = NormalDist().inv_cdf((1.0 + LEVEL) / 2.0)
+# Experts whose assessments are varied, those who add most to the answer; bars that are shown.
+MOST, BARS = 20, 12
+AUC_RANGE = (0.505, 0.995)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the answer would be at either end of an assessment's range.
+
+    Attributes
+    ----------
+    expert : str
+        Empty for what is assessed of all.
+    what : str
+        "forecast", "accuracy", "calibration", "bias", "correlation" or "prior".
+    values : tuple of float
+        Both ends of the range: probabilities, AUCs, or the feature itself.
+    answers : tuple of float
+        The probability there.
+    """
+
+    expert: str
+    what: str
+    values: tuple[float, float]
+    answers: tuple[float, float]
+
+    @property
+    def size(self) -> float:
+        """How far the answer moves, in log-odds."""
+        a, b = (math.log(max(p, 1e-12) / max(1.0 - p, 1e-12)) for p in self.answers)
+        return abs(b - a)
+
+
+def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[Effect]:
+    """What each assessment does to the probability of class `at`, the largest effect first.
+
+    Left out is what cannot be off, as its worth is infinite, and what nobody assessed.
+    """
+    measured = []
+    for expert, what, values, changed in _variations(a, found):
+        try:
+            low, high = (_probability(each, material, at) for each in changed)
+        except OpinionPoolError:
+            # A value at the end of its range that these experts cannot have says nothing about the others.
+            continue
+        measured.append(Effect(expert, what, values, (low, high)))
+    return sorted(measured, key=lambda effect: -effect.size)
+
+
+def _probability(a: Assessment, material: Material, at: int) -> float:
+    state = material.learned(a)
+    event = event_forecasts(a, material, state)
+    prior = own_prior(a, material) if material.own_priors else given_prior(a, material)
+    p = np.asarray(state.pool(event.X[0], prior, as_given(a.base_rate)))
+    if p.ndim == 0:
+        return float(p) if at == 1 else 1.0 - float(p)
+    return float(p[at])
+
+
+def _variations(a: Assessment, found: Answer) -> Iterator[tuple[str, str, tuple[float, float], tuple[Assessment, ...]]]:
+    why = found.why
+    size = np.abs(why.contributions).reshape(len(why.experts), -1).sum(axis=1) if why.experts else np.zeros(0)
+    chosen = {why.experts[i] for i in np.argsort(-size, kind="stable")[:MOST].tolist()}
+    for each in a.experts:
+        if each.name not in chosen:
+            continue
+        if a.binary and each.forecast is not None:
+            ends = _again(each.forecast[0])
+            yield each.name, "forecast", ends, tuple(a.with_expert(replace(each, forecast=(p,))) for p in ends)
+        for what, ends, beliefs in _feature_ranges(each):
+            yield each.name, what, ends, tuple(a.with_expert(replace(each, beliefs=own)) for own in beliefs)
+    correlation = a.everyone.get("correlation")
+    if correlation is not None and math.isfinite(correlation.worth) and len(chosen) > 1:
+        ends = correlation_range(correlation, len(why.experts))
+        yield (
+            "",
+            "correlation",
+            ends,
+            tuple(
+                replace(a, everyone=replace(a.everyone, correlation=Belief(value, correlation.worth))) for value in ends
+            ),
+        )
+    if a.binary and a.prior is not None:
+        ends = _again(a.prior[0])
+        yield "", "prior", ends, tuple(replace(a, prior=(p,)) for p in ends)
+
+
+def _again(p: float) -> tuple[float, float]:
+    """A probability that may be off by `AGAIN`; 0 and 1 are so whatever is added."""
+    if not 0 < p < 1:
+        return p, p
+    centre = math.log(p / (1.0 - p))
+    low, high = (1.0 / (1.0 + math.exp(-(centre + step))) for step in (-AGAIN, AGAIN))
+    return low, high
+
+
+def _feature_ranges(expert: Expert) -> Iterator[tuple[str, tuple[float, float], tuple[ExpertBeliefs, ...]]]:
+    own = expert.beliefs
+    accuracy, kappa = own.absolute(), own.get("calibration")
+    level = 1.0 if accuracy is None else accuracy.value
+    if accuracy is not None and math.isfinite(accuracy.worth):
+        ends = accuracy_range(accuracy)
+        none: dict[str, Any] = dict.fromkeys(ACCURACIES)
+        changed = tuple(replace(own, **(none | {"auc": Belief(value, accuracy.worth)})) for value in ends)
+        yield "accuracy", ends, changed
+    if kappa is not None and math.isfinite(kappa.worth):
+        spread = WIDTH * math.sqrt((2.0 / level + 2.0) / kappa.worth)
+        low, high = (min(max(kappa.value * math.exp(sign * spread), 0.01), 100.0) for sign in (-1.0, 1.0))
+        changed = tuple(replace(own, calibration=Belief(value, kappa.worth)) for value in (low, high))
+        yield "calibration", (low, high), changed
+    bias = own.get("bias")
+    if bias is not None and math.isfinite(bias.worth):
+        scale = 1.0 if kappa is None else kappa.value
+        spread = WIDTH * math.sqrt(2.0 * level / scale**2 / bias.worth)
+        ends = max(bias.value - spread, -20.0), min(bias.value + spread, 20.0)
+        yield "bias", ends, tuple(replace(own, bias=Belief(value, bias.worth)) for value in ends)
+
+
+def accuracy_range(accuracy: Belief) -> tuple[float, float]:
+    """Between which areas under the curve an accuracy lies that was shown on as many events as it is worth."""
+    spread = WIDTH * math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
+    low, high = expected_auc([accuracy.value * math.exp(-spread), min(accuracy.value * math.exp(spread), 100.0)])
+    return max(float(low), AUC_RANGE[0]), min(float(high), AUC_RANGE[1])
+
+
+def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:
+    """The same for the common correlation of n experts, from 0 to 0.99 at most."""
+    rho = correlation.value
+    level = (1.0 - rho) * (1.0 + (n - 1) * rho)
+    spread = WIDTH * math.sqrt(2.0 * level**2 / (correlation.worth * n * (n - 1)))
+    return max(rho - spread, min(rho, 0.0)), min(rho + spread, max(rho, 0.99))
+
+
+@dataclass(frozen=True, eq=False)
+class Stake:
+    """The decision at hand, and what the panel is worth in many like it; costs in the user's own units.
+
+    Attributes
+    ----------
+    threshold : float
+        It pays to act above this probability.
+    act : bool
+    acting, waiting : float
+        What either costs, expected: the action's price, and the probability times the loss.
+    decision : Decision or None
+        Over events like this one; None where the panel's accuracy has no one number.
+    """
+
+    threshold: float
+    act: bool
+    acting: float
+    waiting: float
+    decision: Decision | None
+
+
+def stake(a: Assessment, found: Answer, probability: float) -> Stake:
+    """What acting costs, and what not to act."""
+    threshold = a.stakes.action / a.stakes.loss
+    decision = None
+    value = worth(found)
+    if value is not None and found.why.probability.ndim == 0:
+        decision = decision_value(value.joint_accuracy, threshold, event_prior(a, found))
+    return Stake(threshold, probability > threshold, a.stakes.action, probability * a.stakes.loss, decision)
+
+
+def event_prior(a: Assessment, found: Answer) -> float:
+    """How frequent events like this one are where the answer is used."""
+    return a.base_rate[0] if a.base_rate is not None else float(found.why.prior)
+
+
+def worth(found: Answer) -> PanelValue | None:
+    """What the panel is worth on events of this prior, if its model holds; None where that cannot be said."""
+    binary = found.why.probability.ndim == 0
+    try:
+        return learned_value(found.state, float(found.why.prior) if binary else 0.5)
+    except OpinionPoolError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class OneMore:
+    """What one more expert would add, before anybody knows what it says.
+
+    Attributes
+    ----------
+    gain : Gain
+    auc : float
+        Of the panel with it.
+    saving : float or None
+        What it saves for a decision, in the user's own units; None for more than two classes.
+    """
+
+    gain: Gain
+    auc: float
+    saving: float | None
+
+
+def one_more(a: Assessment, found: Answer) -> OneMore:
+    """Ask an expert of the kind that is described as well.
+
+    Raises
+    ------
+    OpinionPoolError
+        If no expert can be so dependent on these, or the panel's accuracy is not known.
+    """
+    panel = known_panel(found.state).subset(found.why.experts) if found.why.experts else known_panel(found.state)
+    binary = found.why.probability.ndim == 0
+    prior = event_prior(a, found) if binary else 0.5
+    gain = gain_from(panel, accuracy_of_auc(a.candidate.auc), a.candidate.correlation, prior=prior)
+    saving = None
+    if binary:
+        threshold = a.stakes.action / a.stakes.loss
+        before, after = (float(decision_value(level, threshold, prior).expense) for level in (gain.before, gain.after))
+        saving = (before - after) * a.stakes.loss
+    return OneMore(gain, float(expected_auc(gain.after)), saving)
