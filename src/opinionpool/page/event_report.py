@@ -186,8 +186,8 @@ def _changes(a: Assessment, material: Material, found: Answer) -> Html:
         else:
             told = (
                 f"One more expert with an AUC of {a.candidate.auc:.2f} and a correlation of "
-                f"{a.candidate.correlation:.2f} with each of these would raise the panel's AUC by {more.gain.auc:.3f}, to "
-                f"{more.auc:.3f}."
+                f"{a.candidate.correlation:.2f} with each of these would raise the panel's AUC by "
+                f"{more.gain.auc:.3f}, to {more.auc:.3f}."
             )
             parts.append(markup("<p>{}</p>", told))
     return section("changes", "What would change it", *parts)
