@@ -16,7 +16,6 @@ from opinionpool.learning.learn import learn
 from opinionpool.logodds import levelled, log_ratios, metric, no_options, prior_log_ratios, signature, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.sparse import pool_cells
-from opinionpool.pools import averages as pools
 from opinionpool.pools.registry import POOLS, fit_pool
 from opinionpool.scoring import scores
 from opinionpool.scoring.comparison import compare_pools
@@ -201,7 +200,7 @@ def test_events_with_two_options_are_binary_events_in_either_order():
 def test_two_options_are_pooled_as_two_classes(name):
     f = simulated(50, (2,), seed=6, missing=0.2)
     state = fit_pool(name, f)
-    binary = getattr(pools, f"{name}_pool")(f.X, prior=0.5, **state.parameters)
+    binary = POOLS[name].pool(f.X, prior=0.5, **state.parameters)
     np.testing.assert_array_equal(state.pool(f.X, np.full(50, 0.5)), binary)
 
 
@@ -262,7 +261,7 @@ def test_rivals_answer_as_on_each_event_alone(name):
     f = simulated(30, (2, 3, 6), seed=12, missing=0.2)
     state = fit_pool(name, f)
     together = state.pool(f.X, f.even)
-    rule = getattr(pools, f"{name}_pool")
+    rule = POOLS[name].pool
     for t in range(30):
         k, q = len(f.options[t]), own(f, t)
         p = rule(q[:, 1] if k == 2 else q, classes=k, **state.parameters)

@@ -6,11 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from opinionpool.cli import options
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
-from opinionpool.pools import registry as rules
+from opinionpool.pools import NAMES
 
 WIDE = """event,alice,bob,carol,outcome
 a,0.8,0.7,0.9,1
@@ -134,16 +133,12 @@ def test_priors_in_a_column_win_and_the_option_fills_blanks(file, answers, comma
     assert "prior: each event's own" in command("pool", "forecasts.csv", "--prior", "0.4").err
 
 
-@pytest.mark.parametrize("pool", options.POOLS)
+@pytest.mark.parametrize("pool", NAMES)
 def test_every_pool_answers_every_event(file, answers, command, pool):
     for p in probabilities(answers("pool", file(WIDE), "--pool", pool)):
         assert 0 < p < 1
     table = command("experts", "forecasts.csv", "--pool", pool, "--format", "table").out
     assert len(table.splitlines()) == 4
-
-
-def test_pools_are_those_of_the_registry():
-    assert tuple(rules.POOLS) == options.POOLS
 
 
 def test_a_pool_that_learns_nothing_is_not_in_sample(file, answers):

@@ -14,9 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import FittedPanel
-from opinionpool.pools import averages as pools
-from opinionpool.pools.averages import matched_weights
 from opinionpool.pools.registry import POOLS, FittedPool, fit_pool
+from opinionpool.pools.rule import matched_weights
 from opinionpool.priors import laplace_prior
 
 NAN = float("nan")
@@ -85,7 +84,7 @@ class TestProtocol:
         q, y = made_up()
         state = fit_pool(name, table(q, y), prior=0.3)
         assert isinstance(state, FittedPool)
-        function = getattr(pools, f"{name.replace('-', '_')}_pool")
+        function = POOLS[name].pool
         assert state.pool(q).tolist() == function(q, **state.parameters, prior=0.3).tolist()
 
     @every
@@ -351,7 +350,7 @@ class TestBetaLinear:
     def test_the_penalty_holds_to_the_linear_pool(self):
         q, y = made_up()
         state = fit_pool("beta-linear", table(q, y), penalty=1e9, weights=[1, 1, 1, 1])
-        assert state.pool(q) == pytest.approx(pools.average_pool(q), abs=1e-6)
+        assert state.pool(q) == pytest.approx(POOLS["average"].pool(q), abs=1e-6)
 
 
 class TestLittleToLearnFrom:
@@ -369,7 +368,7 @@ class TestLittleToLearnFrom:
         state = fit_pool(name, table(q, y), prior=0.4, sample_weight=weight)
         assert codes(state) == {"nothing-learned"}
         assert not state.notes[0].serious
-        plain = pools.average_pool if "linear" in name else pools.geometric_pool
+        plain = POOLS["average"].pool if "linear" in name else POOLS["geometric"].pool
         assert state.pool([0.3, 0.6, 0.7]) == pytest.approx(plain([0.3, 0.6, 0.7]), rel=1e-12)
 
     @pytest.mark.parametrize("name", LEARNED)

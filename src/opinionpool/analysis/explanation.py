@@ -19,44 +19,16 @@ from opinionpool.errors import ArgumentError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import class_probabilities
-from opinionpool.model.contrasts import Batch, Contrasts, base_rate_shift, read_batch
+from opinionpool.model.contrasts import AnswerParts, Batch, Contrasts, base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import weights_for
-from opinionpool.pools.registry import Fitted, FittedPool, answering
+from opinionpool.pools.registry import POOLS, Fitted, FittedPool, answering
 from opinionpool.priors import event_priors
 from opinionpool.text import counted, shown, suggestion
 
-# Pools whose answer is the prior and a sum of contrasts, and those that are a sum of probabilities.
-RATIOS = ("log", "independent", "geometric", "extremized", "recalibrated")
-SHARES = ("average", "linear")
 
-
-@dataclass(frozen=True, eq=False)
-class Decomposition:
-    """An answer as start + lean + the sum of contributions, before any base rate; N experts, 0 for those not there.
-
-    Attributes
-    ----------
-    scale : {"log-odds", "probability"}
-        Of contributions, start and lean: D = K - 1 log-ratios, or D = K probabilities.
-    bias, contrast : ndarray, shape (N, K - 1)
-    weights : ndarray, shape (N,), or None
-        None where the weight of a contrast is not one number.
-    contributions : ndarray, shape (N, D)
-    start, lean : ndarray, shape (D,)
-    """
-
-    scale: str
-    bias: Array
-    contrast: Array
-    weights: Array | None
-    contributions: Array
-    start: Array
-    intercept: Array
-
-
-def panel_parts(panel: PoolingPanel, batch: Batch) -> Decomposition:
+def panel_parts(panel: PoolingPanel, batch: Batch) -> AnswerParts:
     """L* = L° + lean + Σ w_i C_i; where extremes have a centre, it is each one's bias, and what is left the lean."""
     floor, _, extremes = panel.settings
     ratios = logodds.log_ratios(batch.q, batch.prior[:, None, :], floor)[0]
@@ -67,19 +39,17 @@ def panel_parts(panel: PoolingPanel, batch: Batch) -> Decomposition:
     if not isinstance(panel, Panel):
         added = logodds.uncentred(panel.contributions(batch.q[0], logodds.public_probabilities(batch.prior[0])))
         contrast = np.where(present, believed - inner, 0.0)
-        return Decomposition(
+        return AnswerParts(
             "log-odds", inner, contrast, None, added, batch.reference[0], np.zeros_like(batch.reference[0])
         )
     bias = inner if extremes.centre is None else extremes.centre
     weights = weights_for(panel.parts, present[None, :, 0])[0]
     contrast = np.where(present, believed - bias, 0.0)
     intercept = np.asarray(weights @ (bias - inner))
-    return Decomposition(
-        "log-odds", bias, contrast, weights, weights[:, None] * contrast, batch.reference[0], intercept
-    )
+    return AnswerParts("log-odds", bias, contrast, weights, weights[:, None] * contrast, batch.reference[0], intercept)
 
 
-def rule_parts(state: FittedPool, batch: Batch) -> Decomposition:
+def rule_parts(state: FittedPool, batch: Batch) -> AnswerParts:
     """The same for pools that are sums of contrasts, or of probabilities.
 
     Raises
@@ -87,46 +57,18 @@ def rule_parts(state: FittedPool, batch: Batch) -> Decomposition:
     ArgumentError
         For the others: median, trimmed and beta-linear.
     """
-    if state.rule not in RATIOS + SHARES:
+    rule = POOLS[state.rule]
+    if rule.scale is None:
+        sums = [name for name, pool in POOLS.items() if pool.scale is not None]
         raise ArgumentError(
-            f"the {state.rule} pool's answer is not a sum of what each expert adds; "
-            f"explain one of gaussian, {', '.join(RATIOS + SHARES)}"
+            f"the {state.rule} pool's answer is not a sum of what each expert adds; explain one of {', '.join(sums)}"
         )
     forecast = Contrasts(logodds.log_ratios(batch.q, batch.prior[:, None, :], state.floor), batch.reference)
-    contrast = forecast.contrasts[0]
-    none, still = np.zeros_like(contrast), np.zeros(contrast.shape[1])
-    if state.rule in SHARES:
-        if not forecast.present.any():
-            empty = np.zeros((len(contrast), batch.classes))
-            return Decomposition(
-                "probability", none, none, np.zeros(len(contrast)), empty, batch.prior[0], np.zeros(batch.classes)
-            )
-        shares = forecast.shares(state.parameters.get("weights"))[0]
-        added = shares[:, None] * forecast.probabilities[0]
-        zero = np.zeros(batch.classes)
-        return Decomposition("probability", none, contrast, shares, added, zero, zero)
-    if not forecast.present.any():
-        return Decomposition("log-odds", none, none, np.zeros(len(contrast)), none, batch.reference[0], still)
-    weights = _contrast_weights(state, forecast)
-    a = np.asarray(state.parameters.get("intercept", 0.0), dtype=np.float64)
-    d = len(still)
-    intercept = np.broadcast_to(a, d) if d == 1 else logodds.uncentred(np.broadcast_to(a, d + 1))
-    return Decomposition(
-        "log-odds", none, contrast, weights, weights[:, None] * contrast, batch.reference[0], intercept
-    )
-
-
-def _contrast_weights(state: FittedPool, forecast: Contrasts) -> Array:
-    """What each contrast is multiplied by, (N,), 0 where missing."""
-    given, present = state.parameters, forecast.present[0]
-    scale = float(given.get("factor", 1.0)) * float(given.get("slope", 1.0))
-    if state.rule == "independent":
-        return np.asarray(present, dtype=np.float64)
-    if state.rule == "log":
-        n = len(present)
-        weights = given.get("weights")
-        return np.asarray(np.where(present, np.full(n, 1.0 / n) if weights is None else weights, 0.0))
-    return np.asarray(scale * forecast.shares(given.get("weights"))[0])
+    if forecast.present.any():
+        return rule.parts(forecast, **state.parameters)
+    none, start = forecast.contrasts[0], batch.reference[0] if rule.scale == "log-odds" else batch.prior[0]
+    empty = np.zeros((len(none), len(start)))
+    return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
 
 
 LEVEL = 0.9

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from opinionpool.pools import NAMES
+
 if TYPE_CHECKING:
     from opinionpool.arrays import Array
     from opinionpool.forecasts import Forecasts
@@ -250,19 +252,6 @@ def prior_option(option: str, given: PriorOption, forecasts: Forecasts) -> float
     return np.array([named[label] for label in labels]) / total
 
 
-POOLS = (
-    "gaussian",
-    "linear",
-    "log",
-    "independent",
-    "average",
-    "geometric",
-    "median",
-    "trimmed",
-    "extremized",
-    "recalibrated",
-    "beta-linear",
-)
 FORMATS = ("table", "csv", "json")
 
 # A function that click makes a command of, and one that adds an option to it.
@@ -348,10 +337,10 @@ def pooling(command: Command) -> Command:
     options: list[Decorator] = [
         click.option(
             "--pool",
-            type=click.Choice(POOLS),
+            type=click.Choice(NAMES),
             metavar="NAME",
             default="gaussian",
-            help=f"One of {', '.join(POOLS)}. Default: gaussian.",
+            help=f"One of {', '.join(NAMES)}. Default: gaussian.",
         ),
         _prior,
         _panel,
@@ -383,7 +372,7 @@ def comparing(command: Command) -> Command:
             "--pools",
             metavar="A,B,...",
             callback=_pools,
-            help=f"Some of {', '.join(POOLS)}. Default: all of them; for thousands of experts "
+            help=f"Some of {', '.join(NAMES)}. Default: all of them; for thousands of experts "
             "with few forecasts each, all but linear and log. The average is always there.",
         ),
         click.option("--by-time", is_flag=True, help="Learn from the past of the scored events alone."),
@@ -439,8 +428,8 @@ def _pools(_context: click.Context, _parameter: click.Parameter, text: str | Non
         return None
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
-        if name not in POOLS:
-            raise click.BadParameter(f"no pool is called {name!r}; there are {', '.join(POOLS)}")
+        if name not in NAMES:
+            raise click.BadParameter(f"no pool is called {name!r}; there are {', '.join(NAMES)}")
     return names
 
 

@@ -21,7 +21,7 @@ from opinionpool.pools import registry as rules
 from opinionpool.pools.registry import POOLS, Fitted, learn_parts
 from opinionpool.priors import event_priors
 from opinionpool.report import answers, summary
-from opinionpool.report.answers import PRIORLESS, Pooled, one_outcome_notes, pool_events
+from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
 from opinionpool.report.listing import printable, whole, write_json, write_listing
 from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.tables.parts import PartNotes, Parts
@@ -100,7 +100,7 @@ class Kept:
         answered = self.forecasts.crowd > 0
         taught = answered if POOLS[self.name].learns else none
         if stream.prior is None and self.prior is None and self.forecasts.prior is None:
-            taught = taught | ~answered | (self.name not in PRIORLESS)
+            taught = taught | ~answered | POOLS[self.name].uses_prior
         return known & taught
 
     def lines(self, saved: str | None) -> list[str]:

@@ -18,8 +18,10 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import CLASS_MODELS, learn_dense
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.panel import PoolingPanel
-from opinionpool.pools import beta_linear as beta, logarithmic as fits
-from opinionpool.pools.averages import FACTOR, TRIM, Weights
+from opinionpool.pools import beta_linear as beta, logarithmic
+from opinionpool.pools.averages import TRIM
+from opinionpool.pools.logarithmic import FACTOR
+from opinionpool.pools.rule import Weights
 
 __all__ = [
     "AveragePool",
@@ -306,7 +308,7 @@ class TrimmedPool(IncrementalPool):
     ----------
     trim : float, default 0.1
         The fraction cut off at each end, from 0 (the average) to 0.5 (the median); its source is told in
-        `opinionpool.pools.averages.trimmed_pool`.
+        `opinionpool.pools.averages.Trimmed`.
     floor, pool_floor : float
         As for `GaussianPool`.
 
@@ -330,7 +332,7 @@ class ExtremizedPool(IncrementalPool):
     Parameters
     ----------
     factor : float, default 3 ** 0.5
-        Its source is told in `opinionpool.pools.averages.extremized_pool`.
+        Its source is told in `opinionpool.pools.logarithmic.Extremized`.
     floor, pool_floor : float
         As for `GaussianPool`.
 
@@ -367,7 +369,9 @@ class RecalibratedPool(IncrementalPool):
 
     rule = "recalibrated"
 
-    def __init__(self, penalty: float = fits.PENALTY, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+    def __init__(
+        self, penalty: float = logarithmic.PENALTY, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR
+    ) -> None:
         self.penalty = penalty
         self.floor = floor
         self.pool_floor = pool_floor

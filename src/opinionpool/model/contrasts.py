@@ -149,6 +149,30 @@ class Contrasts:
         return np.where(total > 0, shares, self.present) / np.where(total > 0, total, self.count[:, None])
 
 
+@dataclass(frozen=True, eq=False)
+class AnswerParts:
+    """An answer as start + intercept + the sum of contributions, before any base rate; N experts, 0 for absent ones.
+
+    Attributes
+    ----------
+    scale : {"log-odds", "probability"}
+        Of contributions, start and intercept: D = K - 1 log-ratios, or D = K probabilities.
+    bias, contrast : ndarray, shape (N, K - 1)
+    weights : ndarray, shape (N,), or None
+        None where the weight of a contrast is not one number.
+    contributions : ndarray, shape (N, D)
+    start, intercept : ndarray, shape (D,)
+    """
+
+    scale: str
+    bias: Array
+    contrast: Array
+    weights: Array | None
+    contributions: Array
+    start: Array
+    intercept: Array
+
+
 def contrasts_in(batch: Batch, floor: float) -> Iterator[tuple[npt.NDArray[np.intp], Contrasts]]:
     """Events on which somebody answered, in blocks: their positions, and what was said."""
     for block in blocks(batch):

@@ -17,7 +17,8 @@ from opinionpool.model.panel import Panel
 from opinionpool.paper import batch_fits
 from opinionpool.paper.datasets import simulated_panel
 from opinionpool.paper.page import Claim, close
-from opinionpool.pools.averages import average_pool, independent_pool
+from opinionpool.pools.averages import Average
+from opinionpool.pools.logarithmic import Independent
 from opinionpool.priors import laplace_prior
 from opinionpool.scoring.scores import log_score
 
@@ -212,7 +213,7 @@ def _independent(rng: np.random.Generator) -> Iterator[Claim]:
         "(22)", "wᵀ = 2mᵀΣ⁻¹", f"off by up to {off:.2f} in four weights", close(off, 0.0), "μ takes the place of m."
     )
     q = expit(rng.normal(0.0, 1.5, (200, 4)))
-    difference = _largest(independent_pool(q, prior=0.3) - Panel.exchangeable(4).pool(q, 0.3))
+    difference = _largest(Independent().pool(q, prior=0.3) - Panel.exchangeable(4).pool(q, 0.3))
     yield _same(
         "(23)", "For unbiased, calibrated, independent experts the pool is IndOps, with its (1 − N)L°.",
         "IndOps against the Gaussian pool, 200 forecasts", difference,
@@ -301,7 +302,7 @@ def _examples(rng: np.random.Generator) -> Iterator[Claim]:
     for rho in (0.95, 0.0):
         panel = Panel.exchangeable(2, 1.0, rho, accuracy=1.0)
         q, _ = panel.simulate(20_000, seed=rng)
-        gaps[rho] = float(np.abs(panel.pool(q) - average_pool(q)).mean())
+        gaps[rho] = float(np.abs(panel.pool(q) - Average().pool(q)).mean())
     yield Claim(
         "4.3", "For κ ≈ 1 and high ρ the aggregate is quite close to LinOps.",
         f"two experts: {gaps[0.95]:.3f} from their average, in the mean, at ρ = 0.95, and {gaps[0.0]:.3f} at ρ = 0; "

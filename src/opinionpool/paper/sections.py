@@ -20,7 +20,7 @@ from opinionpool.paper.experiments import DEFAULT, METHODS, Curves
 from opinionpool.paper.page import Claim, Picture, Section
 from opinionpool.paper.score_claims import PAR, SIGNIFICANT, Expected, separation_rows
 from opinionpool.plots import BAND, Line, Numbers
-from opinionpool.pools.averages import recalibrated_pool
+from opinionpool.pools.logarithmic import Recalibrated
 
 # Of figure 1; then the largest N and the correlations of figure 2.
 PRIOR = 0.3
@@ -75,7 +75,7 @@ def _about(claim: Claim) -> str:
 
 
 def _calibrated(q: Array, kappa: float) -> Array:
-    return recalibrated_pool(q[:, None], slope=kappa, prior=PRIOR)
+    return Recalibrated().pool(q[:, None], slope=kappa, prior=PRIOR)
 
 
 def _drawn(

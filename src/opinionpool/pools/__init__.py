@@ -1,1 +1,16 @@
-"""The eleven pools by name: their rules and how they are fitted (model.md, section 6)."""
+"""The eleven pools: each in one file with its rule, what a fit learns, and what every expert adds to an answer."""
+
+# In the order in which they are shown; here, so that a command's help need not wait for NumPy.
+NAMES = (
+    "gaussian",
+    "linear",
+    "log",
+    "independent",
+    "average",
+    "geometric",
+    "median",
+    "trimmed",
+    "extremized",
+    "recalibrated",
+    "beta-linear",
+)

@@ -12,14 +12,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool import logodds
 from opinionpool.arrays import Array, Mask, as_numbers, frequencies
-from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
+from opinionpool.errors import ArgumentError, Note, OutcomeError, ShapeError
 from opinionpool.logodds import check_probabilities
+from opinionpool.model.contrasts import Contrasts
+from opinionpool.pools.rule import (
+    SOME_WEIGHTS,
+    Option,
+    Parameters,
+    Pool,
+    Sample,
+    Settings,
+    Weights,
+    apply_rule,
+    check_shares,
+    given_weights,
+    weighted_sums,
+)
 
 # Beliefs worth one event: log a and log b have variance 1, and the weights, equal ones preferred, a Dirichlet
 # density with parameters 1 + 1/N.
@@ -33,6 +49,87 @@ _FARTHEST = 12.0
 # The step of the derivatives by log a and log b, where truncation and rounding are about alike.
 _STEP = 1e-5
 _TINY = np.finfo(np.float64).tiny
+
+
+class BetaLinear(Pool):
+    """The linear pool transformed by the distribution function of a beta distribution, for two classes."""
+
+    title = "Beta-transformed linear pool"
+    options = MappingProxyType(
+        {
+            "weights": SOME_WEIGHTS,
+            "penalty": Option(PENALTY, "how firmly a = b = 1, which is the linear pool, is believed, in events"),
+        }
+    )
+    learns = True
+
+    def pool(
+        self,
+        q: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        a: float = 1.0,
+        b: float = 1.0,
+        **settings: Unpack[Settings],
+    ) -> Array:
+        """The linear pool transformed by the distribution function of a beta distribution, for two classes.
+
+        Ranjan & Gneiting (2010), "Combining probability forecasts", J. R. Stat. Soc. B 72: a linear pool of calibrated
+        forecasts is underconfident, and a = b > 1 moves it away from ½.
+
+        Parameters
+        ----------
+        q : array_like, shape (..., N)
+        weights : array_like, shape (N,), optional
+            As for `opinionpool.pools.linear.Linear`.
+        a, b : float, default 1.0
+            Parameters of the beta distribution, above 0. 1 and 1 leave the linear pool as it is.
+        **settings : Settings
+
+        Raises
+        ------
+        ArgumentError, ShapeError, ProbabilityError
+            If there are more than two classes, a parameter is not above 0, or as for the linear pool.
+
+        Examples
+        --------
+        >>> float(BetaLinear().pool([0.7, 0.9], a=2, b=2).round(3))
+        0.896
+        """
+        if settings.get("classes", 2) != 2:
+            raise ArgumentError(f"the beta-linear pool is for two classes, and there are {settings['classes']}")
+        shares = None if weights is None else check_shares(weights)
+
+        def rule(contrast: Contrasts) -> Array:
+            p = weighted_sums(contrast.shares(shares), contrast.probabilities)
+            # By both tails: neither is lost to rounding.
+            tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
+            return logodds.prior_log_ratios(np.maximum(tails, np.finfo(np.float64).tiny))
+
+        return apply_rule(q, rule, shares, **settings)
+
+    def fit(self, sample: Sample, weights: Weights | None, penalty: float) -> Parameters:
+        """Weights and transform by penalised maximum likelihood; equal weights where the events are too few."""
+        n = len(sample.experts)
+        if sample.classes != 2 or not sample.leaning:
+            have = f"have {sample.classes}" if sample.leaning else "are of events with options of their own"
+            raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts {have}")
+        shares = None if weights is None else check_shares(given_weights(sample, weights))
+        if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
+            return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}
+        q = sample.collect(lambda contrast, _: np.where(contrast.present, contrast.probabilities[..., 1], np.nan), n)
+        fit = beta_fit(
+            q,
+            sample.outcomes,
+            sample_weight=sample.weight,
+            weights="auto" if shares is None else shares,
+            penalty=penalty,
+        )
+        if not fit.converged:
+            text = f"the beta-linear pool's likelihood may still rise, with a derivative of {fit.gradient_norm:.2g}"
+            sample.notes.append(Note("not-converged", text, serious=True))
+        if fit.learned:
+            sample.unheard("got a weight that nothing speaks for or against")
+        return {"weights": fit.weights, "a": fit.a, "b": fit.b}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,16 +1,15 @@
 """Every pool by its name: its options, what a fit learns, and a small state object that pools (model.md, section 6).
 
-The Gaussian pool's state is `opinionpool.learning.learn.FittedPanel`; the state of every other pool is a
-`FittedPool`, the keyword arguments of a function of `opinionpool.pools.averages`. Both have the attributes and the
-method of `Fitted`.
+The Gaussian pool's state is `opinionpool.learning.fitted.FittedPanel`; the state of every other pool is a `FittedPool`,
+the keyword arguments of its rule. Both have the attributes and the method of `Fitted`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +24,51 @@ from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
 from opinionpool.model.sparse import for_options
 from opinionpool.names import by_name
-from opinionpool.pools import averages as pools, logarithmic as fits
-from opinionpool.pools.beta_linear import PENALTY
-from opinionpool.pools.logarithmic import Parameters, Sample
+from opinionpool.pools import NAMES
+from opinionpool.pools.averages import Average, Geometric, Median, Trimmed
+from opinionpool.pools.beta_linear import BetaLinear
+from opinionpool.pools.linear import Linear
+from opinionpool.pools.logarithmic import Extremized, Independent, Log, Recalibrated
+from opinionpool.pools.rule import Option, Pool, Sample
 from opinionpool.priors import laplace_prior
+
+
+class Gaussian(Pool):
+    """The panel of experts that `opinionpool.learning.learn` learns."""
+
+    title = "Gaussian pool"
+    options = MappingProxyType(
+        {
+            "structure": Option("auto", "full, common, exchangeable, independent or auto"),
+            "beliefs": Option("default", 'what is believed beforehand: Beliefs, "default", or None for the data alone'),
+            "class_model": Option("auto", "symmetric, full or auto, for more than two classes"),
+        }
+    )
+    learns = True
+    scale = "log-odds"
+
+
+POOLS: Mapping[str, Pool] = MappingProxyType(
+    dict(
+        zip(
+            NAMES,
+            (
+                Gaussian(),
+                Linear(),
+                Log(),
+                Independent(),
+                Average(),
+                Geometric(),
+                Median(),
+                Trimmed(),
+                Extremized(),
+                Recalibrated(),
+                BetaLinear(),
+            ),
+            strict=True,
+        )
+    )
+)
 
 
 class Fitted(Protocol):
@@ -77,7 +117,7 @@ class FittedPool:
     rule : str
         The pool's name in `POOLS`.
     parameters : mapping
-        Keyword arguments of the pool's function, learned or given: ``weights``, ``intercept``, ``slope``, ...
+        Keyword arguments of the rule's `pool`, learned or given: ``weights``, ``intercept``, ``slope``, ...
     experts, classes : tuple
     prior, events, counts, notes
         As for `Fitted`.
@@ -114,7 +154,7 @@ class FittedPool:
             if self.prior is None:
                 raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
             prior = public_probabilities(self.prior)
-        return _RULES[self.rule].function(
+        return POOLS[self.rule].pool(
             by_name(q, self.experts),
             **self.parameters,
             prior=prior,
@@ -123,32 +163,6 @@ class FittedPool:
             floor=self.floor,
             pool_floor=self.pool_floor,
         )
-
-
-class Option(NamedTuple):
-    """An option of a pool: its default, and what it means."""
-
-    default: Any
-    text: str
-
-
-@dataclass(frozen=True)
-class Pool:
-    """What there is to know about a pool before it is fitted.
-
-    Attributes
-    ----------
-    title : str
-        For people.
-    options : mapping of str to Option
-        By the name that `fit_pool` takes.
-    learns : bool
-        Whether resolved events matter for more than the prior.
-    """
-
-    title: str
-    options: Mapping[str, Option] = field(default_factory=dict)
-    learns: bool = False
 
 
 def fit_pool(
@@ -197,13 +211,13 @@ def fit_pool(
         if option not in pool.options:
             known = ", ".join(pool.options) or "none"
             raise ArgumentError(f"the {name} pool has no option {option!r}; its options are: {known}")
-    if name not in _RULES:
+    if isinstance(pool, Gaussian):
         return learn(forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options)
     sample = Sample.of(forecasts, prior, sample_weight, floor)
     defaults = {key: option.default for key, option in pool.options.items()}
     learned = FittedPool(
         rule=name,
-        parameters=_RULES[name].fit(sample, **defaults | options),
+        parameters=pool.fit(sample, **defaults | options),
         experts=forecasts.experts,
         classes=forecasts.classes,
         prior=sample.prior,
@@ -228,61 +242,6 @@ def answering(state: Fitted, options: tuple[object, ...]) -> Fitted:
     # What is open about its weights is told for as many options as it was learned from.
     uncertainty = state.uncertainty if len(options) == len(state.panel.classes) else None
     return replace(state, panel=for_options(state.panel, options), uncertainty=uncertainty)
-
-
-class _Rule(NamedTuple):
-    """How a pool answers, and how its parameters are found."""
-
-    function: Callable[..., Array]
-    fit: Callable[..., Parameters]
-
-
-_RULES: Mapping[str, _Rule] = MappingProxyType(
-    {
-        "linear": _Rule(pools.linear_pool, fits.fit_linear),
-        "log": _Rule(pools.log_pool, fits.fit_log),
-        "independent": _Rule(pools.independent_pool, fits.fit_given),
-        "average": _Rule(pools.average_pool, fits.fit_given),
-        "geometric": _Rule(pools.geometric_pool, fits.fit_given),
-        "median": _Rule(pools.median_pool, fits.fit_given),
-        "trimmed": _Rule(pools.trimmed_pool, fits.fit_given),
-        "extremized": _Rule(pools.extremized_pool, fits.fit_given),
-        "recalibrated": _Rule(pools.recalibrated_pool, fits.fit_recalibrated),
-        "beta-linear": _Rule(pools.beta_linear_pool, fits.fit_beta_linear),
-    }
-)
-
-_WEIGHTS = "weights by expert name, or in the experts' order"
-_LEARNED = {"weights": Option(None, f"{_WEIGHTS}; learned from the resolved events if not given")}
-_EQUAL = {"weights": Option(None, f"{_WEIGHTS}; equal if not given")}
-_GAUSSIAN = {
-    "structure": Option("auto", "full, common, exchangeable, independent or auto"),
-    "beliefs": Option("default", 'what is believed beforehand: Beliefs, "default", or None for the data alone'),
-    "class_model": Option("auto", "symmetric, full or auto, for more than two classes"),
-}
-_TRIM = {"trim": Option(pools.TRIM, "fraction of the forecasts cut off at each end, up to 0.5")}
-_FACTOR = {"factor": Option(pools.FACTOR, "multiplies the mean log-odds beyond the prior's")}
-_PENALTY = {"penalty": Option(fits.PENALTY, "how firmly intercept 0 and slope 1 are believed, in events")}
-_BETA = {
-    "weights": Option(None, f"{_WEIGHTS}; if not given, learned where the events are many enough, else equal"),
-    "penalty": Option(PENALTY, "how firmly a = b = 1, which is the linear pool, is believed, in events"),
-}
-
-POOLS: Mapping[str, Pool] = MappingProxyType(
-    {
-        "gaussian": Pool("Gaussian pool", _GAUSSIAN, learns=True),
-        "linear": Pool("Linear pool", _LEARNED, learns=True),
-        "log": Pool("Logarithmic pool", _LEARNED, learns=True),
-        "independent": Pool("Independent pool"),
-        "average": Pool("Average"),
-        "geometric": Pool("Geometric mean of odds", _EQUAL),
-        "median": Pool("Median"),
-        "trimmed": Pool("Trimmed mean", _TRIM),
-        "extremized": Pool("Extremised log-odds", _FACTOR),
-        "recalibrated": Pool("Recalibrated log-odds", _PENALTY, learns=True),
-        "beta-linear": Pool("Beta-transformed linear pool", _BETA, learns=True),
-    }
-)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,6 @@ from opinionpool.report.listing import Column, decimal, percent, printable, whol
 from opinionpool.scoring.reliability import areas
 from opinionpool.text import counted
 
-# Pools that turn to the prior only where nobody answered.
-PRIORLESS = ("average", "geometric", "median", "trimmed")
-
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
@@ -90,7 +87,7 @@ def pool_events(
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
     if each is None and prior is None:
-        taught |= ~answered | (pool not in PRIORLESS)
+        taught |= ~answered | POOLS[pool].uses_prior
     return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught, interval)
 
 

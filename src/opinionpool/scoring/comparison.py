@@ -30,8 +30,6 @@ from opinionpool.scoring.splits import Plan, clusters_of, read_gap
 
 LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
-# Pools that learn a weight of its own for every expert, however many there are.
-WEIGHING = ("linear", "log")
 
 
 @dataclass(frozen=True)
@@ -285,11 +283,12 @@ def _without_weights(names: list[str], sample: Forecasts) -> tuple[list[str], li
     if not is_crowd(sample, np.ones(len(sample.events))):
         return names, []
     each = len(sample.probabilities) / np.count_nonzero(sample.counts)
+    weighing = [name for name, pool in POOLS.items() if pool.weighs]
     text = (
-        f"{' and '.join(WEIGHING)} are left out: they would learn a weight for each of {len(sample.experts):,} experts "
+        f"{' and '.join(weighing)} are left out: they would learn a weight for each of {len(sample.experts):,} experts "
         f"from {each:.3g} forecasts, which takes long and says little; --pools (in Python pools=) takes them by name"
     )
-    return [name for name in names if name not in WEIGHING], [Note("left-out", text, len(WEIGHING))]
+    return [name for name in names if name not in weighing], [Note("left-out", text, len(weighing))]
 
 
 def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, ...]:

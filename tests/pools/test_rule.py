@@ -12,22 +12,22 @@ from scipy.stats import gmean, trim_mean
 
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.model.panel import Panel
-from opinionpool.pools import averages as pools
+from opinionpool.pools.registry import POOLS
 
 NAN = float("nan")
 
 # Every function, with parameters that are not their defaults where it has any; n experts.
 FUNCTIONS = {
-    "average": pools.average_pool,
-    "linear": lambda q, **s: pools.linear_pool(q, 1.0 + np.arange(experts(q, s)), **s),
-    "geometric": lambda q, **s: pools.geometric_pool(q, 1.0 + np.arange(experts(q, s)), **s),
-    "median": pools.median_pool,
-    "trimmed": lambda q, **s: pools.trimmed_pool(q, 0.15, **s),
-    "independent": pools.independent_pool,
-    "log": lambda q, **s: pools.log_pool(q, 0.9 - 0.4 * np.arange(experts(q, s)), **s),
-    "extremized": pools.extremized_pool,
-    "recalibrated": lambda q, **s: pools.recalibrated_pool(q, slope=0.7, **s),
-    "beta-linear": lambda q, **s: pools.beta_linear_pool(q, a=2.0, b=2.0, **s),
+    "average": POOLS["average"].pool,
+    "linear": lambda q, **s: POOLS["linear"].pool(q, 1.0 + np.arange(experts(q, s)), **s),
+    "geometric": lambda q, **s: POOLS["geometric"].pool(q, 1.0 + np.arange(experts(q, s)), **s),
+    "median": POOLS["median"].pool,
+    "trimmed": lambda q, **s: POOLS["trimmed"].pool(q, 0.15, **s),
+    "independent": POOLS["independent"].pool,
+    "log": lambda q, **s: POOLS["log"].pool(q, 0.9 - 0.4 * np.arange(experts(q, s)), **s),
+    "extremized": POOLS["extremized"].pool,
+    "recalibrated": lambda q, **s: POOLS["recalibrated"].pool(q, slope=0.7, **s),
+    "beta-linear": lambda q, **s: POOLS["beta-linear"].pool(q, a=2.0, b=2.0, **s),
 }
 # For two classes only.
 BINARY = {"beta-linear"}
@@ -56,40 +56,40 @@ def rows_over_classes(q):
 
 class TestWorkedNumbers:
     def test_three_independent_experts_count_the_prior_once(self):
-        assert pools.independent_pool([0.2, 0.2, 0.2], prior=0.1) == pytest.approx(0.55862, abs=5e-6)
+        assert POOLS["independent"].pool([0.2, 0.2, 0.2], prior=0.1) == pytest.approx(0.55862, abs=5e-6)
         odds = 0.25**3 / (1 / 9) ** 2
-        assert pools.independent_pool([0.2, 0.2, 0.2], prior=0.1) == pytest.approx(odds / (1 + odds), rel=1e-13)
+        assert POOLS["independent"].pool([0.2, 0.2, 0.2], prior=0.1) == pytest.approx(odds / (1 + odds), rel=1e-13)
 
     def test_geometric_mean_is_that_of_odds(self):
         q = np.array([0.9, 0.6, 0.1])
-        assert pools.geometric_pool(q) == pytest.approx(0.53374, abs=5e-6)
-        assert pools.log_pool(q) == pytest.approx(0.53374, abs=5e-6)
-        assert pools.average_pool(q) == pytest.approx(1.6 / 3, rel=1e-14)
-        assert pools.geometric_pool(1 - q) == pytest.approx(1 - pools.geometric_pool(q), abs=1e-12)
-        assert pools.geometric_pool(1 - q) == pytest.approx(0.46626, abs=5e-6)
+        assert POOLS["geometric"].pool(q) == pytest.approx(0.53374, abs=5e-6)
+        assert POOLS["log"].pool(q) == pytest.approx(0.53374, abs=5e-6)
+        assert POOLS["average"].pool(q) == pytest.approx(1.6 / 3, rel=1e-14)
+        assert POOLS["geometric"].pool(1 - q) == pytest.approx(1 - POOLS["geometric"].pool(q), abs=1e-12)
+        assert POOLS["geometric"].pool(1 - q) == pytest.approx(0.46626, abs=5e-6)
 
     @pytest.mark.parametrize(("said", "answer"), [(0.01, 1e-8), (0.99, 1 - 1e-8)])
     def test_two_hundred_independent_experts_do_not_overflow(self, said, answer):
-        assert pools.independent_pool(np.full(200, said)) == answer
+        assert POOLS["independent"].pool(np.full(200, said)) == answer
 
     def test_experts_who_each_rule_out_another_class(self):
         q = [[0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]]
         for function in GENERAL.values():
             p = function(q, classes=3)
             assert p.sum() == pytest.approx(1, abs=1e-15)
-        for function in (pools.log_pool, pools.geometric_pool, pools.average_pool, pools.independent_pool):
+        for function in (POOLS["log"].pool, POOLS["geometric"].pool, POOLS["average"].pool, POOLS["independent"].pool):
             assert function(q, classes=3) == pytest.approx(np.full(3, 1 / 3), abs=1e-15)
 
     def test_three_classes_are_pooled_together(self):
-        p = pools.log_pool([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]], classes=3)
+        p = POOLS["log"].pool([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]], classes=3)
         assert p == pytest.approx([0.36285, 0.27429, 0.36285], abs=5e-6)
 
     def test_missing_forecasts_renormalise_the_linear_pool(self):
         q = [[0.8, NAN, 0.6], [NAN, NAN, NAN]]
-        assert pools.linear_pool(q, [0.5, 0.3, 0.2], prior=0.35) == pytest.approx([0.52 / 0.7, 0.35], rel=1e-14)
+        assert POOLS["linear"].pool(q, [0.5, 0.3, 0.2], prior=0.35) == pytest.approx([0.52 / 0.7, 0.35], rel=1e-14)
 
     def test_one_forecast_of_two_is_taken_as_it_is(self):
-        assert pools.independent_pool([0.8, NAN]) == pytest.approx(0.8, rel=1e-13)
+        assert POOLS["independent"].pool([0.8, NAN]) == pytest.approx(0.8, rel=1e-13)
         panel = Panel.exchangeable(2, calibration=1.0, correlation=0.5)
         assert panel.pool([0.8, NAN]) == pytest.approx(0.8, rel=1e-13)
 
@@ -98,26 +98,26 @@ class TestWorkedNumbers:
             base = logit(function([0.8], prior=0.5))
             moved = function([0.8], prior=0.5, base_rate=0.01)
             assert logit(moved) == pytest.approx(base + logit(0.01), rel=1e-9)
-        assert pools.average_pool([0.8], base_rate=0.01) == pytest.approx(0.03883, abs=5e-6)
-        assert pools.log_pool([0.8], base_rate=0.01) == pytest.approx(0.03883, abs=5e-6)
+        assert POOLS["average"].pool([0.8], base_rate=0.01) == pytest.approx(0.03883, abs=5e-6)
+        assert POOLS["log"].pool([0.8], base_rate=0.01) == pytest.approx(0.03883, abs=5e-6)
 
     def test_one_expert_is_repeated_by_every_mean(self):
         for pool in MEANS:
             assert FUNCTIONS[pool]([0.7], prior=0.3) == pytest.approx(0.7, rel=1e-13)
 
     def test_extremising_moves_away_from_the_prior(self):
-        assert pools.extremized_pool([0.3, 0.2], prior=0.1) > 0.3
-        assert pools.extremized_pool([0.1, 0.1], prior=0.1) == pytest.approx(0.1, rel=1e-13)
-        pooled = logit(pools.extremized_pool([0.3, 0.2], 2.5, prior=0.1))
+        assert POOLS["extremized"].pool([0.3, 0.2], prior=0.1) > 0.3
+        assert POOLS["extremized"].pool([0.1, 0.1], prior=0.1) == pytest.approx(0.1, rel=1e-13)
+        pooled = logit(POOLS["extremized"].pool([0.3, 0.2], 2.5, prior=0.1))
         assert pooled == pytest.approx(logit(0.1) + 2.5 * (logit([0.3, 0.2]).mean() - logit(0.1)), rel=1e-13)
 
     def test_recalibration_and_weights_are_about_the_prior(self):
         q = np.array([0.3, 0.6, 0.7])
         contrast = logit(q) - logit(0.4)
-        pooled = pools.recalibrated_pool(q, intercept=0.3, slope=0.8, prior=0.4)
+        pooled = POOLS["recalibrated"].pool(q, intercept=0.3, slope=0.8, prior=0.4)
         assert logit(pooled) == pytest.approx(logit(0.4) + 0.3 + 0.8 * contrast.mean(), rel=1e-12)
         w = np.array([1.2, -0.3, 0.5])
-        pooled = pools.log_pool(q, w, -0.2, prior=0.4)
+        pooled = POOLS["log"].pool(q, w, -0.2, prior=0.4)
         assert logit(pooled) == pytest.approx(logit(0.4) - 0.2 + w @ contrast, rel=1e-12)
 
 
@@ -127,20 +127,22 @@ class TestBetaLinear:
 
     @pytest.mark.parametrize(("a", "b"), [(2.0, 2.0), (0.6, 1.7), (5.0, 3.0)])
     def test_it_is_a_distribution_function_of_the_linear_pool(self, a, b):
-        found = pools.beta_linear_pool(self.q, self.w, a, b)
+        found = POOLS["beta-linear"].pool(self.q, self.w, a, b)
         assert found == pytest.approx(stats.beta.cdf(self.q @ self.w, a, b), rel=1e-10)
 
     def test_one_and_one_is_the_linear_pool(self):
-        assert pools.beta_linear_pool(self.q, self.w) == pytest.approx(pools.linear_pool(self.q, self.w), rel=1e-12)
+        assert POOLS["beta-linear"].pool(self.q, self.w) == pytest.approx(
+            POOLS["linear"].pool(self.q, self.w), rel=1e-12
+        )
 
     def test_complements_exchange_the_parameters(self):
-        p = pools.beta_linear_pool(self.q, self.w, 3.0, 0.7)
-        assert pools.beta_linear_pool(1 - self.q, self.w, 0.7, 3.0) == pytest.approx(1 - p, abs=1e-13)
+        p = POOLS["beta-linear"].pool(self.q, self.w, 3.0, 0.7)
+        assert POOLS["beta-linear"].pool(1 - self.q, self.w, 0.7, 3.0) == pytest.approx(1 - p, abs=1e-13)
 
     def test_neither_end_is_lost_to_rounding(self):
-        assert pools.beta_linear_pool([1.0], a=60, b=60, prior=0.5) == 1 - 1e-8
-        assert pools.beta_linear_pool([0.0], a=1e5, b=1e5, prior=0.5) == 1e-8
-        p = pools.beta_linear_pool([1 - 1e-4], a=3, b=3, base_rate=1e-6, pool_floor=1e-300)
+        assert POOLS["beta-linear"].pool([1.0], a=60, b=60, prior=0.5) == 1 - 1e-8
+        assert POOLS["beta-linear"].pool([0.0], a=1e5, b=1e5, prior=0.5) == 1e-8
+        p = POOLS["beta-linear"].pool([1 - 1e-4], a=3, b=3, base_rate=1e-6, pool_floor=1e-300)
         tail = stats.beta.cdf(1e-4, 3, 3)
         assert p / (1 - p) == pytest.approx((1 - tail) / tail * 1e-6 / (1 - 1e-6), rel=1e-9)
 
@@ -149,29 +151,29 @@ class TestTrimmedMeans:
     @pytest.mark.parametrize(("n", "trim"), [(10, 0.1), (20, 0.25), (8, 0.25), (5, 0.2), (7, 0.0)])
     def test_whole_forecasts_are_trimmed_as_usual(self, n, trim):
         q = np.random.default_rng(n).uniform(0.01, 0.99, (4, n))
-        assert pools.trimmed_pool(q, trim) == pytest.approx(trim_mean(q, trim + 1e-9, axis=1), rel=1e-13)
+        assert POOLS["trimmed"].pool(q, trim) == pytest.approx(trim_mean(q, trim + 1e-9, axis=1), rel=1e-13)
 
     @given(panels, st.floats(0.0, 0.45))
     def test_it_is_the_mean_of_the_middle_of_the_quantile_function(self, q, trim):
         level = trim + (1 - 2 * trim) * (np.arange(20000) + 0.5) / 20000
         middle = np.quantile(q, level, method="inverted_cdf").mean()
-        assert pools.trimmed_pool(q, trim) == pytest.approx(middle, abs=2e-4)
+        assert POOLS["trimmed"].pool(q, trim) == pytest.approx(middle, abs=2e-4)
 
     @given(gappy.filter(lambda q: not np.isnan(q).all()))
     def test_a_half_is_the_median(self, q):
-        assert pools.median_pool(q) == pytest.approx(np.nanmedian(q), rel=1e-12)
-        assert pools.trimmed_pool(q, 0.5) == pytest.approx(np.nanmedian(q), rel=1e-12)
+        assert POOLS["median"].pool(q) == pytest.approx(np.nanmedian(q), rel=1e-12)
+        assert POOLS["trimmed"].pool(q, 0.5) == pytest.approx(np.nanmedian(q), rel=1e-12)
 
     @given(gappy.filter(lambda q: not np.isnan(q).all()))
     def test_nothing_is_the_average(self, q):
-        assert pools.trimmed_pool(q, 0.0) == pytest.approx(np.nanmean(q), rel=1e-12)
+        assert POOLS["trimmed"].pool(q, 0.0) == pytest.approx(np.nanmean(q), rel=1e-12)
 
     def test_classes_are_trimmed_one_by_one_and_rescaled(self):
         q = rows_over_classes(np.random.default_rng(1).uniform(0.1, 1, (10, 3)))
         one_by_one = trim_mean(q, 0.1, axis=0)
-        assert pools.trimmed_pool(q, 0.1, classes=3) == pytest.approx(one_by_one / one_by_one.sum(), rel=1e-12)
+        assert POOLS["trimmed"].pool(q, 0.1, classes=3) == pytest.approx(one_by_one / one_by_one.sum(), rel=1e-12)
         one_by_one = np.median(q, axis=0)
-        assert pools.median_pool(q, classes=3) == pytest.approx(one_by_one / one_by_one.sum(), rel=1e-12)
+        assert POOLS["median"].pool(q, classes=3) == pytest.approx(one_by_one / one_by_one.sum(), rel=1e-12)
 
 
 class TestManyClasses:
@@ -180,15 +182,17 @@ class TestManyClasses:
     w = np.array([0.4, 0.1, 0.3, 0.2])
 
     def test_linear(self):
-        assert pools.linear_pool(self.q, self.w, classes=3) == pytest.approx(np.einsum("n,tnk->tk", self.w, self.q))
+        assert POOLS["linear"].pool(self.q, self.w, classes=3) == pytest.approx(np.einsum("n,tnk->tk", self.w, self.q))
 
     def test_geometric(self):
         product = gmean(self.q, axis=1, weights=np.broadcast_to(self.w[:, None], self.q.shape[1:]))
-        assert pools.geometric_pool(self.q, self.w, classes=3) == pytest.approx(rows_over_classes(product), rel=1e-12)
+        assert POOLS["geometric"].pool(self.q, self.w, classes=3) == pytest.approx(
+            rows_over_classes(product), rel=1e-12
+        )
 
     def test_independent(self):
         product = self.prior * np.prod(self.q / self.prior, axis=1)
-        found = pools.independent_pool(self.q, prior=self.prior, classes=3)
+        found = POOLS["independent"].pool(self.q, prior=self.prior, classes=3)
         assert found == pytest.approx(rows_over_classes(product), rel=1e-12)
 
     def test_log_and_recalibrated(self):
@@ -196,11 +200,11 @@ class TestManyClasses:
         a = np.array([0.1, -0.3, 0.5])
         w = np.array([0.4, -0.1, 0.9, 0.2])
         wanted = self.prior * np.exp(a + np.einsum("n,tnk->tk", w, contrast))
-        found = pools.log_pool(self.q, w, a, prior=self.prior, classes=3)
+        found = POOLS["log"].pool(self.q, w, a, prior=self.prior, classes=3)
         assert found == pytest.approx(rows_over_classes(wanted), rel=1e-12)
-        assert pools.log_pool(self.q, w, a + 7, prior=self.prior, classes=3) == pytest.approx(found, rel=1e-12)
+        assert POOLS["log"].pool(self.q, w, a + 7, prior=self.prior, classes=3) == pytest.approx(found, rel=1e-12)
         wanted = self.prior * np.exp(a + 1.3 * contrast.mean(axis=1))
-        found = pools.recalibrated_pool(self.q, a, 1.3, prior=self.prior, classes=3)
+        found = POOLS["recalibrated"].pool(self.q, a, 1.3, prior=self.prior, classes=3)
         assert found == pytest.approx(rows_over_classes(wanted), rel=1e-12)
 
     def test_base_rates(self):
@@ -237,7 +241,7 @@ class TestProperties:
         floored = np.clip(q, min(1e-4, prior / 100), 1 - min(1e-4, (1 - prior) / 100))
         low, high = floored.min(), floored.max()
         for p in (
-            pools.linear_pool(q, w, prior=prior),
+            POOLS["linear"].pool(q, w, prior=prior),
             *(FUNCTIONS[pool](q, prior=prior) for pool in MEANS),
         ):
             assert low - 1e-12 <= p <= high + 1e-12
@@ -257,7 +261,7 @@ class TestProperties:
         moved = np.random.default_rng(seed).permutation(q)
         assert FUNCTIONS[pool](moved, prior=0.3) == pytest.approx(FUNCTIONS[pool](q, prior=0.3), abs=1e-12)
 
-    @pytest.mark.parametrize("function", [pools.linear_pool, pools.geometric_pool, pools.log_pool])
+    @pytest.mark.parametrize("function", [POOLS["linear"].pool, POOLS["geometric"].pool, POOLS["log"].pool])
     @few
     @given(q=panels, seed=st.integers(0, 99))
     def test_experts_may_change_places_with_their_weights(self, function, q, seed):
@@ -282,7 +286,7 @@ class TestProperties:
         assume(len(here))
         assert FUNCTIONS[pool](q, prior=0.3) == pytest.approx(FUNCTIONS[pool](here, prior=0.3), abs=1e-12)
 
-    @pytest.mark.parametrize("function", [pools.linear_pool, pools.geometric_pool])
+    @pytest.mark.parametrize("function", [POOLS["linear"].pool, POOLS["geometric"].pool])
     @few
     @given(q=gappy)
     def test_those_present_keep_their_weights_relative_to_each_other(self, function, q):
@@ -296,8 +300,8 @@ class TestProperties:
         assume(not np.isnan(q).all())
         filled = np.where(np.isnan(q), prior, q)
         w = 0.9 - 0.4 * np.arange(len(q))
-        assert pools.log_pool(q, w, 0.2, prior=prior) == pytest.approx(
-            pools.log_pool(filled, w, 0.2, prior=prior), abs=1e-12
+        assert POOLS["log"].pool(q, w, 0.2, prior=prior) == pytest.approx(
+            POOLS["log"].pool(filled, w, 0.2, prior=prior), abs=1e-12
         )
 
     @every
@@ -328,53 +332,53 @@ class TestProperties:
 
 class TestInput:
     def test_an_expert_with_all_the_weight_is_missing(self):
-        assert pools.linear_pool([NAN, 0.2, 0.6], [1.0, 0.0, 0.0]) == pytest.approx(0.4, rel=1e-13)
-        assert pools.geometric_pool([NAN, 0.2, 0.8], [1.0, 0.0, 0.0]) == pytest.approx(0.5, rel=1e-13)
+        assert POOLS["linear"].pool([NAN, 0.2, 0.6], [1.0, 0.0, 0.0]) == pytest.approx(0.4, rel=1e-13)
+        assert POOLS["geometric"].pool([NAN, 0.2, 0.8], [1.0, 0.0, 0.0]) == pytest.approx(0.5, rel=1e-13)
 
     def test_single_precision_is_floored_in_double(self):
-        assert pools.average_pool(np.array([1.0], dtype=np.float32)) == pytest.approx(1 - 1e-4, rel=1e-12)
+        assert POOLS["average"].pool(np.array([1.0], dtype=np.float32)) == pytest.approx(1 - 1e-4, rel=1e-12)
 
     def test_floors_are_settable(self):
-        assert pools.average_pool([0.0], floor=0.01, prior=0.5) == pytest.approx(0.005)
-        assert pools.average_pool([0.0], floor=1e-9, pool_floor=1e-3) == pytest.approx(1e-3)
+        assert POOLS["average"].pool([0.0], floor=0.01, prior=0.5) == pytest.approx(0.005)
+        assert POOLS["average"].pool([0.0], floor=1e-9, pool_floor=1e-3) == pytest.approx(1e-3)
         with pytest.raises(ProbabilityError, match="floor"):
-            pools.average_pool([0.2], floor=0.0)
+            POOLS["average"].pool([0.2], floor=0.0)
 
     def test_one_in_a_million_as_the_prior_says(self):
-        assert pools.independent_pool([1e-6, 1e-6], prior=1e-6) == pytest.approx(1e-6, rel=1e-9)
+        assert POOLS["independent"].pool([1e-6, 1e-6], prior=1e-6) == pytest.approx(1e-6, rel=1e-9)
 
     def test_none_is_missing(self):
-        assert pools.average_pool([0.3, None]) == pytest.approx(0.3)
+        assert POOLS["average"].pool([0.3, None]) == pytest.approx(0.3)
 
     def test_no_events(self):
-        assert pools.average_pool(np.empty((0, 3))).shape == (0,)
-        assert pools.average_pool(np.empty((0, 2, 3)), classes=3).shape == (0, 3)
+        assert POOLS["average"].pool(np.empty((0, 3))).shape == (0,)
+        assert POOLS["average"].pool(np.empty((0, 2, 3)), classes=3).shape == (0, 3)
 
     @pytest.mark.parametrize(
         ("call", "error", "told"),
         [
             (
-                lambda: pools.linear_pool([0.2, 0.3], [1.0]),
+                lambda: POOLS["linear"].pool([0.2, 0.3], [1.0]),
                 ShapeError,
                 "2 experts need as many weights, and there are 1",
             ),
-            (lambda: pools.log_pool([0.2, 0.3], [1, 2, 3]), ShapeError, "and there are 3"),
-            (lambda: pools.linear_pool([0.2, 0.3], [1.5, -0.5]), ArgumentError, "at least 0"),
-            (lambda: pools.geometric_pool([0.2, 0.3], [0.0, 0.0]), ArgumentError, "one of them above it"),
-            (lambda: pools.log_pool([0.2, 0.3], [NAN, 1.0]), ArgumentError, "finite"),
-            (lambda: pools.log_pool([0.2, 0.3], intercept=[0.1, 0.2]), ShapeError, "intercept"),
-            (lambda: pools.recalibrated_pool([0.2], slope=np.inf), ArgumentError, "slope"),
-            (lambda: pools.beta_linear_pool([0.2], a=0.0), ArgumentError, "above 0"),
-            (lambda: pools.beta_linear_pool([[0.2, 0.5, 0.3]], classes=3), ArgumentError, "two classes"),
-            (lambda: pools.trimmed_pool([0.2, 0.3], 0.6), ArgumentError, "0 to 0.5"),
-            (lambda: pools.extremized_pool([0.2, 0.3], -1), ArgumentError, "at least 0"),
-            (lambda: pools.average_pool([20, 30]), ProbabilityError, "percentage"),
-            (lambda: pools.average_pool([0.2, 0.3], prior=1.0), ProbabilityError, "prior"),
-            (lambda: pools.average_pool([0.2, 0.3], base_rate=0.0), ProbabilityError, "base rate"),
-            (lambda: pools.average_pool(0.3), ShapeError, "axis of experts"),
-            (lambda: pools.average_pool([]), ShapeError, "at least one"),
-            (lambda: pools.average_pool([0.2, 0.3], classes=3), ShapeError, "axis of experts"),
-            (lambda: pools.average_pool([[0.2, 0.3]], classes=3), ShapeError, "3 classes"),
+            (lambda: POOLS["log"].pool([0.2, 0.3], [1, 2, 3]), ShapeError, "and there are 3"),
+            (lambda: POOLS["linear"].pool([0.2, 0.3], [1.5, -0.5]), ArgumentError, "at least 0"),
+            (lambda: POOLS["geometric"].pool([0.2, 0.3], [0.0, 0.0]), ArgumentError, "one of them above it"),
+            (lambda: POOLS["log"].pool([0.2, 0.3], [NAN, 1.0]), ArgumentError, "finite"),
+            (lambda: POOLS["log"].pool([0.2, 0.3], intercept=[0.1, 0.2]), ShapeError, "intercept"),
+            (lambda: POOLS["recalibrated"].pool([0.2], slope=np.inf), ArgumentError, "slope"),
+            (lambda: POOLS["beta-linear"].pool([0.2], a=0.0), ArgumentError, "above 0"),
+            (lambda: POOLS["beta-linear"].pool([[0.2, 0.5, 0.3]], classes=3), ArgumentError, "two classes"),
+            (lambda: POOLS["trimmed"].pool([0.2, 0.3], 0.6), ArgumentError, "0 to 0.5"),
+            (lambda: POOLS["extremized"].pool([0.2, 0.3], -1), ArgumentError, "at least 0"),
+            (lambda: POOLS["average"].pool([20, 30]), ProbabilityError, "percentage"),
+            (lambda: POOLS["average"].pool([0.2, 0.3], prior=1.0), ProbabilityError, "prior"),
+            (lambda: POOLS["average"].pool([0.2, 0.3], base_rate=0.0), ProbabilityError, "base rate"),
+            (lambda: POOLS["average"].pool(0.3), ShapeError, "axis of experts"),
+            (lambda: POOLS["average"].pool([]), ShapeError, "at least one"),
+            (lambda: POOLS["average"].pool([0.2, 0.3], classes=3), ShapeError, "axis of experts"),
+            (lambda: POOLS["average"].pool([[0.2, 0.3]], classes=3), ShapeError, "3 classes"),
         ],
     )
     def test_errors_say_what_is_wrong(self, call, error, told):
