@@ -150,10 +150,10 @@ def leakage_notes(forecasts: Forecasts) -> tuple[Note, ...]:
     >>> [note.code for note in leakage_notes(f)]
     ['leakage']
     """
-    known = forecasts.resolved[forecasts.event_index]
+    known = np.flatnonzero(forecasts.resolved[forecasts.event_index])
     outcome, expert = forecasts.outcomes[forecasts.event_index[known]], forecasts.expert_index[known]
-    q = forecasts.probabilities[known]
-    given = np.where(outcome == 1, q, 1.0 - q) if q.ndim == 1 else q[np.arange(len(q)), outcome]
+    q = forecasts.probabilities
+    given = np.where(outcome == 1, q[known], 1.0 - q[known]) if q.ndim == 1 else q[known, outcome]
     count, right = (np.bincount(each, minlength=len(forecasts.experts)) for each in (expert, expert[given > SURE]))
     return leakage_note(forecasts.experts, (count >= SURE_EVENTS) & (right == count))
 
