@@ -58,11 +58,11 @@ def main(folder: Path) -> None:
 
     cases = [f"case_{i + 1:03}" for i in range(len(X))]
     outcomes = ["" if hidden else str(outcome) for outcome, hidden in zip(malignant, held_out, strict=True)]
-    said = [[f"{p:.6g}" for p in row] for row in probabilities]
+    shown = [[f"{p:.6g}" for p in row] for row in probabilities]
     write(
         folder / "breast_cancer.csv",
         ["event", *EXPERTS, "outcome"],
-        ([case, *row, outcome] for case, row, outcome in zip(cases, said, outcomes, strict=True)),
+        ([case, *row, outcome] for case, row, outcome in zip(cases, shown, outcomes, strict=True)),
     )
     write(
         folder / "breast_cancer_truth.csv",

@@ -22,12 +22,12 @@ def main(folder: Path) -> None:
     pooled = {row["event"]: float(row["probability"]) for row in read(folder / "pooled.csv")}
 
     experts = [name for name in next(iter(cases.values())) if name not in ("event", "outcome")]
-    said = {name: [float(cases[event][name]) for event in truth] for name in experts}
-    said["(their average)"] = np.mean(list(said.values()), axis=0).tolist()
-    said["(the pool)"] = [pooled[event] for event in truth]
+    forecasts = {name: [float(cases[event][name]) for event in truth] for name in experts}
+    forecasts["(their average)"] = np.mean(list(forecasts.values()), axis=0).tolist()
+    forecasts["(the pool)"] = [pooled[event] for event in truth]
 
     print(f"score on the {len(truth)} cases held out")
-    for name, probabilities in said.items():
+    for name, probabilities in forecasts.items():
         score = op.log_score(probabilities, list(truth.values()), floor=1e-4).mean()
         print(f"  {name:<20} {score:6.3f}")
 

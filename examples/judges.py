@@ -35,10 +35,10 @@ def table(seed: int = 2) -> list[list[str]]:
     unreadable = rng.random(ANSWERS) < 0.1
     rows = []
     for i in range(ANSWERS):
-        said = [probability(x[i], 2) for x in (large, medium, again)]
-        said.append("0.5" if clueless[i] else probability(small[i], 1))
-        said.append("" if unreadable[i] else probability(strict[i], 1))
-        rows.append([f"a{i + 1:03}", *said, str(int(correct[i])) if i < LABELLED else ""])
+        row = [probability(x[i], 2) for x in (large, medium, again)]
+        row.append("0.5" if clueless[i] else probability(small[i], 1))
+        row.append("" if unreadable[i] else probability(strict[i], 1))
+        rows.append([f"a{i + 1:03}", *row, str(int(correct[i])) if i < LABELLED else ""])
     return rows
 
 

@@ -3,9 +3,9 @@
 ``python examples/tournament.py FOLDER`` writes ``tournament.csv`` and says what is in it. It has a row per forecast:
 
 ``question, forecaster, probability``
-    Who said what, to the whole per cent.
+    Each forecast, to the whole per cent.
 ``time, closes, resolved_at``
-    When it was said, until when forecasts count, and when the outcome was known. Some forecasts come too late.
+    When it was made, until when forecasts count, and when the outcome was known. Some forecasts come too late.
 ``outcome``
     1 if it happened, 0 if not, blank while that is open.
 """
@@ -29,7 +29,7 @@ def rows(seed: int = 1) -> Iterator[tuple[str, ...]]:
     """The rows of the table, in the order in which the forecasts were made."""
     rng = np.random.default_rng(seed)
     skill = rng.gamma(2.0, 0.35, FORECASTERS)  # how much somebody's signal tells
-    lean = rng.normal(0.0, 0.5, FORECASTERS)
+    bias = rng.normal(0.0, 0.5, FORECASTERS)
     stretch = np.exp(rng.normal(0.3, 0.3, FORECASTERS))  # above 1: too sure
     zeal = rng.beta(1.2, 3.0, FORECASTERS)  # how many questions somebody answers
     opens = np.sort(rng.uniform(0.0, 330.0, QUESTIONS))
@@ -38,7 +38,7 @@ def rows(seed: int = 1) -> Iterator[tuple[str, ...]]:
     happened = rng.random(QUESTIONS) < 0.4
     shared = rng.normal(0.0, 0.8, QUESTIONS)  # what all have read, right or wrong
     last = np.sort(resolved)[-OPEN]
-    said = []
+    made = []
     for q in range(QUESTIONS):
         side = 1.0 if happened[q] else -1.0
         for f in np.flatnonzero(rng.random(FORECASTERS) < zeal):
@@ -46,9 +46,9 @@ def rows(seed: int = 1) -> Iterator[tuple[str, ...]]:
             for _ in range(rng.choice([1, 2], p=[0.8, 0.2])):
                 at = opens[q] + (closes[q] - opens[q]) * rng.beta(1.0, 1.05) * 1.03
                 own += rng.normal(0.1 * side, 0.2)
-                log_odds = np.log(0.4 / 0.6) + lean[f] + stretch[f] * (own + shared[q])
-                said.append((at, q, int(f), min(max(1.0 / (1.0 + np.exp(-log_odds)), 0.01), 0.99)))
-    for at, q, f, p in sorted(said):
+                log_odds = np.log(0.4 / 0.6) + bias[f] + stretch[f] * (own + shared[q])
+                made.append((at, q, int(f), min(max(1.0 / (1.0 + np.exp(-log_odds)), 0.01), 0.99)))
+    for at, q, f, p in sorted(made):
         known = resolved[q] < last
         yield (
             f"q{q + 1:03}",

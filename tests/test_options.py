@@ -335,7 +335,7 @@ def test_priors_are_those_of_the_options():
 
 
 def test_experts_cannot_lean_to_options():
-    with pytest.raises(ArgumentError, match="nobody can lean to one of them"):
+    with pytest.raises(ArgumentError, match="nobody can be biased towards one of them"):
         learn(simulated(20), beliefs=op.Beliefs(bias=0.3))
 
 

@@ -184,7 +184,7 @@ def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
         yield rows, np.flatnonzero(pattern)
 
 
-# Beyond this one event more cannot be told from none.
+# Beyond this, one more event is lost in rounding.
 MOST = 1e15
 
 
@@ -198,7 +198,7 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
     """
     if sample_weight is None:
         return np.ones(events)
-    # Masked ones do not count, and here there is no doubt what True and False mean.
+    # Masked ones do not count, and here True and False can only mean one thing.
     given = unmasked(sample_weight, 0.0)
     given = np.asarray(given, dtype=np.float64) if np.asarray(given).dtype == np.bool_ else given
     weight = as_numbers(given, "sample weight", ArgumentError)

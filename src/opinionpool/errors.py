@@ -12,7 +12,7 @@ which rule was broken, by which value, and what to do about it.
     │   ├── OutcomeError           outcomes that are not classes
     │   ├── ExpertError            an unknown, repeated or missing expert
     │   └── PanelError             no such panel: correlation, covariance, calibration, ...
-    ├── AccuracyUnknownError       a panel with relative accuracies alone is asked for more
+    ├── AccuracyUnknownError       a panel with only relative accuracies is asked for more
     ├── LearningError              the data do not determine what was asked for
     ├── SavedPoolError             a saved pool that cannot be read, or something that cannot be saved
     └── TableError                 a file or data frame that cannot be read as forecasts
@@ -50,7 +50,7 @@ class OpinionPoolError(ValueError):
 
 
 class ArgumentError(OpinionPoolError):
-    """An argument breaks a stated rule."""
+    """An argument breaks a rule."""
 
 
 class ShapeError(ArgumentError):

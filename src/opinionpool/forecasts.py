@@ -1,6 +1,6 @@
-"""The container of forecasts: who said what about which event, and what happened.
+"""The container of forecasts: who forecast what about which event, and the outcomes.
 
-One cell is one forecast by one expert on one event. Cells are kept as they were said, exact 0 and 1
+One cell is one forecast by one expert on one event. Cells are kept as they were given, exact 0 and 1
 included; events without a forecast and experts without one stay. A dense view, events x experts with NaN
 where a forecast is missing, is made on demand.
 """
@@ -46,7 +46,7 @@ class Forecasts:
     event_index, expert_index : ndarray of int, shape (M,)
         The event and the expert of each cell, ordered by event.
     probabilities : ndarray, shape (M,), or (M, K) when K > 2
-        What was said.
+        The forecasts.
     outcomes : ndarray of int, shape (T,)
         Position in `classes` of what happened, -1 where not resolved.
     prior : ndarray or None, shape (T,), or (T, K) when K > 2
@@ -204,7 +204,7 @@ class Forecasts:
 
     @property
     def even(self) -> Array | None:
-        """Even chances of each event's own options, (T, K), 0 for the positions it leaves free; None for classes."""
+        """Uniform probabilities of each event's own options, (T, K), 0 elsewhere; None for classes."""
         return None if self.options is None else uniform_probabilities(self.sizes, len(self.classes))
 
     @property
@@ -322,7 +322,7 @@ def encode_outcomes(
     codes = {label: i for i, label in enumerate(classes)}
     encoded = np.full(len(outcomes), UNRESOLVED)  # type: ignore[arg-type]
     for i, outcome in enumerate(outcomes):  # type: ignore[arg-type]
-        # pandas' NA has no truth value, so it is told by its type.
+        # pandas' NA has no truth value, so it is recognised by its type.
         if outcome is None or type(outcome).__name__ == "NAType" or outcome != outcome:
             continue
         if type(outcome).__hash__ is None or outcome not in codes:
@@ -384,7 +384,8 @@ class Clusters:
     unit : str
         What they share: "group" or "date".
     member : ndarray of int, shape (T,)
-        A number for each event; those without a label, or date, are alone. Later dates have larger numbers.
+        A number for each event; those without a label, or date, are groups of their own. Later dates have larger
+        numbers.
     """
 
     unit: str

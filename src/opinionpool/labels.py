@@ -166,7 +166,7 @@ def check_options(options: Options, events: Sequence[str]) -> None:
 
 
 def uniform_probabilities(sizes: Index, classes: int) -> Array:
-    """Even chances of each event's first so many options, and 0 for the other positions, (T, K).
+    """Equal probabilities of each event's first so many options, and 0 for the other positions, (T, K).
 
     >>> uniform_probabilities(np.array([2, 3]), 3).round(3)
     array([[0.5  , 0.5  , 0.   ],

@@ -310,7 +310,7 @@ def centred(ratios: Array) -> Array:
 
 
 def public_probabilities(p: Array) -> Array:
-    """Class probabilities (..., K) as users give and get them: of the second class alone, (...), when K = 2."""
+    """Class probabilities (..., K) as users give and get them: only of the second class, (...), when K = 2."""
     return np.asarray(p[..., 1]) if p.shape[-1] == 2 else p
 
 

@@ -1,4 +1,4 @@
-"""Names of experts: made up where there are none, told apart, and looked up."""
+"""Names of experts: made up where there are none, checked, and looked up."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
     if names is None:
         return numbered(n)
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ExpertError(f"names must be a sequence of {n} names, not {names!r} alone")
+        raise ExpertError(f"names must be a sequence of {n} names, not a single {names!r}")
     found = tuple(str(name) for name in names)
     if len(found) != n:
         raise ExpertError(f"{n} experts need {n} names, not {len(found)}")
@@ -149,7 +149,7 @@ def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDA
         If one is unknown, repeated, or none is given.
     """
     if isinstance(experts, str) or not isinstance(experts, Iterable):
-        raise ExpertError(f"a sub-panel needs a sequence of experts, not {experts!r} alone")
+        raise ExpertError(f"a sub-panel needs a sequence of experts, not a single {experts!r}")
     positions = np.array([position(expert, names) for expert in experts], dtype=np.intp)
     if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
         raise ExpertError("a sub-panel needs at least one expert, and each of them once")

@@ -261,7 +261,7 @@ def correlation_plot(axes: Axes, errors: SharedErrors) -> Axes:
 
 
 def reliability_plot(axes: Axes, curve: ReliabilityCurve, model: tuple[Array, Array] | None = None) -> Axes:
-    """How often it happened by what was stated, with the band of chance.
+    """How often events happened by forecast probability, with a consistency band.
 
     Parameters
     ----------
@@ -269,20 +269,21 @@ def reliability_plot(axes: Axes, curve: ReliabilityCurve, model: tuple[Array, Ar
     curve : ReliabilityCurve
         From `opinionpool.scoring.calibration_band.reliability_curve`.
     model : pair of ndarray, shape (P,), optional
-        Stated probabilities, and what to believe on hearing them (14), from `opinionpool.report.answers.recalibrated`.
+        Forecast probabilities, and what one expert's forecast makes of them (14), from
+        `opinionpool.report.answers.recalibrated`.
     """
     with styled():
         axes.fill_between(
             100 * curve.probability, 100 * curve.low, 100 * curve.high, color=POOL, alpha=0.15, linewidth=0,
-            label=f"what chance allows ({curve.level:.0%})",
+            label=f"consistency band ({curve.level:.0%})",
         )  # fmt: skip
-        axes.plot([0, 100], [0, 100], color=QUIET, linewidth=0.8, linestyle=":", label="as stated")
+        axes.plot([0, 100], [0, 100], color=QUIET, linewidth=0.8, linestyle=":", label="perfect calibration")
         marker = "o" if len(curve.probability) == 1 else None
-        label = "what happened (isotonic)"
+        label = "observed (isotonic)"
         axes.plot(100 * curve.probability, 100 * curve.frequency, color=POOL, linewidth=1.8, marker=marker, label=label)
         if model is not None:
             axes.plot(100 * model[0], 100 * model[1], color=OTHER, linestyle="--", label="equation 14")
-        axes.set(xlim=(0, 100), ylim=(0, 100), xlabel="Stated (%)", ylabel="Happened (%)", aspect="equal")
+        axes.set(xlim=(0, 100), ylim=(0, 100), xlabel="Forecast (%)", ylabel="Observed frequency (%)", aspect="equal")
         axes.grid(visible=True, color="#e4e4e4", linewidth=0.5)
         axes.legend(loc="best")
     return axes
@@ -309,7 +310,7 @@ def learning_plot(axes: Axes, curve: LearningCurve) -> Axes:
         axes.set_xticks(ticks, [f"{size:,}" for size in ticks])
         axes.minorticks_off()
         axes.set_xlabel("Resolved events learned from")
-        axes.set_ylabel("Mean log score\n(0 = even chances, 1 = perfect)")
+        axes.set_ylabel("Mean log score\n(0 = uninformed, 1 = perfect)")
         axes.grid(visible=True, color="#e4e4e4", linewidth=0.5)
         axes.legend(loc="best")
     return axes

@@ -13,7 +13,7 @@ from opinionpool.labels import uniform_probabilities
 
 
 def laplace_prior(events: Array) -> Array:
-    """Laplace's estimate (t_k + 1)/(t + K) of class probabilities from counts by outcome (5.4, as mended).
+    """Laplace's estimate (t_k + 1)/(t + K) of class probabilities from counts by outcome (5.4, as corrected).
 
     >>> import numpy as np
     >>> laplace_prior(np.array([9.0, 1.0])).round(5)
@@ -43,7 +43,7 @@ def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
     """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all.
 
-    Where events have options of their own, even chances of these unless something else is given for an event.
+    Where events have options of their own, these are equally probable unless something else is given for an event.
     """
     t, k = len(forecasts.events), len(forecasts.classes)
     if forecasts.even is not None:
@@ -73,7 +73,7 @@ def own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | Non
 
 
 def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | None) -> Array:
-    """Priors of options, 0 where an event has none; what is given or in the forecasts wins over even chances."""
+    """Priors of options, 0 where an event has none; what is given or in the forecasts wins over equal ones."""
     t, k = even.shape
     if prior is not None:
         if np.ndim(prior) < (1 if k == 2 else 2):

@@ -174,8 +174,8 @@ def test_clones_and_complements():
     x[0, 3] = np.nan
     checks = check_model(Forecasts.from_array(x, experts=["ann", "bob", "cy", "dee", "eve"]))
     (clone,), (opposite,) = of(checks, "clones"), of(checks, "complements")
-    assert clone.text == "'dee' says the same as 'ann' on 100% of 59 events: one voice, not two"
-    assert opposite.text == "'eve' says the opposite of 'bob' on 100% of 60 events: one voice, not two"
+    assert clone.text == "'dee' says the same as 'ann' on 100% of 59 events: one expert, not two"
+    assert opposite.text == "'eve' says the opposite of 'bob' on 100% of 60 events: one expert, not two"
     # Always 50% is neither.
     checks = check_model(Forecasts.from_array(np.full((60, 2), 0.5)))
     assert of(checks, "clones") == of(checks, "complements") == []

@@ -231,7 +231,8 @@ def test_a_log_pool_knows_no_shared_errors():
     f = forecasts(x, y, 2)
     why = explain_event(f, 0, fit_pool("log", f, weights=[1.0, -0.5, 0.5]))
     assert [note.text for note in why.notes] == [
-        "'expert_2' (weight -0.500) counts against what it says: beside what the others said, it pointed the other way"
+        "'expert_2' (weight -0.500) counts against its own forecast: given the others' forecasts, "
+        "it pointed the other way"
     ]
     f = forecasts([[0.5, 0.7]], [None], 2)
     assert explain_event(f, 0, fit_pool("log", f, prior=0.5, weights=[-1.0, 1.0]), prior=0.5).notes == ()

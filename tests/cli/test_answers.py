@@ -286,7 +286,7 @@ def test_check_says_what_stands_in_the_way_and_goes_on(file, command):
     said = command("check", file(text), status=1)
     assert "--duplicates" in said.out
     assert "2, all resolved" in said.out
-    assert said.err.splitlines()[-1] == "opinionpool: error: something stands in the way, as said above"
+    assert said.err.splitlines()[-1] == "opinionpool: error: something stands in the way; see above"
     assert "--duplicates" in command("check", "forecasts.csv", "--format", "csv", status=1).err
     assert "--duplicates" in command("check", "forecasts.csv", "-o", "report.txt", status=1).err
     page = json.loads(command("check", "forecasts.csv", "--format", "json", status=1).out)
@@ -313,4 +313,4 @@ def test_nobody_knows_between_what_the_prior_lies_where_only_constant_experts_an
     assert all(float(r["low"]) < float(r["probability"]) < float(r["high"]) for r in records[:-1])
     said = command("pool", file("event,b,outcome\n" + "".join(f"e{t},0.3,{t % 2}\n" for t in range(30))))
     assert "whoever forecast resolved events always says the same, so nothing was learned, and the answers" in said.err
-    assert "'b' always said the same and got weight 0" in said.err
+    assert "'b' always gave the same forecast and got weight 0" in said.err

@@ -56,7 +56,7 @@ def test_without_outcomes_the_answer_says_what_it_rests_on(file, panel, answers,
     assert float(alice["calibration"]) == pytest.approx(0.95)
     said = command("experts", "forecasts.csv", "--panel", panel).err
     assert (
-        "no event is resolved, so the weights follow from what is believed and, where nothing was said, assumed: no "
+        "no event is resolved, so the weights follow from what is believed and, where nothing is believed, assumed: no "
         "bias; calibration 0.95; accuracy 1, which is an AUC of 0.84\n"
     ) in said
 

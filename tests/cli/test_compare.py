@@ -96,12 +96,12 @@ class TestVerdicts:
         )
         assert told == (
             "linear is best here, and better than the simple average by 0.050 (0.010 to 0.090). Worse than the simple "
-            "average: median. Worse than linear: median. Not told apart from it: log."
+            "average: median. Worse than linear: median. Not distinguishable from it: log."
         )
 
     def test_nothing_is_told_apart(self):
         told = self.told(("log", (-0.1, 0.2), (0.0, 0.0)), ("average", (0.0, 0.0), (-0.2, 0.1)))
-        assert told == "log is best here, but on 80 events no pool can be told apart from the simple average."
+        assert told == "log is best here, but on 80 events no pool can be distinguished from the simple average."
 
     def test_another_than_the_best_is_better(self):
         told = self.told(
@@ -110,7 +110,7 @@ class TestVerdicts:
             ("average", (0.0, 0.0), (-0.2, 0.1)),
         )
         assert told == (
-            "log is best here, but on 80 events it cannot be told apart from the simple average. "
+            "log is best here, but on 80 events it cannot be distinguished from the simple average. "
             "Better than it: linear."
         )
 
@@ -126,7 +126,7 @@ class TestVerdicts:
         told = self.told(("average", (0.0, 0.0), (0.0, 0.0)), experts=experts)
         assert told.endswith(
             "Of 3 experts, each on the events that it answered itself: 1 better (ann) than the gaussian pool, 1 worse, "
-            "1 not told apart."
+            "1 not distinguishable."
         )
 
 

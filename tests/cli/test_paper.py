@@ -99,7 +99,7 @@ def test_figures_1_and_2_are_the_formulas(reproduced):
     for row in table(folder / "figure-2a.csv"):
         assert float(row["rho_0.5"]) == pytest.approx(1 / (1 + (float(row["experts"]) - 1) / 2), rel=1e-9)
     for row in table(folder / "figure-1.csv"):
-        q = float(row["stated_percent"]) / 100
+        q = float(row["forecast_percent"]) / 100
         if 0 < q < 1:
             odds = (q / (1 - q)) ** 2 * (0.3 / 0.7) ** -1
             assert float(row["kappa_2"]) == pytest.approx(100 * odds / (1 + odds), abs=1e-4)

@@ -210,13 +210,13 @@ def test_every_pool_can_be_reported(pool):
     ("forecasts", "told"),
     [
         (panel(experts=1), {"errors": "one expert only"}),
-        (panel(unresolved=60), {"gains": "cannot be said yet", "calibration": "No event is res", "worth": "not known"}),
+        (panel(unresolved=60), {"gains": "cannot be measured", "calibration": "No event is res", "worth": "not known"}),
         (panel(unresolved=0), {"open": "All 60 events are resolved"}),
         (panel(events=2, unresolved=0), {"gains": "too few events", "learning": "at least"}),
-        (panel(events=1, unresolved=0), {"open": "The only event", "gains": "cannot be said yet"}),
+        (panel(events=1, unresolved=0), {"open": "The only event", "gains": "cannot be measured yet"}),
         (panel(events=30, missing=0.6, experts=3, unresolved=2), {}),
         (several(), {"calibration": "all classes"}),
-        (several(unresolved=40), {"gains": "cannot be said yet"}),
+        (several(unresolved=40), {"gains": "cannot be measured yet"}),
         (Forecasts.from_array(np.full((12, 2), 0.7), [1] * 12), {}),
     ],
     ids=["expert", "open", "resolved", "two events", "event", "gaps", "classes", "open classes", "alike"],
@@ -250,7 +250,7 @@ def test_events_with_options_of_their_own_have_a_row_for_each():
     ]  # fmt: skip
     shares = [float(row[3].rstrip("%")) for row in page.rows["open"][4:]]
     assert sum(shares) == pytest.approx(100, abs=0.1)
-    assert "as good as even chances of each event's own options" in page.sections["gains"].replace("’", "'")
+    assert "as good as equal probabilities for all options of an event" in page.sections["gains"].replace("’", "'")
     assert "Biases" not in page.sections["experts"]
 
 

@@ -219,7 +219,7 @@ def test_drawings_show_their_tables():
     q = np.array([0.1, 0.5, 0.9])
     assert panelplots.reliability_plot(axes[2], curve, (q, recalibrated(state, 0, q, 0.5))) is axes[2]
     drawn = {line.get_label(): line for line in axes[2].lines}
-    np.testing.assert_allclose(drawn["what happened (isotonic)"].get_ydata(), 100 * curve.frequency)
+    np.testing.assert_allclose(drawn["observed (isotonic)"].get_ydata(), 100 * curve.frequency)
     np.testing.assert_allclose(drawn["equation 14"].get_xdata(), 100 * q)
     learning = learning_curve(forecasts)
     assert panelplots.learning_plot(axes[3], learning) is axes[3]

@@ -238,7 +238,7 @@ def test_pool_prints_each_event_with_its_own_options(file, capsys):
         ("vote", "Trump"), ("vote", "Harris"), ("vote", "other"), ("rain", "0-10")
     ]  # fmt: skip
     assert len(rows) == 10
-    assert "prior: even chances of each event's options" in told
+    assert "prior: all options of an event equally probable" in told
     assert "note: each event has options of its own, 2 to 3 of them" in told
     f = op.read_forecasts(path)
     p = learn(f).pool_forecasts(f)

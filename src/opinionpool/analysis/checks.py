@@ -111,7 +111,7 @@ def not_normal(values: Array) -> tuple[float, float, float]:
 
 
 def at_least(successes: int, trials: int, probability: float) -> float:
-    """How probable so many successes or more are in trials of a chance.
+    """The probability of so many successes or more in trials of a given probability.
 
     >>> round(at_least(2, 3, 0.5), 3)
     0.5
@@ -155,7 +155,7 @@ class Check:
     statistic : float or None
         What was measured; the text says what it is.
     p : float or None
-        How probable so much is by chance somewhere among the experts; None where it is no test.
+        The p-value, corrected for looking at all experts; None where it is no test.
     text : str
         One sentence, for people.
     serious : bool
@@ -341,7 +341,7 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 # An expert knew the outcomes who gives what happened odds of 49 to 1 beyond the prior nearly always, and is never on
 # the other side; from so many outcomes on, so many of them of each of two kinds.
 CERTAIN, ALWAYS, OUTCOMES, KINDS = float(np.log(49.0)), 0.95, 10, 3
-# Forecasts before anything is said about placeholders, the share of them that matters, and the grids that people use.
+# Forecasts before placeholders are reported, the share of them that matters, and the grids that people use.
 SEVERAL, MATTERS, GRIDS = 10, 0.05, (0.25, 0.1, 0.05, 0.01)
 # Two experts are one who agree on so large a share of so many events, with so many different statements.
 ALIKE, SHARED, DIFFERENT = 0.9, 10, 5
@@ -459,24 +459,24 @@ def _alike(forecasts: Forecasts, code: str, forecast: Codes, other: Codes, share
         agree[i, i + 1 :] = np.count_nonzero(other[i + 1 :] == forecast[i], axis=1)
     pairs = shared >= SHARED
     total, agreed, tests = int(shared[pairs].sum()), int(agree[pairs].sum()), int(pairs.sum())
-    findings, untold = [], False
+    findings, too_few = [], False
     for i, j in np.argwhere(pairs & (agree >= ALIKE * shared)).tolist():
         same, of = int(agree[i, j]), int(shared[i, j])
         if len(np.unique(forecast[i][other[j] == forecast[i]])) < DIFFERENT:
-            untold = True
+            too_few = True
             continue
         # How often two of them agree by chance: as often as two others do, within limits.
         probability = min(max((agreed - same + 1.0) / (total - of + 2.0), 0.1), 0.5)
         what = "the same as" if code == "clones" else "the opposite of"
         one, two = forecasts.experts[j], forecasts.experts[i]
-        text = f"{shown(one)} says {what} {shown(two)} on {same / of:.0%} of {of} events: one voice, not two"
+        text = f"{shown(one)} says {what} {shown(two)} on {same / of:.0%} of {of} events: one expert, not two"
         findings.append(Finding(one, same / of, at_least(same, of, probability), True, text))
-    if tests and not findings and not untold:
+    if tests and not findings and not too_few:
         share = float((agree[pairs] / shared[pairs]).max())
         findings.append(Finding(None, share, 1.0, False, ""))
     how = "the same" if code == "clones" else "the opposite of each other"
     fine, idle = f"no two experts say {how}", f"too few events that two experts both answer to tell {code}"
-    if untold:
+    if too_few:
         idle = f"experts say {how}, but too few different things to tell {code}"
     return concluded(code, findings, fine, idle, tests)
 

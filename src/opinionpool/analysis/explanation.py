@@ -1,7 +1,7 @@
-"""Why a pool answers what it answers on one event: who said what, what it counted for, and what it would be without.
+"""Why a pool answers what it answers on one event: each forecast, what it counted for, and the answer without it.
 
 The Gaussian pool's answer is a sum (11): the prior's log-odds, what the panel adds on its own account, and w_i C_i of
-every expert who answered. Pools that are sums of log-odds or of probabilities are taken apart the same way.
+every expert who answered. Pools that are sums of log-odds or of probabilities are decomposed the same way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from opinionpool.text import counted, shown, suggestion
 
 
 def panel_parts(panel: PoolingPanel, batch: Batch) -> AnswerParts:
-    """L* = L° + lean + Σ w_i C_i; where extremes have a centre, it is each one's bias, and what is left the lean."""
+    """L* = L° + intercept + Σ w_i C_i; where extremes have a centre, it is each one's bias, the rest the intercept."""
     floor, _, extremes = panel.settings
     ratios = logodds.log_ratios(batch.q, batch.prior[:, None, :], floor)[0]
     present = ~np.isnan(ratios[:, :1])
@@ -78,7 +78,7 @@ MOST_SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The parts of one pooled answer. They add up: start + lean + sum of contributions + shift = total.
+    """The parts of one pooled answer. They add up: start + intercept + sum of contributions + shift = total.
 
     Values by class are numbers when K = 2, about ``classes[1]``; for K > 2 they have a last axis of K, and log-odds are
     log-probabilities centred over the classes. Where events have options of their own, classes are those of this event.
@@ -91,13 +91,13 @@ class Explanation:
     pool : str
         The pool's name.
     scale : {"log-odds", "probability"}
-        What contributions, start, lean, shift and total are measured in. Probabilities in linear pools.
+        What contributions, start, intercept, shift and total are measured in. Probabilities in linear pools.
     classes : tuple
         K labels.
     experts : tuple of str
         The n who answered, in the panel's order.
     probabilities : ndarray, shape (n,), or (n, K)
-        What they said.
+        Their forecasts.
     bias : ndarray, shape (n,), or (n, K)
         How far from the prior each is taken to be when it knows nothing, in log-odds (6).
     contrast : ndarray, shape (n,), or (n, K)
@@ -122,7 +122,7 @@ class Explanation:
     probability : ndarray, shape (), or (K,)
         The answer.
     interval : tuple of float, or None
-        Between what the probability lies with a chance of `level`, as far as outcomes left the weights open.
+        The credible interval of the probability at `level`, given what outcomes leave open about the weights.
     level : float
     notes : tuple of Note
         What needs words: weights below 0, answers at the floor.
@@ -230,7 +230,7 @@ def explain(
     q : array_like, shape (N,), or (N, K) when K > 2
         NaN where an expert did not answer.
     prior : float, or array_like (K,) when K > 2, optional
-        Unless given, that of the fit; even chances for a panel.
+        Unless given, that of the fit; uniform for a panel.
     base_rate : float, or array_like (K,) when K > 2, optional
     event : str, optional
         Its name.
@@ -305,7 +305,7 @@ def _against(found: Explanation, state: Fitted | PoolingPanel, present: Index) -
     for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_SHOWN].tolist():
         name = f"{shown(found.experts[i])} (weight {found.weights[i]:.3f})"
         if contrast is None:
-            text = f"{name} counts against what it says: beside what the others said, it pointed the other way"
+            text = f"{name} counts against its own forecast: given the others' forecasts, it pointed the other way"
         elif contrast[present[i]] < 0:
             text = f"{name} is turned round: what it calls likely happens less often"
         else:

@@ -25,7 +25,7 @@ BELIEVED = Extremes(5.0)
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """What experts said on resolved events, beyond what they say on average given what happened, ordered by expert.
+    """Contrasts on resolved events less their mean given the outcome, ordered by expert.
 
     Extremes count as far as they are believed.
 
@@ -138,7 +138,7 @@ class SharedErrors:
     experts : tuple of str
         In an order that puts those who err together next to each other.
     correlation : ndarray, shape (N, N)
-        Each held to the mean of all pairs as far as the pair has few events in common.
+        Each shrunken towards the mean of all pairs, the more so the fewer events the pair has in common.
     common : float
         That mean.
     left_out : int

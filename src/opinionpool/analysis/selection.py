@@ -105,7 +105,7 @@ def gain_from(
     ----------
     panel : Panel
     accuracy : float
-        mu* of the new expert alone, at least 0.
+        mu* of the new expert by itself, at least 0.
     correlation : float or array_like, shape (N,)
         With each of the panel's experts, within an outcome.
     calibration : float, default 1.0

@@ -2,7 +2,7 @@
 
 For two classes the pooled contrast is normal with mean ±μ* and variance 2 μ* given the outcome (model.md, section 2.4),
 so what a decision maker asks is a one-dimensional integral or a closed form of the accuracy μ* and of the prior. The
-same holds for one expert once its bias and its calibration are mended. All of it needs an absolute accuracy.
+same holds for one expert once its bias and its calibration are corrected. All of it needs an absolute accuracy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROWS = 256
 
 @dataclass(frozen=True, eq=False)
 class PanelValue:
-    """Experts alone, bias and calibration mended, and the panel together, at one prior.
+    """Experts by themselves, bias and calibration corrected, and the panel together, at one prior.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class PanelValue:
 
 
 def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float | None = None) -> PanelValue:
-    """How well each expert alone and all together do, if the panel's parameters are true.
+    """How well each expert by itself and all together do, if the panel's parameters are true.
 
     Parameters
     ----------
@@ -120,10 +120,10 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
 def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
     """The same for what a fit learned.
 
-    Experts are taken as the data show each alone, held to the panel; together they are worth what the learned weights
-    make of that, 2m²/v for a pooled contrast of mean ±m and variance v, which promises less than the weights that would
-    be best for the same data. In simulated panels the area under the curve is that on new events to about 0.01, and the
-    expected score up to 0.05 too high after 20 to 50 events; `opinionpool compare` has no such bias.
+    Each expert is taken as its own data show it, shrunken towards the panel; together they are worth what the learned
+    weights make of that, 2m²/v for a pooled contrast of mean ±m and variance v, which promises less than the weights
+    that would be best for the same data. In simulated panels the area under the curve is that on new events to about
+    0.01, and the expected score up to 0.05 too high after 20 to 50 events; `opinionpool compare` has no such bias.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """What the data show of each expert alone and of how dependent they are; its weights are not the pool's.
+    """What the data show of each expert by itself and of how dependent they are; its weights are not the pool's.
 
     Raises
     ------
@@ -233,11 +233,11 @@ class Decision:
     expense : ndarray
         Expected, acting on the pool's answer.
     climatology, perfect : ndarray
-        Expected, knowing the prior alone, and knowing what will happen.
+        Expected with only the prior, and with the outcome known beforehand.
     saving : ndarray
         climatology - expense.
     value : ndarray
-        saving / (climatology - perfect): 0 as good as the prior alone, 1 as good as knowing.
+        saving / (climatology - perfect): 0 as good as the prior, 1 as good as perfect foresight.
     """
 
     cost_loss: Array
@@ -249,7 +249,7 @@ class Decision:
 
 
 def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: float = 0.5) -> Decision:
-    """What a panel, or an expert with bias and calibration mended, is worth in a decision with stated stakes.
+    """What a panel, or an expert with bias and calibration corrected, is worth in a decision with given stakes.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def weight_interval(state: Fitted, level: float = 0.9) -> tuple[Array, Array]:
 
 
 def recalibrated(learned: FittedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:
-    """What to believe on hearing one expert alone (14), by what the data say of it: L* = L° + kappa (L - L° - b).
+    """The recalibrated forecast of one expert (14), by what the data say of it: L* = L° + kappa (L - L° - b).
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def recalibrated(learned: FittedPanel, expert: int, q: npt.ArrayLike, prior: flo
     expert : int
         Its position.
     q : array_like, shape (P,)
-        Stated probabilities.
+        Forecast probabilities.
     prior : float
 
     Returns

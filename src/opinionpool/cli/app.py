@@ -75,11 +75,11 @@ if TYPE_CHECKING:
 def explain(
     reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: PriorOption, model: str | None
 ) -> None:
-    """Say why the pool answers what it answers on one EVENT: who said what, and what it counted for.
+    """Show why the pool answers what it answers on one EVENT: every forecast, and what it counted for.
 
     \b
     bias      how far from the prior the expert is taken to be when it knows nothing, in log-odds
-    contrast  what is said beyond prior and bias, as far as extremes are believed
+    contrast  the forecast less prior and bias, in log-odds, with extremes moderated
     weight    among those who answered this event; share, in the average and linear pools
     adds      weight times contrast; from prior to base rate these add up to the pooled log-odds
     without   what the answer would be had this expert not answered
@@ -136,7 +136,7 @@ PAGES = ("", ".html", ".htm")
 @click.command(short_help="A page to hand on: gains, open events, experts, checks.")
 @reading
 @pooling
-@click.option("--by-time", is_flag=True, help="Score events by what was learned from their past alone.")
+@click.option("--by-time", is_flag=True, help="Score each event by a pool that learned only from its past.")
 @click.option("--by-group", is_flag=True, help="Never score events by what was learned from their own groups.")
 @click.option(
     "--repeats",
@@ -293,10 +293,10 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     \b
     bias         how far the expert is above (+) or below (-) where it should be, in log-odds
     calibration  1 = take as is, below 1 = overconfident, above 1 = underconfident
-    accuracy     how much the expert knows, once bias and calibration are mended
+    accuracy     how much the expert knows, once bias and calibration are corrected
     AUC          how well its own forecasts tell what happens from what does not: 0.5 = nothing, 1 = everything
     weight       its part in the pooled log-odds when every expert is present
-    from, to     between what that lies with a chance of 90%, as far as beliefs and outcomes leave it open
+    from, to     its 90% credible interval, given beliefs and outcomes
     CLASS        where weights differ between classes: of what it says of that one; the weight is their mean
 
     Narrow terminals leave out the weights by class, then the interval, then the accuracy, then the number of all
@@ -345,7 +345,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     """Score every pool on events that it has not learned from, and say which differences are real.
 
     \b
-    score      normalised log score: 0 = as good as even chances, 1 = perfect
+    score      normalised log score: 0 = uninformed, 1 = perfect
     in-sample  the same on events that the pool has learned from, for pools that learn
     gain       its score less that of the simple average, with an interval
 
@@ -353,8 +353,8 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     same events, an expert and the pool on the events that both answered. Forecasts must not have been made from the
     outcomes, as those of a model about the data that it was fitted to are.
 
-    Intervals hold for all rows of a table at once, so fewer pools are compared more sharply. What is said about the
-    best pool holds for every pair of pools at once, because which one is best is known in hindsight only. CSV holds
+    Intervals hold for all rows of a table at once, so fewer pools are compared more sharply. The verdict on the
+    best pool holds for every pair of pools at once, because which one is best is known only in hindsight. CSV holds
     the pools, JSON the experts too.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *comparing.inputs])
@@ -382,7 +382,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
 
 @app.command(short_help="Reproduce the paper that the model is from.")
 @click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Where to write; made if it is not there.")
-@click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Of all chance. Default: 0.")
+@click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0.")
 @click.option(
     "--iterations",
     type=click.IntRange(1),
@@ -446,7 +446,7 @@ def check(reading: Reading, writing: Writing) -> int:
     obstacles = [*map(error_line, findings.obstacles)]
     if obstacles and kind == "table" and writing.output is None:
         # The table says what it is; on a terminal it has just done so.
-        obstacles = [] if sys.stdout.isatty() else [error_line("something stands in the way, as said above")]
+        obstacles = [] if sys.stdout.isatty() else [error_line("something stands in the way; see above")]
     conclude(kind, *size, *obstacles)
     return 1 if findings.obstacles else 0
 

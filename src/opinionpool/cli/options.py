@@ -29,7 +29,7 @@ PriorOption: TypeAlias = tuple[tuple[str | None, float], ...]
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a file of forecasts, as the command line said."""
+    """How to read a file of forecasts, as given on the command line."""
 
     file: str
     outcomes: str | None
@@ -67,13 +67,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Writing:
-    """Where results go and in which form, as the command line said."""
+    """Where results go and in which form, as given on the command line."""
 
     output: str | None
     format: str | None
 
     def chosen(self, *, people: bool = False) -> str:
-        """The format: as said, else by the file's name, else a table on a terminal and CSV elsewhere.
+        """The format: as given, else by the file's name, else a table on a terminal and CSV elsewhere.
 
         What is meant for people is a table wherever it goes, unless a file's name says otherwise.
         """
@@ -110,7 +110,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class Pooling:
-    """Which pool, with which prior and beliefs, as the command line said."""
+    """Which pool, with which prior and beliefs, as given on the command line."""
 
     pool: str
     prior: PriorOption
@@ -130,7 +130,7 @@ class Pooling:
 
 @dataclass(frozen=True)
 class Keeping:
-    """Which file the pool is from, and which it goes to, as the command line said."""
+    """Which file the pool is from, and which it goes to, as given on the command line."""
 
     model: str | None
     save: str | None
@@ -191,7 +191,7 @@ class BeliefFile:
 
 @dataclass(frozen=True)
 class Comparing:
-    """Which pools to compare, and how events are set apart, as the command line said."""
+    """Which pools to compare, and how events are split, as given on the command line."""
 
     pools: tuple[str, ...] | None
     by_time: bool
@@ -216,7 +216,7 @@ class Comparing:
 
     @property
     def by(self) -> str | None:
-        """What sets events apart, as `opinionpool.scoring.comparison` calls it."""
+        """How events are split, as `opinionpool.scoring.comparison` calls it."""
         if self.by_time and self.by_group:
             raise click.UsageError("--by-time and --by-group exclude each other")
         return "time" if self.by_time else "group" if self.by_group else None
@@ -375,7 +375,7 @@ def comparing(command: Command) -> Command:
             help=f"Some of {', '.join(NAMES)}. Default: all of them; for thousands of experts "
             "with few forecasts each, all but linear and log. The average is always there.",
         ),
-        click.option("--by-time", is_flag=True, help="Learn from the past of the scored events alone."),
+        click.option("--by-time", is_flag=True, help="Learn only from the past of the scored events."),
         click.option(
             "--gap",
             metavar="SPAN",
@@ -392,7 +392,7 @@ def comparing(command: Command) -> Command:
             metavar="N",
             help="How often events are dealt anew. Default: until it hardly matters, at most 20 times.",
         ),
-        click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Of all chance. Default: 0."),
+        click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0."),
         _prior,
         _panel,
     ]
@@ -406,7 +406,7 @@ def _prior(command: Command) -> Command:
         metavar="P",
         callback=read_prior,
         multiple=True,
-        help="How likely an event is before any expert is heard, such as 0.01 or 1%; the experts are taken to "
+        help="Probability of an event before any expert is asked, such as 0.01 or 1%; the experts are taken to "
         "share it. Default: Laplace's estimate from the resolved events. More than two classes: CLASS=P for each.",
     )(command)
 
@@ -475,7 +475,7 @@ def read_prior(_context: click.Context, _parameter: click.Parameter, given: tupl
 def _assignments(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
-    """Texts of the form ROLE=NAME, taken apart at the first equals sign."""
+    """Texts of the form ROLE=NAME, split at the first equals sign."""
     found: list[tuple[str, str]] = []
     for value in given:
         role, sign, name = value.partition("=")

@@ -350,7 +350,7 @@ class _Answers:
         return self.totals or Totals.of(self.pool.some)
 
     def notes(self) -> tuple[Note, ...]:
-        """What is to be said then."""
+        """The notes that follow."""
         return (
             *self.read.all(unresolved=self.size.events, normalised=self.size.cells),
             *self.parts.standing_out(),
@@ -369,7 +369,7 @@ def _write(parts: Parts, pool: _Pool, rate: float | Array | None, writing: Writi
     def records() -> Iterator[dict[str, object]]:
         for pooled in found.each():
             yield from answers.event_records(pooled)
-        # All that is to be said is known now, and what follows the events is written afterwards.
+        # All notes are known now, and what follows the events is written afterwards.
         facts.update(summary.pool_facts(pool.some, pool.name, pool.state, rate, found.notes()))
         facts.update(summary.facts(found.size) | pool.facts)
 

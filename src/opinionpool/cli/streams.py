@@ -232,11 +232,11 @@ def find(reading: Reading) -> Findings:
 
 
 def conclude(kind: str, *lines: str) -> None:
-    """End a command with its summary, apart from the table if both are on a terminal."""
+    """End a command with its summary, after an empty line if table and summary are on a terminal."""
     blank = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
     tell(*[""] * blank, *lines)
 
 
 def error_line(message: str) -> str:
-    """An error as it is told."""
+    """An error as it is shown."""
     return f"opinionpool: error: {printable(message)}"

@@ -63,7 +63,7 @@ def fit_means(
     contrast: Array | float = 0.0,
     worth: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Means:
-    """Least squares for bias and contrast, held to centres that count as `worth` events.
+    """Least squares for bias and contrast, shrunken towards centres that count as `worth` events.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def fit_means(
     bias, contrast : ndarray or float
         Centres, broadcast to (N, K - 1) and (N,).
     worth : pair of float or ndarray, shape (N,)
-        What the centres of bias and of contrast count, in events; 0 is least squares alone.
+        What the centres of bias and of contrast count, in events; 0 is plain least squares.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidenc
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import metric
 
-# A pattern of presence that occurs on so many events is held as moments.
+# A pattern of presence that occurs on so many events is kept as moments.
 REPEATED = 16
 # Up to so many forecasts, events are inverted side by side; beyond, each by LAPACK.
 SMALL = 64

@@ -7,11 +7,11 @@ information of the observed forecasts (`opinionpool.estimation.em`), which unlik
 missing; where such a step would lower the likelihood or leave the covariances, EM's own is taken, so that it never
 falls. Sigma is then multiplied by (K − 1)T/((K − 1)T − K), as from complete events.
 
-It is assumed that who answers does not depend on what was not said, given what was said and the outcome (missing at
+It is assumed that who answers does not depend on missing forecasts, given those made and the outcome (missing at
 random). Where experts answer when they know, as in tournaments with a free choice of questions, what is learned about
 an expert holds for the questions of that choice. Where answering depends on the outcome, that somebody is silent is
-evidence, which the pool leaves unused; and where it depends on what one would have said, b and mu are off by what that
-does to the mean of what is said. `benchmarks/missing.py` shows how far.
+evidence, which the pool leaves unused; and where it depends on the missing forecast itself, b and mu are off by what
+that does to the mean of the forecasts. `benchmarks/missing.py` shows how far.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidenc
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import metric
 
-# Numbers in the inverses that are held.
+# Numbers in the inverses that are kept.
 BUDGET = 1 << 20
 # How exactly a step is solved for, and in how many products at most.
 PRECISION, PRODUCTS = 0.05, 40
@@ -52,7 +52,7 @@ class Information:
     sigma : ndarray, shape (N, N)
     terms : float
         Rows of the regression.
-    inverses : tuple of _Held
+    inverses : tuple of _Inverse
     scale : ndarray, shape (N, N)
         Root of how much rarer a pair is than an event; makes few products enough.
     design : ndarray, shape (N, K, N, K)
@@ -237,7 +237,7 @@ def maximum_likelihood(
     ----------
     evidence : Evidence
     means : Means
-        Least squares of each expert alone; where the iteration starts.
+        Least squares of each expert by itself; where the iteration starts.
     reference : ndarray, shape (K - 1,)
         What is subtracted from log-ratios.
     experts : tuple of str
@@ -247,7 +247,7 @@ def maximum_likelihood(
     limit : int
         E-steps.
     plain : bool
-        Whether to take EM's steps alone, to compare with.
+        Whether to take only EM's steps, to compare with.
 
     Raises
     ------
@@ -325,7 +325,7 @@ def _check_overlaps(together: Array, names: tuple[str, ...], classes: int) -> No
 
 
 def _start(evidence: Evidence, means: Means, reference: Array, kept: Index, root: Array) -> Model:
-    """Each expert alone, and one correlation for all."""
+    """Each expert by itself, and one correlation for all."""
     count = means.count.sum(axis=0)[kept] * (evidence.classes - 1)
     spread = np.sqrt(means.square[kept] / count)
     rho = float(np.clip(common_correlation(evidence, means, reference), 0.0, CAUTIOUS)) if len(kept) > 1 else 0.0
@@ -399,7 +399,7 @@ def _least_pivot(sigma: Array) -> float:
 
 
 def _no_maximum(sigma: Array, together: Array, names: tuple[str, ...]) -> str:
-    """Why there is nothing to find, with the pair that comes nearest to being one voice."""
+    """Why there is nothing to find, with the pair that comes nearest to being duplicates."""
     spread = np.sqrt(np.diag(sigma))
     r = sigma / np.outer(spread, spread)
     deviation = np.where(np.eye(len(r), dtype=bool), 0.0, np.abs(r))

@@ -31,7 +31,7 @@ class Design:
     signature : ndarray, shape (G, K - 1)
         Log-ratios. Where events share their classes, groups are the outcomes.
     biased : bool
-        Whether experts may lean to one class, whatever happens.
+        Whether experts may be biased towards one class.
     """
 
     signature: Array
@@ -65,7 +65,7 @@ class Design:
 class Evidence(Protocol):
     """Resolved events, as far as the estimates of model.md, section 2.5, need them.
 
-    What is said here of outcomes holds for the groups of `design`.
+    "Outcome" means a group of `design` here.
     """
 
     @property
@@ -90,7 +90,7 @@ class Evidence(Protocol):
 
     @property
     def marginals(self) -> Marginals:
-        """Moments of each expert alone."""
+        """Moments of each expert by itself."""
 
     def scatter(self) -> Array:
         """Cross-products about the means of the outcomes, (N, N); complete evidence only."""
@@ -109,7 +109,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MomentEvidence:
-    """Evidence held as moments."""
+    """Evidence as moments."""
 
     moments: Moments
 
@@ -142,7 +142,7 @@ class MomentEvidence:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert alone."""
+        """Moments of each expert by itself."""
         return self.moments.marginals()
 
     def scatter(self) -> Array:
@@ -171,7 +171,7 @@ class MomentEvidence:
 
 @dataclass(frozen=True, eq=False)
 class RowEvidence:
-    """Evidence held as rows: the log-ratios of M forecasts, ordered by event.
+    """Evidence as rows: the log-ratios of M forecasts, ordered by event.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class RowEvidence:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert alone."""
+        """Moments of each expert by itself."""
         k, n = self.classes, self.experts
         weight = self.weight[self.event_index]
         count = self._sum(weight)

@@ -2,7 +2,7 @@
 
 From complete forecasts the means are those of each outcome, and Ω the products of what is left over T − K. Where
 forecasts are missing it is maximum likelihood on those that are there, by EM (Dempster, Laird and Rubin, JRSS B 39,
-1977), Ω then times T/(T − K); who answers must not depend on what was not said, given the rest.
+1977), Ω then times T/(T − K); who answers must not depend on missing forecasts, given the rest.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def full_fit(
     if still.any():
         raise LearningError(
             "some of what the experts say never varies within an outcome and differs between outcomes, so how far to "
-            f"trust it cannot be told from the data alone; {_WAYS_OUT}"
+            f"trust it cannot be learned from the data alone; {_WAYS_OUT}"
         )
     return FullFit(parts, bias, notes)
 
@@ -136,7 +136,7 @@ def _speakers(contrasts: Array, experts: tuple[str, ...]) -> tuple[Index, list[N
     still = (moved <= ROUNDING * (1.0 + np.nanmax(np.abs(contrast), axis=0))).all(axis=1)
     if (still & ~absent).any():
         phrase = listed([experts[i] for i in np.flatnonzero(still & ~absent)], 3)
-        text = f"{phrase} always said the same and got weight 0"
+        text = f"{phrase} always gave the same forecast and got weight 0"
         notes.append(Note("constant", text, int((still & ~absent).sum()), serious=True))
     if still.all():
         raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
@@ -209,7 +209,7 @@ def _likeliest(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, class
 
 
 def _start(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, present: Mask, classes: int) -> _Model:
-    """Each log-ratio alone."""
+    """Each log-ratio by itself."""
     shrunken = np.where(present, rows, 0.0)
     member = np.zeros((classes, len(rows)))
     member[outcomes, np.arange(len(rows))] = weight

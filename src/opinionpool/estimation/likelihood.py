@@ -157,7 +157,7 @@ class Likelihood:
         return total / max(len(self.s), 1)
 
     def gram(self) -> Array:
-        """The Hessian if all classes were equally probable in all events: what the data can tell apart."""
+        """The Hessian if all classes were equally probable in all events: what the data can identify."""
         gram = np.zeros((self.size, self.size))
         for rows in self._blocks():
             even = np.full((self.classes, len(self.s[rows])), 1.0 / self.classes)

@@ -31,7 +31,7 @@ _PATIENCE = 8
 _SAMPLE = 1 << 15
 # Of a matrix with unit diagonal: a squared pivot below the first is worth a closer look at the data; a direction
 # with an eigenvalue below the second counts as undetermined by them.
-_DOUBTFUL, _SINGULAR = 1e-9, 1e-12
+_NEARLY_SINGULAR, _SINGULAR = 1e-9, 1e-12
 # After a step that was too long, the reach of the next at most.
 _FAR = 100.0
 # Curvature that is no better than none.
@@ -94,7 +94,7 @@ class Problem:
 
     @cached_property
     def unpenalised(self) -> Array:
-        """A basis of the directions that the penalty leaves alone, (P, F)."""
+        """A basis of the directions without penalty, (P, F)."""
         n = self.data.size - len(self.belief.weights)
         free = np.concatenate([self.belief.weights == 0, np.full(n, self.belief.intercept == 0)])
         return np.asarray(self.from_raw[:, free])
@@ -121,7 +121,7 @@ class Problem:
         )
 
     def reach(self, step: Array) -> float:
-        """A bound on how far apart a step can move the log-ratios of two classes."""
+        """A bound on how much a step can change the difference between the log-ratios of two classes."""
         return 2.0 * float(self.data.extents @ np.abs(step))
 
     def separated(self) -> bool:
@@ -149,7 +149,7 @@ class Problem:
         outcomes are separated, its decay leaves the step to rounding.
         """
         scale = np.sqrt(np.diag(value.hessian))
-        if (scale > _DOUBTFUL * self.data.extents).all():
+        if (scale > _NEARLY_SINGULAR * self.data.extents).all():
             step = _definite_solution(value.hessian / np.outer(scale, scale), value.gradient / scale)
             if step is not None:
                 return value.gradient, -step / scale, True
@@ -176,12 +176,12 @@ class Problem:
 
 
 def _definite_solution(matrix: Array, vector: Array) -> Array | None:
-    """The solution of a system with unit diagonal if it is positive definite beyond doubt."""
+    """The solution of a system with unit diagonal if it is safely positive definite."""
     try:
         pivots = np.diag(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
         return None
-    if pivots.min(initial=1.0) ** 2 <= _DOUBTFUL:
+    if pivots.min(initial=1.0) ** 2 <= _NEARLY_SINGULAR:
         return None
     return np.asarray(np.linalg.solve(matrix, vector), dtype=np.float64)
 
@@ -261,7 +261,7 @@ def first_guess(problem: Problem) -> Array:
 
 TOLERANCE = 1e-8
 MAX_ITERATIONS = 100
-# What holds the coefficients once the data alone would make them infinite; see `logistic_fit`.
+# What keeps the coefficients finite where maximum likelihood would make them infinite; see `logistic_fit`.
 SEPARATED_PENALTY = 1.0
 
 

@@ -29,7 +29,7 @@ LEAST = 1e-6
 
 @dataclass(eq=False, slots=True)
 class Point:
-    """What one read of the array told about `v`.
+    """What one read of the array found about `v`.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Likelihood(Protocol):
         """Its derivative along `step`."""
 
     def alike(self, i: int, j: int) -> bool:
-        """Whether two experts said the same wherever it counts."""
+        """Whether two experts gave the same forecasts wherever it counts."""
 
 
 class Complete:

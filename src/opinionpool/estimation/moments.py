@@ -202,7 +202,7 @@ class Moments:
         return self._with(other._over(self.experts), -1)
 
     def marginals(self) -> Marginals:
-        """Each expert alone, whoever else answered."""
+        """Each expert by itself, whoever else answered."""
         total = _no_marginals(len(self.experts), self.classes)
         for columns, part in self.patterns.items():
             inner = np.stack([np.diag(part.scatter[RESOLVED]), np.diag(part.scatter[OPEN])])
@@ -255,7 +255,7 @@ def _unpickled(
 
 @dataclass(eq=False)
 class Marginals:
-    """Moments of each expert alone.
+    """Moments of each expert by itself.
 
     Attributes
     ----------
@@ -381,7 +381,7 @@ def dense_moments(
         float32 is worked on as it is, which changes weights by less than 1e-5.
     outcomes : BinaryOutcomes
     prior : ndarray, shape (2,)
-        Sets the floors alone: moments hold log-odds as they are.
+        Sets only the floors: moments hold log-odds as they are.
     floor : float
     experts : tuple of str
         N names.
@@ -410,7 +410,7 @@ def dense_moments(
                 patterns = MappingProxyType({tuple(range(len(experts))): part})
                 return Moments(experts, 2, outcomes.counts, patterns)
     except _GapError:
-        # What is missing goes another way, and what is wrong is said here.
+        # What is missing goes another way, and what is wrong is reported here.
         check_probabilities(q)
         return None
     return _added_up(q, outcomes, prior, floor, experts)

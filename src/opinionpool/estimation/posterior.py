@@ -110,7 +110,7 @@ class WeightBeliefs:
     intercept_spread : float
         In log-odds, a class-symmetric spread when K > 2; 0 where there is no intercept.
     deviation : callable
-        From how much weights would differ if nothing were said of anybody to how they do: a number where all do so
+        From how much weights would differ without beliefs to how they do: a number where all do so
         alike, about their mean; else a root of their covariance, (N, N).
     """
 
@@ -229,7 +229,7 @@ def intercept_root(spread: float, d: int) -> Array:
 
 
 def harmonic_mean(values: npt.ArrayLike, posterior: npt.ArrayLike) -> float:
-    """The mean that leans to the small ones among positive values of given probabilities; infinite if all are."""
+    """The harmonic mean of positive values of given probabilities; infinite if all are."""
     inverse = float(np.asarray(posterior) @ (1.0 / np.asarray(values, dtype=np.float64)))
     return 1.0 / inverse if inverse > 0 else np.inf
 

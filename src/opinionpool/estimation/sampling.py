@@ -2,8 +2,8 @@
 
 Of each outcome as many events as there is room for, those whose numbers in the file have the least priorities, weighted
 so that outcomes are as frequent as they were. Events of the outcome that the sample has most of count as one each, so
-that nobody is surer than the sample allows. On 20,000 events, N experts are weighed about N / 40,000 nats worse than
-on any number of them.
+that no posterior is narrower than the sample allows. On 20,000 events, N experts are weighed about N / 40,000 nats
+worse than on any number of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORD = (1 << 64) - 1
 def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array:
     """Logarithms of exponential times with rates `weight`: the least of them are a sample without replacement.
 
-    The chance to be in it grows with the weight; all weights times a constant change nothing (Cohen and Kaplan 2007,
+    The inclusion probability grows with the weight; all weights times a constant change nothing (Cohen and Kaplan 2007,
     bottom-k sketches).
     """
     u = ((keys >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
@@ -98,7 +98,7 @@ def bounded_sample(forecasts: Forecasts, weight: Array) -> tuple[Index, Array] |
 
 
 def sample_note(used: int, resolved: int) -> Note:
-    """What is to be said of a sample."""
+    """The note on a sample."""
     text = f"{used:,} of {resolved:,} resolved events were used to learn whom to believe; the prior is from all of them"
     return Note("sample", text, used)
 

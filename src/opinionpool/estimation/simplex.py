@@ -181,7 +181,7 @@ class SimplexFit:
     weights : ndarray, shape (N,)
         At least 0, and 1 together to a rounding. 0 is exact.
     gap : float
-        The certificate: the largest derivative of the mean log-likelihood from here towards one expert alone.
+        The certificate: the largest derivative of the mean log-likelihood from here towards a single expert.
     iterations : int
         Newton steps on the whole array.
     passes : float
@@ -396,7 +396,7 @@ def _learn(curved: Point, step: Array, change: Array) -> None:
 
 
 def _step(likelihood: Likelihood, here: Point, curved: Point) -> Array:
-    """Where the quadratic model is least; the best expert alone if rounding keeps that from being downhill."""
+    """Where the quadratic model is least; the single best expert if rounding keeps that from being downhill."""
     matrix, columns = likelihood.model(here, curved)
     v, score = (here.v, here.score) if columns is None else (here.v[columns], here.score[columns])
     x = least_quadratic(matrix, matrix @ v + score, v + GUESS * score > 0)
@@ -469,7 +469,7 @@ def _singular(curved: Point, tied: Mask) -> bool:
 
 
 def _averaged(likelihood: Likelihood, v: Array, matrix: Array, places: Index) -> Array:
-    """`v` with the mean among experts who always said the same, found by equal rows of the Hessian."""
+    """`v` with the mean among experts who always gave the same forecasts, found by equal rows of the Hessian."""
     v, left = v.copy(), np.ones(len(places), dtype=bool)
     total = matrix.sum(axis=1)
     for k, place in enumerate(places):

@@ -1,4 +1,4 @@
-"""Sample averages in a structure (5.4): who can be heard, what the data do not determine, and the parts of a panel."""
+"""Sample averages in a structure (5.4): who is informative, what is not identified, and the panel's parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def sample_parts(
     evidence: Evidence, reference: Array, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
 ) -> tuple[Parts, Array, list[Note]]:
-    """Sample averages in a structure, for the experts who can be heard."""
+    """Sample averages in a structure, for the informative experts."""
     _check_events(evidence, classes)
     if kind == "exchangeable":
         parts, bias = estimates.exchangeable_parts(evidence, reference)
@@ -111,7 +111,7 @@ def _silent(
         notes.append(Note("no-forecasts", text, int(absent.sum()), serious=True))
     constant = estimates.still(evidence, means) & ~absent
     if constant.any():
-        text = f"{listed(_chosen(experts, constant), 3)} always said the same and got weight 0"
+        text = f"{listed(_chosen(experts, constant), 3)} always gave the same forecast and got weight 0"
         notes.append(Note("constant", text, int(constant.sum()), serious=True))
     silent = absent | constant
     few = means.terms < 1
@@ -126,7 +126,7 @@ def _silent(
             )
             need, phrase = "3 and both outcomes", f" ({each})"
         raise LearningError(
-            f"expert {experts[i]!r} has too few forecasts on resolved events to be learned alone{phrase}: need at "
+            f"expert {experts[i]!r} has too few forecasts on resolved events for estimates of its own{phrase}: need at "
             "least "
             f"{need}; use structure='auto' with beliefs='default' or leave the expert out"
         )

@@ -68,7 +68,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     as a vector. K > 2 classes: events x experts x classes, or the same flattened expert by expert, which is how
     `StackingClassifier` passes it. Columns with names are matched by name, as text and in any order; an expert whose
     column is missing has no forecasts, an unknown column is an error. Without names, columns are matched by position.
-    Columns called ``expert:class`` are told apart by these names.
+    Columns called ``expert:class`` are assigned by these names.
 
     **y** holds labels, None or NaN for unresolved events, which are pooled and never learned from. Numbers with one
     outcome only are taken to be 0 and 1. Rows of pandas objects are matched by index. Instead of X and y, `fit` takes

@@ -35,12 +35,12 @@ def recalibrate(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> Array:
-    """What to believe on hearing one expert alone (14): L* = L° + kappa (L - L° - b).
+    """The recalibrated forecast of one expert (14): L* = L° + kappa (L - L° - b).
 
     Parameters
     ----------
     q : float or array_like
-        Stated probabilities, NaN where missing. All arguments broadcast.
+        Forecast probabilities, NaN where missing. All arguments broadcast.
     calibration : float or array_like
         kappa (13): 1 = take as is, below 1 = overconfident, above 1 = underconfident, 0 = keep the prior.
     bias : float or array_like, default 0.0
@@ -76,7 +76,7 @@ def recalibrate(
 
 
 def calibration_curve(calibration: npt.ArrayLike, prior: float, q: npt.ArrayLike) -> Array:
-    """What to believe for each stated probability, for several calibrations of an unbiased expert (Figure 1).
+    """The recalibrated forecast for each probability, for several calibrations of an unbiased expert (Figure 1).
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Given, prior: npt.ArrayLike | None = None) -> Array:
-        """Updated log-odds, or probabilities, of ``classes_[1]`` by each column alone, (T, N).
+        """Updated log-odds, or probabilities, of ``classes_[1]`` by each column by itself, (T, N).
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X, y, prior, sample_weight).transform(X, prior)
 
     def _check(self, means: Means, answered: Mask) -> None:
-        """Both outcomes, 3 events and some variation within an outcome for each column that is heard."""
+        """Both outcomes, 3 events and some variation within an outcome for each column that is used."""
         for i in np.flatnonzero(answered):
             short = (means.count[:, i] == 0).any() or means.terms[i] < 1
             if short or means.square[i] <= estimates.ROUNDING**2 * means.count[:, i].sum():

@@ -1,6 +1,6 @@
 """Every pool as a scikit-learn classifier.
 
-X holds what experts said, events x experts, and y what happened; `opinionpool.estimators.base.BasePool` says in which
+X holds the forecasts, events x experts, and y the outcomes; `opinionpool.estimators.base.BasePool` says in which
 forms.
 """
 
@@ -137,7 +137,7 @@ class GaussianPool(IncrementalPool):
 
     @property
     def weight_intervals_(self) -> Array:
-        """Between what each weight lies with a chance of 90%, (N, 2); NaN where that is not known."""
+        """The 90% credible interval of each weight, (N, 2); NaN where that is not known."""
         check_is_fitted(self)
         return np.stack(weight_interval(self.state_), axis=-1)
 
@@ -307,7 +307,7 @@ class TrimmedPool(IncrementalPool):
     Parameters
     ----------
     trim : float, default 0.1
-        The fraction cut off at each end, from 0 (the average) to 0.5 (the median); its source is told in
+        The fraction cut off at each end, from 0 (the average) to 0.5 (the median); its source is in
         `opinionpool.pools.averages.Trimmed`.
     floor, pool_floor : float
         As for `GaussianPool`.
@@ -332,7 +332,7 @@ class ExtremizedPool(IncrementalPool):
     Parameters
     ----------
     factor : float, default 3 ** 0.5
-        Its source is told in `opinionpool.pools.logarithmic.Extremized`.
+        Its source is in `opinionpool.pools.logarithmic.Extremized`.
     floor, pool_floor : float
         As for `GaussianPool`.
 

@@ -1,7 +1,7 @@
 """What a decision maker believes of a panel beforehand, each belief with its worth in resolved events.
 
 A belief of worth n weighs as n resolved events would on which the panel turned out as believed, beside what is assumed
-of any panel (`opinionpool.learning.prior`). What is not said is assumed as of any panel, and learned.
+of any panel (`opinionpool.learning.prior`). What is not given is assumed as of any panel, and learned.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _ACCURACIES = ("accuracy", *ELICITED, "relative_accuracy")
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertBeliefs:
-    """What is believed of one expert; what is not said is believed as of the panel.
+    """What is believed of one expert; what is not given is believed as of the panel.
 
     Parameters
     ----------
@@ -120,16 +120,16 @@ class ExpertBeliefs:
     calibration : same, optional
         kappa (13): 1 = take as is, below 1 = overconfident.
     relative_accuracy : same, optional
-        m (16), relative to an expert of whom no accuracy is said by name.
+        m (16), relative to an expert of whom no accuracy is given by name.
     accuracy, auc, score, hit_rate : same, optional
-        The absolute accuracy mu* (15), or what the expert would have if bias and calibration were mended: the area
+        The absolute accuracy mu* (15), or what the expert would have if bias and calibration were corrected: the area
         under the ROC curve; the expected normalised log score (26), or the share of events on the likelier side of
-        which the outcome falls, both on events with even chances. One of these four and `relative_accuracy` at most.
+        which the outcome falls, both on events of probability 1/2. One of these four and `relative_accuracy` at most.
 
     Raises
     ------
     ArgumentError, PanelError
-        If a value is outside its range, or accuracy is said in two ways.
+        If a value is outside its range, or accuracy is given in two ways.
     """
 
     bias: Given = None
@@ -163,7 +163,7 @@ class ExpertBeliefs:
         return found if isinstance(found, Belief) else None
 
     def absolute(self) -> Belief | None:
-        """The absolute accuracy, however it was said; None if it was not."""
+        """The absolute accuracy, however it was given; None if it was not."""
         own = self.get("accuracy")
         if own is not None:
             return own
@@ -194,20 +194,20 @@ class Beliefs(ExpertBeliefs):
     Parameters
     ----------
     bias, calibration, accuracy, auc, score, hit_rate : float, Belief, pair or mapping, optional
-        Of every expert of whom nothing else is said by name; see `ExpertBeliefs`.
+        Of every expert of whom nothing else is given by name; see `ExpertBeliefs`.
     relative_accuracy : same, optional
         Only 1 makes sense for all: they are equally accurate.
     correlation : same, optional
         The common correlation of the experts' contrasts within an outcome, above -1/(N-1).
     extremes : float, optional
         How far extreme statements are believed, in log-odds beyond the prior (`opinionpool.model.contrasts`). inf
-        believes everything. It is learned, unless it is said.
+        believes everything. It is learned, unless it is given.
     experts : mapping of str to ExpertBeliefs, or to mapping, optional
 
     Raises
     ------
     ArgumentError, PanelError
-        If a value is outside its range, or accuracy is said in two ways.
+        If a value is outside its range, or accuracy is given in two ways.
 
     Examples
     --------
@@ -226,14 +226,13 @@ class Beliefs(ExpertBeliefs):
         relative = self.get("relative_accuracy")
         if relative is not None and relative.value != 1.0:
             raise ArgumentError(
-                f"relative_accuracy: of all experts it can only be 1, and it is {relative.value:g}; say it of experts "
-                "by name"
+                f"relative_accuracy: of all experts it can only be 1, and it is {relative.value:g}; give it by expert"
             )
         object.__setattr__(self, "experts", MappingProxyType(_of_experts(self.experts)))
 
     @property
     def any_panel(self) -> bool:
-        """Whether nothing is said, so that what is assumed of any panel remains."""
+        """Whether nothing is given, so that what is assumed of any panel remains."""
         return not self.given and not any(own.given for own in self.experts.values())
 
     def to_dict(self) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def log_posterior(ratios: Array) -> Array:
 SPREADS = (Spreads(0.1, 0.0), Spreads(0.3, 0.1), Spreads(0.3, 0.3), Spreads(1.0, 0.3), Spreads(1.0, 1.0))
 # One that is less probable than this is left out of the average.
 NEGLIGIBLE = 1e-3
-# Sets of events to leave out: so many, and not fewer than that, as an error is told from them.
+# Sets of events to leave out: so many, and not fewer than that, as a standard error is estimated from them.
 SETS, FEWEST = 20, 10
 # Numbers in the largest array; more events are thinned.
 LARGE = 1 << 23
@@ -291,7 +291,7 @@ def _evidence(
 
 
 def _sizes(contrasts: Array, rows: Index) -> Array:
-    """Sum of squares of what was said of each event beyond the prior, centred over the classes."""
+    """Sum of squares of the contrasts of each event, centred over the classes."""
     size = np.empty(len(rows))
     for block in blocks(len(rows), int(np.prod(contrasts.shape[1:]))):
         part = np.nan_to_num(contrasts[rows[block]])
@@ -331,7 +331,7 @@ def _few_sets() -> Note:
 
 
 def _one_outcome() -> Note:
-    # Otherwise weights would be preferred that call this class the likeliest whatever is said.
+    # Otherwise weights would be preferred that call this class the likeliest whatever the forecasts.
     text = "experts have one weight for all classes: every resolved event has the same outcome"
     return Note("class-model", text)
 

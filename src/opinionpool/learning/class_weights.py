@@ -1,4 +1,4 @@
-"""Weights that differ between classes, held to equal ones: the default's full model (model.md, sections 2.7 and 3).
+"""Weights by class, shrunken towards equal ones: the default's full model (model.md, sections 2.7 and 3).
 
 Around a class-symmetric panel, what expert i says adds C_iᵀ A_i to the log-ratios, with A_i = w_i I + s B/n + B_i: its
 weight in the symmetric panel; what weights have in common between classes, in proportion to the sum s of the weights
@@ -27,12 +27,12 @@ from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import fill_as_expected
 
-# Experts whose correlation and spreads are this close to 1 and to each other are one voice.
+# Experts whose correlation and spreads are this close to 1 and to each other are duplicates.
 CLONE = 1e-9
 
 
 class Spreads(NamedTuple):
-    """How far weights differ between classes: those of all experts together, as a share of their sum, and apart."""
+    """How far weights differ between classes: those of all experts together, as a share of their sum, and of each."""
 
     together: float
     deviation: float
@@ -42,8 +42,8 @@ class Spreads(NamedTuple):
 class ClassWeights:
     """How the weights of a class-symmetric panel may come to differ between classes.
 
-    There are P coefficients: (K − 1)² for all experts together, as many for each of the V voices among those who say
-    something if there are several, and an intercept of K − 1. Experts who always say the same are one voice.
+    There are P coefficients: (K − 1)² for all experts together, as many for each of the V distinct experts among those
+    who say something if there are several, and an intercept of K − 1. Constant experts count as one.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class ClassWeights:
 
     @cached_property
     def source(self) -> Index:
-        """The voice of each of these experts, (n,)."""
+        """The distinct expert behind each of these, (n,)."""
         found = np.empty(len(self.audible), dtype=np.intp)
         first: list[int] = []
         r, spread = self.panel.correlation[np.ix_(self.audible, self.audible)], self.panel.parts.spread[self.audible]
@@ -84,7 +84,7 @@ class ClassWeights:
 
     @cached_property
     def first(self) -> Index:
-        """The first of these experts with each voice, (V,)."""
+        """The first of each group of duplicates, (V,)."""
         return np.unique(self.source, return_index=True)[1]
 
     @cached_property

@@ -1,12 +1,12 @@
 """Learning from a crowd: thousands of experts with a handful of forecasts each.
 
 A weight per expert, as in `opinionpool.learning.default`, or a covariance, would need an array of events x experts.
-Here experts have a common correlation and features that are held to the crowd's (`opinionpool.learning.hierarchy`), so
-their weights follow from the features, for whoever is present (model.md, sections 2.2 and 2.3). What outcomes still
-decide are four numbers, as in the default pool: how far extreme statements are believed, how much of the differences
-between experts to believe (`SHARES`), and a slope and an intercept for the answer. They are judged on contrasts pooled
-with each expert's features as its other forecasts show them, so an expert does not look good for having been learned
-from the event. Every step is linear in the number of forecasts.
+Here experts have a common correlation and features that are shrunken towards the crowd's
+(`opinionpool.learning.hierarchy`), so their weights follow from the features, for whoever is present (model.md,
+sections 2.2 and 2.3). What outcomes still decide are four numbers, as in the default pool: how far extreme statements
+are believed, how much of the differences between experts to believe (`SHARES`), and a slope and an intercept for the
+answer. They are judged on contrasts pooled with each expert's features as its other forecasts show them, so an expert
+does not look good for having been learned from the event. Every step is linear in the number of forecasts.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def crowd_fit(
     notes = []
     if constant.any():
         names = listed([experts[i] for i in np.flatnonzero(constant)], 3)
-        notes.append(Note("constant", f"{names} always said the same and got weight 0", int(constant.sum())))
+        notes.append(Note("constant", f"{names} always gave the same forecast and got weight 0", int(constant.sum())))
     return CrowdFit(Parts(contrast, spread, parts.dependence), bias, extremes, share, tuple(notes))
 
 
@@ -156,7 +156,7 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class _AtLimit:
-    """A task with extremes held to some limit, and the crowd as it then is."""
+    """A task with extremes moderated to some limit, and the crowd as it then is."""
 
     task: _Task
     root: Array
@@ -205,7 +205,7 @@ class _AtLimit:
 
 
 def _constant(expert: Index, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:
-    """Experts who have said the same at least `CONSTANT` times and nothing else, (N,)."""
+    """Experts who gave one forecast at least `CONSTANT` times and no other, (N,)."""
     first = np.zeros(n, dtype=np.intp)
     first[expert[::-1]] = np.arange(len(expert))[::-1]
     differs = (contrasts != contrasts[first[expert]]).any(axis=1)

@@ -1,14 +1,14 @@
 """The default pool: what is believed of a panel, moved by resolved events as far as they bear.
 
 The answer is a log pool, L* = L° + Σ w_i (C_i − b_i), whose coefficients are the most probable ones given the outcomes
-(model.md, section 2.7) and what is believed beforehand: of any panel, and as a decision maker says
-(`opinionpool.learning.prior`, `opinionpool.learning.prior`). Extremes, differences between experts and, unless it was
-said, how dependent they are, are averaged by how well each value predicts the outcomes (evidence). A prior that is
-Laplace's estimate is itself believed only in proportion T / (T + `PRIOR_WORTH`) of the T resolved events, and so are
-biases. With one outcome, or none, this still has one answer. It is then written as a Gaussian panel with the same
-weights: spreads and correlations are those of the data held to the panel (`opinionpool.learning.shrinkage`), contrasts
-follow from the weights (10). The values come from reasoning and from simulated panels of many kinds
-(`benchmarks/default_pool.py`), where the result is flat around them.
+(model.md, section 2.7) and what is believed beforehand, of any panel or by a decision maker
+(`opinionpool.learning.prior`). Extremes, differences between experts and, unless it is believed, how dependent they
+are, are averaged by how well each value predicts the outcomes (evidence). A prior that is Laplace's estimate is itself
+believed only in proportion T / (T + `PRIOR_WORTH`) of the T resolved events, and so are biases. With one outcome, or
+none, this still has one answer. It is then written as a Gaussian panel with the same weights: spreads and correlations
+are those of the data shrunken towards the panel (`opinionpool.learning.shrinkage`), contrasts follow from the weights
+(10). The values come from reasoning and from simulated panels of many kinds (`benchmarks/default_pool.py`), where the
+result is flat around them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: 
     if constant and silent:
         return Note("nothing-learned", f"{what}, so nothing was learned, and the answers are the prior")
     if believed.assessed:
-        text = "all was assessed, so nothing is learned and the weights follow from what was said, without an interval"
+        text = "all was assessed, so nothing is learned and the weights follow from the beliefs, without an interval"
         return Note("assessed", text)
     if believed.given:
         open_ = {
@@ -94,9 +94,9 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: 
             f"accuracy {ACCURACY:g}, which is an AUC of 0.84": (believed.accuracy.worth == 0).any(),
             f"correlation {CORRELATION:g}": believed.correlation is None and len(believed) > 1,
         }
-        assumed = "; ".join(text for text, unsaid in open_.items() if unsaid)
+        assumed = "; ".join(text for text, missing in open_.items() if missing)
         text = f"{what}, so the weights follow from what is believed"
-        return Note("nothing-learned", text + f" and, where nothing was said, assumed: {assumed}" * bool(assumed))
+        return Note("nothing-learned", text + f" and, where nothing is believed, assumed: {assumed}" * bool(assumed))
     limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_PROBABILITIES)))
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "
@@ -130,7 +130,7 @@ class DefaultFit:
     bias : ndarray, shape (N, K - 1)
     extremes : Extremes
     marginal : MarginalFeatures or None
-        What the data say of each expert by itself, extremes believed; if nothing was learned, what was said of it.
+        What the data say of each expert by itself, extremes believed; if nothing was learned, what is believed of it.
     uncertainty : Uncertainty or None
         What is still open; None for more than `MOST_UNCERTAIN` experts.
     learned : bool
@@ -194,7 +194,7 @@ class _Rows:
         """Where forecasts are missing, experts are taken to be correlated by `fill`."""
         full = fill_missing(extremes.deviation(self.contrasts, self.absent), spread, fill)
         if self.sizes is not None:
-            # Nobody can lean to one of the options where each event has its own.
+            # Nobody can be biased towards one of the options where each event has its own.
             beliefs = replace(beliefs, intercept_spread=0.0)
         return Regression(full, self.reference - self.base_intercept, self.outcomes, self.weight, beliefs)
 
@@ -237,7 +237,9 @@ def default_fit(
         If a bias is believed that these classes, or options, cannot have.
     """
     if sizes is not None and believed.bias.value.any():
-        raise ArgumentError("bias: each event has options of its own, and nobody can lean to one of them; leave it out")
+        raise ArgumentError(
+            "bias: each event has options of its own, and nobody can be biased towards one of them; leave it out"
+        )
     duplicates, of_all = Duplicates.among(contrasts, experts), believed
     distinct = contrasts[:, duplicates.first]
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
@@ -274,7 +276,7 @@ Features = TypeVar("Features", Parts, MarginalFeatures)
 
 
 def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
-    """The same, in which experts who have not said anything yet differ from the others as they are believed to."""
+    """The same, in which experts without any forecast yet differ from the others as they are believed to."""
     centre = believed.parts(believed.rho)
     return replace(
         features,
@@ -347,7 +349,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = marginal_dependence(evidence, shrunken, believed)
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
-    # L* = L° − lean + intercept + Σ w_i u_i: what does not depend on the forecasts becomes bias, along the weights.
+    # L* = L° − base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias, along the weights.
     size = float(weights @ weights)
     along = weights / size if size > LEAST_WEIGHT**2 else np.zeros(n)
     bias = centre + along[:, None] * (rows.base_intercept - intercept)
@@ -357,7 +359,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
 
 
 def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Believed) -> tuple[float, Array]:
-    """About how dependent the experts turn out to be, unless that was said.
+    """About how dependent the experts turn out to be, unless that is believed.
 
     And how far intercept and weights depend on it: rows (R, K - 1 + N) whose outer product is their covariance.
     """
@@ -370,7 +372,7 @@ def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Belie
     probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES)
     values = np.array([each.values for each in found])
     undecided = np.sqrt(probability)[:, None] * (values - probability @ values)
-    # The mean of 1 / Σ w, which leans to small weights, is that of the correlations; squares lean to the likeliest one,
+    # The mean of 1 / Σ w, which favours small weights, is that of the correlations; squares favour the likeliest one,
     # which is what holds without outcomes, so that a first event moves little.
     return float(np.square(probability) @ np.array(CORRELATIONS) / (probability @ probability)), undecided
 

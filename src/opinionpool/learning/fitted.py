@@ -38,7 +38,7 @@ class Uncertainty:
         return np.sqrt(np.diag(self.covariance)[-experts:])
 
     def spread_over(self, source: npt.NDArray[np.intp]) -> Uncertainty:
-        """The same for experts who share voices; `source` is the voice of each, -1 for those who say nothing."""
+        """The same for duplicates; `source` is the distinct expert behind each, -1 for uninformative ones."""
         copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
         d = len(self.covariance) - len(copies)
         share = np.zeros((d + len(source), d + len(copies)))
@@ -126,7 +126,7 @@ class FittedPanel:
     present : ndarray of bool, shape (N,)
         Who made a forecast, on whatever event.
     notes : tuple of Note
-    marginal : HeldFeatures or None
+    marginal : MarginalFeatures or None
         What the data say of each expert by itself, where the panel's own features follow from its weights.
     uncertainty : Uncertainty or None
         What is open about the weights, where it is known.
@@ -175,7 +175,7 @@ class FittedPanel:
         """The same for every event of some forecasts, (T,) or (T, K), without an array of events x experts.
 
         Forecasts may be by some of the experts, in any order. Their own priors are looked at only where events have
-        options of their own, of which even chances are the prior if there is none.
+        options of their own, equally probable beforehand if there is no prior.
 
         Raises
         ------

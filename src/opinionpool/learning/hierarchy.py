@@ -1,4 +1,4 @@
-"""Bias, contrast and spread of each expert of a crowd, as deviations from the crowd's that are held to it.
+"""Bias, contrast and spread of each expert of a crowd, as deviations from the crowd's, shrunken towards it.
 
 How far experts differ is itself learned from how their forecasts scatter (empirical Bayes), so an expert with few
 forecasts has nearly the crowd's features, and one with many its own. Experts are compared with those who answered the
@@ -45,7 +45,8 @@ class Cells:
     events, experts : int
         T and N.
     own : ndarray or None, shape (T,)
-        Where events have options of their own, to which nobody can lean, how many of the K - 1 coordinates each has.
+        Where events have options of their own, towards which nobody can be biased, how many of the K - 1 coordinates
+        each has.
     """
 
     event: Index
@@ -59,7 +60,7 @@ class Cells:
 
     @property
     def biased(self) -> bool:
-        """Whether experts may lean to a class."""
+        """Whether experts may be biased towards a class."""
         return self.own is None
 
     @property
@@ -174,7 +175,7 @@ class Hierarchy:
     spread_worth : float
         The same for the variance.
     values : ndarray, shape (M, K - 1)
-        What was said beyond what is expected of the crowd and what all on that event share.
+        Forecasts less what is expected of the crowd and what all on that event share.
     sums : Regressions
         Of those by expert.
     squares : ndarray, shape (M,)
@@ -309,7 +310,7 @@ def _within(worth: float) -> float:
 
 
 def _variance(cells: Cells, squares: Array) -> float:
-    """The crowd's, held to the believed one; the forecasts on one event count as one event."""
+    """The crowd's, shrunken towards the believed one; the forecasts on one event count as one event."""
     events = float(cells.event_weight.sum())
     found = float(cells.weight @ squares / cells.weight.sum())
     return (PANEL_WORTH * VARIANCE + events * found) / (PANEL_WORTH + events)

@@ -176,7 +176,7 @@ def _dense_size(forecasts: Forecasts) -> int:
 
 
 def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, floor: float) -> Evidence:
-    """Moments where every expert answered everything; else rows, from cells alone."""
+    """Moments where every expert answered everything; else rows, without an array of cells."""
     event, expert = forecasts.event_index, forecasts.expert_index
     t, n = forecasts.shape
     order = np.lexsort((expert, event))
@@ -265,7 +265,7 @@ def _counts(forecasts: Forecasts, weight: Array) -> Array:
 def _learn_crowd(
     forecasts: Forecasts, reference: Array, weight: Array, shared: Array | None, settings: Settings
 ) -> FittedPanel:
-    """The crowd's learner, from cells alone."""
+    """The crowd's learner, without an array of cells."""
     # Most panels are no crowd, and should not wait for its learner.
     from opinionpool.learning.crowd import crowd_fit
 
@@ -288,7 +288,7 @@ def _learn_crowd(
     text = (
         f"{answered:,} experts gave {counts.sum() / answered:.3g} forecasts each on resolved events, so they "
         "were learned as "
-        f"a crowd: one correlation, and features held to the crowd's, with {found.share:.0%} of their differences"
+        f"a crowd: one correlation, features shrunken towards the crowd's, with {found.share:.0%} of their differences"
     )
     notes = (Note("crowd", text), *found.notes)
     return FittedPanel(panel, shared, "crowd", outcome_counts(forecasts, weight), counts, present, notes)
@@ -355,7 +355,7 @@ def checked_class_model(class_model: str, structure: str, forecasts: Forecasts) 
         return "symmetric"
     if class_model == "full" and structure not in {"auto", "full"}:
         raise ArgumentError(
-            f"class_model='full' learns a covariance of all that is said, and the structure is {structure!r}; use "
+            f"class_model='full' learns a covariance over all classes, and the structure is {structure!r}; use "
             "structure='auto'"
         )
     return class_model
@@ -458,7 +458,7 @@ def learn_dense(
 ) -> FittedPanel | None:
     """What `opinionpool.learning.learn.learn` learns, without a copy of the forecasts; None where that needs one.
 
-    It takes what moments alone decide, a structure, or no beliefs, where every forecast is there; and the default pool
+    It takes what moments decide, a structure, or no beliefs, where every forecast is there; and the default pool
     of so many events that it learns from a sample. Outcomes are 0 and 1, or NaN where not resolved, and there is one
     prior for all events.
 

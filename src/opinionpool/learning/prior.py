@@ -1,4 +1,4 @@
-"""What is believed of a panel before any outcome is known: of any panel, and as a decision maker says.
+"""What is believed of a panel before any outcome is known: of any panel, and as a decision maker gives it.
 
 Believed of any panel:
 
@@ -9,10 +9,10 @@ Believed of any panel:
 * weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
 * extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
 
-What is said (`opinionpool.learning.beliefs`) takes the place of these centres, and its worth narrows what is open about
-them: a belief worth n counts as n events on which the panel showed just that, of which each tells as much about the
-logarithms of calibration and accuracy as its moments do (`_per_event`). What then is open about features is open about
-weights by Theorem 3.1, to first order (model.md, section 2.6).
+What a decision maker believes (`opinionpool.learning.beliefs`) takes the place of these centres, and its worth narrows
+what is open about them: a belief worth n counts as n events on which the panel showed just that, of which each tells as
+much about the logarithms of calibration and accuracy as its moments do (`_per_event`). What then is open about features
+is open about weights by Theorem 3.1, to first order (model.md, section 2.6).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CORRELATION = 0.6
 CORRELATIONS, CORRELATION_PROBABILITIES = (CORRELATION, 0.2, 0.05, 0.0), (0.85, 0.1, 0.03, 0.02)
 SPREADS, SPREAD_PROBABILITIES = (0.0, 0.05, 0.15, 0.4, 1.0), (0.6, 0.2, 0.12, 0.06, 0.02)
 LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
-# Without any outcome, an expert alone is taken to have this accuracy: an area under the curve of 0.84.
+# Without any outcome, a single expert is taken to have this accuracy: an area under the curve of 0.84.
 ACCURACY = 1.0
 # Worths are finite numbers inside; so many events leave nothing open.
 CERTAIN = 1e12
@@ -48,21 +48,21 @@ ROUNDING = 1e-11
 
 
 def believed_slope(n: int, correlation: float = CORRELATION) -> float:
-    """Sum of the weights of n experts of whom nothing was said, before any outcome is known."""
+    """Sum of the weights of n experts of whom nothing is believed, before any outcome is known."""
     return CALIBRATION * n / (1.0 + (n - 1) * correlation)
 
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """What is said of one feature of N experts.
+    """What is believed of one feature of N experts.
 
     Attributes
     ----------
     value : ndarray, shape (N,)
     worth : ndarray, shape (N,)
-        In events, beyond what is assumed of any panel; 0 where nothing was said.
+        In events, beyond what is assumed of any panel; 0 where nothing is believed.
     named : ndarray of bool, shape (N,)
-        Where it was said of that expert by name.
+        Where it is believed of that expert by name.
     """
 
     value: Array
@@ -85,7 +85,7 @@ class Feature:
         return bool((self.worth >= CERTAIN).all())
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
-        """For each voice the mean of those who have it, by what their beliefs are worth; that of `logs` if so said."""
+        """For each distinct expert the mean of its duplicates, weighted by worth; that of logarithms if `logs`."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(groups)
         assigned = source >= 0
         np.maximum.at(worth, source[assigned], self.worth[assigned])
@@ -104,12 +104,12 @@ class Believed:
     Attributes
     ----------
     calibration, accuracy, bias : Feature
-        Accuracies are absolute; those of experts of whom none was said are those of any panel.
+        Accuracies are absolute; those of experts without a belief are those of any panel.
     correlation : Belief or None
     limit : float or None
         How far extremes are believed, None if that is learned.
     given : bool
-        Whether anything was said.
+        Whether there are any beliefs.
     """
 
     calibration: Feature
@@ -204,7 +204,7 @@ class Believed:
         return np.tile(value, (1, d))
 
     def among(self, source: npt.NDArray[np.intp], groups: int) -> Believed:
-        """The same for voices; `source` is the voice of each expert, below 0 for those who have none."""
+        """The same for distinct experts; `source` is the one that each expert duplicates, below 0 for none."""
         if len(self) == groups and (source == np.arange(groups)).all():
             return self
         return replace(
@@ -225,7 +225,7 @@ class Believed:
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
-    """The accuracy that is believed, however it was said; relative ones are multiples of `base`."""
+    """The accuracy that is believed, however it was given; relative ones are multiples of `base`."""
     relative = beliefs.get("relative_accuracy")
     return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
 
@@ -295,7 +295,7 @@ class _Open:
     def of_correlation(self) -> tuple[float, float, float]:
         """What is open about the correlation by itself, and the errors per event, by itself and with features.
 
-        Nothing is open where nothing was said, as `CORRELATIONS` are then averaged.
+        Nothing is open where nothing is believed, as `CORRELATIONS` are then averaged.
         """
         n, rho = len(self.mean), self.rho
         if self.believed.correlation is None or n == 1:
@@ -339,7 +339,7 @@ class _Open:
         return float(np.sqrt(change @ left @ change))
 
     def deviation(self, deviation: float) -> Array:
-        """Root of the covariance of weights, (N, N), where they would differ by `deviation` if nothing were said."""
+        """Root of the covariance of weights, (N, N), where they would differ by `deviation` without beliefs."""
         n, panel_beliefs, variance = len(self.mean), self.believed, self.differing(deviation)
         r, differing = panel_beliefs.parts(self.rho).dependence.matrix(), variance * (np.eye(n) - 1.0 / n)
         noise = 2.0 / np.sqrt(np.outer(panel_beliefs.accuracy.value, panel_beliefs.accuracy.value)) * r
@@ -348,7 +348,7 @@ class _Open:
         prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = SLOPE**2 + differing, LEVEL**2 + differing, assumed
         per_event[:-1, :-1] = np.block([list(row) for row in self.features(noise, 2.0 * r**2)])
         per_event[-1, -1] = single
-        # What is said of everybody is what the least is said of anybody.
+        # What is believed of everybody is worth what the least is worth of anybody.
         worth_levels = np.concatenate(
             [panel_beliefs.calibration.worth, panel_beliefs.accuracy.worth, [panel_beliefs.correlation_worth]]
         )

@@ -1,4 +1,4 @@
-"""Distinct voices among the experts: who repeats whom, and who never says anything else."""
+"""Duplicates and constant experts: who repeats whom, and who always gives the same forecast."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from opinionpool.text import counted, listed
 
 # So many forecasts, all the same, say nothing.
 CONSTANT = 10
-# Experts who agree on at least so many events, with so many different statements, are one voice.
+# Experts who agree on at least so many events, with so many different forecasts, are duplicates.
 CLONED = 5, 3
 SILENT, NEW = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
 class Duplicates:
-    """Which voice each expert has.
+    """Which distinct expert is behind each expert.
 
     Attributes
     ----------
     source : ndarray of int, shape (N,)
-        The voice of each expert; `SILENT` for those who always say the same, `NEW` for those without any forecast,
-        who are taken to be like the others on average, but for what is believed of them. If none of the others has
-        a voice, each of these has one.
+        The distinct expert behind each; `SILENT` for constant experts, `NEW` for those without any forecast,
+        who are taken to be like the others on average, but for what is believed of them. If all the others
+        are constant, each of these is distinct.
     first : ndarray of int, shape (V,)
-        The first expert with each voice.
+        The first expert of each group of duplicates.
     notes : tuple of Note
     """
 
@@ -69,7 +69,7 @@ class Duplicates:
             if source[i] == len(first):
                 first.append(i)
         if not first:
-            # Nobody to be like: each of those who may still speak is a voice, as it is believed to be.
+            # Nobody to be like: each of those without forecasts is distinct, as it is believed to be.
             first = np.flatnonzero(source == NEW).tolist()
             source[first] = np.arange(len(first))
         return cls(source, np.array(first, dtype=np.intp), _notes(source, experts))
@@ -80,7 +80,7 @@ class Duplicates:
         return np.asarray(self.source == NEW)
 
     def parts(self, parts: Parts) -> Parts:
-        """Parts of all experts from those of the voices; clones are perfectly dependent, so they share."""
+        """Parts of all experts from those of the distinct ones; clones are perfectly dependent, so they share."""
         n = len(self.source)
         if len(self.first) == n:
             return parts
@@ -90,7 +90,7 @@ class Duplicates:
         return Parts(self.rows(parts.contrast), spread, self._dependence(parts.dependence))
 
     def as_believed(self, values: Array, believed: Array) -> Array:
-        """Values (N,) in which new experts differ from the voices' mean as positive ones are believed to."""
+        """Values (N,) in which new experts differ from the distinct experts' mean as positive ones are believed to."""
         if len(self.first) == 0:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
@@ -116,7 +116,7 @@ class Duplicates:
         return MatrixCorrelation(matrix)
 
     def rows(self, values: Array) -> Array:
-        """Rows (N, ...) of all experts from those of the voices: their mean for new ones, 0 for silent ones."""
+        """Rows (N, ...) of all experts from the distinct ones': their mean for new ones, 0 for constant ones."""
         full = np.zeros((len(self.source), *values.shape[1:]))
         if len(self.first):
             full[self.source >= 0] = values[self.source[self.source >= 0]]
@@ -128,7 +128,8 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
     notes = []
     silent = [experts[i] for i in np.flatnonzero(source == SILENT)]
     if silent:
-        notes.append(Note("constant", f"{listed(silent, 3)} always said the same and got weight 0", len(silent)))
+        text = f"{listed(silent, 3)} always gave the same forecast and got weight 0"
+        notes.append(Note("constant", text, len(silent)))
     for representative in np.flatnonzero(np.bincount(source[source >= 0]) > 1):
         same = [experts[i] for i in np.flatnonzero(source == representative)]
         text = f"{listed(same, 3)} say the same on every event; they share one weight"
@@ -188,7 +189,7 @@ def leakage_note(experts: Sequence[str], found: npt.NDArray[np.bool_]) -> tuple[
 SHARED, SHARED_WORTH = 0.2, 3.0
 # And what surprised at one date to last until the next one so far, which is worth so many dates.
 LASTING, LASTING_WORTH, MOST_LASTING = 0.3, 5.0, 0.9
-# From this loss on, it is said.
+# From this loss on, there is a note.
 WORTH_SAYING = 0.95
 
 
@@ -284,7 +285,7 @@ def _of_one(values: Array, member: npt.NDArray[np.intp], weight: Array, in_order
 
 
 def _lasting(deviation: Array) -> float:
-    """Correlation of deviations from the mean, (G, p), with the next ones, held to what is believed of it."""
+    """Correlation of deviations from the mean, (G, p), with the next ones, shrunken towards what is believed of it."""
     dates, square = len(deviation), float(np.square(deviation).sum())
     found = float((deviation[1:] * deviation[:-1]).sum()) / square if square > 0 else 0.0
     # In short series it comes out too small: by about (1 + 3 r)/G because the mean is estimated (Kendall, Biometrika

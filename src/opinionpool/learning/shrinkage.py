@@ -1,8 +1,8 @@
-"""Features of experts by themselves, each held to the panel and the panel to what is believed of any.
+"""Features of experts by themselves, each shrunken towards the panel, and the panel towards what is believed of any.
 
 The panel's values leave the believed ones as resolved events arrive, which count against `PANEL_WORTH` events;
-each expert's leave the panel's against `EXPERT_WORTH` of its own forecasts. What was said of an expert is worth more by
-as much as was said, and moves the centre: experts differ from the panel as they are believed to.
+each expert's leave the panel's against `EXPERT_WORTH` of its own forecasts. A belief about an expert adds
+its worth, and moves the centre: experts differ from the panel as they are believed to.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from opinionpool.estimation.evidence import Evidence
 from opinionpool.learning.prior import Believed
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 
-# What calibration is taken to be where nothing was said.
+# What calibration is taken to be where nothing is believed.
 CALIBRATION = 1.0
 PANEL_WORTH, EXPERT_WORTH = 10.0, 40.0
 # A correlation learned from few pairs is not believed beyond these.
 LOWEST, HIGHEST = 0.0, 0.99
-# A correlation for each pair is held to the common one by as many events as there are experts, and this many.
+# A correlation for each pair is shrunken towards the common one by as many events as there are experts, and this many.
 PAIR_WORTH = 40.0
 MOST_PAIRED = 200
 
@@ -124,14 +124,14 @@ class _Centre:
 
 
 def _marginal_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, Array]:
-    """Means and variance of each expert, the means held to the panel's, and the panel to what is believed."""
+    """Means and variance of each expert, the means shrunken towards the panel's, and that towards beliefs."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
     # The forecasts on one event count as one: they are dependent.
     share = np.where(count > 0, events[:, None] / np.where(count > 0, count, 1.0), 0.0)
     of_one = square * (events.sum() / count.sum())
     bias, contrast, variance = centre.bias.mean(axis=0), float(centre.contrast.mean()), float(centre.variance.mean())
-    # What is said of all is said of the panel; what is said of some is not.
+    # What is believed of all is believed of the panel; what is believed of some is not.
     worth = PANEL_WORTH + float(centre.worth.min())
     of_means = (PANEL_WORTH + float(centre.bias_worth.min()), worth)
     panel = estimates.fit_means(
@@ -153,7 +153,7 @@ def _marginal_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Mean
 
 
 def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
-    """Contrasts once the rest of what is said of calibration, or of accuracy, is counted, at the same spread."""
+    """Contrasts once the rest of beliefs about calibration, or accuracy, is counted, at the same spread."""
     found = contrast
     for belief, size in (
         (believed.calibration, believed.calibration.value * spread**2 / 2.0),

@@ -1,7 +1,8 @@
 """What an expert's accuracy may be elicited as: an area under the curve, an expected score, a hit rate.
 
-All are those of the expert's log-odds once bias and calibration are mended, C given Y = 1 being N(μ*, 2μ*) (model.md,
-section 2.4), and rise with μ*, so each determines it. Scores and hit rates are those on events with even chances.
+All are those of the expert's log-odds once bias and calibration are corrected, C given Y = 1 being N(μ*, 2μ*)
+(model.md, section 2.4), and rise with μ*, so each determines it. Scores and hit rates are those on events of
+probability 1/2.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def average_scores(most: int, correlation: float, variance: float, draws: int = 
     contrast = np.clip(expit(ratios), FLOOR, 1.0 - FLOOR)
     n = np.arange(1, most + 1)
     score = 1.0 + np.log2(contrast.cumsum(axis=1) / n).mean(axis=0)
-    # What chance did to the experts' own scores, which are known, it did to their average's.
+    # Sampling error in the experts' own scores, which are known, is that of their average's.
     own = (1.0 + np.log2(contrast).mean(axis=0)).cumsum() / n
     return np.asarray(score - (own - normal_score(1.0, variance)))
 
@@ -121,7 +122,7 @@ def accuracy_of_auc(auc: float) -> float:
 
 
 def accuracy_of_hit_rate(rate: float) -> float:
-    """Accuracy μ* of the expert who is right on a share Φ(√(μ*/2)) of events with even chances.
+    """Accuracy μ* of the expert who is right on a share Φ(√(μ*/2)) of events of probability 1/2.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def accuracy_of_hit_rate(rate: float) -> float:
 
 @lru_cache(maxsize=1024)
 def accuracy_of_score(score: float) -> float:
-    """Accuracy μ* of the expert with this expected normalised log score (26) on events with even chances.
+    """Accuracy μ* of the expert with this expected normalised log score (26) on events of probability 1/2.
 
     Parameters
     ----------

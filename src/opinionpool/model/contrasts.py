@@ -174,7 +174,7 @@ class AnswerParts:
 
 
 def contrasts_in(batch: Batch, floor: float) -> Iterator[tuple[npt.NDArray[np.intp], Contrasts]]:
-    """Events on which somebody answered, in blocks: their positions, and what was said."""
+    """Events on which somebody answered, in blocks: their positions and contrasts."""
     for block in blocks(batch):
         missing = np.isnan(batch.q[block]).all(axis=tuple(range(1, batch.q.ndim)))
         rows = block.start + np.flatnonzero(~missing)
@@ -187,10 +187,10 @@ def contrasts_in(batch: Batch, floor: float) -> Iterator[tuple[npt.NDArray[np.in
 class Extremes:
     """A statement counts as if, with a small probability s, the expert knew nothing of the event.
 
-    What is said beyond the prior, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a
+    The contrast, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a
     statement that says nothing, m. Statements near the centre m hardly change, and the log-odds between a class that
-    is said to be certain and any other class end at c = log(1 + K (1 − s)/s). This acts on what is said beyond the
-    prior, so that pools stay externally Bayesian, and treats all classes alike.
+    is called certain and any other class end at c = log(1 + K (1 − s)/s). This acts on the contrast, so that pools stay
+    externally Bayesian, and treats all classes alike.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ class Extremes:
         if np.isinf(self.limit):
             return deviation
         k = contrasts.shape[-1] + 1 if absent is None else 1 + (~absent).sum(axis=-1)
-        # A limit past 700 is past all that can be said.
+        # A limit past 700 is past all log-odds that floats allow.
         share = k / (np.expm1(min(self.limit, 700.0)) + k)
         # Classes first: sums over a short last axis are slow.
         ratios = np.moveaxis(deviation, -1, 0)

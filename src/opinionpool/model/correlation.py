@@ -95,7 +95,7 @@ class CommonCorrelation:
             return np.asarray(np.where(present, mean / np.maximum(number, 1), 0.0))
         shared = self.rho * total / (1.0 + (number - 1.0) * self.rho)
         solved = (filled - shared) / np.where(number > 1, 1.0 - self.rho, 1.0)
-        # Alone, an expert is not correlated with anybody.
+        # A single expert is not correlated with anybody.
         return np.asarray(np.where(present, np.where(number > 1, solved, filled), 0.0))
 
     def subset(self, positions: Index) -> CommonCorrelation:

@@ -162,7 +162,7 @@ def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None,
     with np.errstate(over="ignore"):
         relative = np.asarray(m / m[0])
     if np.isinf(relative).any():
-        raise PanelError(f"relative accuracies lie too far apart: {m.min():g} to {m.max():g}")
+        raise PanelError(f"relative accuracies differ by too much: {m.min():g} to {m.max():g}")
     if accuracy is None:
         return relative
     absolute = vector(accuracy, n, "accuracy")

@@ -1,7 +1,7 @@
 """The full model of more than two classes: each has a mean of its own (model.md, section 3).
 
 Given class y, the N(K − 1) contrasts are normal with mean m_y and covariance Ω, which is the same for all classes. So
-experts may know some classes better than others, and what is said of one class may bear on another.
+experts may know some classes better than others, and the forecast of one class may bear on another.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Discriminant:
                 yield rows, columns, self.rule(columns)
 
     def weights_for(self, present: Mask) -> Array:
-        """Mean weights of those present in each row, (T, N): how the log-ratio of a class goes with what is said of it.
+        """Mean weights of those present in each row, (T, N): how the log-ratio of a class goes with its forecasts.
 
         In the class-symmetric model all are the same; here it is the trace of the matrix weight over K − 1, which is
         the same whatever the reference class.
@@ -274,14 +274,14 @@ class FullPanel(PoolingPanel):
 
     @property
     def calibration(self) -> Array:
-        """The weight that each expert would have alone, (N,) (13); 0 for experts who say nothing."""
+        """The weight that each expert would have by itself, (N,) (13); 0 for uninformative experts."""
         return np.array(
             [self._parts.subset(one).weights_for(np.ones((1, 1), dtype=bool))[0, 0] for one in self._each()]
         )
 
     @property
     def accuracy(self) -> Array:
-        """Accuracy mu* of each expert alone, (N,) (15): between two classes, averaged over pairs."""
+        """Accuracy mu* of each expert by itself, (N,) (15): between two classes, averaged over pairs."""
         return np.array([self._parts.accuracy(one) if self.informative[one].all() else 0.0 for one in self._each()])
 
     @property

@@ -117,12 +117,12 @@ class PoolingPanel(ABC):
     @property
     @abstractmethod
     def calibration(self) -> Array:
-        """Calibration kappa of each expert alone, (N,) (13); 0 for experts who say nothing."""
+        """Calibration kappa of each expert by itself, (N,) (13); 0 for uninformative experts."""
 
     @property
     @abstractmethod
     def accuracy(self) -> Array:
-        """Accuracy mu* of each expert alone, (N,) (15)."""
+        """Accuracy mu* of each expert by itself, (N,) (15)."""
 
     @property
     @abstractmethod
@@ -330,7 +330,7 @@ class Panel(PoolingPanel):
         pool_floor: float = POOL_FLOOR,
         extremes: Extremes = BELIEVED,
     ) -> Panel:
-        """N experts who cannot be told apart (section 4.3): weights calibration / (1 + (N - 1) correlation).
+        """N exchangeable experts (section 4.3): weights calibration / (1 + (N - 1) correlation).
 
         Examples
         --------
@@ -428,7 +428,7 @@ class Panel(PoolingPanel):
 
     @property
     def accuracy(self) -> Array:
-        """Accuracy mu* = kappa mu of each expert alone, (N,) (15). Needs an absolute accuracy."""
+        """Accuracy mu* = kappa mu of each expert by itself, (N,) (15). Needs an absolute accuracy."""
         self._parts.check_scale("accuracy")
         return 2.0 * signal(self._parts) ** 2
 

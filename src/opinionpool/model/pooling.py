@@ -136,7 +136,7 @@ class Plan(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """A prior, its log-odds, bounds of what is said, and the least and largest answer."""
+    """A prior, its log-odds, bounds of the forecasts, and the least and largest answer."""
 
     prior: Array
     reference: float
@@ -161,7 +161,7 @@ def _shift(base_rate: float | None, reference: float) -> float:
 
 
 def one_number(value: object) -> float | None:
-    """A number that stands alone, None for anything else."""
+    """A single number, None for anything else."""
     if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype == np.float64:
         return float(value)
     return value if isinstance(value, float) else None

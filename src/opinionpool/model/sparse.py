@@ -74,8 +74,7 @@ def for_options(panel: PoolingPanel, slots: tuple[object, ...]) -> Panel:
     """
     if not isinstance(panel, Panel) or panel.bias.any():
         raise ArgumentError(
-            f"this panel knows how experts lean to the classes {panel.classes}, and these events have options of their "
-            "own"
+            f"this panel has biases for the classes {panel.classes}, and these events have options of their own"
         )
     if slots == panel.classes:
         return panel
@@ -117,7 +116,7 @@ def _pool_blocks(
     prior: npt.ArrayLike,
     base_rate: npt.ArrayLike | None,
 ) -> Array:
-    """Dense blocks of few events, with those experts alone who answered one of them."""
+    """Dense blocks of few events, with only those experts who answered one of them."""
     t, k = len(forecasts.events), len(panel.classes)
     p = spread_prior(prior, (t,), k)
     rate = None if base_rate is None else spread_prior(base_rate, (t,), k, "base rate")

@@ -69,7 +69,7 @@ class LogisticPools:
 
 
 def laplace_log_odds(y: Mask) -> Array:
-    """L° by Laplace's estimate (5.4, as mended), (B,).
+    """L° by Laplace's estimate (5.4, as corrected), (B,).
 
     >>> laplace_log_odds(np.array([[True, False, False, False]])).round(4)
     array([-0.6931])

@@ -2,10 +2,10 @@
 
 For each number N of experts, and in each of 30 iterations, N experts and half of the events are drawn without
 replacement; the pools learn from that half and are scored (26) on the other, with a uniform scoring prior and the
-floors of section 5.3. Covariates become log-odds by section 4.1, learned from the training half alone.
+floors of section 5.3. Covariates become log-odds by section 4.1, learned from the training half only.
 
 The five pools of the paper are fitted by `opinionpool.paper.batch_fits`, all iterations at once; the default pool is
-beside them. What is drawn depends on the seed, the data set and N alone.
+beside them. What is drawn depends only on the seed, the data set and N.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def run(
     workers : int, default 1
         Processes that share the work.
     progress : function of a float, optional
-        Told which share of the work is done.
+        Called with the share of the work that is done.
     """
     tasks = [(data, n, iterations, seed) for data in sets for n in range(1, len(data.experts) + 1)]
     points: list[Point] = []

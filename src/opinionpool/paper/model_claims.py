@@ -72,7 +72,7 @@ def _log_odds(panel: Panel, q: Array, prior: Array | float) -> Array:
 
 
 def _normal_log_density(x: Array, mean: Array, covariance: Array) -> Array:
-    """Up to a constant that depends on the covariance alone."""
+    """Up to a constant that depends only on the covariance."""
     off = x - mean
     return np.asarray(-0.5 * np.einsum("ti,ij,tj->t", off, np.linalg.inv(covariance), off))
 
@@ -124,7 +124,7 @@ def _recalibration(rng: np.random.Generator) -> Iterator[Claim]:
     kappa = 2.0 * panel.contrast[2] / panel.covariance[2, 2]
     by_hand = kappa * (logit(q) - panel.bias[2]) + (1.0 - kappa) * logit(prior)
     yield _same(
-        "(13), (14)", "Alone, an expert is shaded by κ: L* = κ(L − b) + (1 − κ)L°.", "against a panel of one",
+        "(13), (14)", "A single expert is shaded by κ: L* = κ(L − b) + (1 − κ)L°.", "against a panel of one",
         _largest(_log_odds(one, q[:, None], prior) - by_hand),
     )  # fmt: skip
     curve = {k: Panel.exchangeable(1, k).pool(q[:, None], prior) for k in (0.0, 0.5, 1.0, 2.0)}
@@ -178,8 +178,8 @@ def _relative(rng: np.random.Generator) -> Iterator[Claim]:
         np.sqrt(m) @ np.linalg.inv(r) @ np.diag(kappa / np.sqrt(m)),
     ]
     yield _same(
-        "Theorem 3.1", "Weights are a function of κ, R and m alone.",
-        "from features, at 7 times the accuracy, and by (19) as mended, against 2Σ⁻¹μ",
+        "Theorem 3.1", "Weights are a function only of κ, R and m.",
+        "from features, at 7 times the accuracy, and by (19) as corrected, against 2Σ⁻¹μ",
         max(_largest(w - panel.weights) for w in again),
     )  # fmt: skip
     printed = (1.0 / np.sqrt(m)) @ np.linalg.inv(r) @ np.diag(kappa / np.sqrt(m))
@@ -195,7 +195,7 @@ def _relative(rng: np.random.Generator) -> Iterator[Claim]:
     wrong = np.sqrt(odd.relative_accuracy) @ np.linalg.inv(odd.correlation)
     wrong = wrong * odd.calibration / np.sqrt(odd.relative_accuracy)
     yield Claim(
-        "Theorem 3.1, (17)–(19)", "No restriction on μ is stated.",
+        "Theorem 3.1, (17)–(19)", "No restriction on μ is given.",
         f"with μ = (1, −0.5) the weights come out as ({wrong[0]:.2f}, {wrong[1]:.2f}), and they are "
         f"({odd.weights[0]:.2f}, {odd.weights[1]:.2f})",
         close(_largest(wrong - odd.weights), 0.0), "μ > 0 is needed; with signs it holds for μ ≠ 0.",
@@ -336,8 +336,8 @@ def _set_up(_rng: np.random.Generator) -> Iterator[Claim]:
     proper = _largest(np.array(best) - [0.1, 0.3, 0.8]) < 1e-9
     yield Claim(
         "5.3", "The log score is, in general, the only smooth scoring rule that is local and strictly proper.",
-        "with two outcomes −(1 − q(Y))², the Brier score, depends on q(Y) alone too; truths of 0.1, 0.3 and 0.8 are "
-        f"best told as {best[0]:.1f}, {best[1]:.1f} and {best[2]:.1f}",
+        "with two outcomes −(1 − q(Y))², the Brier score, depends only on q(Y) too; truths of 0.1, 0.3 and 0.8 are "
+        f"best reported as {best[0]:.1f}, {best[1]:.1f} and {best[2]:.1f}",
         not proper, "From three outcomes on.",
     )  # fmt: skip
     worst = float(log_score([0.0], [1])[0])

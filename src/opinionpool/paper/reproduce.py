@@ -68,7 +68,7 @@ def reproduce(
     workers : int, default 1
         Processes that share the experiments.
     progress : function of a float, optional
-        Told which share of the work is done.
+        Called with the share of the work that is done.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def _lead(claims: Sequence[Claim], seed: int, iterations: int, missing: str | No
         "verdict is computed when this page is made.",
         f"The experiments follow section 5: {iterations} iterations for each number of experts, experts drawn without "
         "replacement, half of the events for training, floors of 10⁻⁴ on experts and 10⁻⁸ on aggregates, a uniform "
-        f"scoring prior, estimates as mended. The seed is {seed}; the same seed gives the same files.",
+        f"scoring prior, estimates as corrected. The seed is {seed}; the same seed gives the same files.",
     ]
     return [*lead, f"Figure 4 is missing: {missing}."] if missing else lead
 

@@ -36,7 +36,7 @@ LABELS = {
     DEFAULT: "default pool",
 }
 EXPERTS = "Number of experts N"
-SCORE = "Mean log score S\n(0 = even chances, 1 = perfect)"
+SCORE = "Mean log score S\n(0 = uninformed, 1 = perfect)"
 
 
 def model_sections(folder: Path, claims: Sequence[Claim]) -> list[Section]:
@@ -45,7 +45,7 @@ def model_sections(folder: Path, claims: Sequence[Claim]) -> list[Section]:
     curve = [(f"κ = {k:g}", 100 * _calibrated(q, k)) for k in CALIBRATIONS]
     one = _drawn(
         folder, "figure-1", "Figure 1", f"Calibration curves of an unbiased expert, p° = {PRIOR:g}.", 100 * q, curve,
-        ("Stated probability q (%)", "Updated probability p* (%)"), "calibration", every=80, head="stated_percent",
+        ("Forecast probability q (%)", "Updated probability p* (%)"), "calibration", every=80, head="forecast_percent",
     )  # fmt: skip
     n = np.arange(1, MOST + 1)
     panels = [[Panel.exchangeable(int(k), correlation=rho, accuracy=1.0) for k in n] for rho in SHARED]
@@ -131,7 +131,7 @@ def groups(curves: Sequence[Curves], expected: Sequence[Expected | None]) -> Ite
     real = [p for p in pairs if p[1] is None]
     if real:
         facts = tuple(f"{c.data.title}: {fact}" for c, _ in real for fact in c.data.facts)
-        text = "Each covariate becomes log-odds by section 4.1, learned from the training half alone. Bands as above."
+        text = "Each covariate becomes log-odds by section 4.1, learned from the training half only. Bands as above."
         members = [(f"4{letter}", c, e) for letter, (c, e) in zip("ab", real, strict=True)]
         yield Group("Figure 4: UCI data", "", (text, *facts), members)
 
@@ -177,7 +177,7 @@ def separation_section(curves: Sequence[Curves]) -> Section:
         "Where some weights put every outcome of a training half on its side, the likelihood of logistic regression "
         "has no maximum: it grows with the weights without end. The paper does not say what it did then. The rule here "
         "is that of the logarithmic pool everywhere in opinionpool: the most probable weights under normal beliefs, "
-        "each weight 1/N ± 1/√N, the intercept 0 ± 1. It is used on separated halves alone; on halves that are nearly "
+        "each weight 1/N ± 1/√N, the intercept 0 ± 1. It is used only on separated halves; on halves that are nearly "
         "separated the maximum exists, with large weights, and scores suffer.",
         "Beside the score under this rule stand, on the same halves, the score of weights that separate them "
         "multiplied without end, where every answer is at a floor, and that of the Gaussian pool.",

@@ -2,7 +2,7 @@
 
 I is the regularised incomplete beta function, the distribution function of a beta distribution. A linear pool of
 calibrated forecasts is underconfident, and a = b > 1 sharpens it away from ½; a ≠ b moves it towards a class;
-a = b = 1 leaves it alone. It has no place for a prior. Missing forecasts: the weights are renormalised over the
+a = b = 1 leaves it unchanged. It has no place for a prior. Missing forecasts: the weights are renormalised over the
 experts present.
 
 SciPy is imported when a function is called: its incomplete beta function is better kept than our own would be.
@@ -110,8 +110,8 @@ class BetaLinear(Pool):
     def fit(self, sample: Sample, weights: Weights | None, penalty: float) -> Parameters:
         """Weights and transform by penalised maximum likelihood; equal weights where the events are too few."""
         n = len(sample.experts)
-        if sample.classes != 2 or not sample.leaning:
-            have = f"have {sample.classes}" if sample.leaning else "are of events with options of their own"
+        if sample.classes != 2 or not sample.has_intercept:
+            have = f"have {sample.classes}" if sample.has_intercept else "are of events with options of their own"
             raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts {have}")
         shares = None if weights is None else check_shares(given_weights(sample, weights))
         if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
@@ -128,7 +128,7 @@ class BetaLinear(Pool):
             text = f"the beta-linear pool's likelihood may still rise, with a derivative of {fit.gradient_norm:.2g}"
             sample.notes.append(Note("not-converged", text, serious=True))
         if fit.learned:
-            sample.unheard("got a weight that nothing speaks for or against")
+            sample.note_unused("got a weight that nothing speaks for or against")
         return {"weights": fit.weights, "a": fit.a, "b": fit.b}
 
 

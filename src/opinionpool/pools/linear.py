@@ -74,7 +74,7 @@ class Linear(Pool):
 
         happened = sample.collect(lambda contrast, y: contrast.probabilities[np.arange(len(y)), :, y], n)
         fit = simplex_weights(happened, sample.weight, sample.present)
-        sample.unheard(f"got weight 1/{n}, as nothing speaks for or against")
+        sample.note_unused(f"got weight 1/{n}, as nothing speaks for or against")
         if not fit.converged:
             text = f"the weights of the linear pool may fall short of the best log score by {fit.gap:.2g} an event"
             sample.notes.append(Note("not-converged", text, serious=True))

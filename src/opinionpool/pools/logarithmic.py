@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from opinionpool.estimation.logistic import LogisticFit
 
 FACTOR = 3.0**0.5
-# The recalibrated pool is held to the identity as by one event: intercept and slope have prior variance 1.
+# The recalibrated pool is shrunken towards the identity as by one event: intercept and slope have prior variance 1.
 PENALTY = 1.0
 
 
@@ -98,7 +98,7 @@ class Log(Pool):
 
         contrasts = sample.collect(lambda contrast, _: contrast.contrasts, n, free)
         fit = logistic_fit(
-            contrasts, sample.outcomes, sample.offset, sample_weight=sample.weight, intercept=sample.leaning
+            contrasts, sample.outcomes, sample.offset, sample_weight=sample.weight, intercept=sample.has_intercept
         )
         _check_logistic(sample, fit)
         if fit.separated:
@@ -106,12 +106,12 @@ class Log(Pool):
                 "outcomes perfectly separated; maximum-likelihood weights are infinite, and these are the most "
                 f"probable ones instead under normal beliefs: each weight {1 / n:.3g} ± {n**-0.5:.3g}"
             )
-            text += ", the intercept 0 ± 1" if sample.leaning else ""
+            text += ", the intercept 0 ± 1" if sample.has_intercept else ""
             sample.notes.append(Note("separated", text, serious=True))
-            sample.unheard("kept the believed weight")
+            sample.note_unused("kept the believed weight")
         else:
-            sample.unheard("got weight 0")
-        return {"weights": fit.weights, "intercept": _intercept(fit) if sample.leaning else 0.0}
+            sample.note_unused("got weight 0")
+        return {"weights": fit.weights, "intercept": _intercept(fit) if sample.has_intercept else 0.0}
 
     def parts(self, contrast: Contrasts, weights: Array | None = None, intercept: npt.ArrayLike = 0.0) -> AnswerParts:
         """Each weight times its contrast."""
@@ -182,7 +182,7 @@ class Recalibrated(Pool):
         return apply_rule(q, lambda contrast: contrast.reference + a + slope * contrast.mean_contrast, **settings)
 
     def fit(self, sample: Sample, penalty: float) -> Parameters:
-        """Logistic recalibration of the mean contrast, held to the identity."""
+        """Logistic recalibration of the mean contrast, shrunken towards the identity."""
         if not 0 <= penalty < np.inf:
             raise ArgumentError(f"the recalibration penalty must be a finite number, at least 0, and it is {penalty!r}")
         if sample.nothing("the mean log-odds are taken as they are"):
@@ -192,7 +192,7 @@ class Recalibrated(Pool):
         means = sample.collect(lambda contrast, _: contrast.mean_contrast[:, None, :], 1, sample.classes - 1)
         fit = logistic_fit(
             means, sample.outcomes, sample.offset, sample_weight=sample.weight, penalty=penalty, center=1.0,
-            intercept_penalty=penalty, intercept=sample.leaning,
+            intercept_penalty=penalty, intercept=sample.has_intercept,
         )  # fmt: skip
         _check_logistic(sample, fit)
         if fit.separated:
@@ -201,7 +201,7 @@ class Recalibrated(Pool):
                 "with penalty 1 instead"
             )
             sample.notes.append(Note("separated", text, serious=True))
-        return {"intercept": _intercept(fit) if sample.leaning else 0.0, "slope": float(fit.weights[0])}
+        return {"intercept": _intercept(fit) if sample.has_intercept else 0.0, "slope": float(fit.weights[0])}
 
     def parts(self, contrast: Contrasts, intercept: npt.ArrayLike = 0.0, slope: float = 1.0) -> AnswerParts:
         """Equal shares of the slope."""

@@ -40,7 +40,9 @@ class Gaussian(Pool):
     options = MappingProxyType(
         {
             "structure": Option("auto", "full, common, exchangeable, independent or auto"),
-            "beliefs": Option("default", 'what is believed beforehand: Beliefs, "default", or None for the data alone'),
+            "beliefs": Option(
+                "default", 'beliefs beforehand: Beliefs, "default", or None to learn from the data alone'
+            ),
             "class_model": Option("auto", "symmetric, full or auto, for more than two classes"),
         }
     )
@@ -239,7 +241,7 @@ def answering(state: Fitted, options: tuple[object, ...]) -> Fitted:
     if isinstance(state, FittedPool):
         return replace(state, classes=options)
     assert isinstance(state, FittedPanel)
-    # What is open about its weights is told for as many options as it was learned from.
+    # The uncertainty of its weights is known for as many options as it was learned from.
     uncertainty = state.uncertainty if len(options) == len(state.panel.classes) else None
     return replace(state, panel=for_options(state.panel, options), uncertainty=uncertainty)
 

@@ -282,7 +282,7 @@ class Sample:
         return len(self.forecasts.classes)
 
     @property
-    def leaning(self) -> bool:
+    def has_intercept(self) -> bool:
         """Whether an intercept makes sense: classes mean the same in all events."""
         return self.forecasts.options is None
 
@@ -323,13 +323,13 @@ class Sample:
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
             return True
         seen = np.unique(self.outcomes)
-        if len(seen) == 1 and self.leaning:
+        if len(seen) == 1 and self.has_intercept:
             label = self.forecasts.classes[seen[0]]
             text = f"every resolved event has outcome {label!r}, which says little about whom to believe"
             self.notes.append(Note("one-outcome", text))
         return False
 
-    def unheard(self, what: str) -> None:
+    def note_unused(self, what: str) -> None:
         """Note the experts about whom nothing can be learned."""
         silent = [self.experts[i] for i in np.flatnonzero(~self.present.any(axis=0))]
         if silent:

@@ -1,1 +1,1 @@
-"""What people and programs are told: tables, CSV, JSON, HTML."""
+"""Results for people and programs: tables, CSV, JSON, HTML."""

@@ -39,7 +39,7 @@ class Pooled:
     in_sample : ndarray of bool, shape (T,)
         Where the event's outcome has had a part in the answer: the pool has learned from it, or its prior has.
     interval : pair of ndarray or None, shape (T,) each, or (T, K) when K > 2
-        Between what each probability lies with a chance of 90%, as far as the pool knows.
+        Limits of the 90% credible interval of each probability.
     """
 
     forecasts: Forecasts
@@ -302,7 +302,7 @@ def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
         _finite(x) if shown else [None] * len(x) for x in (features.calibration, features.accuracy)
     ]
     if forecasts.options is not None:
-        biases = []  # nobody can lean to options that differ from event to event
+        biases = []  # nobody can be biased towards options that differ from event to event
     elif bias.ndim == 1:
         biases = [Column("bias", _finite(bias) if shown else [None] * len(bias), "bias", signed)]
     else:

@@ -1,4 +1,4 @@
-"""The report's figures: tables in, SVG out. Whatever is told by colour is told by shape or dashes too."""
+"""The report's figures: tables in, SVG out. Whatever colour shows, shape or dashes show too."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def two(r: float) -> str:
 def reliability_chart(
     curve: ReliabilityCurve, says: str, model: tuple[Array, Array] | None = None, *, small: bool = False
 ) -> Html:
-    """How often it happened by what was said, the band of chance, and what the model makes of each statement."""
+    """Observed frequency by forecast probability, the consistency band, and the model's recalibration."""
     side, strip = (158.0, 16.0) if small else (320.0, 30.0)
     x, y = Scale(0.0, 1.0, 46, 46 + side), Scale(0.0, 1.0, 8 + side, 8)
     foot = y.start + 8 + strip
@@ -327,7 +327,7 @@ def reliability_chart(
         if count:
             height = max(1.0, strip * count / tallest)
             parts.append(rect(x.start + width * i + 1, foot - height, width - 2, height, "bar"))
-    parts.append(label(x.start + side / 2, foot + 32, "stated, %", anchor="middle", kind="quiet"))
+    parts.append(label(x.start + side / 2, foot + 32, "forecast, %", anchor="middle", kind="quiet"))
     parts.append(label(12, y.end + side / 2, "happened, %", anchor="middle", kind="quiet", turned=True))
     return drawing(x.end + 16, foot + 38, parts, says, "mini" if small else "")
 

@@ -146,12 +146,12 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
         ("time", shown.get("times", "")),
     ]
     rows += [("note", note.text) for note in findings.notes if remarkable(forecasts, note)]
-    rows += [("model", line) for line in check_lines(_unsaid(findings))]
+    rows += [("model", line) for line in check_lines(_unreported(findings))]
     rows += _in_the_way(findings)
     return [(topic, printable(text)) for topic, text in rows if text]
 
 
-def _unsaid(findings: Findings) -> list[Check]:
+def _unreported(findings: Findings) -> list[Check]:
     """Checks but for clones that learning has named already."""
     shown = any(note.code == "clones" for note in findings.notes)
     return [check for check in findings.checks if not (shown and check.code == "clones" and check.statistic == 1.0)]

@@ -103,7 +103,7 @@ def verdict_lines(found: Comparison) -> list[str]:
     behind = [pool.pool for pool in others if pool.over_best.verdict == "worse"]
     rivals = [pool.pool for pool in others if pool.over_best.verdict != "worse"]
     if behind and rivals:
-        lines.append(f"Worse than {best.pool}: {', '.join(behind)}. Not told apart from it: {', '.join(rivals)}.")
+        lines.append(f"Worse than {best.pool}: {', '.join(behind)}. Not distinguishable from it: {', '.join(rivals)}.")
     elif behind:
         lines.append(f"Every other pool is worse than {best.pool}.")
     return lines + _experts(found)
@@ -125,9 +125,9 @@ def _best(found: Comparison) -> list[str]:
     elif gain.verdict == "too few":
         return [f"{best.pool} is best here, but {on} {verb} too few to say which differences are real."]
     elif better or worse:
-        lines = [f"{best.pool} is best here, but on {on} it cannot be told apart from the simple average."]
+        lines = [f"{best.pool} is best here, but on {on} it cannot be distinguished from the simple average."]
     else:
-        lines = [f"{best.pool} is best here, but on {on} no pool can be told apart from the simple average."]
+        lines = [f"{best.pool} is best here, but on {on} no pool can be distinguished from the simple average."]
     if better:
         lines.append(f"{'Also better' if gain.verdict == 'better' else 'Better'} than it: {', '.join(better)}.")
     if worse:
@@ -145,7 +145,7 @@ def _experts(found: Comparison) -> list[str]:
     rest = len(found.experts) - len(better) - worse
     return [
         f"Of {counted(len(found.experts), 'expert')}, each on the events that it answered itself: {phrase} than the "
-        f"{found.reference} pool, {whole(worse)} worse, {whole(rest)} not told apart."
+        f"{found.reference} pool, {whole(worse)} worse, {whole(rest)} not distinguishable."
     ]
 
 
@@ -167,7 +167,7 @@ def meaning_lines(found: Comparison) -> list[str]:
     if found.units >= FEWEST_CLUSTERS:
         drawn = counted(found.units, found.unit)
         gain += f"; {LEVEL:.0%} intervals that hold for all rows of a table at once (bootstrap over {drawn})"
-    lines = ["score: 0 = as good as even chances, 1 = perfect (normalised log score)", gain]
+    lines = ["score: 0 = uninformed, 1 = perfect (normalised log score)", gain]
     if any(expert.at_floor for expert in found.experts):
         lines.append(f"at floor: events that the expert called all but impossible; they count as {percent(FLOOR)}")
     return lines

@@ -53,7 +53,7 @@ def _errors(f: Findings) -> Html:
         "Rows and columns are the experts in the order of their clusters, so that blocks are groups who err together."
     )
     caption += " A dash marks what is below 0." if n > LEGIBLE and (errors.correlation < -0.025).any() else ""
-    caption += " Pairs with few events in common are held to the average."
+    caption += " Pairs with few events in common are shrunken towards the average."
     words = [markup("<p>{}</p>", lead), shades(), markup('<p class="note">{}</p>', caption)]
     if errors.left_out:
         verb = "is" if errors.left_out == 1 else "are"
@@ -81,17 +81,17 @@ def _calibration(f: Findings) -> Html:
     words = [
         markup(
             "<p>Of the events that are called 70% likely, 70% should happen: the line of what happened should follow "
-            "the diagonal. Chance makes it leave it, too; the band shows how far, for 90% of the points, if every "
-            "probability means what it says.{}</p>",
+            "the diagonal. By chance it strays from it: if the probabilities are right, 90% of its points lie in the "
+            "band.{}</p>",
             "" if f.binary else " Probabilities of all classes are taken together.",
         )
     ]
     entries = [
-        ("observed", "what happened (isotonic regression)"),
-        ("band", "what chance allows"),
-        ("diagonal", "as stated"),
+        ("observed", "observed frequency (isotonic regression)"),
+        ("band", "consistency band: what chance explains"),
+        ("diagonal", "perfect calibration"),
     ]
-    entries.append(("bar", "how often it was stated"))
+    entries.append(("bar", "how many forecasts"))
     if f.binary and shown:
         entries.insert(1, ("model", "what the model makes of one expert (equation 14)"))
     words.append(legend(entries))
@@ -109,7 +109,7 @@ def _calibration(f: Findings) -> Html:
 
 
 def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Html]:
-    """Small figures of some experts, and what is said of the others."""
+    """Small figures of some experts, and how many others there are."""
     if not shown:
         return []
     left = int((f.learned.counts > 0).sum()) - len(shown)
@@ -164,7 +164,7 @@ def _expert_figure(f: Findings, i: int) -> Html:
 def _says(who: str, curve: ReliabilityCurve) -> str:
     low, high = float(curve.probability[0]), float(curve.probability[-1])
     return (
-        f"Reliability of {who}: stated from {percent(low)} to {percent(high)}, of which happened from "
+        f"Reliability of {who}: forecasts from {percent(low)} to {percent(high)}, observed frequencies from "
         f"{percent(float(curve.frequency[0]))} to {percent(float(curve.frequency[-1]))}"
     )
 
@@ -208,7 +208,7 @@ def _learning_words(curve: LearningCurve) -> list[str]:
         f"{decimal(score[-1])}; the simple average scores {decimal(last)}."
     ]
     if not math.isfinite(float(curve.low[-1])):
-        return [*words, "There are too few events to say which differences are chance."]
+        return [*words, "There are too few events to say which differences are more than chance."]
     ahead = [bool(x) for x in curve.low > 0]
     if all(ahead):
         words.append("The pool is ahead of the average from the beginning by more than chance explains.")
@@ -235,7 +235,7 @@ def _checks(f: Findings) -> Html:
     elif f.checks:
         parts += _findings(f.checks)
     if notes:
-        parts.append(markup("<h3>{}</h3>", "Said while reading and learning"))
+        parts.append(markup("<h3>{}</h3>", "Notes on the data and the fit"))
         parts.append(markup("<ul>{}</ul>", joined(markup("<li>{}</li>", sentence(note)) for note in notes)))
     if not parts:
         parts.append(missing("", "there is nothing to remark"))
@@ -311,7 +311,7 @@ def _by_model(f: Findings) -> list[tuple[str, str]]:
 
 
 def _difference(f: Findings) -> list[tuple[str, str]]:
-    """How well the pool tells events apart, out of sample."""
+    """How well the pool discriminates, out of sample."""
     if isinstance(f.comparison, Missing) or not f.binary:
         return []
     own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)

@@ -118,13 +118,13 @@ class Findings:
 
     @property
     def caveats(self) -> tuple[Note, ...]:
-        """What may make scores look better, or differences surer, than they are."""
+        """What may make scores look better, or differences more certain, than they are."""
         notes = () if isinstance(self.comparison, Missing) else self.comparison.notes
         return tuple(note for note in notes if note.code in CAVEATS)
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was said while reading, learning and comparing, each thing once."""
+        """Notes from reading, learning and comparing, each once."""
         compared = () if isinstance(self.comparison, Missing) else self.comparison.notes
         all_notes = (*self.forecasts.notes, *self.state.notes, *one_outcome_notes(self.forecasts, self.pool), *compared)
         return tuple({(note.code, note.text): note for note in all_notes}.values())

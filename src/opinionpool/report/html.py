@@ -119,7 +119,7 @@ def missing(what: str, why: str) -> Html:
 
 
 def sentence(wording: str) -> str:
-    """What was said, as a sentence."""
+    """A note as a sentence."""
     return wording[:1].upper() + wording[1:] + ("" if wording.endswith((".", "!", "?")) else ".")
 
 

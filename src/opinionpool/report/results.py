@@ -34,7 +34,7 @@ def _gains(f: Findings) -> Html:
     """The pool beside the simple average and the best single expert."""
     title = "What pooling gains"
     if isinstance(f.comparison, Missing):
-        return section("gains", title, missing("How well the pool does cannot be said yet.", f.comparison.reason))
+        return section("gains", title, missing("How good the pool is cannot be measured yet.", f.comparison.reason))
     found, best = f.comparison, best_expert(f.comparison)
     own = next(pool for pool in found.pools if pool.pool == f.pool)
     words = [_scores(f, found, best)]
@@ -49,7 +49,7 @@ def _gains(f: Findings) -> Html:
         markup("<figure>{}<figcaption>{}.</figcaption></figure>", gain_chart(gains), caption) if gains else Html("")
     )
     meaning = (
-        f"Score: 0 is as good as {_uniform_probabilities(f)}, 1 is knowing every outcome, and below 0 is worse "
+        f"Score: 0 is as good as {_uniform_probabilities(f)}, 1 is perfect, and below 0 is worse "
         "than saying "
         f"nothing. {how_line(found)}."
     )
@@ -68,7 +68,7 @@ def _uniform_probabilities(f: Findings) -> str:
     """What a score of 0 is."""
     k = len(f.forecasts.classes)
     if f.forecasts.options is not None:
-        return "even chances of each event's own options"
+        return "equal probabilities for all options of an event"
     return f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time"
 
 
@@ -91,7 +91,7 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
     beside = markup("On {} it scored {}, the simple average {}", on, scores[pool], scores[AVERAGE])
     if gain.verdict == "too few":
         return [
-            markup("<b>There are too few events to say what pooling gains.</b>"),
+            markup("<b>There are too few events to measure what pooling gains.</b>"),
             markup("{}.", beside),
         ]
     span = f"{abs(gain.mean):.3f}"
@@ -110,7 +110,7 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
         return [markup("<b>The pool and the simple average do the same.</b>"), markup("{}.", beside)]
     direction = "ahead" if gain.mean > 0 else "behind"
     return [
-        markup("<b>The pool cannot be told apart from the simple average.</b>"),
+        markup("<b>The pool and the simple average cannot be distinguished.</b>"),
         markup("{}: {} by {} {}, which may be chance.", beside, direction, span, limits),
     ]
 
@@ -127,8 +127,8 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
         "better": "That expert is better than the pool by more than chance explains.",
         "worse": "The pool is better by more than chance explains.",
         "same": "They do the same.",
-        "undecided": "The two cannot be told apart.",
-        "too few": "Those are too few events to tell the two apart.",
+        "undecided": "The two cannot be distinguished.",
+        "too few": "Those are too few events to compare the two.",
     }[over.verdict]
     hindsight = "Who would be best was not known beforehand." if len(found.experts) > 1 else ""
     return joined([start, phrase, hindsight], " ")
@@ -144,7 +144,7 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     k = len(f.forecasts.classes)
 
     def card(kind: str, title: str, score: float, more: str = "") -> Html:
-        typically = f"gave what happened {_typical(score, k)}, typically{more}"
+        typically = f"typically {_typical(score, k)} on the actual outcome{more}"
         return markup(
             f'<li{kind}><span>{{}}</span><b>{{}}</b><span class="quiet">{{}}</span></li>',
             title,
@@ -226,7 +226,7 @@ def _open_words(f: Findings, number: int) -> str:
     if f.pooled.interval is not None:
         of = f" of {event}" if event else ""
         return (
-            f"{lead} Beside the pooled probability{of} stands the interval in which it lies with a chance of 90%, as "
+            f"{lead} Beside the pooled probability{of} stands its 90% credible interval, as "
             "far as the outcomes so far leave open how to weigh the experts."
         )
     return f"{lead} This way of pooling does not say how sure it is of a probability."
@@ -274,7 +274,7 @@ def _range(low: float | None, high: float | None) -> str:
 READ = (
     ("bias", "How far its log-odds lie above (+) or below (−) where they should be."),
     ("calibration", "1: take as is. Below 1: too sure of itself. Above 1: not sure enough."),
-    ("accuracy", "How much it knows once bias and calibration are mended, in log-odds."),
+    ("accuracy", "How much it knows once bias and calibration are corrected, in log-odds."),
     ("AUC", "How well its own forecasts tell what happens from what does not: 0.5 is nothing, 1 is everything."),
     ("weight", "Its part in the pooled log-odds when every expert is present. Weights need not add up to 1."),
 )
@@ -335,8 +335,8 @@ def _expert_lead(f: Findings, weights: WeightTable | None) -> Html:
         return markup("<p>{}</p>", phrase)
     order = ", the largest weight first" if weights is not None and n > 1 else ""
     phrase = (
-        f"{count}{order}. What is said of each comes from its own forecasts of resolved events, held to what is usual "
-        "in this panel as far as they are few."
+        f"{count}{order}. Each is judged by its own forecasts of resolved events, and where these "
+        "are few, its numbers are shrunken towards the average of the panel."
     )
     return markup("<p>{}</p>", phrase)
 
@@ -366,8 +366,9 @@ def _weight_words(f: Findings, weights: WeightTable) -> str:
     total = float(weights.weight.sum())
     phrase = f"The weights add up to {decimal(total)}"
     if f.pool == DEFAULT and abs(total - 1.0) > 0.05:
-        phrase += ": experts who do not all know the same are together surer than each" if total > 1.0 else ""
-        phrase += ": together they are believed less than they say" if total < 1.0 else ""
+        more = ": experts with different information justify more confidence together than each by itself"
+        phrase += more if total > 1.0 else ""
+        phrase += ": together they are overconfident" if total < 1.0 else ""
     phrase += "."
     negative = int((weights.weight < -5e-4).sum())
     if negative:

@@ -116,7 +116,7 @@ def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_
 
     if state.prior is None:
         own = forecasts.options is not None and forecasts.prior is None
-        prior = "prior: even chances of each event's options" if own else "prior: each event's own"
+        prior = "prior: all options of an event equally probable" if own else "prior: each event's own"
     else:
         value = float(state.prior[1]) if len(labels) == 2 else state.prior
         source = "as given" if given else "Laplace's estimate from the resolved events"
@@ -128,7 +128,7 @@ def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_
 
 
 def belief_lines(file: str | None, beliefs: Beliefs | None) -> list[str]:
-    """What was said in a file of beliefs, if there is one."""
+    """What is in a file of beliefs, if there is one."""
     return [] if beliefs is None else [f"beliefs in {printable(str(file))}: {printable(str(beliefs) or 'none')}"]
 
 
@@ -147,7 +147,7 @@ def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
 
 
 def assumed_prior(state: Fitted, given: bool) -> bool:
-    """Whether the prior is even chances for want of anything that it could be estimated from."""
+    """Whether the prior is uniform for want of anything that it could be estimated from."""
     return state.prior is not None and not given and not state.events.any()
 
 
@@ -158,7 +158,7 @@ def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None)
     prior = percent(1.0 / len(state.events))
     text = (
         f"the experts are taken to share a prior of {prior}, and the base rate moves the answers from there; if they "
-        "had the base rate in mind, say --prior instead"
+        "had the base rate in mind, use --prior instead"
     )
     return [Note("assumed-prior", text)]
 
@@ -169,7 +169,7 @@ def note_lines(forecasts: Forecasts, notes: Sequence[Note]) -> list[str]:
 
 
 def remarkable(forecasts: Forecasts, note: Note) -> bool:
-    """Whether people are told."""
+    """Whether people should read it."""
     if note.code == "positive":
         return about(forecasts) is not None
     if note.code == "unresolved":
@@ -211,7 +211,7 @@ def together(state: Fitted) -> Together | None:
     try:
         gain = None if value.prior is None else gain_from_one_more(known, value.prior).score
     except ArgumentError:
-        # One of them alone says anything.
+        # Only one of them is informative.
         gain = None
     return Together(value, gain, redundant_groups(known) if len(known) <= MOST else [])
 

@@ -119,7 +119,7 @@ class Kinds:
         raise SavedPoolError(f"no way is known to save {type(value).__name__} ({shown(str(value)[:60])})")
 
     def decode(self, given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401 - anything that can be saved
-        """A value from what JSON held.
+        """A value from what JSON has.
 
         Parameters
         ----------

@@ -153,7 +153,7 @@ def _check_panel_state(learned: FittedPanel) -> None:
     check_learned(learned.prior, learned.events, learned.counts, n, k)
     if learned.present.shape != (n,):
         raise SavedPoolError(f"who made a forecast should be {n} times true or false")
-    # Where events have options of their own, no prior is shared, and nobody can lean to a class.
+    # Where events have options of their own, no prior is shared, and nobody can be biased towards a class.
     widths = {k - 1} if learned.prior is not None else {k - 1, 1}
     if learned.marginal is not None and learned.marginal.bias.shape not in {(n, width) for width in widths}:
         raise SavedPoolError(f"features of each expert by itself should be of {n} experts and {k} classes")
@@ -187,10 +187,11 @@ def _nothing(_: object) -> None:
     """There is no more to check than the type does."""
 
 
-def _beliefs(stated: Any) -> Beliefs:  # noqa: ANN401 - what a file may hold
-    if not isinstance(stated, dict):
+def _beliefs(**saved: Any) -> Beliefs:  # noqa: ANN401 - what a file may hold
+    values = saved["stated"]
+    if not isinstance(values, dict):
         raise SavedPoolError("beliefs should be values by name")
-    return beliefs_of_mapping(stated)
+    return beliefs_of_mapping(values)
 
 
 _PANEL = {"bias": Array, "names": tuple[str, ...], "classes": tuple[Label, ...], "settings": Settings}

@@ -93,14 +93,14 @@ class _Events:
             raise SavedPoolError("each expert should have one forecast on an event")
         if len(set(map(str, self.ids))) < t or any(isinstance(i, int) and not 0 <= i < 1 << 62 for i in self.ids):
             raise SavedPoolError("events should have different ids")
-        shaped(self.probabilities, (cells, *shape), "what was said", least=0.0)
+        shaped(self.probabilities, (cells, *shape), "probabilities", least=0.0)
         off = (
             np.abs(self.probabilities.sum(axis=-1) - 1.0).max(initial=0.0)
             if shape
             else self.probabilities.max(initial=0.0) - 1.0
         )
         if off > (1e-9 if shape else 0.0):
-            raise SavedPoolError("what was said should be probabilities")
+            raise SavedPoolError("forecasts should be probabilities")
         low = 0 if resolved else -1
         high = classes - 1 if resolved else -1
         if t and not (low <= self.outcomes.min() and self.outcomes.max() <= high):

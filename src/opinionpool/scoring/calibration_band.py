@@ -1,4 +1,4 @@
-"""What forecasts came to beside what was stated, with the band in which chance alone would leave them.
+"""Observed frequencies beside forecast probabilities, with the band that they stay in if these are right.
 
 The curve is the isotonic regression of outcomes on forecasts, and the band holds what it would look like if every
 forecast meant what it says (Dimitriadis, Gneiting & Jordan 2021, "Stable reliability diagrams", PNAS 118).
@@ -127,12 +127,12 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Frequencies beside stated probabilities, at P increasing points.
+    """Observed frequencies beside forecast probabilities, at P increasing points.
 
     Attributes
     ----------
-    stated, frequency : ndarray, shape (P,)
-        Probabilities that were stated, and how often it happened then, by isotonic regression.
+    probability, frequency : ndarray, shape (P,)
+        Forecast probabilities, and how often events happened at each, by isotonic regression.
     low, high : ndarray, shape (P,)
         Between what `frequency` would lie, at each point, if all forecasts meant what they say.
     counts : ndarray of int, shape (10,)
@@ -160,7 +160,7 @@ class ReliabilityCurve:
 def reliability_curve(
     p: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.9, draws: int = DRAWS, seed: int = SEED
 ) -> ReliabilityCurve:
-    """Frequencies beside stated probabilities; with K > 2, those of every class together.
+    """Observed frequencies beside forecast probabilities; with K > 2, those of every class together.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _happened(p: Array, y: npt.NDArray[np.intp]) -> Array:
 
 
 def _drawn(p: Array, rng: np.random.Generator) -> Array:
-    """Outcomes that have the stated probabilities."""
+    """Outcomes drawn with the forecast probabilities."""
     uniform = rng.random(len(p))
     if p.ndim == 1:
         return np.asarray(uniform < p, dtype=np.float64)

@@ -131,7 +131,7 @@ class Comparison:
     answers : dict of str to ndarray, shape (T,), or (T, K) when K > 2
         Each pool's probabilities out of sample in the first round, NaN where not scored.
     by : str
-        How events were set apart: "random", "time" or "group".
+        How events were split: "random", "time" or "group".
     folds, rounds : int
         How many fits a round took, and how many rounds.
     unit, units

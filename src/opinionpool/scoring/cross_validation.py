@@ -57,14 +57,14 @@ class Scores:
             loss = np.stack([log_loss(p, outcomes) for p in answers], axis=1)
             area = np.array([_area(p, outcomes) for p in answers])
         else:
-            # The floor holds for the options alone, and no option is the same in all events.
+            # The floor holds only for the options, and no option is the same in all events.
             loss = (1.0 - score) * np.log(sample.sizes)[:, None]
             area = np.full(len(answers), np.nan)
         return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
 
 
 def scores_of(answers: Array, events: Forecasts) -> Array:
-    """Log score (26) of a pool's answers about some events, (T,), against even chances of each event's options."""
+    """Log score (26) of a pool's answers about some events, (T,), against uniform probabilities of its options."""
     even = None if events.even is None else public_probabilities(events.even)
     return log_score(answers, events.outcomes, even)
 
@@ -92,7 +92,7 @@ class _Mean:
         return Scores(*(part / len(self.by_round) for part in self.total))
 
     def settled(self) -> bool:
-        """Whether the dealing hardly matters any more for what tells two pools apart."""
+        """Whether the split hardly matters any more for differences between two pools."""
         if len(self.by_round) < FEWEST_ROUNDS:
             return False
         each = self.total[0] / len(self.by_round)
@@ -143,7 +143,7 @@ def run_trial(
     sample : Forecasts
         Resolved events with forecasts; where events have priors of their own, none is blank.
     pools : sequence of str
-        The first is the one that others are held against when it is decided whether there were rounds enough.
+        The first is the one that others are compared with to decide whether there were rounds enough.
     rounds : callable
         The splits of a round, by its number.
     repeats : int or None
@@ -227,13 +227,13 @@ class _Run:
 
     def _remember(self, name: str, state: Fitted) -> None:
         for note in state.notes:
-            # Who knew what happened is told once for all events.
+            # Leakage is reported once for all events.
             if note.serious and note.code != "leakage":
                 count, text = self.counts.get((name, note.code), (0, note.text))
                 self.counts[name, note.code] = count + 1, text
 
     def all_notes(self) -> tuple[Note, ...]:
-        """What fits had to say, with the number of those that said it."""
+        """Notes of the fits, with the number of fits that made each."""
         forecast = [
             Note(code, f"{name}, in {count} of {self.fits} fits: {text}", count)
             for (name, code), (count, text) in self.counts.items()

@@ -1,4 +1,4 @@
-"""How far binary forecasts mean what they say, and how well they tell events apart.
+"""How far binary forecasts mean what they say, and how well they discriminate.
 
 `reliability` sets mean forecasts beside frequencies, `decompose` splits a mean score into miscalibration,
 discrimination and uncertainty, `auc` is the area under the ROC curve. Only resolved events with a forecast

@@ -64,7 +64,7 @@ def random_splits(outcomes: Index, folds: int, rng: np.random.Generator) -> list
     shuffled = rng.permutation(len(outcomes))
     by_outcome = shuffled[np.argsort(outcomes[shuffled], kind="stable")]
     fold = np.empty(len(outcomes), dtype=np.intp)
-    # Dealt like cards, one outcome after the other; who is dealt first is chance too.
+    # Dealt like cards, one outcome after the other, in random order.
     fold[by_outcome] = rng.permutation(folds)[np.arange(len(outcomes)) % folds]
     return list(_each_fold(fold))
 
@@ -72,7 +72,7 @@ def random_splits(outcomes: Index, folds: int, rng: np.random.Generator) -> list
 def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, rng: np.random.Generator) -> list[Split]:
     """Folds of whole groups, as alike in their outcomes as those allow.
 
-    Large groups are dealt first, each to the fold that it makes least uneven; ties are broken by chance.
+    Large groups are dealt first, each to the fold that it makes least uneven; ties are broken at random.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class Plan:
             if forecasts.times is not None and len(np.unique(_days(forecasts.times[rows]))) > 1:
                 text = (
                     "the events are dated, and random folds learn from later ones too; --by-time "
-                    '(in Python by="time") learns from the past alone'
+                    '(in Python by="time") learns only from the past'
                 )
                 notes.append(Note("random-folds", text))
 
@@ -245,7 +245,7 @@ class Plan:
             grouped = by_group(forecasts)
             if grouped is None:
                 raise ArgumentError(
-                    "there are no groups to set apart: no column says which events belong together; name it "
+                    "there are no groups to split by: no column says which events belong together; name it "
                     "with --column group=NAME (in Python, Forecasts.groups)"
                 )
             groups = grouped.member[rows]
@@ -304,7 +304,7 @@ def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[No
     if 0 < others < FEWEST_CLUSTERS:
         common = forecasts.classes[seen[counts.argmax()]]
         text = (
-            f"only {counted(others, 'event')} had another outcome than {common!r}, and what tells pools apart hangs on "
+            f"only {counted(others, 'event')} had another outcome than {common!r}, and all differences rest on "
             f"{'it' if others == 1 else 'them'}: the differences may be chance even where the intervals exclude 0"
         )
         return [Note("rare-outcome", text, others)]

@@ -88,7 +88,7 @@ class Changes:
         self._known = self._corrected = self._late = 0
 
     def plan(self, record: Record, weight: float | None) -> None:
-        """Plan for one event, with all that is said of it; `weight` None keeps the one it has, or is 1.
+        """Plan for one event, with all its forecasts; `weight` None keeps the one it has, or is 1.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class Changes:
         if self._late:
             text = (
                 f"{counted(self._late, 'event')} with other forecasts than when they were learned from: the earlier "
-                "ones count, as what is said after the outcome is no forecast"
+                "ones count, as what comes after the outcome is no forecast"
             )
             notes.append(Note("late-forecasts", text, self._late))
         return tuple(notes)
@@ -193,7 +193,7 @@ def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterat
 def checked_rows(
     probabilities: npt.ArrayLike, outcomes: npt.ArrayLike, prior: npt.ArrayLike | None, classes: int
 ) -> tuple[Array, npt.NDArray[np.intp], Array | None]:
-    """Rows without ids: what was said, what happened, and their own priors, (T,), or (T, K) when K > 2.
+    """Rows without ids: forecasts, outcomes, and their own priors, (T,), or (T, K) when K > 2.
 
     Raises
     ------

@@ -77,7 +77,7 @@ def event_key(event: str, seed: int) -> int:
 
 
 def content(record: Record, names: npt.NDArray[np.void]) -> bytes:
-    """A digest of who said what about an event with which prior, in any order; `names` are digests of the experts."""
+    """A digest of the forecasts of an event and its prior, in any order; `names` are digests of the experts."""
     labels = names[record.experts]
     order = np.argsort(labels, kind="stable")
     parts = [

@@ -46,7 +46,7 @@ class Ledger:
         self._hold(np.empty(0, ENTRY) if entries is None else entries)
 
     def copy(self, journal: Journal) -> Ledger:
-        """The same, to go on with alone."""
+        """A copy that can change independently."""
         other = copy(self)
         other.journal, other._new = journal, self._new.copy()
         return other

@@ -46,7 +46,7 @@ class Tally:
         Of log-ratios on events without a prior of their own, and of contrasts on events with one; None if there are
         so many different sets of experts who answered that they were given up.
     lowest : ndarray, shape (K,)
-        The least probability of each class that was ever said on an event without a prior of its own.
+        The least probability of each class ever forecast on an event without a prior of its own.
     origin : float
         The time at which an event's weight is its frequency.
     """
@@ -62,7 +62,7 @@ class Tally:
         self.origin = -np.inf
 
     def copy(self) -> Tally:
-        """The same, to go on with alone."""
+        """A copy that can change independently."""
         other = copy(self)
         other.experts = self.experts.copy()
         for name in ("events", "number", "counts", "cells"):
@@ -226,7 +226,7 @@ class Tally:
             found = np.array([1.0 - most(probabilities, axis=None), least(probabilities, axis=None)])
         else:
             found = least(probabilities.reshape(-1, self.classes), axis=0)
-        # Not a number where nobody said anything.
+        # Not a number where there are no forecasts.
         self.lowest = np.fmin(self.lowest, found)
 
     def _fade(self, now: float) -> None:

@@ -14,7 +14,7 @@ class Numbering:
     Attributes
     ----------
     spans : tuple of (int, int)
-        From the first number to behind the last one, increasing and apart.
+        From the first number to behind the last one, increasing and disjoint.
     given : bool
         Whether somebody gave numbers, and they are not just counted.
 

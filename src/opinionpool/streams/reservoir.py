@@ -22,7 +22,7 @@ CAPACITY, MOST_NUMBERS = 20_000, 4_000_000
 class Reservoir:
     """Resolved events, at most `capacity` / K of each outcome with at most `MOST_NUMBERS` / K probabilities.
 
-    Each event has a priority that depends on its id, its weight and the seed alone
+    Each event has a priority that depends on its id, its weight and the seed only
     (`opinionpool.estimation.sampling.priorities`). Those of least priority are kept, as many as there is room for;
     nothing else matters, so that samples merge exactly.
 
@@ -49,7 +49,7 @@ class Reservoir:
         self._last: list[list[tuple[float, int]]] = [[] for _ in range(classes)]
 
     def copy(self, journal: Journal) -> Reservoir:
-        """The same, to go on with alone."""
+        """A copy that can change independently."""
         other = copy(self)
         other.journal = journal
         other.beyond, other._sizes = self.beyond.copy(), self._sizes.copy()

@@ -81,7 +81,7 @@ class StreamState:
         self._before: dict[str, Any] | None = None
 
     def copy(self) -> StreamState:
-        """The same, to go on with alone."""
+        """A copy that can change independently."""
         self.recover()
         other = copy(self)
         other.journal, other.clock = Journal(), copy(self.clock)
@@ -186,7 +186,7 @@ class StreamState:
         return dropped
 
     def content(self, record: Record) -> int:
-        """64 bits that stand for who said what."""
+        """64 bits that stand for the forecasts."""
         return int.from_bytes(content(record, self._digests)[:8], "little")
 
     def learn(self, record: Record) -> None:

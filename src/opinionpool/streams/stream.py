@@ -97,8 +97,8 @@ def fit_stream(state: StreamState, pool_floor: float, pool: str, **options: Any)
 def _rows(state: StreamState) -> tuple[Forecasts, Array, Array | None]:
     """The sample, its weights for learning, and the prior.
 
-    As outcomes are as frequent as among all events, and those that stand for least count by themselves, nobody is surer
-    than the sample allows.
+    As outcomes are as frequent as among all events, and those that stand for least count by themselves, no posterior is
+    narrower than the sample allows.
     """
     if not state.experts:
         raise LearningError("nothing has been added yet, so there is nothing to learn from")
@@ -127,7 +127,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _alone(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
+def _exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
     """A method during which no other thread looks at the stream or changes it."""
 
     @wraps(method)
@@ -229,7 +229,7 @@ class Stream:
         return self._state.clock.half_life
 
     @property
-    @_alone
+    @_exclusive
     def experts(self) -> tuple[str, ...]:
         """N names, in order of first appearance."""
         return tuple(self._state.experts)
@@ -240,26 +240,26 @@ class Stream:
         return self._state.tally.prior
 
     @property
-    @_alone
+    @_exclusive
     def count(self) -> int:
         """How many events have been resolved."""
         return int(self._state.tally.number.sum()) + len(self._state.waiting)
 
     @property
-    @_alone
+    @_exclusive
     def events(self) -> Array:
         """Weight of the resolved events by outcome, (K,)."""
         self._state.flush()
         return self._state.tally.events.copy()
 
     @property
-    @_alone
+    @_exclusive
     def open(self) -> tuple[str, ...]:
         """Ids of the events with forecasts that are not resolved."""
         return tuple(str(record.event) for record in self._state.open.values())
 
     @property
-    @_alone
+    @_exclusive
     def fingerprint(self) -> str:
         """64 hexadecimal digits that depend on what was learned, event by event, in any order (SHA-256, added up).
 
@@ -270,12 +270,12 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream of {self.count} resolved and {len(self._state.open)} open events, {len(self.experts)} experts>"
 
-    @_alone
+    @_exclusive
     def knows(self, event: str) -> bool:
         """Whether a resolved event has been learned from."""
         return self._state.ledger.find(self._key(event)) is not None
 
-    @_alone
+    @_exclusive
     def forecast(self, event: str, forecasts: ExpertForecasts, prior: npt.ArrayLike | None = None) -> None:
         """Forecasts on an event that is not resolved; they take the place of earlier ones by the same experts.
 
@@ -291,13 +291,13 @@ class Stream:
         Raises
         ------
         ArgumentError
-            If the event is resolved: what is said afterwards is no forecast.
+            If the event is resolved: what comes afterwards is no forecast.
         ShapeError
             If a probability is outside [0, 1], or there is not one for each class.
         """
         if self.knows(event):
             raise ArgumentError(
-                f"event {shown(event)} is resolved, and what is said afterwards is no forecast; to mend forecasts that "
+                f"event {shown(event)} is resolved, and what comes later is no forecast; to correct forecasts that "
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
         with self._state.all_or_nothing():
@@ -305,7 +305,7 @@ class Stream:
             current = self._state.open.get(record.key)
             self._state.put_open((record if current is None else current).revised(record))
 
-    @_alone
+    @_exclusive
     def withdraw(self, event: str) -> None:
         """Forget an event that is not resolved, and will not be.
 
@@ -318,7 +318,7 @@ class Stream:
             if self._state.drop_open(self._key(event)) is None:
                 raise ArgumentError(f"event {shown(event)} is not among the open ones")
 
-    @_alone
+    @_exclusive
     def resolve(
         self,
         event: str,
@@ -384,14 +384,14 @@ class Stream:
             return Change(None, new._replace(weight=1.0 if weight is None else float(weight)))
         if forecasts is not None and state.content(record.revised(record)) != entry.content:
             raise ArgumentError(
-                f"event {shown(event)} was learned from with other forecasts; to mend those, take its outcome back "
+                f"event {shown(event)} was learned from with other forecasts; to correct those, take its outcome back "
                 "first: resolve(event, None)"
             )
         if entry.outcome == code and weight in {None, entry.weight}:
             return None
         return corrected(state, record.revised(record), entry, weight, complete=forecasts is not None)
 
-    @_alone
+    @_exclusive
     def add(
         self, forecasts: Forecasts, sample_weight: npt.ArrayLike | None = None, at: npt.ArrayLike | None = None
     ) -> tuple[Note, ...]:
@@ -438,7 +438,7 @@ class Stream:
             self._apply(found.made, None if at is None else dict(zip(forecasts.events, times_of(at, t), strict=True)))
         return found.notes()
 
-    @_alone
+    @_exclusive
     def add_rows(
         self,
         probabilities: npt.ArrayLike,
@@ -539,14 +539,14 @@ class Stream:
             mine._state.clock = clock
         return mine
 
-    @_alone
+    @_exclusive
     def copy(self) -> Stream:
-        """The same, to go on with alone."""
+        """A copy that can change independently."""
         other = Stream.__new__(Stream)
         other.__dict__.update(self.__dict__, _state=self._state.copy(), _lock=threading.RLock())
         return other
 
-    @_alone
+    @_exclusive
     def sample(self) -> tuple[Forecasts, Array]:
         """The events from which pools are learned that need rows, and how many events each stands for, (T,).
 
@@ -556,7 +556,7 @@ class Stream:
             raise LearningError("nothing has been added yet, so there is nothing to learn from")
         return self._state.sample()[:2]
 
-    @_alone
+    @_exclusive
     def forecasts(self) -> Forecasts:
         """The open events, to be pooled."""
         if not self.experts:

@@ -35,7 +35,7 @@ _OVERSHOOT = 1e-6
 
 @dataclass(frozen=True)
 class NumberRules:
-    """How numbers are written, as far as the user said.
+    """How numbers are written, as far as the user specified.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class NumberRules:
 
 @dataclass
 class Coerced:
-    """What was done to the cells of many columns, to be said once."""
+    """What was done to the cells of many columns, to be reported once."""
 
     percent: list[str] = field(default_factory=list)
     comma: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The classes of an event as people name them, in a stated order; the last of two is what probabilities are about.
+"""The classes of an event as people name them, in a given order; the last of two is what probabilities are about.
 
 0 and 1, no and yes, false and true are understood in any case, and their second is the positive one. Of two other
 names, which one the probabilities are about is never guessed: the user says it.
@@ -25,14 +25,14 @@ FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t")
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user said about classes.
+    """What the user specified about classes.
 
     Attributes
     ----------
     positive : str or None
         The class that probabilities are about.
     classes : tuple of str
-        All classes in order; empty if not said.
+        All classes in order; empty if not given.
     """
 
     positive: str | None = None
@@ -232,7 +232,7 @@ class EventOptions:
 
     @property
     def note(self) -> Note:
-        """What people are told."""
+        """The note on them."""
         sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
         used = self.sizes[self.sizes > 0]
         least, most = int(used.min()), int(used.max())
@@ -253,7 +253,7 @@ def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> 
     long : bool
         Whether the table has a row per forecast.
     rule : {None, "event", "shared"}
-        What the user said.
+        What the user specified.
     asked : Asked
 
     Raises

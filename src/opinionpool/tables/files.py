@@ -231,7 +231,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
             with open(path, "rb") as stream:
                 return name, _copy(stream, workspace.path("input"))
         path = os.path.abspath(path)
-        # The engine would take these for patterns, or could not be told the name.
+        # The engine would take these for patterns, or could not take the name.
         if re.search(r"[*?\[\]]", path) or name.encode("utf-8") != os.fsencode(source):
             link = workspace.path("input")
             os.symlink(path, link)
@@ -337,7 +337,7 @@ def _is_utf8(path: str, gzipped: bool) -> bool:
 
 
 def _mixed_ends(text: bytes) -> bool:
-    """Whether lines end in several ways, or in carriage returns alone, which the engine does not read."""
+    """Whether lines end in several ways, or only in carriage returns, which the engine does not read."""
     both = text.count(b"\r\n")
     return text.count(b"\r") > both or 0 < both < text.count(b"\n")
 

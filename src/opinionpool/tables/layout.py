@@ -196,7 +196,7 @@ def recognise(
 
 
 def _check_names(table: str, names: Sequence[str], kind: Callable[[int], str]) -> set[int]:
-    """Raise unless columns can be told apart; returns those without name and cells, as trailing separators make."""
+    """Raise unless columns have different names; returns those without name and cells, as trailing separators make."""
     nameless = {i for i, name in enumerate(names) if not name and i > 0}
     named = [name for name in names if name]
     if len(set(named)) < len(named):
@@ -244,7 +244,7 @@ def _wide(
         if colon and normal(head) == "prior":
             priors[label.strip()] = i
     free = [i for i in free if i not in priors.values()]
-    # What happened must not be heard as a forecast, even where another column plays that role.
+    # Outcomes must not be read as forecasts, even where another column plays that role.
     taken = {name for role in ("outcome", "prior") if role in roles for name in SYNONYMS[role] if len(name) > 1}
     experts = tuple(i for i in free if kind(i) != "words" and normal(names[i]) not in taken)
     if not experts:
@@ -257,7 +257,7 @@ def _wide(
 
 
 def split_classes(layout: Layout, outcomes: Sequence[str]) -> Layout:
-    """A wide layout with headers of the form ``expert:class`` taken apart, if that is what they are.
+    """A wide layout with headers of the form ``expert:class`` split in two, if that is what they are.
 
     They are if every expert has the same classes, two or more, or if what happened is among the classes; else a
     colon is part of the experts' names.

@@ -1,4 +1,4 @@
-"""Long and wide tables to statements: one row for each number that an expert said."""
+"""Long and wide tables to statements: one row for each number that an expert gave."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Reading:
         Experts to keep, all if empty, and to leave out.
     log : Coerced
     notes : list of Note
-    long_rows : list of SaidCounts
+    long_rows : list of ForecastCounts
         Of what was read.
     """
 

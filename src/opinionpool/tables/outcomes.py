@@ -152,7 +152,7 @@ def settle(
     Raises
     ------
     LayoutError
-        If the classes cannot be told, or their order must be said.
+        If the classes cannot be determined, or their order must be given.
     CellError
         If a cell is not one of the classes, or an event has two outcomes.
     """
@@ -165,7 +165,7 @@ def settle(
 def find_classes(
     observed: Sequence[Observed], written: Sequence[str], asked: Asked, missing: frozenset[str] = MISSING
 ) -> tuple[object, ...]:
-    """The classes alone; arguments and errors as for `settle`."""
+    """Only the classes; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
     observed_outcomes = _outcomes_among(observed, written, missing)

@@ -277,7 +277,7 @@ _SPAN = re.compile(r"(.+?) (\d{4}-\S+)(?: to (\d{4}-\S+))?$")
 
 
 class PartNotes:
-    """Adds up what was said of each part.
+    """Adds up the notes of the parts.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def _of_all(note: Note, total: int) -> Note:
 
 
 def _kind(note: Note) -> str:
-    """What tells notes of one code apart: those about values of several kinds, not about how many there are."""
+    """What distinguishes notes of one code: those about values of several kinds, not about how many there are."""
     return "" if note.code in _SHARED | {"times"} else re.sub(r"[\d,]+|s\b", "", note.text)[-24:]
 
 

@@ -59,7 +59,7 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     outcomes : like `source`, optional
         A table with an event and an outcome column, joined by event id; may hold closes and resolved_at.
     positive : optional
-        The class that probabilities are about, of two. Understood without being said for 0 and 1, no and yes,
+        The class that probabilities are about, of two. Not needed for 0 and 1, no and yes,
         false and true.
     classes : sequence, optional
         All classes in the order wanted; sorted if not given.
@@ -73,7 +73,7 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
         Which of several forecasts by one expert on one event counts; several are an error if not given. The last is
         that with the latest time, or the last row if there are no times.
     as_of : str, date, datetime or datetime64, optional
-        Leaves out what was said later, and outcomes that became known later (by resolved_at). Independently of it,
+        Leaves out later forecasts, and outcomes that became known later (by resolved_at). Independently of it,
         forecasts made after their event closed or was resolved are left out.
     percent : bool, default False
         Whether numbers without a per cent sign are percentages. Without it, numbers above 1 are an error: they may be
@@ -173,7 +173,7 @@ class Request:
         include: Sequence[object] = (),
         exclude: Sequence[object] = (),
     ) -> Request:
-        """From what a user said; raises `ArgumentError`."""
+        """From what a user gave; raises `ArgumentError`."""
         if duplicates not in {None, "last", "mean"}:
             raise ArgumentError(f"duplicates can be 'last' or 'mean', and not {duplicates!r}")
         return cls(
@@ -193,7 +193,7 @@ class Request:
 
 
 def _texts(values: Sequence[object] | None) -> tuple[str, ...]:
-    """Values as text; one alone may stand without a list around it."""
+    """Values as text; a single one needs no list around it."""
     return (values,) if isinstance(values, str) else tuple(map(str, values or ()))
 
 

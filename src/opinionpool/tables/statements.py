@@ -22,14 +22,14 @@ EXACT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class LongRows:
-    """M numbers that somebody said.
+    """M numbers that experts gave.
 
     Attributes
     ----------
     table : Table
         Where they were read.
     events, experts : sequence of str
-        Who said what about what.
+        Names that the indices below refer to.
     classes : sequence of str
         What each number can be about; empty where a forecast is one number.
     event, expert, label : ndarray of int, shape (M,)
@@ -39,7 +39,7 @@ class LongRows:
     row, column : ndarray of int, shape (M,)
         The cell of each number.
     time : ndarray of datetime64 or None, shape (M,)
-        When it was said, NaT where unknown.
+        When it was made, NaT where unknown.
     """
 
     table: Table
@@ -86,7 +86,7 @@ def drop_late(
     as_of : datetime64 or None
         Nothing later counts; nor does what has no time.
     closes, resolved_at : ndarray of datetime64, shape (events,)
-        Nothing said on an event after either counts. NaT where unknown.
+        Nothing made after either counts. NaT where unknown.
     """
     notes: list[Note] = []
     limits = [
@@ -263,13 +263,13 @@ def off_sum(long_rows: LongRows, start: int, total: float) -> CellError:
     )
 
 
-# On fewer events, 0 and 1 alone mean nothing.
+# On fewer events, a column of only 0 and 1 means nothing.
 _VOTES = 5
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastCounts:
-    """How often who said what, which can be added up over parts of a table.
+    """How often each expert gave which numbers, which can be added up over parts of a table.
 
     Attributes
     ----------
@@ -333,7 +333,7 @@ class ForecastCounts:
         odd = [self.experts[i] for i in np.flatnonzero(suspect).tolist()]
         if odd and not self.by_class:
             text = (
-                f"{listed(odd, 3)} said exactly 0 beside moderate numbers: if 0 means no answer, say --missing-value 0"
+                f"{listed(odd, 3)} gave exactly 0 beside moderate numbers: if 0 means no answer, use --missing-value 0"
             )
             notes.append(Note("zeros-as-missing", text, len(odd)))
         return notes
