@@ -173,7 +173,7 @@ def test_threads_see_no_half_changes(tmp_path):
                 stream.forecast(f"new{i}", {"expert_1": 0.4, f"guest{i}": 0.7})
                 stream.resolve(f"new{i}", i % 2)
                 stream.add_rows(X[:3], Y[:3].astype(int))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             wrong.append(error)
         done.set()
 
@@ -187,7 +187,7 @@ def test_threads_see_no_half_changes(tmp_path):
                 assert (found.count - 30) % 4 in {0, 1}
                 assert len(stream.copy().forecasts().experts) >= 3
                 stream.fit("average")
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 wrong.append(error)
 
     threads = [threading.Thread(target=write), *(threading.Thread(target=look, args=(i,)) for i in range(3))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, lgamma, log, log1p, sqrt
+from math import exp, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +20,6 @@ from opinionpool.arrays import Array, Index
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import uniform_probabilities
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.model.accuracy import normal_cdf
 from opinionpool.text import counted, shown
 
 
@@ -42,18 +41,14 @@ def holm(p: Sequence[float], tests: int = 0) -> list[float]:
 
 
 def student(t: float, freedom: float) -> float:
-    """Two-sided p of a t statistic, to three digits: the incomplete beta function, as a smooth integral.
+    """Two-sided p of a t statistic.
 
     >>> round(student(2.228, 10.0), 4)
     0.05
     """
-    x, half = freedom / (freedom + t * t), freedom / 2.0
-    if x == 0:
-        return 0.0
-    nodes, weights = np.polynomial.legendre.leggauss(40)
-    w = (nodes + 1.0) / 2.0
-    inside = float(weights @ (w / np.sqrt(1.0 - x * (1.0 - w * w) ** (1.0 / half))))
-    return min(exp(half * log(x) - lgamma(half) - lgamma(0.5) + lgamma(half + 0.5)) * inside / half, 1.0)
+    from scipy.special import stdtr
+
+    return float(2.0 * stdtr(freedom, -abs(t)))
 
 
 def welch(one: Array, two: Array) -> float:
@@ -93,10 +88,11 @@ def not_normal(values: Array) -> tuple[float, float, float]:
     P as D'Agostino and Stephens (1986) have it. Means of several groups may have been taken off: for large samples that
     makes no difference (Pierce and Kopecky 1979).
     """
+    from scipy.special import log_ndtr
+
     n = len(values)
     z = np.sort(values - values.mean()) / values.std(ddof=1)
-    low, high = (np.log(np.maximum(normal_cdf(x), 1e-300)) for x in (z, -z[::-1]))
-    a = -n - float(((2.0 * np.arange(1, n + 1) - 1.0) / n) @ (low + high))
+    a = -n - float(((2.0 * np.arange(1, n + 1) - 1.0) / n) @ (log_ndtr(z) + log_ndtr(-z[::-1])))
     a = min(a * (1.0 + 0.75 / n + 2.25 / n**2), 13.0)
     if a >= 0.6:
         p = exp(1.2937 - 5.709 * a + 0.0186 * a * a)
@@ -111,30 +107,14 @@ def not_normal(values: Array) -> tuple[float, float, float]:
 
 
 def at_least(successes: int, trials: int, probability: float) -> float:
-    """The probability of so many successes or more in trials of a given probability.
+    """The probability of so many successes or more in so many trials.
 
     >>> round(at_least(2, 3, 0.5), 3)
     0.5
     """
-    if successes <= 0:
-        return 1.0
-    if probability <= 0:
-        return 0.0
-    if probability >= 1:
-        return 1.0
-    if successes <= trials * probability:
-        # From the other end, where terms do not vanish.
-        return 1.0 - at_least(trials - successes + 1, trials, 1.0 - probability)
-    odds = log(probability) - log1p(-probability)
-    start = lgamma(trials + 1) - lgamma(successes + 1) - lgamma(trials - successes + 1)
-    term = exp(start + successes * log(probability) + (trials - successes) * log1p(-probability))
-    total = term
-    for k in range(successes, trials):
-        term *= (trials - k) / (k + 1) * exp(odds)
-        total += term
-        if term < 1e-17 * total and k > trials * probability:
-            break
-    return min(total, 1.0)
+    from scipy.special import bdtrc
+
+    return float(bdtrc(successes - 1, trials, probability)) if successes > 0 else 1.0
 
 
 # Of each family of tests.

@@ -303,7 +303,7 @@ class Clusters:
 
 
 def clusters(correlation: npt.ArrayLike) -> Clusters:
-    """Join experts by average linkage (UPGMA), in O(N²) steps on an N x N array.
+    """Join experts by average linkage (UPGMA).
 
     Parameters
     ----------
@@ -325,53 +325,12 @@ def clusters(correlation: npt.ArrayLike) -> Clusters:
         raise ShapeError(f"clusters need a square matrix of correlations, and its shape is {near.shape}")
     if not np.isfinite(near).all():
         raise ArgumentError("clusters need finite correlations, and one is missing or infinite")
-    n = len(near)
-    np.fill_diagonal(near, -np.inf)
-    size = np.ones(n)
-    merges: list[tuple[float, int, int]] = []
-    chain: list[int] = []
-    alive = np.ones(n, dtype=bool)
-    # Along a chain of nearest neighbours, two that are each other's nearest are joined; average linkage allows it.
-    while len(merges) < n - 1:
-        if not chain:
-            chain.append(int(alive.argmax()))
-        here = chain[-1]
-        nearest = int(near[here].argmax())
-        if len(chain) > 1 and near[here, chain[-2]] >= near[here, nearest]:
-            nearest = chain[-2]
-            del chain[-2:]
-            keep, gone = min(here, nearest), max(here, nearest)
-            merges.append((float(near[here, nearest]), keep, gone))
-            row = (size[keep] * near[keep] + size[gone] * near[gone]) / (size[keep] + size[gone])
-            size[keep] += size[gone]
-            alive[gone] = False
-            row[~alive] = -np.inf
-            row[keep] = -np.inf
-            near[keep], near[:, keep] = row, row
-            near[gone], near[:, gone] = -np.inf, -np.inf
-        else:
-            chain.append(nearest)
-    return _sorted(merges, n)
+    if len(near) == 1:
+        return Clusters(np.empty((0, 2), dtype=np.intp), np.empty(0))
+    from scipy.cluster.hierarchy import linkage
 
-
-def _sorted(merges: list[tuple[float, int, int]], n: int) -> Clusters:
-    """Merges from the closest to the farthest, clusters numbered in that order."""
-    order = sorted(range(len(merges)), key=lambda step: -merges[step][0])
-    root, name = list(range(n)), list(range(n))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        return i
-
-    joined = np.empty((n - 1, 2), dtype=np.intp)
-    for number, step in enumerate(order):
-        a, b = find(merges[step][1]), find(merges[step][2])
-        joined[number] = sorted((name[a], name[b]))
-        root[b] = a
-        name[a] = n + number
-    return Clusters(joined, np.array([merges[step][0] for step in order]))
+    tree = linkage(1.0 - near[np.triu_indices(len(near), 1)], method="average")
+    return Clusters(np.sort(tree[:, :2].astype(np.intp), axis=1), 1.0 - tree[:, 2])
 
 
 def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, ...]]:
@@ -390,5 +349,8 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
         return []
     if isinstance(panel.parts.dependence, CommonCorrelation):
         return [tuple(panel.names[i] for i in informative)] if panel.parts.dependence.rho >= least else []
-    found = clusters(panel.correlation[np.ix_(informative, informative)]).groups(least)
+    correlation = panel.correlation[np.ix_(informative, informative)]
+    if not (np.triu(correlation, 1) >= least).any():
+        return []
+    found = clusters(correlation).groups(least)
     return [tuple(panel.names[informative[i]] for i in group) for group in found]

@@ -92,31 +92,16 @@ def isotonic(groups: Groups) -> Groups:
     >>> fit.frequency.tolist(), fit.count.tolist()
     ([0.0, 0.5, 1.0], [1.0, 2.0, 2.0])
     """
+    from scipy.optimize import isotonic_regression
+
+    groups = groups.merged(isotonic_regression(groups.frequency, weights=groups.count).blocks[:-1])
     while True:
-        # Neighbours out of order share a level in the answer; so do all of an unbroken run of them.
+        # Levels that are equal but for rounding are one.
         level = groups.frequency
         starts = np.flatnonzero(np.append(True, level[1:] > level[:-1]))
-        before, after = len(level), len(starts)
-        if after == before:
+        if len(starts) == len(level):
             return groups
         groups = groups.merged(starts)
-        if after > 0.9 * before:  # few violators: one by one, or adverse data would take a pass for each
-            return groups.merged(_one_by_one(groups))
-
-
-def _one_by_one(groups: Groups) -> Starts:
-    """Where the level sets begin, by the sequential algorithm: at most one merge per group."""
-    starts: list[int] = []
-    counts: list[float] = []
-    sums: list[float] = []
-    for start, (n, s) in enumerate(zip(groups.count.tolist(), groups.outcomes.tolist(), strict=True)):
-        count, total, first = n, s, start
-        while sums and sums[-1] / counts[-1] >= total / count:
-            count, total, first = count + counts.pop(), total + sums.pop(), starts.pop()
-        starts.append(first)
-        counts.append(count)
-        sums.append(total)
-    return np.asarray(starts, dtype=np.intp)
 
 
 # Points at which curve and band are evaluated, and simulations of the outcomes.
