@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, is_blank
 from opinionpool.errors import OutcomeError, ProbabilityError, ShapeError
 from opinionpool.text import counted, listed, shown
 
@@ -19,7 +19,12 @@ Labels: TypeAlias = npt.NDArray[Any]
 Codes: TypeAlias = npt.NDArray[np.intp]
 
 # What a missing outcome looks like after it was turned into text.
-_LOST = ("", "nan", "none", "<na>", "nat")
+_LOST = ("", "nan", "none", "<na>", "nat", "na", "n/a", "null", "-", ".")
+# Words for outcomes that are none.
+UNSETTLED = frozenset(
+    {"annulled", "annul", "ambiguous", "void", "voided", "cancelled", "canceled", "unresolved", "open", "pending"}
+    | {"tbd", "unknown", "undetermined", "?"}
+)
 
 
 def label_text(label: object) -> str:
@@ -29,18 +34,15 @@ def label_text(label: object) -> str:
     return str(label)
 
 
-def is_missing(value: object) -> bool:
-    """Whether an outcome says "not resolved": None, NaN, NaT or pandas' NA."""
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
-
-
-def read_labels(y: Labels) -> tuple[Labels, npt.NDArray[np.bool_]]:
+def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, npt.NDArray[np.bool_]]:
     """The labels of resolved events in their own type, and which events are resolved.
 
     Parameters
     ----------
     y : ndarray, shape (T,)
         Of any type; None or NaN where not resolved.
+    classes : collection
+        Labels that are known to be classes, whatever they look like.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def read_labels(y: Labels) -> tuple[Labels, npt.NDArray[np.bool_]]:
         If the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
     """
     if y.dtype.kind == "O":
-        known = np.array([not is_missing(value) for value in y.tolist()], dtype=bool)
+        known = np.array([not is_blank(value) for value in y.tolist()], dtype=bool)
         labels = _native(y[known])
     else:
         known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(len(y), dtype=bool)
@@ -61,7 +63,7 @@ def read_labels(y: Labels) -> tuple[Labels, npt.NDArray[np.bool_]]:
                 "an event that settled at a fraction has no class (use NaN to leave it unresolved)"
             )
     elif labels.dtype.kind in "OUS":
-        _check_spelling(sorted({str(label) for label in labels.tolist()}))
+        _check_spelling(sorted({str(label) for label in labels.tolist()}), set(map(str, classes)))
     elif labels.dtype.kind not in "biu":
         raise OutcomeError(f"outcomes must be numbers, booleans or text, not {labels.dtype}")
     return labels, known
@@ -78,11 +80,19 @@ def _native(values: Labels) -> Labels:
     raise OutcomeError(f"outcomes must all be numbers, all booleans or all text, and there are {kinds}")
 
 
-def _check_spelling(labels: Sequence[str]) -> None:
-    """Labels that a person would read as one and the same are an error."""
+def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
+    """Labels that a person would read as one and the same, or as none at all, are an error."""
     seen: dict[str, str] = {}
     for label in labels:
         plain = label.strip().casefold()
+        if label in classes:
+            seen[plain] = label
+            continue
+        if plain in UNSETTLED:
+            raise OutcomeError(
+                f"outcome {label!r} says that an event has none: use None for it; if it is a class, say which classes "
+                "there are, fit(..., classes=[...])"
+            )
         if plain in _LOST:
             raise OutcomeError(
                 f"outcome {label!r} looks like a missing one turned into text; use None where unresolved"
@@ -210,7 +220,7 @@ def encode_among(outcomes: Sequence[object] | npt.ArrayLike | None, options: Opt
     if len(outcomes) != len(options):  # type: ignore[arg-type]
         raise ShapeError(f"{len(options)} events need as many outcomes, not {len(outcomes)}")  # type: ignore[arg-type]
     for i, (outcome, labels) in enumerate(zip(outcomes, options, strict=True)):  # type: ignore[arg-type]
-        if outcome is None or type(outcome).__name__ == "NAType" or outcome != outcome:
+        if is_blank(outcome):
             continue
         if outcome not in labels:
             raise not_an_option(events[i], outcome, labels)

@@ -33,6 +33,9 @@ NAN = float("nan")
 A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
 B = [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]
 Y = [0, 0, 0, 1, 1, 1]
+# Of the two ways to give columns, those that are meant here say so.
+BY_POSITION = "ignore:X (does not have valid|has) feature names:opinionpool.OpinionPoolWarning"
+BY_TWO = "ignore:the columns of X add up to 1 by two:opinionpool.OpinionPoolWarning"
 CLASSES = [getattr(estimators, name) for name in estimators.__all__]
 
 
@@ -104,6 +107,7 @@ def test_too_few_events_for_the_data_alone_name_what_is_needed(q, y):
     assert 0.1 < p[0] < 0.5 < p[1] < 0.9
 
 
+@pytest.mark.filterwarnings(BY_TWO)
 def test_complements_share_one_weight():
     X = columns(A, 1 - np.array(A))
     with pytest.warns(op.OpinionPoolWarning, match="the same or its complement"):
@@ -236,6 +240,7 @@ def test_an_extreme_prior_is_bayes_rule():
             pool.predict_proba([said], prior=prior)
 
 
+@pytest.mark.filterwarnings(BY_POSITION)
 def test_missing_cells_never_make_an_indefinite_covariance():
     one = np.array([[1, 1, NAN], [2, 2, NAN], [NAN, 1, 1], [NAN, 2, 2], [1, NAN, 2], [2, NAN, 1]])
     X, y = expit(np.vstack([one, -one])), [1] * 6 + [0] * 6
@@ -429,6 +434,7 @@ def test_a_label_that_was_never_seen_cannot_be_scored():
 
 @pytest.mark.parametrize("pool", [op.GaussianPool(beliefs=None), op.LinearPool(), op.LogPool()])
 @given(order=st.permutations(range(3)), absent=st.sets(st.integers(0, 2), max_size=2), seed=st.integers(0, 5))
+@pytest.mark.filterwarnings(BY_POSITION)
 def test_columns_are_matched_by_name(pool, order, absent, seed):
     X, y = data(seed=seed)
     names = ["ann", "bob", "cat"]
@@ -442,6 +448,7 @@ def test_columns_are_matched_by_name(pool, order, absent, seed):
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
 @every_pool()
+@pytest.mark.filterwarnings(BY_POSITION)
 def test_data_frames_of_every_library(pool, frame):
     X, y = data(missing=0.3)
     names = ["ann", "bob", "cat"]
@@ -473,6 +480,7 @@ def test_a_column_that_was_not_there_in_fit_is_named():
 
 
 @pytest.mark.parametrize("names", [[1, 2, 3], [1, "B", 3.5], ["1", "2", "3"]])
+@pytest.mark.filterwarnings(BY_POSITION)
 def test_names_are_matched_as_text(names):
     X, y = data()
     pool = op.GaussianPool().fit(pd.DataFrame(X, columns=names), y)
@@ -630,6 +638,7 @@ def test_containers_keep_the_order_of_their_classes_and_must_agree():
             method(forecasts, y)
 
 
+@pytest.mark.filterwarnings(BY_POSITION)
 def test_numbers_in_the_container_and_in_y_are_the_same_classes():
     X, y = data(experts=2)
     pool = op.GaussianPool().fit(pd.DataFrame(X, columns=["ann", "bob"]), y.astype(float))
@@ -703,11 +712,13 @@ def test_binary_class_probabilities_may_come_for_both_classes():
         pool.predict_proba(np.stack([X, X], axis=2))
 
 
-def test_a_class_never_seen_needs_the_container():
+@pytest.mark.filterwarnings(BY_POSITION)
+def test_a_class_never_seen_is_said():
     X, y = data_of_classes()
     kept = y != "c"
-    with pytest.raises(op.ShapeError, match=r"op\.Forecasts names it"):
+    with pytest.raises(op.ShapeError, match=r"say which there are, fit\(\.\.\., classes=\[\.\.\.\]\)"):
         op.GaussianPool().fit(X[kept], y[kept])
+    assert op.GaussianPool().fit(X[kept], y[kept], classes=["a", "b", "c"]).predict_proba(X).shape == (len(y), 3)
     forecasts = op.Forecasts.from_array(X[kept], y[kept].tolist(), classes=("a", "b", "c"))
     assert op.GaussianPool().fit(forecasts).predict_proba(X).shape == (len(y), 3)
     with pytest.raises(op.ShapeError, match="need 3 columns for each expert, and X has 8 columns"):
@@ -835,6 +846,7 @@ def test_floors_are_constructor_arguments(pool):
 
 
 @every_pool()
+@pytest.mark.filterwarnings(BY_POSITION)
 def test_pickled_and_cloned_pools_answer_alike(pool):
     X, y = data(missing=0.2)
     pool.fit(pd.DataFrame(X, columns=list("abc")), np.where(y, "yes", "no"))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
@@ -15,17 +14,29 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array, as_numbers, frequencies, unmasked
+from opinionpool.arrays import Array, as_numbers, unmasked
 from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.estimators.inputs import ExpertColumns, aligned, column_names, event_weights, row_keys
+from opinionpool.estimators.inputs import (
+    ExpertColumns,
+    aligned,
+    column_names,
+    event_weights,
+    flattened,
+    named_classes,
+    pair_notes,
+    row_keys,
+    settled_classes,
+    without,
+)
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Labels, classes_of, encode, read_labels
+from opinionpool.labels import Labels, encode, read_labels
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import check_probabilities, public_probabilities
 from opinionpool.pools.registry import Fitted, answering, fit_pool
 from opinionpool.priors import event_priors, own_priors
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.streams.stream import Stream
+from opinionpool.text import listed
 
 # Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
 Given: TypeAlias = Any
@@ -35,8 +46,8 @@ _FLOORS = ("floor", "pool_floor")
 EVENTS = 1 << 17
 
 
-def labels_of(y: Given, events: int, who: str) -> tuple[Labels, npt.NDArray[np.bool_]]:
-    """The labels of resolved events, and which of so many events are resolved, (T,).
+def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:
+    """The labels of resolved events, and which of so many events are resolved, (T,); `classes` if they are known.
 
     Raises
     ------
@@ -48,7 +59,7 @@ def labels_of(y: Given, events: int, who: str) -> tuple[Labels, npt.NDArray[np.b
     y = unmasked(y, None)
     column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
     check_consistent_length(np.empty((events, 0)), column)
-    return read_labels(column)
+    return read_labels(column, () if classes is None else np.asarray(classes).ravel().tolist())
 
 
 class _Read(NamedTuple):
@@ -59,6 +70,42 @@ class _Read(NamedTuple):
     classes: Labels
     names: tuple[str, ...] | None
     rounded: int
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class FitState:
+    """All that a fit leaves, put in place at once, so that nobody ever meets parts of two fits.
+
+    Attributes
+    ----------
+    layout : ExpertColumns
+    classes : ndarray, shape (K,)
+    names : tuple of str or None
+        Of the columns, if they had any.
+    learned : Fitted or None
+        None where it is learned from the stream when it is asked for.
+    events : float
+        Weight of the resolved events.
+    rounded : int
+        Forecasts that were normalised.
+    notes : tuple of Note
+        About X.
+    stream : Stream or None
+        What further batches are added to.
+    forgotten : float or None
+        Weight of the events of a fit before, from which a stream does not learn.
+    """
+
+    layout: ExpertColumns
+    classes: Labels
+    names: tuple[str, ...] | None
+    learned: Fitted | None = None
+    events: float = 0.0
+    rounded: int = 0
+    notes: tuple[Note, ...] = ()
+    stream: Stream | None = None
+    forgotten: float | None = None
 
 
 class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -85,14 +132,17 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     binary_only: ClassVar[bool] = False
     floor: float
     pool_floor: float
-    classes_: Labels
-    feature_names_in_: npt.NDArray[np.object_]
-    n_features_in_: int
-    n_events_: float
-    state_: Fitted
+    _fitted: FitState
+    # A stream, its version and what was learned from it.
+    _answers: tuple[Stream, int, Fitted]
 
     def fit(
-        self, X: Given, y: Given = None, prior: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
+        self,
+        X: Given,
+        y: Given = None,
+        prior: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        classes: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from the resolved events.
 
@@ -104,22 +154,28 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Left out with `Forecasts`.
         prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
         sample_weight : array_like, shape (T,), optional
+        classes : array_like, optional
+            All labels, if `y` may lack one. If not given, those in names of columns, ``expert:class``, else those in
+            `y`.
 
         Raises
         ------
         OpinionPoolError
             If the arguments break a rule, or the data do not determine what was asked for.
         """
-        if sample_weight is None and type(X) is np.ndarray and type(y) is np.ndarray and self._fit_dense(X, y, prior):
-            classes = np.array([0, 1], dtype=y.dtype)
-            layout = ExpertColumns.of_columns(None, X.shape[1], classes, deep=False)
-            return self._keep(layout, classes, float(self.state_.events.sum()), None, 0)
-        read = self._read(X, y)
+        dense = None
+        if classes is None and sample_weight is None and type(X) is np.ndarray and type(y) is np.ndarray:
+            dense = self._fit_dense(X, y, prior)
+        if dense is not None:
+            labels = np.array([0, 1], dtype=y.dtype)
+            layout = ExpertColumns.of_columns(None, X.shape[1], labels, deep=False)
+            return self._keep(FitState(layout, labels, None, dense, float(dense.events.sum()), notes=pair_notes(X)))
+        read = self._read(X, y, classes)
         if self.binary_only and len(read.classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(read.classes)} classes.")
         keys, forecasts = row_keys(X), read.forecasts
         weight = event_weights(aligned(sample_weight, keys, "sample_weight"), len(forecasts.events))
-        self.state_ = fit_pool(
+        learned = fit_pool(
             self.rule,
             forecasts,
             prior=aligned(prior, keys, "prior"),
@@ -128,41 +184,103 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pool_floor=self.pool_floor,
             **self._options(),
         )
-        return self._keep(read.layout, read.classes, float(weight[forecasts.resolved].sum()), read.names, read.rounded)
+        events = float(weight[forecasts.resolved].sum())
+        return self._keep(FitState(read.layout, read.classes, read.names, learned, events, read.rounded, read.notes))
 
-    def _keep(
-        self, layout: ExpertColumns, classes: Labels, events: float, names: tuple[str, ...] | None, rounded: int
-    ) -> Self:
-        """Keep what is known of the input, and say the serious notes."""
-        self.classes_, self.n_events_, self.n_features_in_ = classes, events, layout.count
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self._layout, self._rounded = layout, rounded
-        for note in self.state_.notes:
+    def _keep(self, fitted: FitState) -> Self:
+        """Put what was learned in place, and say the serious notes."""
+        self._fitted = fitted
+        assert fitted.learned is not None
+        for note in (*fitted.learned.notes, *fitted.notes):
             if note.serious:
                 warnings.warn(note.text, OpinionPoolWarning, stacklevel=3)
         return self
 
-    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> bool:  # noqa: ARG002
-        """Fit to arrays as they are, if rule and arrays allow it; then outcomes are 0 and 1."""
-        return False
+    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> Fitted | None:  # noqa: ARG002
+        """What arrays teach as they are, None if rule or arrays do not allow it; then outcomes are 0 and 1."""
+        return None
 
-    def _read(self, X: Given, y: Given) -> _Read:
-        """X and y of a fit as forecasts."""
+    def _read(self, X: Given, y: Given, given: Given = None) -> _Read:
+        """X and y of a fit as forecasts; `given` are the classes, if they are given."""
         if isinstance(X, Forecasts):
-            _without(y)
+            without(y, "y", "outcomes")
+            without(given, "classes", "classes")
             layout = ExpertColumns.of_forecasts(X)
-            return _Read(X, layout, _label_array(X.classes), layout.columns, 0)
+            return _Read(X, layout, label_array(X.classes), layout.columns, 0)
         names, q = column_names(X), self._columns(X)
-        labels, known = labels_of(aligned(y, row_keys(X), "y"), len(q), type(self).__name__)
-        classes = classes_of(labels)
-        q, deep = _flattened(q, len(classes))
+        labels, known = labels_of(aligned(y, row_keys(X), "y"), len(q), type(self).__name__, given)
+        classes = settled_classes(labels, given, names, q)
+        notes = pair_notes(q) if len(classes) == 2 and not named_classes(names) else ()
+        q, deep = flattened(q, len(classes))
         layout = ExpertColumns.of_columns(names, q.shape[1], classes, deep)
         q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
         forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()))
-        return _Read(replace(forecasts, outcomes=encode(labels, known, classes)), layout, classes, names, rounded)
+        forecasts = replace(forecasts, outcomes=encode(labels, known, classes))
+        return _Read(forecasts, layout, classes, names, rounded, notes)
+
+    # What a fit leaves is public as scikit-learn has it.
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in self.__dict__
+
+    def _known(self) -> FitState:
+        """What a fit left."""
+        if "_fitted" not in self.__dict__:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return self._fitted
+
+    def _learned(self) -> tuple[FitState, Fitted]:
+        """What a fit left, and what was learned, now if need be, with columns for all experts in it."""
+        fitted = self._known()
+        if fitted.stream is None:
+            assert fitted.learned is not None
+            return fitted, fitted.learned
+        stream, version, learned = self.__dict__.get("_answers", (None, -1, None))
+        if stream is not fitted.stream or version != fitted.stream.version:
+            now = fitted.stream.copy()
+            learned = now.fit(self.rule, **self._options())
+            self._answers = fitted.stream, now.version, learned
+            for note in learned.notes:
+                if note.serious:
+                    warnings.warn(note.text, OpinionPoolWarning, stacklevel=4)
+        layout = fitted.layout.widened(learned.experts)
+        names = layout.columns if layout is not fitted.layout else fitted.names
+        return replace(fitted, layout=layout, names=names), learned
+
+    @property
+    def state_(self) -> Fitted:
+        """What was learned; after `partial_fit`, when it is first asked for."""
+        return self._learned()[1]
+
+    @property
+    def classes_(self) -> Labels:
+        """The labels, (K,)."""
+        return self._known().classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return self._columns_known().count
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """Names of the columns, if they had any."""
+        names = self._known().names
+        if names is None:
+            raise AttributeError(f"this {type(self).__name__} was fitted without names of columns")
+        columns = self._columns_known()
+        own = names if columns is self._known().layout or columns.columns is None else columns.columns
+        return np.array(own, dtype=object)
+
+    @property
+    def n_events_(self) -> float:
+        """Weight of the resolved events."""
+        fitted = self._known()
+        return fitted.events if fitted.stream is None else float(fitted.stream.events.sum())
+
+    def _columns_known(self) -> ExpertColumns:
+        fitted = self._known()
+        return fitted.layout if fitted.stream is None else fitted.layout.widened(fitted.stream.experts)
 
     def _options(self) -> dict[str, Any]:
         """The options of the rule: what the constructor takes beside the floors."""
@@ -191,51 +309,47 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the arguments break a rule; if each event had its own prior in `fit` and none is given now.
         """
         check_is_fitted(self)
-        k = len(self.classes_)
+        fitted, state = self._learned()
+        k = len(fitted.classes)
         if isinstance(X, Forecasts):
-            self._layout.check(X)
-            prior, k = self._own_priors(X, prior), len(X.classes)
-            state = self.state_ if X.options is None else answering(self.state_, X.classes)
+            fitted.layout.check(X)
+            prior, k = _own_priors(X, prior, state), len(X.classes)
+            state = state if X.options is None else answering(state, X.classes)
             if isinstance(state, FittedPanel):
                 # Cell by cell, as an array of events x experts may not fit into memory.
                 p = state.pool_forecasts(X, prior, base_rate)
             else:
-                p = state.pool(self._layout.dense(X), prior, base_rate)
+                p = state.pool(fitted.layout.dense(X), prior, base_rate)
         else:
-            q, prior, base_rate = self._asked(X, prior, base_rate)
+            q, prior, base_rate = self._asked(X, prior, base_rate, fitted, state)
             if k == 2 and len(q) > EVENTS and _own(prior) and _own(base_rate):
-                return self._pool_in_parts(q, prior, base_rate)
-            p = np.asarray(self.state_.pool(q, prior, base_rate))
+                return _pool_in_parts(state, q, prior, base_rate)
+            p = np.asarray(state.pool(q, prior, base_rate))
         return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
 
-    def _pool_in_parts(self, q: Array, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None) -> Array:
-        """Probabilities of two classes, (T, 2), with nothing as long beside them."""
-        both = np.empty((len(q), 2))
-        try:
-            for start in range(0, len(q), EVENTS):
-                rows = slice(start, start + EVENTS)
-                both[rows, 1] = self.state_.pool(q[rows], prior, base_rate)
-        except ProbabilityError:
-            check_probabilities(q)
-            raise
-        np.subtract(1.0, both[:, 1], out=both[:, 0])
-        return both
-
     def _asked(
-        self, X: Given, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None
+        self,
+        X: Given,
+        prior: npt.ArrayLike | None,
+        base_rate: npt.ArrayLike | None,
+        fitted: FitState,
+        learned: Fitted,
     ) -> tuple[Array, npt.ArrayLike | None, npt.ArrayLike | None]:
         """Forecasts of the experts of the fit, (T, N) or (T, N, K), with priors and base rates in the same order."""
         if isinstance(X, Forecasts):
-            self._layout.check(X)
-            return self._layout.dense(X), self._own_priors(X, prior), base_rate
-        if self._layout.own:
+            fitted.layout.check(X)
+            return fitted.layout.dense(X), _own_priors(X, prior, learned), base_rate
+        if fitted.layout.own:
             raise ArgumentError(
                 "this pool was fitted to events with options of their own, and an array does not say which options its "
                 "events have; pass op.Forecasts, as from op.Forecasts.from_array(..., options=...)"
             )
-        keys = row_keys(X)
-        names, (columns, _) = column_names(X), _flattened(self._columns(X, fitted=True), len(self.classes_))
-        q, _ = self._layout.forecasts(self._layout.arrange(columns, names, type(self).__name__))
+        keys, who = row_keys(X), type(self).__name__
+        names = column_names(X)
+        columns, _ = flattened(self._columns(X, fitted.layout), len(fitted.classes))
+        if fitted.layout.count > 1 and (names is None) != (fitted.names is None):
+            warnings.warn(_names_note(who, fitted.names), OpinionPoolWarning, stacklevel=4)
+        q, _ = fitted.layout.forecasts(fitted.layout.arrange(columns, names, who))
         return q, aligned(prior, keys, "prior"), aligned(base_rate, keys, "base_rate")
 
     def predict(self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None) -> Labels:
@@ -270,13 +384,14 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         p = self.predict_proba(X, prior, base_rate)
         if isinstance(X, Forecasts):
-            _without(y)
+            without(y, "y", "outcomes")
             codes = X.outcomes
             if scoring_prior is None and X.even is not None:
                 scoring_prior = public_probabilities(X.even)
         else:
             keys = row_keys(X)
-            codes = encode(*labels_of(aligned(y, keys, "y"), len(p), type(self).__name__), self.classes_)
+            labels, known = labels_of(aligned(y, keys, "y"), len(p), type(self).__name__, self.classes_)
+            codes = encode(labels, known, self.classes_)
             sample_weight = aligned(sample_weight, keys, "sample_weight")
             scoring_prior = aligned(scoring_prior, keys, "scoring_prior")
         outcomes = np.where(codes < 0, np.nan, codes)
@@ -301,10 +416,11 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def notes_(self) -> tuple[Note, ...]:
         """What a user should know about the fit."""
         check_is_fitted(self)
-        notes = self.state_.notes
-        if self._rounded:
-            text = f"{self._rounded} forecasts did not add up to 1 by rounding: normalised"
-            notes = (*notes, Note("normalised", text, self._rounded))
+        fitted, learned = self._learned()
+        notes = (*learned.notes, *fitted.notes)
+        if fitted.rounded:
+            text = f"{fitted.rounded} forecasts did not add up to 1 by rounding: normalised"
+            notes = (*notes, Note("normalised", text, fitted.rounded))
         return notes
 
     def __sklearn_tags__(self) -> Tags:
@@ -314,9 +430,15 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = not self.binary_only
         return tags
 
-    def _columns(self, X: Given, fitted: bool = False) -> Array:
+    def _columns(self, X: Given, fitted: ExpertColumns | None = None) -> Array:
         """X as float64, (T, C) or (T, N, K); a vector as one column if there is one expert."""
-        if fitted and type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and X.size > EVENTS:
+        if (
+            fitted is not None
+            and type(X) is np.ndarray
+            and X.ndim == 2
+            and X.dtype in (np.float64, np.float32)
+            and X.size > EVENTS
+        ):
             # What `check_array` would look for, whoever pools finds too.
             return X
         array = check_array(
@@ -326,29 +448,54 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ensure_all_finite="allow-nan",
             ensure_2d=False,
             allow_nd=True,
-            ensure_min_samples=0 if fitted else 1,
+            ensure_min_samples=1 if fitted is None else 0,
             estimator=self,
             input_name="X",
         )
         if array.ndim == 1:
-            if fitted and self._layout.count > 1:
+            if fitted is not None and fitted.count > 1:
                 raise ShapeError(
-                    f"X has one axis, and there are {len(self._layout.experts)} experts. Reshape your data: "
+                    f"X has one axis, and there are {len(fitted.experts)} experts. Reshape your data: "
                     "array.reshape(1, -1) if it is a single event"
                 )
             array = array.reshape(-1, 1)
         return np.asarray(array)
 
-    def _own_priors(self, forecasts: Forecasts, prior: npt.ArrayLike | None) -> npt.ArrayLike | None:
-        """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""
-        if forecasts.options is not None:
-            return own_priors(forecasts, prior)
-        if forecasts.prior is None:
-            return prior
-        if prior is None and self.prior_ is not None:
-            prior = public_probabilities(self.prior_)
-        each = event_priors(forecasts, prior)
-        return None if each is None else public_probabilities(each)
+
+def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
+    """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""
+    if forecasts.options is not None:
+        return own_priors(forecasts, prior)
+    if forecasts.prior is None:
+        return prior
+    if prior is None and learned.prior is not None:
+        prior = public_probabilities(learned.prior)
+    each = event_priors(forecasts, prior)
+    return None if each is None else public_probabilities(each)
+
+
+def _pool_in_parts(state: Fitted, q: Array, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None) -> Array:
+    """Probabilities of two classes, (T, 2), with nothing as long beside them."""
+    both = np.empty((len(q), 2))
+    try:
+        for start in range(0, len(q), EVENTS):
+            rows = slice(start, start + EVENTS)
+            both[rows, 1] = state.pool(q[rows], prior, base_rate)
+    except ProbabilityError:
+        check_probabilities(q)
+        raise
+    np.subtract(1.0, both[:, 1], out=both[:, 0])
+    return both
+
+
+def _names_note(who: str, names: tuple[str, ...] | None) -> str:
+    """That columns are taken by position; as scikit-learn says it."""
+    if names is None:
+        return f"X has feature names, but {who} was fitted without feature names: columns are taken in the order of fit"
+    return (
+        f"X does not have valid feature names, but {who} was fitted with feature names: columns are taken in the order "
+        f"{listed(names)}"
+    )
 
 
 @cache
@@ -357,217 +504,11 @@ def _parameters(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class of pool
     return tuple(kind._get_param_names())
 
 
-def _flattened(q: Array, classes: int) -> tuple[Array, bool]:
-    """X with its experts and classes on one axis, and whether they had two."""
-    if q.ndim == 2:
-        return q, False
-    if q.ndim != 3 or q.shape[2] != classes:
-        raise ShapeError(
-            f"X of {classes} classes needs {classes} probabilities on a third axis, if it has one, and its shape is "
-            f"{q.shape}; where y lacks a class, op.Forecasts names it"
-        )
-    return q.reshape(len(q), -1), True
-
-
 def _own(value: npt.ArrayLike | None) -> bool:
     return value is None or np.ndim(value) == 0
 
 
-def _without(y: Given) -> None:
-    if y is not None:
-        raise ArgumentError("forecasts hold their own outcomes; leave out y")
-
-
-def _label_array(labels: tuple[object, ...]) -> Labels:
+def label_array(labels: tuple[object, ...]) -> Labels:
     """Labels as an array of their own type if they share one, else of objects."""
     same = len({type(label) for label in labels}) == 1
     return np.array(labels) if same else np.array(labels, dtype=object)
-
-
-class IncrementalPool(BasePool):
-    """What all pools share beyond `BasePool`: `partial_fit` and `save`. Not to be used by itself."""
-
-    stream_: Stream
-
-    @property
-    def state_(self) -> Fitted:
-        """What was learned; after `partial_fit`, when it is first asked for."""
-        if "_state" not in self.__dict__:
-            if not hasattr(self, "stream_"):
-                raise AttributeError(f"this {type(self).__name__} is not fitted yet")
-            self._state: Fitted = self.stream_.fit(self.rule, **self._options())
-            for note in self._state.notes:
-                if note.serious:
-                    warnings.warn(note.text, OpinionPoolWarning, stacklevel=3)
-        return self._state
-
-    @state_.setter
-    def state_(self, learned: Fitted) -> None:
-        # A fit forgets what was learned before.
-        for name in ("stream_", "_forgotten"):
-            self.__dict__.pop(name, None)
-        self._state = learned
-
-    @property
-    def notes_(self) -> tuple[Note, ...]:
-        """What a user should know about the fit."""
-        notes = super().notes_
-        forgotten = self.__dict__.get("_forgotten")
-        if forgotten is not None:
-            text = f"partial_fit began anew: the {forgotten:,.15g} events of the fit before it are not learned from"
-            notes = (*notes, Note("began-anew", text))
-        return notes
-
-    def partial_fit(
-        self,
-        X: Given,
-        y: Given = None,
-        classes: npt.ArrayLike | None = None,
-        prior: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> Self:
-        """Learn from further events; see `opinionpool.streams.stream.Stream`, which `stream_` is.
-
-        It begins anew after `fit`, which does not keep what it learned from; then `notes_` says so. Rows are new events
-        each time. Events in `op.Forecasts` have ids: those that are not resolved are kept until
-        they are, those that were learned before are not learned again, and other outcomes are corrections.
-
-        Parameters
-        ----------
-        X : array_like, data frame or Forecasts
-            As for `fit`; experts may join in data frames and forecasts.
-        y : array_like, shape (T,)
-            Left out with `Forecasts`.
-        classes : array_like, optional
-            All labels, for the first batch; those in its `y` if not given.
-        prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
-            One per event, or in the first batch one for all events of all batches. Laplace's estimate if not given.
-        sample_weight : array_like, shape (T,), optional
-
-        Raises
-        ------
-        OpinionPoolError
-            If the arguments break a rule.
-
-        Examples
-        --------
-        >>> from opinionpool.estimators.pools import AveragePool
-        >>> pool = AveragePool().partial_fit([[0.9, 0.6]], [1], classes=[0, 1]).partial_fit([[0.2, 0.3]], [0])
-        >>> pool.n_events_, pool.predict_proba([[0.4, 0.6]])
-        (2.0, array([[0.5, 0.5]]))
-        """
-        if hasattr(self, "classes_") and not hasattr(self, "stream_"):
-            self._forgotten = self.n_events_
-        if isinstance(X, Forecasts):
-            self._add_forecasts(X, y, prior, sample_weight)
-        else:
-            self._add_rows(X, y, classes, prior, sample_weight)
-        self.__dict__.pop("_state", None)
-        self.n_events_ = float(self.stream_.events.sum())
-        return self
-
-    def _add_forecasts(self, forecasts: Forecasts, y: Given, prior: Given, sample_weight: Given) -> None:
-        if y is not None:
-            raise ArgumentError("forecasts hold their own outcomes; leave out y")
-        if not hasattr(self, "stream_"):
-            self._begin(np.array(forecasts.classes), ExpertColumns.of_forecasts(forecasts), prior, True)
-        elif prior is not None:
-            raise ArgumentError("forecasts bring the priors of their events; one for all is given with the first batch")
-        self.stream_.add(forecasts, sample_weight)
-        experts = dict.fromkeys((*self._layout.experts, *forecasts.experts))
-        self._widen(tuple(experts))
-
-    def _add_rows(self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given) -> None:
-        names, keys, columns = column_names(X), row_keys(X), self._columns(X)
-        labels, known = labels_of(aligned(y, keys, "y"), len(columns), type(self).__name__)
-        prior = aligned(prior, keys, "prior")
-        first = not hasattr(self, "stream_")
-        found = (
-            classes_of(labels if classes is None else read_labels(np.asarray(classes))[0]) if first else self.classes_
-        )
-        shared = prior is not None and np.ndim(prior) < (1 if len(found) == 2 else 2)
-        if not first and classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise OutcomeError(f"the classes are {self.classes_.tolist()} since the first batch, and cannot change")
-        if not first and shared:
-            raise ArgumentError("a prior for all events is given with the first batch; later ones are one per event")
-        deep = columns.ndim == 3
-        flat = columns.reshape(len(columns), -1) if deep else columns
-        if first:
-            layout = ExpertColumns.of_columns(names, flat.shape[1], found, deep)
-            arranged, _ = layout.forecasts(layout.arrange(flat, names, type(self).__name__))
-            codes = encode(labels, known, found)
-            frequencies(sample_weight, len(columns))
-            self._begin(found, layout, prior if shared else None, names is not None)
-        else:
-            arranged, _ = self._layout.forecasts(self._layout.arrange(flat, names, type(self).__name__))
-            codes = encode(labels, known, found)
-        self.stream_.add_rows(
-            arranged,
-            codes,
-            aligned(sample_weight, keys, "sample_weight"),
-            prior=None if shared else prior,
-            experts=self._layout.experts,
-        )
-
-    def _begin(self, classes: Labels, layout: ExpertColumns, prior: Given, named: bool) -> None:
-        if self.binary_only and len(classes) > 2:
-            raise OutcomeError(f"Only binary classification is supported. There are {len(classes)} classes.")
-        self._options()
-        stream = Stream(classes.tolist(), prior=prior, floor=self.floor, pool_floor=self.pool_floor)
-        self.classes_, self.n_features_in_, self._layout, self._rounded = classes, layout.count, layout, 0
-        if named and layout.columns is not None:
-            self.feature_names_in_ = np.array(layout.columns, dtype=object)
-        self.stream_ = stream
-
-    def _widen(self, experts: tuple[str, ...]) -> None:
-        """Make room for experts who joined."""
-        if experts != self._layout.experts:
-            own = self._layout
-            columns = experts if own.width == 1 else tuple(f"{e}:{label}" for e in experts for label in own.classes)
-            self._layout = ExpertColumns(experts, columns, own.classes, own.width)
-            self.feature_names_in_ = np.array(columns, dtype=object)
-            self.n_features_in_ = self._layout.count
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write this fitted pool to a file, from which `op.load` makes it again; see `op.save`."""
-        from opinionpool.saving.files import save
-
-        save(self, path)
-
-    def _saved(self) -> dict[str, Any]:
-        """What is written."""
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "parameters": self.get_params(deep=False),
-            "learned": self.state_,
-            "stream": getattr(self, "stream_", None),
-            "classes": tuple(self.classes_.tolist()),
-            "labels": self.classes_.dtype.str,
-            "layout": self._layout,
-            "names": None if names is None else tuple(names.tolist()),
-            "events": self.n_events_,
-            "rounded": self._rounded,
-        }
-
-    @classmethod
-    def _restored(
-        cls,
-        parameters: dict[str, Any],
-        learned: Fitted,
-        stream: Stream | None,
-        classes: Labels,
-        layout: ExpertColumns,
-        names: tuple[str, ...] | None,
-        events: float,
-        rounded: int,
-    ) -> Self:
-        """A fitted pool from what was written."""
-        pool = cls(**parameters)
-        pool.state_ = learned
-        pool.classes_, pool._layout, pool.n_features_in_ = classes, layout, layout.count
-        pool.n_events_, pool._rounded = events, rounded
-        if names is not None:
-            pool.feature_names_in_ = np.array(names, dtype=object)
-        if stream is not None:
-            pool.stream_ = stream
-        return pool

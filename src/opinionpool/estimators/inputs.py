@@ -5,18 +5,19 @@ Columns are matched by name, rows of pandas objects by their index. Nothing here
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, frequencies
-from opinionpool.errors import ArgumentError, ExpertError, OutcomeError, ShapeError
+from opinionpool.errors import ArgumentError, ExpertError, Note, OutcomeError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Labels, label_text
-from opinionpool.logodds import normalised
+from opinionpool.labels import Labels, classes_of, label_text, read_labels
+from opinionpool.logodds import SUM_TOLERANCE, normalised
 from opinionpool.names import numbered, repeated
+from opinionpool.text import listed
 
 # An object of pandas or of any other library, asked for what it has.
 Anything: TypeAlias = Any
@@ -145,6 +146,13 @@ class ExpertColumns:
         columns = tuple(f"{expert}:{label}" for expert in experts for label in classes)
         return cls(experts, columns, classes, len(classes), own)
 
+    def widened(self, experts: tuple[str, ...]) -> ExpertColumns:
+        """With the columns of experts who joined."""
+        if experts == self.experts:
+            return self
+        columns = experts if self.width == 1 else tuple(f"{e}:{label}" for e in experts for label in self.classes)
+        return replace(self, experts=experts, columns=columns)
+
     @property
     def count(self) -> int:
         """Number of columns."""
@@ -210,6 +218,144 @@ class ExpertColumns:
         if forecasts.experts == self.experts:
             return forecasts.X
         return forecasts.dense(experts=self.experts)
+
+
+def named_classes(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The classes that names of columns, ``expert:class``, give, the same two or more for every expert; else none."""
+    split = [name.rpartition(":") for name in names or ()]
+    classes = tuple(dict.fromkeys(label for _, _, label in split))
+    experts = {expert for expert, _, _ in split}
+    if len(classes) < 2 or "" in experts or len(split) != len(experts) * len(classes):
+        return ()
+    return classes
+
+
+def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | None, q: Array) -> Labels:
+    """The sorted classes of a fit: those given, else those that columns name, else those among the outcomes.
+
+    Parameters
+    ----------
+    labels : ndarray
+        Of resolved events.
+    given : array_like or None
+    names : tuple of str or None
+        Of the columns.
+    q : ndarray, shape (T, C), or (T, N, K)
+
+    Raises
+    ------
+    OutcomeError
+        If the outcomes do not say what the classes are, or the forecasts are on more of them.
+    """
+    columns = named_classes(names)
+    if given is not None:
+        return _given_classes(given, q.ndim == 2 and bool(columns))
+    typed = _typed(columns, labels)
+    if typed is not None:
+        return typed
+    classes = classes_of(labels)
+    _check_unresolved(classes, q)
+    if q.ndim == 2 and not columns:
+        number = classes_by_sums(q, len(classes))
+        if number is not None:
+            raise OutcomeError(
+                f"the columns of X add up to 1 in every row by {number}, as forecasts on {number} classes do, and y has "
+                f"{len(classes)}: {listed(classes.tolist())}; say which there are, fit(..., classes=[...])"
+            )
+    return classes
+
+
+def _given_classes(given: Anything, named: bool) -> Labels:
+    """Classes as the user gave them; columns without names stand in sorted order, so another order is refused."""
+    values = np.asarray(given, dtype=object if isinstance(given, (list, tuple)) else None).ravel()
+    labels, known = read_labels(values, values.tolist())
+    classes = np.unique(labels)
+    if not known.all() or len(classes) < 2 or len(classes) < len(values):
+        raise OutcomeError(f"classes must be two or more different labels, and they are {values.tolist()}")
+    if len(classes) > 2 and not named and classes.tolist() != labels.tolist():
+        raise OutcomeError(
+            f"the columns of an expert stand in the sorted order of the classes, {listed(classes.tolist())}, and these "
+            "are given in another; give them in that order, or call the columns expert:class"
+        )
+    return classes
+
+
+def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
+    """The classes that columns name, in the type of the outcomes; None if the outcomes are not among them."""
+    texts = {label_text(label) for label in np.unique(labels).tolist()}
+    if not columns or not texts <= set(columns):
+        return None
+    if labels.dtype.kind == "O":
+        return np.unique(np.array(columns, dtype=object))
+    try:
+        found = np.unique(np.array(columns).astype(labels.dtype if labels.dtype.kind in "US" else np.float64))
+    except ValueError:
+        return None
+    return found if labels.dtype.kind in "USf" else found.astype(labels.dtype)
+
+
+def _check_unresolved(classes: Labels, q: Array) -> None:
+    """Refuse -1 among 0, 1, ...: it says that an event is not resolved, where `op.Forecasts` counts classes."""
+    numbers = classes.dtype.kind in "if" and classes[0] == -1 and (classes == 0).any()
+    if numbers and not (len(classes) > 2 and (q.ndim == 3 or classes_by_sums(q, 2) == len(classes))):
+        raise OutcomeError(
+            "outcome -1 stands beside 0: in op.Forecasts it says that an event is not resolved, which is None or NaN "
+            "here; if -1 is a class, say so, fit(..., classes=[...])"
+        )
+
+
+# Rows that show by their sums how many classes there are, and how many are looked at first.
+FEWEST, FIRST = 3, 64
+
+
+def classes_by_sums(q: Array, seen: int) -> int | None:
+    """How many columns at a time add up to 1 in every complete row, more than `seen`; None if none do.
+
+    >>> classes_by_sums(np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]), 2)
+    3
+    """
+    count = q.shape[1]
+    for number in range(seen + 1, count + 1):
+        if count % number == 0 and _add_up(q[:FIRST], number) and _add_up(q, number):
+            return number
+    return None
+
+
+def _add_up(q: Array, number: int) -> bool:
+    rows = q[~np.isnan(q).any(axis=1)]
+    if len(rows) < FEWEST:
+        return False
+    totals = rows.reshape(len(rows), -1, number).sum(axis=2)
+    return bool((np.abs(totals - 1.0) <= max(SUM_TOLERANCE, 0.005 * number)).all())
+
+
+def pair_notes(q: Array) -> tuple[Note, ...]:
+    """That columns may be the two classes of each expert, where they are taken for an expert each."""
+    if q.ndim != 2 or classes_by_sums(q, 1) != 2:
+        return ()
+    text = (
+        "the columns of X add up to 1 by two in every row: each counts as an expert of its own, on classes_[1]; if "
+        "they are the two classes of one expert, give X of shape (events, experts, 2), or call them expert:class"
+    )
+    return (Note("pairs", text, q.shape[1] // 2, serious=True),)
+
+
+def flattened(q: Array, classes: int) -> tuple[Array, bool]:
+    """X with its experts and classes on one axis, and whether they had two."""
+    if q.ndim == 2:
+        return q, False
+    if q.ndim != 3 or q.shape[2] != classes:
+        raise ShapeError(
+            f"X of {classes} classes needs {classes} probabilities on a third axis, if it has one, and its shape is "
+            f"{q.shape}; where y lacks a class, say which there are, fit(..., classes=[...])"
+        )
+    return q.reshape(len(q), -1), True
+
+
+def without(value: Anything, name: str, what: str) -> None:
+    """Refuse an argument beside `op.Forecasts`, which bring it."""
+    if value is not None:
+        raise ArgumentError(f"op.Forecasts bring their own {what}; leave out {name}")
 
 
 def _experts_by_class(names: tuple[str, ...], classes: tuple[str, ...]) -> tuple[str, ...]:

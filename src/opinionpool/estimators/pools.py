@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.analysis.weights import weight_interval
 from opinionpool.arrays import Array
-from opinionpool.estimators.base import Given, IncrementalPool
+from opinionpool.estimators.base import Given
+from opinionpool.estimators.incremental import IncrementalPool
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import CLASS_MODELS, learn_dense
@@ -80,7 +81,6 @@ class GaussianPool(IncrementalPool):
     """
 
     rule = "gaussian"
-    state_: FittedPanel
 
     def __init__(
         self,
@@ -133,7 +133,9 @@ class GaussianPool(IncrementalPool):
         (array([0.7]), array([[0.55, 0.81]]))
         """
         check_is_fitted(self)
-        return np.stack(self.state_.interval(*self._asked(X, prior, base_rate), level), axis=-1)
+        fitted, learned = self._learned()
+        assert isinstance(learned, FittedPanel)
+        return np.stack(learned.interval(*self._asked(X, prior, base_rate, fitted, learned), level), axis=-1)
 
     @property
     def weight_intervals_(self) -> Array:
@@ -141,21 +143,20 @@ class GaussianPool(IncrementalPool):
         check_is_fitted(self)
         return np.stack(weight_interval(self.state_), axis=-1)
 
-    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> bool:
+    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> FittedPanel | None:
         options = self._options()
         # Of two classes there is one model.
         if options.pop("class_model") not in CLASS_MODELS:
-            return False
-        state = learn_dense(X, y, prior=prior, floor=self.floor, pool_floor=self.pool_floor, **options)
-        if state is not None:
-            self.state_ = state
-        return state is not None
+            return None
+        return learn_dense(X, y, prior=prior, floor=self.floor, pool_floor=self.pool_floor, **options)
 
     @property
     def panel_(self) -> PoolingPanel:
         """The panel of experts that was learned."""
         check_is_fitted(self)
-        return self.state_.panel
+        state = self.state_
+        assert isinstance(state, FittedPanel)
+        return state.panel
 
 
 class LinearPool(IncrementalPool):

@@ -9,7 +9,7 @@ import numpy as np
 
 from opinionpool.errors import SavedPoolError
 from opinionpool.estimators import pools
-from opinionpool.estimators.base import IncrementalPool
+from opinionpool.estimators.incremental import IncrementalPool
 from opinionpool.estimators.inputs import ExpertColumns
 from opinionpool.labels import label_text
 from opinionpool.learning.fitted import FittedPanel

@@ -229,6 +229,11 @@ class Stream:
         return self._state.clock.half_life
 
     @property
+    def version(self) -> int:
+        """Another number after each change."""
+        return self._state.version
+
+    @property
     @_exclusive
     def experts(self) -> tuple[str, ...]:
         """N names, in order of first appearance."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.errors import CellError, LayoutError, Note
-from opinionpool.labels import UNRESOLVED, Options, option_slots
+from opinionpool.labels import UNRESOLVED, UNSETTLED, Options, option_slots
 from opinionpool.tables.cells import MISSING, looks_numeric
 from opinionpool.tables.classes import FAMILIES, Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.frames import BLANK, Table, Words, cell_error, place
@@ -94,12 +94,6 @@ def event_values(
         event, header = events[row_events[clash[1]]], table.names[column]
         raise CellError(f"event {shown(event)} has two values in column {shown(header)}: {one} and {two}")
     return take(values, first, blank)
-
-
-UNSETTLED = frozenset(
-    {"annulled", "annul", "ambiguous", "void", "voided", "cancelled", "canceled", "unresolved", "open", "pending"}
-    | {"tbd", "unknown", "undetermined", "?"}
-)
 
 
 @dataclass(frozen=True)

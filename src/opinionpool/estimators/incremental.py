@@ -1,0 +1,217 @@
+"""What all pools share beyond fitting at once: `partial_fit`, and files."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, frequencies
+from opinionpool.errors import ArgumentError, Note, OutcomeError
+from opinionpool.estimators.base import BasePool, FitState, Given, label_array, labels_of
+from opinionpool.estimators.inputs import (
+    ExpertColumns,
+    aligned,
+    column_names,
+    named_classes,
+    pair_notes,
+    row_keys,
+    settled_classes,
+    without,
+)
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import Codes, Labels, encode
+from opinionpool.pools.registry import Fitted
+from opinionpool.streams.stream import Stream
+
+
+class IncrementalPool(BasePool):
+    """What all pools share beyond `BasePool`: `partial_fit` and `save`. Not to be used by itself."""
+
+    @property
+    def stream_(self) -> Stream:
+        """What `partial_fit` learns from; only after it."""
+        stream = self._known().stream
+        if stream is None:
+            raise AttributeError(f"this {type(self).__name__} was fitted at once, and has no stream")
+        return stream
+
+    @property
+    def notes_(self) -> tuple[Note, ...]:
+        """What a user should know about the fit."""
+        notes, forgotten = super().notes_, self._known().forgotten
+        if forgotten is not None:
+            text = f"partial_fit began anew: the {forgotten:,.15g} events of the fit before it are not learned from"
+            notes = (*notes, Note("began-anew", text))
+        return notes
+
+    def partial_fit(
+        self,
+        X: Given,
+        y: Given = None,
+        classes: npt.ArrayLike | None = None,
+        prior: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from further events; see `opinionpool.streams.stream.Stream`, which `stream_` is.
+
+        It begins anew after `fit`, which does not keep what it learned from; then `notes_` says so. Rows are new events
+        each time. Events in `op.Forecasts` have ids: those that are not resolved are kept until
+        they are, those that were learned before are not learned again, and other outcomes are corrections. A batch is
+        learned from entirely or, whatever interrupts it, not at all.
+
+        Parameters
+        ----------
+        X : array_like, data frame or Forecasts
+            As for `fit`; experts may join in data frames and forecasts.
+        y : array_like, shape (T,)
+            Left out with `Forecasts`.
+        classes : array_like, optional
+            All labels, for the first batch; those in its `y` if not given.
+        prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+            One per event, or in the first batch one for all events of all batches. Laplace's estimate if not given.
+        sample_weight : array_like, shape (T,), optional
+
+        Raises
+        ------
+        OpinionPoolError
+            If the arguments break a rule.
+
+        Examples
+        --------
+        >>> from opinionpool.estimators.pools import AveragePool
+        >>> pool = AveragePool().partial_fit([[0.9, 0.6]], [1], classes=[0, 1]).partial_fit([[0.2, 0.3]], [0])
+        >>> pool.n_events_, pool.predict_proba([[0.4, 0.6]])
+        (2.0, array([[0.5, 0.5]]))
+        """
+        # Two threads may not both begin.
+        with self.__dict__.setdefault("_lock", threading.RLock()):
+            if isinstance(X, Forecasts):
+                self._add_forecasts(X, y, classes, prior, sample_weight)
+            else:
+                self._add_rows(X, y, classes, prior, sample_weight)
+        return self
+
+    def _add_forecasts(
+        self, forecasts: Forecasts, y: Given, classes: Given, prior: Given, sample_weight: Given
+    ) -> None:
+        without(y, "y", "outcomes")
+        without(classes, "classes", "classes")
+        if self._begun is None:
+            layout = ExpertColumns.of_forecasts(forecasts)
+            stream = self._stream(label_array(forecasts.classes), prior)
+            stream.add(forecasts, sample_weight)
+            self._begin(FitState(layout, label_array(forecasts.classes), layout.columns, stream=stream))
+            return
+        without(prior, "prior", "priors of events, and one for all is given with the first batch")
+        self._begun.add(forecasts, sample_weight)
+
+    def _add_rows(self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given) -> None:
+        names, keys, columns = column_names(X), row_keys(X), self._columns(X)
+        fitted = self._known() if self._begun is not None else None
+        allowed = classes if fitted is None else fitted.classes
+        labels, known = labels_of(aligned(y, keys, "y"), len(columns), type(self).__name__, allowed)
+        prior = aligned(prior, keys, "prior")
+        found = settled_classes(labels, classes, names, columns) if fitted is None else fitted.classes
+        shared = prior is not None and np.ndim(prior) < (1 if len(found) == 2 else 2)
+        weight = aligned(sample_weight, keys, "sample_weight")
+        frequencies(weight, len(columns))
+        if fitted is not None:
+            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), found):
+                raise OutcomeError(f"the classes are {found.tolist()} since the first batch, and cannot change")
+            if shared:
+                raise ArgumentError(
+                    "a prior for all events is given with the first batch; later ones are one per event"
+                )
+        deep = columns.ndim == 3
+        flat = columns.reshape(len(columns), -1) if deep else columns
+        if fitted is None:
+            layout = ExpertColumns.of_columns(names, flat.shape[1], found, deep)
+            notes = pair_notes(columns) if len(found) == 2 and not named_classes(names) else ()
+            fitted = FitState(layout, found, names, notes=notes)
+        layout = self._columns_known() if fitted.stream is not None else fitted.layout
+        arranged, _ = layout.forecasts(layout.arrange(flat, names, type(self).__name__))
+        codes = encode(labels, known, found)
+        if fitted.stream is not None:
+            _add(fitted.stream, arranged, codes, weight, prior, layout)
+            return
+        stream = self._stream(found, prior if shared else None)
+        _add(stream, arranged, codes, weight, None if shared else prior, layout)
+        self._begin(replace(fitted, stream=stream))
+
+    @property
+    def _begun(self) -> Stream | None:
+        return self._known().stream if "_fitted" in self.__dict__ else None
+
+    def _stream(self, classes: Labels, prior: Given) -> Stream:
+        """A stream to begin with."""
+        if self.binary_only and len(classes) > 2:
+            raise OutcomeError(f"Only binary classification is supported. There are {len(classes)} classes.")
+        self._options()
+        return Stream(classes.tolist(), prior=prior, floor=self.floor, pool_floor=self.pool_floor)
+
+    def _begin(self, fitted: FitState) -> None:
+        """Put a new stream in place of what was learned before."""
+        forgotten = self._fitted.events if "_fitted" in self.__dict__ else None
+        self._fitted = replace(fitted, forgotten=forgotten)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this fitted pool to a file, from which `op.load` makes it again; see `op.save`."""
+        from opinionpool.saving.files import save
+
+        save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_lock", None)
+        return state
+
+    def _saved(self) -> dict[str, Any]:
+        """What is written, all of one moment whatever other threads do."""
+        kept = self._known()
+        if kept.stream is not None:
+            now = type(self)(**self.get_params(deep=False))
+            now._fitted = replace(kept, stream=kept.stream.copy())
+            answers = self.__dict__.get("_answers")
+            if answers is not None and answers[1] == now.stream_.version:
+                now._answers = (now.stream_, *answers[1:])
+            self = now  # noqa: PLW0642 - a copy to read from
+        fitted, learned = self._learned()
+        return {
+            "parameters": self.get_params(deep=False),
+            "learned": learned,
+            "stream": fitted.stream,
+            "classes": tuple(fitted.classes.tolist()),
+            "labels": fitted.classes.dtype.str,
+            "layout": fitted.layout,
+            "names": fitted.names,
+            "events": self.n_events_,
+            "rounded": fitted.rounded,
+        }
+
+    @classmethod
+    def _restored(
+        cls,
+        parameters: dict[str, Any],
+        learned: Fitted,
+        stream: Stream | None,
+        classes: Labels,
+        layout: ExpertColumns,
+        names: tuple[str, ...] | None,
+        events: float,
+        rounded: int,
+    ) -> Self:
+        """A fitted pool from what was written."""
+        pool = cls(**parameters)
+        pool._fitted = FitState(layout, classes, names, learned, events, rounded, stream=stream)
+        if stream is not None:
+            pool._answers = stream, stream.version, learned
+        return pool
+
+
+def _add(stream: Stream, forecasts: Array, codes: Codes, weight: Given, prior: Given, layout: ExpertColumns) -> None:
+    stream.add_rows(forecasts, codes, weight, prior=prior, experts=layout.experts)
