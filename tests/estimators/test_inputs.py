@@ -108,7 +108,7 @@ class TestOutcomesThatAreNone:
 
 
 class TestNumbers:
-    CELLS = [True, np.True_, "0.5", {"a": 1}, object(), 1 + 2j, [0.5]]
+    CELLS = (True, np.True_, "0.5", {"a": 1}, object(), 1 + 2j, [0.5])
 
     @pytest.mark.parametrize("cell", CELLS, ids=str)
     def test_what_is_no_number_is_refused_at_every_door(self, cell):
@@ -207,9 +207,7 @@ class TestStates:
 
     def test_a_prediction_in_flight_leaves_no_old_answer(self):
         pool, wrong, done = op.LogPool().partial_fit(self.X[:20], self.Y[:20]), [], threading.Event()
-        states = {
-            n: op.LogPool().partial_fit(self.X[:n], self.Y[:n]).predict_proba(self.X) for n in range(20, 60, 2)
-        }
+        states = {n: op.LogPool().partial_fit(self.X[:n], self.Y[:n]).predict_proba(self.X) for n in range(20, 60, 2)}
 
         def predict():
             while not done.is_set():

@@ -259,8 +259,8 @@ def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | No
         number = classes_by_sums(q, len(classes))
         if number is not None:
             raise OutcomeError(
-                f"the columns of X add up to 1 in every row by {number}, as forecasts on {number} classes do, and y has "
-                f"{len(classes)}: {listed(classes.tolist())}; say which there are, fit(..., classes=[...])"
+                f"the columns of X add up to 1 in every row by {number}, as forecasts on {number} classes do, and y "
+                f"has {len(classes)}: {listed(classes.tolist())}; say which there are, fit(..., classes=[...])"
             )
     return classes
 
