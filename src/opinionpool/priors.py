@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -64,6 +66,12 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
         fill = spread_prior(prior, (t,), k)
         own = np.asarray(np.where(blank, fill[:, 1], own) if k == 2 else np.where(blank[:, None], fill, own))
     return logodds.class_probabilities(own, k)
+
+
+def with_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> tuple[Forecasts, npt.ArrayLike | None]:
+    """Forecasts whose events have each their own prior, if one has; and the prior that is then left to be given."""
+    own = own_priors(forecasts, prior)
+    return (forecasts, prior) if own is None else (replace(forecasts, prior=own), None)
 
 
 def own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from opinionpool.analysis.residuals import shared_errors
-from opinionpool.analysis.weights import recalibrated, weight_table
+from opinionpool.analysis.weights import recalibrated_by, weight_table
 from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.estimators.calibration import recalibrate
 from opinionpool.forecasts import Forecasts
@@ -198,7 +198,7 @@ def test_an_expert_alone_is_recalibrated():
     state = learn(panel(80))
     q = np.linspace(0.01, 0.99, 9)
     expected = recalibrate(q, state.marginal.calibration[1], state.marginal.bias[1, 0], prior=0.4)
-    np.testing.assert_allclose(recalibrated(state, 1, q, 0.4), expected, rtol=1e-12)
+    np.testing.assert_allclose(recalibrated_by(state, 1, q, 0.4), expected, rtol=1e-12)
 
 
 def test_drawings_show_their_tables():
@@ -217,7 +217,7 @@ def test_drawings_show_their_tables():
     np.testing.assert_allclose(axes[1].images[0].get_array(), errors.correlation)
     curve = reliability_curve(forecasts.X[:, 0], forecasts.outcomes)
     q = np.array([0.1, 0.5, 0.9])
-    assert panelplots.reliability_plot(axes[2], curve, (q, recalibrated(state, 0, q, 0.5))) is axes[2]
+    assert panelplots.reliability_plot(axes[2], curve, (q, recalibrated_by(state, 0, q, 0.5))) is axes[2]
     drawn = {line.get_label(): line for line in axes[2].lines}
     np.testing.assert_allclose(drawn["observed (isotonic)"].get_ydata(), 100 * curve.frequency)
     np.testing.assert_allclose(drawn["equation 14"].get_xdata(), 100 * q)

@@ -120,7 +120,7 @@ class TestScores:
         forecasts = crowd(events=40)
         prior = np.random.default_rng(1).uniform(0.2, 0.8, size=40)
         found = compare_pools(forecasts, ["independent"], prior=prior, repeats=1)
-        expected = log_score(op.pools.registry.pools.independent_pool(forecasts.X, prior=prior), forecasts.outcomes)
+        expected = log_score(op.pools.registry.POOLS["independent"].pool(forecasts.X, prior=prior), forecasts.outcomes)
         assert found.scores["independent"] == pytest.approx(expected)
         own = replace(forecasts, prior=np.where(np.arange(40) < 10, NAN, prior))
         with pytest.raises(ProbabilityError, match="have no prior"):

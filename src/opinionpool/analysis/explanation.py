@@ -30,12 +30,11 @@ from opinionpool.text import counted, shown, suggestion
 
 def panel_parts(panel: PoolingPanel, batch: Batch) -> AnswerParts:
     """L* = L° + intercept + Σ w_i C_i; where extremes have a centre, it is each one's bias, the rest the intercept."""
-    floor, _, extremes = panel.settings
-    ratios = logodds.log_ratios(batch.q, batch.prior[:, None, :], floor)[0]
-    present = ~np.isnan(ratios[:, :1])
-    believed = extremes.believed(ratios - batch.reference, logodds.no_options(batch.prior))
+    extremes = panel.settings.extremes
+    believed = panel.settings.contrasts(batch)[0]
+    present = ~np.isnan(believed[:, :1])
     believed = np.where(present, believed, 0.0)
-    inner = logodds.uncentred(panel.bias) if ratios.shape[1] > 1 else panel.bias[:, None]
+    inner = logodds.uncentred(panel.bias) if believed.shape[1] > 1 else panel.bias[:, None]
     if not isinstance(panel, Panel):
         added = logodds.uncentred(panel.contributions(batch.q[0], logodds.public_probabilities(batch.prior[0])))
         contrast = np.where(present, believed - inner, 0.0)

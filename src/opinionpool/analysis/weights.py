@@ -12,6 +12,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.model.pooling import recalibrated
 from opinionpool.pools.registry import Fitted
 
 
@@ -72,7 +73,7 @@ def weight_interval(state: Fitted, level: float = 0.9) -> tuple[Array, Array]:
     return weight - half, weight + half
 
 
-def recalibrated(learned: FittedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:
+def recalibrated_by(learned: FittedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:
     """The recalibrated forecast of one expert (14), by what the data say of it: L* = L° + kappa (L - L° - b).
 
     Parameters
@@ -94,16 +95,12 @@ def recalibrated(learned: FittedPanel, expert: int, q: npt.ArrayLike, prior: flo
     >>> from opinionpool.forecasts import Forecasts
     >>> from opinionpool.learning.learn import learn
     >>> f = Forecasts.from_array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]], [0, 0, 0, 1, 1, 1])
-    >>> recalibrated(learn(f, prior=0.5, beliefs=None), 0, [0.5, 0.7], prior=0.5).round(4)
+    >>> recalibrated_by(learn(f, prior=0.5, beliefs=None), 0, [0.5, 0.7], prior=0.5).round(4)
     array([0.5   , 0.7724])
     """
     if len(learned.panel.classes) != 2:
         raise ArgumentError(f"one curve is of two classes, and there are {len(learned.panel.classes)}")
     features = learned.panel if learned.marginal is None else learned.marginal
-    kappa = float(features.calibration[expert])
-    bias = float(np.ravel(features.bias[expert])[0])
-    p = logodds.class_probabilities(prior)
-    contrasts = logodds.log_ratios(np.asarray(q, dtype=np.float64), p, learned.panel.settings.floor)
-    reference = logodds.prior_log_ratios(p)
-    updated = reference + kappa * (contrasts - reference - bias)
-    return np.asarray(logodds.pooled_probabilities(updated, p, learned.panel.settings.pool_floor)[..., 1])
+    floor, pool_floor, _ = learned.panel.settings
+    p, bias = logodds.class_probabilities(prior), np.ravel(features.bias[expert])[0]
+    return recalibrated(np.asarray(q, np.float64), p, features.calibration[expert], bias, floor, pool_floor)

@@ -21,6 +21,7 @@ from opinionpool.estimators.base import Given, labels_of
 from opinionpool.estimators.inputs import aligned, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode
 from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.pooling import recalibrated
 from opinionpool.priors import laplace_prior, spread_prior
 
 OUTPUTS = ("log-odds", "probability")
@@ -69,10 +70,7 @@ def recalibrate(
         raise ArgumentError("calibration and bias must be finite numbers")
     p = logodds.class_probabilities(prior)
     q, kappa, b, _ = np.broadcast_arrays(logodds.check_probabilities(q), kappa, b, p[..., 0])
-    forecast = logodds.log_ratios(np.asarray(q), p, floor)
-    reference = logodds.prior_log_ratios(p)
-    updated = reference + kappa[..., None] * (forecast - reference - b[..., None])
-    return np.asarray(logodds.pooled_probabilities(updated, p, pool_floor)[..., 1])
+    return recalibrated(np.asarray(q), p, kappa, b, floor, pool_floor)
 
 
 def calibration_curve(calibration: npt.ArrayLike, prior: float, q: npt.ArrayLike) -> Array:

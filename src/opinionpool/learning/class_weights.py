@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.posterior import intercept_root
 from opinionpool.learning.fitted import Uncertainty
@@ -181,8 +180,6 @@ class ClassUncertainty(Uncertainty):
     differences: Array
 
     def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
-        prior, settings = batch.prior[rows][:, None, :], panel.settings
-        contrast = logodds.log_ratios(batch.q[rows], prior, settings.floor) - batch.reference[rows][:, None, :]
-        design = self.weights.design(settings.extremes.believed(contrast))
+        design = self.weights.design(panel.settings.contrasts(batch, rows))
         own = np.einsum("tia,ij,tjb->tab", design, self.differences, design, optimize=True)
         return np.asarray(super()._covariance(self.weights.panel, batch, rows) + own)

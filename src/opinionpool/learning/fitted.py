@@ -89,9 +89,8 @@ class Uncertainty:
     def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         """Covariance of the pooled log-ratios of some events, (T, K - 1, K - 1); 0 where nobody answered."""
         assert isinstance(panel, Panel)
-        prior, d = batch.prior[rows][:, None, :], batch.classes - 1
-        contrast = logodds.log_ratios(batch.q[rows], prior, panel.settings.floor) - batch.reference[rows][:, None, :]
-        deviation = panel.settings.extremes.deviation(contrast, logodds.no_options(prior))
+        d, absent = batch.classes - 1, logodds.no_options(batch.prior[rows][:, None, :])
+        deviation = panel.settings.extremes.deviation(batch.contrasts(rows, panel.settings.floor), absent)
         answered = np.asarray(~np.isnan(deviation[..., 0]).all(axis=1))
         full = fill_as_expected(deviation, panel.parts)
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)

@@ -23,6 +23,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.prior import Believed, strangers
 from opinionpool.learning.screening import dense_leakage_notes, independent_weight, leakage_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
+from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
@@ -183,8 +184,8 @@ def _evidence(forecasts: Forecasts, reference: Array, weight: Array, shared: Arr
 
     def ratios_of(cells: npt.NDArray[np.intp]) -> Array:
         own = reference[:1] if shared is not None else reference[event[cells]]
-        ratios = logodds.log_ratios(forecasts.probabilities[cells], own, floor)
-        return ratios if shared is not None else ratios - logodds.prior_log_ratios(own)
+        ratios = logodds.log_ratios if shared is not None else contrasts
+        return ratios(forecasts.probabilities[cells], own, floor)
 
     outcomes = forecasts.outcomes
     if forecasts.options is not None:
@@ -218,11 +219,11 @@ def _learn_default(
         forecasts, reference, weight = forecasts.select_events(kept), reference[kept], weight[kept]
     prior = shared if shared is not None else reference[:, None, :]
     expected = logodds.prior_log_ratios(reference)
-    contrasts = logodds.log_ratios(forecasts.X, prior, settings.floor) - expected[:, None, :]
+    beyond = contrasts(forecasts.X, prior, settings.floor, expected[:, None, :])
     believed = Believed.of(beliefs, forecasts.experts)
     sizes = None if forecasts.options is None else forecasts.sizes
     found = default_fit(
-        contrasts, expected, forecasts.outcomes, weight, forecasts.experts, believed, estimated=estimated, sizes=sizes
+        beyond, expected, forecasts.outcomes, weight, forecasts.experts, believed, estimated=estimated, sizes=sizes
     )
     counts = _counts(forecasts, weight)
     bias = logodds.public_log_odds(found.bias)
@@ -236,7 +237,7 @@ def _learn_default(
     # Loaded where there are more than two classes.
     from opinionpool.learning.class_model import with_class_model
 
-    return with_class_model(learned, panel, forecasts, contrasts, expected, weight, class_model)
+    return with_class_model(learned, panel, forecasts, beyond, expected, weight, class_model)
 
 
 def _learn_full(
@@ -249,8 +250,13 @@ def _learn_full(
     present = np.asarray(forecasts.counts > 0)
     kept = forecasts.resolved
     sample, reference = forecasts.select_events(kept), reference[kept][:, None, :]
-    contrasts = logodds.log_ratios(sample.X, reference, settings.floor) - logodds.prior_log_ratios(reference)
-    found = full_fit(contrasts, sample.outcomes, weight[kept], forecasts.experts, forecasts.classes)
+    found = full_fit(
+        contrasts(sample.X, reference, settings.floor),
+        sample.outcomes,
+        weight[kept],
+        forecasts.experts,
+        forecasts.classes,
+    )
     panel = FullPanel.from_parts(found.parts, found.bias, forecasts.experts, forecasts.classes, settings)
     return FittedPanel(panel, shared, "full", events, counts, present, tuple(found.notes))
 
@@ -272,10 +278,10 @@ def _learn_crowd(
     expected = logodds.prior_log_ratios(reference)
     event, expert = forecasts.event_index, forecasts.expert_index
     prior = reference[:1] if shared is not None else reference[event]
-    contrasts = logodds.log_ratios(forecasts.probabilities, prior, settings.floor)
-    contrasts -= expected[:1] if shared is not None else expected[event]
+    known = expected[:1] if shared is not None else expected[event]
+    beyond = contrasts(forecasts.probabilities, prior, settings.floor, known)
     absent = None if forecasts.options is None else np.asarray(reference[:, 1:] == 0)
-    found = crowd_fit(event, expert, contrasts, expected, forecasts.outcomes, weight, forecasts.experts, absent)
+    found = crowd_fit(event, expert, beyond, expected, forecasts.outcomes, weight, forecasts.experts, absent)
     counts, present = _counts(forecasts, weight), np.asarray(forecasts.counts > 0)
     panel = Panel.from_parts(
         found.parts,

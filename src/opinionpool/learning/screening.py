@@ -18,7 +18,7 @@ from opinionpool.estimation.posterior import harmonic_mean
 from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group
 from opinionpool.learning.prior import CORRELATION, LIMIT_PROBABILITIES, LIMITS, believed_slope
 from opinionpool.logodds import expit
-from opinionpool.model.contrasts import Extremes
+from opinionpool.model.contrasts import Extremes, contrasts
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.text import counted, listed
@@ -50,13 +50,13 @@ class Duplicates:
     notes: tuple[Note, ...]
 
     @classmethod
-    def among(cls, contrasts: Array, experts: tuple[str, ...]) -> Duplicates:
+    def among(cls, forecast: Array, experts: tuple[str, ...]) -> Duplicates:
         """Find them in (T, N, K - 1) contrasts, NaN where missing."""
         source = np.full(len(experts), SILENT)
         first: list[int] = []
         found: dict[bytes, int] = {}
         for i in range(len(experts)):
-            column = np.ascontiguousarray(contrasts[:, i])
+            column = np.ascontiguousarray(forecast[:, i])
             given = column[~np.isnan(column[:, 0])]
             if len(given) == 0:
                 source[i] = NEW
@@ -244,9 +244,9 @@ def _surprises(forecasts: Forecasts, reference: Array, used: npt.NDArray[np.bool
     cells = used[forecasts.event_index]
     event = forecasts.event_index[cells]
     expected = logodds.prior_log_ratios(reference)
-    contrasts = logodds.log_ratios(forecasts.probabilities[cells], reference[event], floor) - expected[event]
+    beyond = contrasts(forecasts.probabilities[cells], reference[event], floor, expected[event])
     absent = logodds.no_options(reference[event])
-    believed = Extremes(harmonic_mean(LIMITS, LIMIT_PROBABILITIES)).believed(contrasts, absent)
+    believed = Extremes(harmonic_mean(LIMITS, LIMIT_PROBABILITIES)).believed(beyond, absent)
     number = np.bincount(event, minlength=len(used))[used]
     total = np.stack([np.bincount(event, weights=column, minlength=len(used))[used] for column in believed.T], axis=-1)
     level = logodds.centred(total / number[:, None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,32 @@ from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import PanelError, ProbabilityError, ShapeError
 from opinionpool.logodds import levelled
 from opinionpool.priors import spread_prior
+
+Rows: TypeAlias = slice | Index
+
+
+def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
+    """What is forecast beyond the prior: floored log-ratios L less those of the prior, L°; bias is still in them.
+
+    Parameters
+    ----------
+    q : ndarray
+        K = 2: probabilities of the second class, shape (...). K > 2: shape (..., K). NaN where missing.
+    prior : ndarray, shape (..., K)
+        Class probabilities that broadcast against the forecasts.
+    floor : float
+        As for `opinionpool.logodds.log_ratios`.
+    reference : ndarray, shape (..., K - 1), optional
+        Log-ratios of the prior, where they are known.
+
+    Returns
+    -------
+    ndarray, shape (..., K - 1)
+        NaN where the forecast is missing.
+    """
+    ratios = logodds.log_ratios(q, prior, floor)
+    ratios -= logodds.prior_log_ratios(prior) if reference is None else reference
+    return ratios
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +68,10 @@ class Batch:
     def classes(self) -> int:
         """K."""
         return int(self.prior.shape[-1])
+
+    def contrasts(self, rows: Rows, floor: float) -> Array:
+        """L − L° of some events, NaN where missing, (T, N, K - 1); see `contrasts`."""
+        return contrasts(self.q[rows], self.prior[rows][:, None, :], floor, self.reference[rows][:, None, :])
 
     def shape_answers(self, p: Array) -> Array:
         """(T, K) answers in the shape of the question: (...) when K = 2, else (..., K)."""

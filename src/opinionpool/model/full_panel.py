@@ -19,7 +19,7 @@ from opinionpool.arrays import Array, Index, Mask, each_pattern
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
-from opinionpool.model.contrasts import Batch, Extremes, base_rate_shift, read_batch
+from opinionpool.model.contrasts import Batch, Extremes, base_rate_shift, contrasts, read_batch
 from opinionpool.model.correlation import SINGULAR, solve_matrix
 from opinionpool.model.features import LARGEST, numbers
 from opinionpool.model.panel import PoolingPanel, draw_outcomes
@@ -134,11 +134,11 @@ class Discriminant:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.asarray((normal @ root.T).reshape(len(normal), n, d))
 
-    def scores(self, contrasts: Array) -> Array:
+    def scores(self, deviation: Array) -> Array:
         """What each class gains from contrasts (T, N, K - 1), NaN where missing; (T, K)."""
-        gains = np.zeros((len(contrasts), len(self.means)))
-        for rows, columns, rule in self.rules(~np.isnan(contrasts[..., 0])):
-            own = contrasts[np.ix_(rows, columns)]
+        gains = np.zeros((len(deviation), len(self.means)))
+        for rows, columns, rule in self.rules(~np.isnan(deviation[..., 0])):
+            own = deviation[np.ix_(rows, columns)]
             gains[rows] = np.einsum("tnd,ndk->tk", own, rule.direction, optimize=True) - rule.constant.sum(axis=0)
         return gains
 
@@ -379,9 +379,10 @@ class FullPanel(PoolingPanel):
             believed, bias = extremes.subset(columns), self._bias[columns]
             for block in blocks(len(rows), len(columns) * batch.classes):
                 part = rows[block]
-                contrast = logodds.log_ratios(batch.q[np.ix_(part, columns)], batch.prior[part][:, None], floor)
-                contrasts = believed.believed(contrast - batch.reference[part][:, None]) - bias
-                yield part, columns, np.einsum("tnd,ndk->tnk", contrasts, rule.direction) - rule.constant
+                q, prior, reference = batch.q[np.ix_(part, columns)], batch.prior[part], batch.reference[part]
+                contrast = contrasts(q, prior[:, None], floor, reference[:, None])
+                debiased = believed.believed(contrast) - bias
+                yield part, columns, np.einsum("tnd,ndk->tnk", debiased, rule.direction) - rule.constant
 
     def subset(self, experts: Iterable[object]) -> FullPanel:
         """The panel of some of the experts, exactly (model.md, section 2.3).

@@ -13,7 +13,7 @@ from opinionpool.arrays import Array, Floats, Index, Mask, each_pattern, has_boo
 from opinionpool.blocks import Bounds, blocks_of, floored_log_odds, in_order, pieces, rows_of_block, within
 from opinionpool.errors import ProbabilityError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities
-from opinionpool.model.contrasts import Batch, Extremes, blocks
+from opinionpool.model.contrasts import Batch, Extremes, Rows, blocks, contrasts
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts
 
@@ -24,6 +24,11 @@ class Settings(NamedTuple):
     floor: float = FLOOR
     pool_floor: float = POOL_FLOOR
     extremes: Extremes = Extremes()
+
+    def contrasts(self, batch: Batch, rows: Rows = slice(None)) -> Array:
+        """L − L° of some events as far as extremes count, NaN where missing, (T, N, K - 1)."""
+        absent = logodds.no_options(batch.prior[rows][:, None, :])
+        return self.extremes.believed(batch.contrasts(rows, self.floor), absent)
 
 
 def informative(parts: Parts) -> Mask:
@@ -78,6 +83,16 @@ def pooled(parts: Parts, bias: Array, batch: Batch, shift: Array, settings: Sett
     return answers
 
 
+def recalibrated(
+    q: Array, prior: Array, calibration: Array, bias: Array, floor: float = FLOOR, pool_floor: float = POOL_FLOOR
+) -> Array:
+    """Binary forecasts (...) debiased and recalibrated, (...): L° + kappa (L − L° − b), equation (14)."""
+    reference = logodds.prior_log_ratios(prior)
+    beyond = contrasts(q, prior, floor, reference) - np.asarray(bias)[..., None]
+    updated = reference + np.asarray(calibration)[..., None] * beyond
+    return np.asarray(logodds.pooled_probabilities(updated, prior, pool_floor)[..., 1])
+
+
 def contributions(parts: Parts, bias: Array, batch: Batch, settings: Settings) -> Array:
     """w_i C_i of all events, 0 where missing, (T, N, K - 1)."""
     added = np.empty((len(batch.prior), len(parts.contrast), batch.classes - 1))
@@ -88,15 +103,12 @@ def contributions(parts: Parts, bias: Array, batch: Batch, settings: Settings) -
 
 def _contributions(parts: Parts, bias: Array, batch: Batch, rows: slice, settings: Settings) -> Array:
     """w_i C_i of a block of events, 0 where missing, (T, N, K - 1)."""
-    prior, reference = batch.prior[rows][:, None, :], batch.reference[rows][:, None, :]
-    forecast = logodds.log_ratios(batch.q[rows], prior, settings.floor) - reference
-    absent = logodds.no_options(prior)
-    contrasts = settings.extremes.believed(forecast, absent) - bias
-    present = ~np.isnan(contrasts[..., 0])
+    debiased = settings.contrasts(batch, rows) - bias
+    present = ~np.isnan(debiased[..., 0])
     if present.all():
         # One pattern needs one solution.
-        return np.asarray(weights_for(parts, present[:1])[:, :, None] * contrasts)
-    return weights_for(parts, present)[..., None] * np.where(present[..., None], contrasts, 0.0)
+        return np.asarray(weights_for(parts, present[:1])[:, :, None] * debiased)
+    return weights_for(parts, present)[..., None] * np.where(present[..., None], debiased, 0.0)
 
 
 class Plan(NamedTuple):

@@ -12,7 +12,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ExpertError
 from opinionpool.forecasts import Forecasts
-from opinionpool.model.contrasts import Batch, base_rate_shift
+from opinionpool.model.contrasts import Batch, base_rate_shift, contrasts
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import cell_weights
@@ -98,13 +98,13 @@ def _pool_common(
     informative = panel.informative[experts]
     event, expert = forecasts.event_index[informative], experts[informative]
     bias = panel.bias[:, None] if k == 2 else logodds.uncentred(panel.bias)
-    forecast = logodds.log_ratios(forecasts.probabilities[informative], p[event], floor) - batch.reference[event]
+    forecast = contrasts(forecasts.probabilities[informative], p[event], floor, batch.reference[event])
     absent = logodds.no_options(p)
     believed = extremes.subset(expert).believed(forecast, None if absent is None else absent[event])
-    contrasts = believed - bias[expert]
+    beyond = believed - bias[expert]
     parts = panel.parts
     weights = cell_weights(event, parts.contrast[expert], parts.spread[expert], rho, t)
-    added = np.stack([np.bincount(event, weights=weights * column, minlength=t) for column in contrasts.T], axis=-1)
+    added = np.stack([np.bincount(event, weights=weights * column, minlength=t) for column in beyond.T], axis=-1)
     ratios = batch.reference + added + base_rate_shift(base_rate, batch)
     return batch.shape_answers(logodds.pooled_probabilities(ratios, p, pool_floor))
 

@@ -156,13 +156,11 @@ def _class_columns(pooled: Pooled) -> list[Column]:
         low, high = ([p for own in ends for p in own] for ends in pooled.class_ends())
         between = [Column("low", low, "90% from", percent, spare=3), Column("high", high, "to", percent, spare=3)]
     return [
-        Column("event", _repeated(events, sizes), None),
-        Column("event", _once(events, sizes), "event", machine=False),
+        Column("event", _repeated(events, sizes), "event", table=_once(events, sizes)),
         Column("class", labels, title),
         Column("probability", [p for own in _own(pooled) for p in own], "probability", percent),
         *between,
-        Column("experts", _repeated(crowd, sizes), None, whole),
-        Column("experts", _once(crowd, sizes), "experts", whole, machine=False, spare=1),
+        Column("experts", _repeated(crowd, sizes), "experts", whole, spare=1, table=_once(crowd, sizes)),
         Column("outcome", _repeated(happened(forecasts), sizes), None),
         Column("in_sample", _repeated(pooled.in_sample.tolist(), sizes), None),
         Column("remark", remarks, "", machine=False),

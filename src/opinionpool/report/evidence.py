@@ -12,7 +12,7 @@ import numpy as np
 from opinionpool.analysis.checks import Check
 from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.analysis.selection import REDUNDANT, clusters
-from opinionpool.analysis.weights import recalibrated
+from opinionpool.analysis.weights import recalibrated_by
 from opinionpool.arrays import Array
 from opinionpool.logodds import expit, logit
 from opinionpool.report.answers import about
@@ -151,7 +151,7 @@ def _expert_figure(f: Findings, i: int) -> Html:
     phrase = counted(curve.events, "event")
     if f.binary:
         q = expit(np.linspace(-6.0, 6.0, 61))
-        model = q, recalibrated(f.learned, i, q, _middle_prior(f))
+        model = q, recalibrated_by(f.learned, i, q, _middle_prior(f))
         features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
         phrase = f"calibration {decimal(float(features.calibration[i]))}, {phrase}"
     who = forecasts.experts[i]

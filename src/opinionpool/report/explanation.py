@@ -21,23 +21,17 @@ def explanation_columns(why: Explanation) -> list[Column]:
     def column(name: str) -> list[Any]:
         return [value for each in rows for value in getattr(each, name)]
 
-    parts = column("part")
+    parts, names = column("part"), column("name")
     columns = [
-        Column("part", parts, None),
-        Column(
-            "expert",
-            [name if part == "expert" else None for name, part in zip(column("name"), parts, strict=True)],
-            None,
-        ),
-        Column("part", column("name"), "", machine=False),
+        Column("part", parts, "", table=names),
+        Column("expert", [name if part == "expert" else None for name, part in zip(names, parts, strict=True)], None),
         Column("probability", column("forecast"), "says", percent),
     ]
     if several:
         size = len(rows[0].part)
         labels = [plain(label) for label in why.classes]
-        columns.insert(0, Column("class", [label for label in labels for _ in range(size)], None))
         shown = [label if i == 0 else None for label in labels for i in range(size)]
-        columns.insert(1, Column("class", shown, "class", machine=False))
+        columns.insert(0, Column("class", [label for label in labels for _ in range(size)], "class", table=shown))
     if why.pool == "gaussian":
         columns.append(Column("bias", column("bias"), "bias", signed, spare=2))
     if why.scale == "log-odds":

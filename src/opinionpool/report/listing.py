@@ -46,6 +46,8 @@ class Column:
     spare : int
         A table too wide for its terminal leaves out the columns with the highest numbers, those with the same number
         together; never those with 0.
+    table : sequence, optional
+        What a table shows instead of the values.
     """
 
     key: str
@@ -54,6 +56,7 @@ class Column:
     show: Callable[[Any], str] = str
     machine: bool = True
     spare: int = 0
+    table: Sequence[Any] | None = None
 
     @property
     def numeric(self) -> bool:
@@ -196,9 +199,10 @@ def _room(out: TextIO) -> int | None:
 
 def _shown(column: Column) -> list[str]:
     """The cells of a column, decimal points below each other."""
+    values = column.values if column.table is None else column.table
     if not column.numeric:
-        return ["" if value is None else printable(str(value)) for value in column.values]
-    shown = ["" if value is None else column.show(value) for value in column.values]
+        return ["" if value is None else printable(str(value)) for value in values]
+    shown = ["" if value is None else column.show(value) for value in values]
     behind = [len(cell) - cell.find(".") if "." in cell else 0 for cell in shown]
     most = max(behind, default=0)
     return [cell + " " * (most - after) if after else cell for cell, after in zip(shown, behind, strict=True)]

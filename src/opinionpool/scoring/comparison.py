@@ -7,7 +7,7 @@ events that both answered: nothing is filled in.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from opinionpool.learning.prior import Believed
 from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, public_probabilities
 from opinionpool.pools.registry import POOLS
-from opinionpool.priors import event_priors
+from opinionpool.priors import with_priors
 from opinionpool.scoring.bootstrap import Intervals, Sums, simultaneous_intervals
 from opinionpool.scoring.cross_validation import Trial, run_trial
 from opinionpool.scoring.scores import at_floor, log_score
@@ -218,9 +218,7 @@ def compare_pools(
     names = _names(pools)
     if repeats is not None and repeats < 1:
         raise ArgumentError(f"out-of-sample scores need at least 1 round, and repeats is {repeats}")
-    each = event_priors(forecasts, prior)
-    if each is not None:
-        forecasts, prior = replace(forecasts, prior=each[:, 1] if each.shape[1] == 2 else each), None
+    forecasts, prior = with_priors(forecasts, prior)
     plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
     sample = forecasts.select_events(plan.rows)
     names, crowded = _without_weights(names, sample) if pools is None else (names, [])

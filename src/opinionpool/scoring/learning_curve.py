@@ -15,7 +15,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.registry import fit_pool
-from opinionpool.priors import event_priors
+from opinionpool.priors import with_priors
 from opinionpool.scoring.bootstrap import Sums, simultaneous_intervals
 from opinionpool.scoring.comparison import AVERAGE, LEVEL
 from opinionpool.scoring.cross_validation import answers_of, scores_of
@@ -100,9 +100,7 @@ def learning_curve(
     """
     if pool == AVERAGE:
         raise ArgumentError("the simple average does not learn, so it has no learning curve")
-    each = event_priors(forecasts, prior)
-    if each is not None:
-        forecasts, prior = replace(forecasts, prior=each[:, 1] if each.shape[1] == 2 else each), None
+    forecasts, prior = with_priors(forecasts, prior)
     plan = Plan.of(forecasts, by, folds, np.timedelta64(0, "us"), seed)
     sample = forecasts.select_events(plan.rows)
     rounds = 1 if by == "time" else rounds
