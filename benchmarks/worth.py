@@ -25,14 +25,14 @@ NOTHING = 1e-6
 
 
 def beliefs_about(panel: Panel) -> Callable[[float], Beliefs]:
-    """Return beliefs, each of some worth, that are true of a panel of one common correlation."""
+    """Return beliefs, each of some worth, that are true of a panel of nested evidence, two of whom are equal."""
 
     def of_worth(worth: float) -> Beliefs:
         features = zip(NAMES, panel.calibration.tolist(), panel.accuracy.tolist(), strict=True)
         each = {
             name: {"calibration": (k, worth), "accuracy": (a, worth), "bias": (0, worth)} for name, k, a in features
         }
-        return Beliefs(correlation=(float(panel.correlation[0, 1]), worth), experts=each)
+        return Beliefs(correlation=(float(panel.correlation[1, 2]), worth), experts=each)
 
     return of_worth
 
@@ -43,7 +43,7 @@ def figures() -> dict[str, tuple[float, ...]]:
         "equal, correlation 0.6": Panel.from_features(np.ones(4), 0.6, accuracy=np.ones(4), names=NAMES),
         "equal, correlation 0.2": Panel.from_features(np.ones(4), 0.2, accuracy=np.ones(4), names=NAMES),
         "unequal, correlation 0.4": Panel.from_features(
-            [0.8, 1.0, 1.0, 1.2], 0.4, accuracy=[2.0, 1.0, 1.0, 0.5], names=NAMES
+            [0.8, 1.0, 1.0, 1.2], 0.4, accuracy=[2.0, 1.0, 1.0, 0.5], names=NAMES, dependence="nested"
         ),
     }
     found = {}

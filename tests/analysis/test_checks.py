@@ -25,6 +25,7 @@ def of(checks, code, serious=True):
     return [check for check in checks if check.code == code and check.serious == serious]
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 @pytest.mark.parametrize("kind", ["6 experts, 200 events", "the same, 40% missing", "6 experts, 200 events, 4 classes"])
 def test_sound_panels_rarely_alarm(study, kind):
     rates = study.alarms(40, lambda rng: study.sound(rng, *study.SOUND[kind]), seed=1)
@@ -33,6 +34,7 @@ def test_sound_panels_rarely_alarm(study, kind):
     assert rates["any"] < 7 / 40
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 def test_faults_are_detected(study):
     rates = study.detected(8, 200)
     missed = {name: rate for name, rate in rates.items() if rate < 0.5}

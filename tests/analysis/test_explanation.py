@@ -38,6 +38,7 @@ def forecasts(x, y, k, **more):
     return Forecasts.from_array(x, y, classes=range(k), **more)
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 @given(
     seed=st.integers(0, 10_000),
     n=st.integers(1, 6),
@@ -152,6 +153,7 @@ def test_negative_weights_are_put_in_words():
     assert "what it calls likely happens less often" in contrary.notes[0].text
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 def test_many_negative_weights_are_counted():
     # One good expert, and ten who share his error and hardly know anything.
     panel = Panel.from_features(1.0, 0.8, [1.0] + [0.05] * 10)

@@ -196,6 +196,7 @@ def test_one_after_the_other_each_adds_most(seed, n):
         assert step.accuracy <= best_subset(panel, k).accuracy * (1 + 1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 def test_clones_add_nothing_and_many_experts_are_chosen_one_by_one():
     r = [[1.0, 1.0, 0.2], [1.0, 1.0, 0.2], [0.2, 0.2, 1.0]]
     panel = Panel.from_features(1.0, r, accuracy=[1.0, 1.0, 0.5])
@@ -253,6 +254,7 @@ def test_normal_cdf(x):
     assert normal_cdf(x) == pytest.approx(norm.cdf(x), rel=1e-10, abs=0)
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 def test_what_was_learned_is_worth_what_new_events_show():
     rng = np.random.default_rng(8)
     told, found = [], []

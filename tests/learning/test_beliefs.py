@@ -37,6 +37,9 @@ def fit(x, y=None, beliefs="default", **options):
     return learn(Forecasts.from_array(x, y, experts=names), beliefs=beliefs, **options)
 
 
+NEGATIVE = "ignore:.*one correlation of all pairs"
+
+
 def told(calibration, relative, bias, rho, worth=INF):
     """Beliefs about three experts, each of that worth."""
     features = zip(ABC, calibration, relative, bias, strict=True)
@@ -137,6 +140,7 @@ class TestElicited:
 
 
 class TestLimits:
+    @pytest.mark.filterwarnings(NEGATIVE)
     @given(seeds)
     @settings(max_examples=20)
     def test_all_assessed_is_the_panel_with_these_features(self, seed):
@@ -144,7 +148,8 @@ class TestLimits:
         kappa, m, b = rng.uniform(0.5, 2, 3), rng.uniform(0.3, 3, 3), rng.normal(size=3)
         rho, prior = float(rng.uniform(-0.4, 0.95)), float(rng.uniform(0.1, 0.9))
         x, y = some(seed, missing=0.2)
-        panel = Panel.from_features(kappa, rho, m, bias=b, names=ABC)
+        meant = "nested" if rho >= 0 else "common"
+        panel = Panel.from_features(kappa, rho, m, bias=b, names=ABC, dependence=meant)
         for outcomes in (y, None):
             learned = fit(x, outcomes, told(kappa, m, b, rho), prior=prior)
             assert learned.pool(x) == pytest.approx(panel.pool(x, prior=prior), rel=1e-12)
@@ -214,18 +219,20 @@ class TestWorth:
 
     def test_openness_of_unequal_experts_is_what_moments_of_events_leave(self):
         events, kappa, accuracy = 2000, np.array([0.8, 1.0, 1.3]), np.array([2.0, 1.0, 0.6])
-        truth = Panel.from_features(kappa, 0.3, accuracy=accuracy)
+        truth = Panel.from_features(kappa, 0.3, accuracy=accuracy, dependence="nested")
         worth = {
             name: {"calibration": (k, events), "accuracy": (a, events)}
             for name, k, a in zip(ABC, kappa, accuracy, strict=True)
         }
         open_ = weight_beliefs(Believed.of(Beliefs(correlation=(0.3, events), experts=worth), ABC), 0.3)
-        root = open_.root(1.0, 1)[1:]
+        root, shares = open_.root(1.0, 1)[1:], truth.parts.dependence.shares()
         found = []
         for seed in range(400):
             x, y = truth.simulate(events, seed=seed)
-            learned = learn(Forecasts.from_array(x, y), prior=0.5, beliefs=None, structure="common", floor=1e-9)
-            found.append(learned.weights)
+            panel = learn(Forecasts.from_array(x, y), prior=0.5, beliefs=None, floor=1e-9).panel
+            rho = (panel.correlation / shares)[~np.eye(3, dtype=bool)].mean()
+            same = Panel.from_features(panel.calibration, rho, panel.accuracy, dependence="nested")
+            found.append(same.weights)
         assert np.std(found, axis=0) == pytest.approx(np.sqrt(np.square(root).sum(axis=1)), rel=0.25)
 
     def test_beliefs_and_events_are_worth_about_as_much_as_the_events_alone(self):
@@ -295,7 +302,7 @@ class TestWorth:
             beliefs = Beliefs(calibration=(0.9, worth), correlation=(0.4, worth), relative_accuracy=(1, worth))
             if which == "named":
                 beliefs = told([0.6, 0.9, 1.2], [3, 1, 0.5], [0, 0, 0], 0.4, worth)
-                goal = Panel.from_features([0.6, 0.9, 1.2], 0.4, [3, 1, 0.5]).weights
+                goal = Panel.from_features([0.6, 0.9, 1.2], 0.4, [3, 1, 0.5], dependence="nested").weights
             learned = fit(x, y, beliefs, prior=0.5)
             distances.append(np.abs(learned.weights - goal).max())
             widths.append(learned.uncertainty.weight_errors(3).max())
@@ -358,7 +365,8 @@ class TestPlaces:
             "assumed: no bias; accuracy 1, which is an AUC of 0.84; correlation 0.6"
         )
         accuracy = [accuracy_of_auc(0.9), ACCURACY, ACCURACY]
-        assert learned.weights == pytest.approx(Panel.from_features([0.9] * 3, CORRELATION, accuracy).weights)
+        meant = Panel.from_features([0.9] * 3, CORRELATION, accuracy, dependence="nested")
+        assert learned.weights == pytest.approx(meant.weights)
         assert learned.marginal.accuracy == pytest.approx(accuracy)
 
     def test_somebody_believed_in_who_says_nothing_yet(self):
@@ -390,7 +398,7 @@ class TestPlaces:
         prior = [1 / 3] * 3
         kappa, m = [0.8, 1.0, 1.2], [2.0, 1.0, 0.5]
         learned = learn(f, prior=prior, beliefs=told(kappa, m, [0] * 3, 0.4))
-        panel = Panel.from_features(kappa, 0.4, m, classes=range(3))
+        panel = Panel.from_features(kappa, 0.4, m, classes=range(3), dependence="nested")
         assert learned.pool(x) == pytest.approx(panel.pool(x, prior), rel=1e-12)
         assert np.isfinite(learn(f, beliefs=told(kappa, m, [0] * 3, 0.4, 20)).weights).all()
         with pytest.raises(ArgumentError, match=r"that of two classes, and there are 3; leave it out, or say 0"):

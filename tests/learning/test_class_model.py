@@ -159,6 +159,7 @@ def some_weights(seed, k=4, n=3, missing=0.3):
     return weights, q, rng.normal(size=len(weights.roots(Spreads(1.0, 1.0)))) * 0.3
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 @given(st.integers(0, 10**6))
 @settings(deadline=None, max_examples=20)
 def test_a_panel_has_the_weights_that_the_regression_found(seed):

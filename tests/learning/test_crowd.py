@@ -308,5 +308,5 @@ class TestPoolingCells:
         contrast, spread = rng.normal(size=6), rng.uniform(0.5, 2, 6)
         panel = Panel(contrast, (0.3 + 0.7 * np.eye(6)) * np.outer(spread, spread))
         event, expert = np.nonzero(~np.isnan(x))
-        found = cell_weights(event, contrast[expert], spread[expert], 0.3, 40)
+        found = cell_weights(event, expert, contrast[expert], spread[expert], CommonCorrelation(6, 0.3), 40)
         assert found == pytest.approx(panel.weights_for(~np.isnan(x))[event, expert])

@@ -13,6 +13,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
 from opinionpool.model.contrasts import Extremes
+from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings, fill_missing
 
@@ -84,6 +85,7 @@ class TestAnswers:
 
 
 class TestLearns:
+    @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
     def test_a_star_among_many_is_found(self):
         truth = Panel.from_features(np.ones(8), 0.3, accuracy=[3.0] + [0.1] * 7)
         x, y = truth.simulate(200, seed=2)
@@ -291,7 +293,7 @@ class TestPieces:
         panel = Panel(sigma @ w / 2, sigma)
         present = rng.random(n) < 0.6
         said = np.where(present, contrast, NAN)
-        filled = fill_missing(said[None, :, None], spread, rho)[0, :, 0]
+        filled = fill_missing(said[None, :, None], spread, CommonCorrelation(n, rho))[0, :, 0]
         exact = panel.contributions(np.where(present, expit(contrast), NAN)).sum()
         if present.any():
             assert w @ filled == pytest.approx(exact, abs=1e-9)

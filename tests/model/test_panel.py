@@ -9,6 +9,7 @@ from opinionpool.errors import (
     AccuracyUnknownError,
     ArgumentError,
     ExpertError,
+    OpinionPoolWarning,
     PanelError,
     ProbabilityError,
     ShapeError,
@@ -98,6 +99,7 @@ def test_round_trip_of_parameters_and_features(seed):
     assert again.covariance == pytest.approx(positive.covariance, rel=1e-11, abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 @given(seeds, st.integers(2, 12))
 def test_common_correlation_agrees_with_its_matrix(seed, n):
     rng = np.random.default_rng(seed)
@@ -338,7 +340,8 @@ def test_expert_with_calibration_0_is_dropped():
 
 
 def test_weak_expert_beside_strong_ones_gets_a_negative_weight():
-    panel = Panel.from_features([1, 1, 1], 0.8, relative_accuracy=[4, 4, 0.5])
+    with pytest.warns(OpinionPoolWarning, match=r"'expert_3' has the weight -5.24: one correlation of all pairs"):
+        panel = Panel.from_features([1, 1, 1], 0.8, relative_accuracy=[4, 4, 0.5])
     assert panel.weights[2] < 0 < panel.weights[0]
 
 

@@ -174,7 +174,8 @@ class _AtLimit:
     def mode(self, share: float) -> Mode:
         """Slope and intercept with a share of the differences between experts."""
         features, cells = self.crowd.features(self.otherwise, share), self.cells
-        weights = cell_weights(cells.event, features.contrast, features.spread, self.crowd.correlation, cells.events)
+        dependence = CommonCorrelation(cells.experts, self.crowd.correlation)
+        weights = cell_weights(cells.event, cells.expert, features.contrast, features.spread, dependence, cells.events)
         columns = (cells.contrasts - features.bias).T
         pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1) @ np.linalg.inv(self.root)
         design = SLOPE * pooled[:, None, :]

@@ -49,6 +49,7 @@ from opinionpool.learning.screening import Duplicates
 from opinionpool.learning.shrinkage import MarginalFeatures, believed_features, marginal_dependence, marginal_features
 from opinionpool.logodds import metric
 from opinionpool.model.contrasts import Extremes
+from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.model.pooling import fill_missing
 
@@ -192,7 +193,8 @@ class _Rows:
 
     def regression(self, spread: Array, fill: float, extremes: Extremes, beliefs: WeightBeliefs) -> Regression:
         """Where forecasts are missing, experts are taken to be correlated by `fill`."""
-        full = fill_missing(extremes.deviation(self.contrasts, self.absent), spread, fill)
+        among = CommonCorrelation(len(spread), fill)
+        full = fill_missing(extremes.deviation(self.contrasts, self.absent), spread, among)
         if self.sizes is not None:
             # Nobody can be biased towards one of the options where each event has its own.
             beliefs = replace(beliefs, intercept_spread=0.0)

@@ -28,8 +28,8 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.estimation.posterior import WeightBeliefs
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
-from opinionpool.model.correlation import CommonCorrelation
-from opinionpool.model.features import Parts
+from opinionpool.model.features import Parts, believed_dependence
+from opinionpool.model.nested import NestedCorrelation
 from opinionpool.model.pooling import weights_for
 from opinionpool.text import listed, suggestion
 
@@ -216,8 +216,8 @@ class Believed:
 
     def parts(self, rho: float) -> Parts:
         """The panel with the features that are believed (model.md, section 2.1)."""
-        kappa, accuracy, n = self.calibration.value, self.accuracy.value, len(self)
-        return Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, CommonCorrelation(n, rho if n > 1 else 0.0))
+        kappa, accuracy = self.calibration.value, self.accuracy.value
+        return Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, believed_dependence(rho, accuracy))
 
     def weights(self, rho: float) -> Array:
         """Weights of that panel, (N,)."""
@@ -365,14 +365,21 @@ class _Open:
         return np.asarray(vector * np.sqrt(np.where(value > ROUNDING * value[-1], value, 0.0)))
 
     def _jacobians(self) -> tuple[Array, Array]:
-        """∂w/∂log m, (N, N), and ∂w/∂ρ, (N, 1)."""
-        n, rho = len(self.mean), self.rho
-        size = np.sqrt(self.believed.accuracy.value)
-        scale = self.believed.calibration.value / size
-        inverse = (np.eye(n) - rho / (1.0 + (n - 1) * rho)) / (1.0 - rho) if n > 1 else np.ones((1, 1))
-        by_accuracy = (scale[:, None] * inverse * size - np.diag(self.mean)) / 2.0
-        solved = inverse @ size
-        return by_accuracy, -(scale * (inverse @ (solved.sum() - solved)))[:, None]
+        """∂w/∂log m, (N, N), and ∂w/∂ρ, (N, 1), of w = κ/√m R⁻¹√m."""
+        believed, n = self.believed, len(self.mean)
+        size = np.sqrt(believed.accuracy.value)
+        among = believed.parts(self.rho).dependence
+        inverse = (believed.calibration.value / size)[:, None] * np.linalg.inv(among.matrix())
+        solved = among.solve(size)
+        shares, change = np.ones((n, n)), np.diag(size)
+        if isinstance(among, NestedCorrelation):
+            shares = among.shares()
+            # R_ij = ρ e^(−|x_i − x_j|/2), x = log m: the stronger one's accuracy takes some off, the weaker one's adds.
+            moved = self.rho * shares * np.sign(size[None, :] - size[:, None])
+            change = change + np.diag(moved.T @ solved) + moved * solved
+        by_accuracy = (inverse @ change - np.diag(self.mean)) / 2.0
+        by_correlation = -inverse @ (shares @ solved - solved)
+        return by_accuracy, by_correlation[:, None]
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:

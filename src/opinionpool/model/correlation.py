@@ -1,8 +1,8 @@
 """The correlation between experts, and the linear algebra that depends on it.
 
 Two forms behind one interface: a correlation that all pairs share, where everything is linear in the number
-of experts (model.md, section 2.2), and a correlation matrix. Where a correlation is singular, as between
-clones, the pseudo-inverse shares the weight (section 2.5).
+of experts (model.md, section 2.2), and a correlation matrix; `opinionpool.model.nested` has a third. Where a
+correlation is singular, as between clones, the pseudo-inverse shares the weight (section 2.5).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GIVEN = 4.0 * float(np.finfo(np.float64).eps)
 # How much of the contrasts may lie where the experts have no variance, relative to their size.
 CONSISTENT = 1e-6
 
-_NO_LIMIT = (
+NO_LIMIT = (
     "perfectly dependent experts must be equally accurate, and these are not: their weights have no limit; "
     "lower the correlation or leave one of them out"
 )
@@ -52,6 +52,9 @@ class Dependence(Protocol):
 
     def correlate(self, z: Array) -> Array:
         """Independent standard normals (..., N) to correlated ones."""
+
+    def expected(self, values: Array, present: Mask) -> Array:
+        """Values (T, N) where present, and their conditional expectation given these elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class CommonCorrelation:
         if self.rho == 1.0:
             mean = total / np.maximum(number, 1)
             if (np.abs(filled - mean)[present] > CONSISTENT * np.abs(v).max(initial=0.0)).any():
-                raise PanelError(_NO_LIMIT)
+                raise PanelError(NO_LIMIT)
             return np.asarray(np.where(present, mean / np.maximum(number, 1), 0.0))
         shared = self.rho * total / (1.0 + (number - 1.0) * self.rho)
         solved = (filled - shared) / np.where(number > 1, 1.0 - self.rho, 1.0)
@@ -108,6 +111,20 @@ class CommonCorrelation:
             return z
         own, all_ = np.sqrt(1.0 - self.rho), np.sqrt(1.0 + (self.size - 1) * self.rho)
         return np.asarray(own * z + (all_ - own) * z.mean(axis=-1, keepdims=True))
+
+    def expected(self, values: Array, present: Mask) -> Array:
+        """Values (T, N) where present, and their conditional expectation given these elsewhere, in O(TN)."""
+        total = np.where(present, values, 0.0).sum(axis=1, keepdims=True)
+        number = present.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(present, values, self.rho * total / (1.0 + (number - 1.0) * self.rho)))
+
+    def solve_cells(self, event: Index, expert: Index, v: Array, events: int) -> Array:
+        """R_SS⁻¹ v_S for the experts S of each event, by forecast, (M,); for a correlation below 1."""
+        del expert
+        number = np.bincount(event, minlength=events)[event]
+        total = np.bincount(event, weights=v, minlength=events)[event]
+        shared = self.rho * total / (1.0 + (number - 1.0) * self.rho)
+        return np.asarray(np.where(number > 1, (v - shared) / (1.0 - self.rho), v))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +167,16 @@ class MatrixCorrelation:
     def subset(self, positions: Index) -> MatrixCorrelation:
         """The correlation among some of the experts."""
         return MatrixCorrelation(self.array[np.ix_(positions, positions)], self.least)
+
+    def expected(self, values: Array, present: Mask) -> Array:
+        """Values (T, N) where present, and their conditional expectation given these elsewhere."""
+        full = np.zeros(values.shape)
+        for rows, columns in each_pattern(present):
+            if len(columns):
+                among = self.array[np.ix_(columns, columns)]
+                onto = self.array[:, columns] @ np.linalg.pinv(among, rcond=SINGULAR, hermitian=True)
+                full[rows] = values[np.ix_(rows, columns)] @ onto.T
+        return np.where(present, values, full)
 
     def correlate(self, z: Array) -> Array:
         """Independent standard normals (..., N) to correlated ones, by R^(1/2)."""
@@ -207,5 +234,5 @@ def _pseudo_solve(r: Array, v: Array, least: float) -> Array:
         return np.asarray(np.linalg.solve(r, v))
     parts = vectors.T @ v
     if np.linalg.norm(parts[~filled]) > CONSISTENT * np.linalg.norm(v):
-        raise PanelError(_NO_LIMIT)
+        raise PanelError(NO_LIMIT)
     return np.asarray(vectors[:, filled] @ (parts[filled].T / values[filled]).T)

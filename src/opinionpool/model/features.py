@@ -12,9 +12,11 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
 from opinionpool.logodds import uncentred
 from opinionpool.model.correlation import CommonCorrelation, Dependence, matrix_correlation
+from opinionpool.model.nested import NestedCorrelation
 
 # Contrasts and their spreads beyond this are a mistake, and their squares would overflow.
 LARGEST = 1e100
+DEPENDENCES = ("common", "nested")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,7 @@ def parts_of_features(
     relative_accuracy: npt.ArrayLike,
     accuracy: npt.ArrayLike | None,
     n: int,
+    dependence: str = "common",
 ) -> Parts:
     """Contrast mean mu*/kappa and spread sqrt(2 mu*)/kappa, on an arbitrary scale if no accuracy is given."""
     kappa = vector(calibration, n, "calibration")
@@ -151,7 +154,10 @@ def parts_of_features(
         contrast = np.where(informative, absolute / safe, 0.0)
     if np.isinf(spread).any() or np.isinf(contrast).any():
         raise PanelError(f"a calibration must be 0 or not so close to it, and one is {kappa[informative].min():.3g}")
-    return Parts(contrast, spread, dependence_of(correlation, n), absolute=accuracy is not None)
+    if dependence not in DEPENDENCES:
+        raise PanelError(f"dependence must be one of {', '.join(DEPENDENCES)}, and it is {dependence!r}")
+    among = nested_of(correlation, absolute) if dependence == "nested" else dependence_of(correlation, n)
+    return Parts(contrast, spread, among, absolute=accuracy is not None)
 
 
 def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None, n: int) -> Array:
@@ -185,6 +191,24 @@ def dependence_of(correlation: npt.ArrayLike, n: int) -> Dependence:
     if r.shape != (n, n):
         raise ShapeError(f"{n} experts need one correlation or a matrix of shape {(n, n)}, not {r.shape}")
     return matrix_correlation(r)
+
+
+def nested_of(correlation: npt.ArrayLike, accuracy: Array) -> Dependence:
+    """Nested evidence of experts of these accuracies (N,), of whom equal ones have this correlation."""
+    rho = numbers(correlation, "correlation")
+    if rho.ndim > 0:
+        raise PanelError("nested evidence has one correlation, that of two experts who are equally accurate")
+    return NestedCorrelation(np.sqrt(accuracy), float(rho))
+
+
+def believed_dependence(rho: float, accuracy: Array) -> Dependence:
+    """What is meant where one correlation is believed of experts of these accuracies, (N,) (model.md, section 8).
+
+    Nested evidence, unless they are equally accurate, when it is a common correlation, or the correlation is negative.
+    """
+    if rho < 0 or (accuracy == accuracy[0]).all():
+        return CommonCorrelation(len(accuracy), rho if len(accuracy) > 1 else 0.0)
+    return NestedCorrelation(np.sqrt(accuracy), rho)
 
 
 def number_of_experts(**given: object) -> int:

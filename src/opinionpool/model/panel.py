@@ -6,6 +6,7 @@ Kahn (UAI 2004), sections 2 to 4; model.md, sections 1 to 3.
 from __future__ import annotations
 
 import operator
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
@@ -15,9 +16,10 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Mask
-from opinionpool.errors import ArgumentError, PanelError
+from opinionpool.errors import ArgumentError, OpinionPoolWarning, PanelError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import Extremes, base_rate_shift, read_batch
+from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
 from opinionpool.model.pooling import (
     Plan,
@@ -197,6 +199,18 @@ def draw_outcomes(
     return p, happened
 
 
+def _warn_of_negative(panel: Panel) -> None:
+    """Say that a common correlation lets experts cancel the errors of better ones."""
+    weights = panel.weights
+    if (weights < 0).any():
+        worst = int(weights.argmin())
+        text = (
+            f"{panel.names[worst]!r} has the weight {weights[worst]:.3g}: one correlation of all pairs lets weak "
+            "experts cancel the errors of better ones; if that is not known, dependence='nested' has no negative weight"
+        )
+        warnings.warn(text, OpinionPoolWarning, stacklevel=3)
+
+
 BELIEVED = Extremes()
 DEFAULT = Settings()
 
@@ -261,7 +275,7 @@ class Panel(PoolingPanel):
         )
 
     @classmethod
-    def from_features(
+    def from_features(  # noqa: PLR0913 - each is one thing that may be known
         cls,
         calibration: npt.ArrayLike,
         correlation: npt.ArrayLike,
@@ -271,6 +285,7 @@ class Panel(PoolingPanel):
         names: Iterable[object] | None = None,
         classes: Sequence[object] | None = None,
         *,
+        dependence: str = "common",
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
         extremes: Extremes = BELIEVED,
@@ -290,6 +305,12 @@ class Panel(PoolingPanel):
             whatever depends on absolute accuracy raises `AccuracyUnknownError`.
         bias, names, classes, floor, pool_floor, extremes
             As for `Panel`.
+        dependence : {"common", "nested"}, default "common"
+            What one correlation means for experts who are not equally accurate. "common" is the paper's (section 4.3),
+            the same for all pairs, so that a weak expert beside strong ones can get a negative weight; a warning says
+            so. "nested" takes what the weaker of two knows for a blurred copy of what the stronger knows: equally
+            accurate experts have this correlation, from 0 to 1, others √(min m / max m) times as much, and no weight is
+            negative (model.md, section 8).
 
         Raises
         ------
@@ -302,6 +323,9 @@ class Panel(PoolingPanel):
         >>> panel = Panel.from_features(calibration=[1.0, 0.8, 0.8], correlation=0.5, relative_accuracy=[1, 1, 0.5])
         >>> panel.weights.round(3)
         array([0.646, 0.517, 0.069])
+        >>> few = dict(calibration=1.0, correlation=0.6, relative_accuracy=[1.0, 0.25])
+        >>> Panel.from_features(**few, dependence="nested").weights.round(3)
+        array([0.934, 0.44 ])
         """
         names = None if names is None else list(names)
         n = number_of_experts(
@@ -312,8 +336,11 @@ class Panel(PoolingPanel):
             bias=bias,
             names=0.0 if names is None else names,
         )
-        parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n)
-        return cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
+        parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n, dependence)
+        panel = cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
+        if isinstance(parts.dependence, CommonCorrelation) and parts.dependence.rho < 1.0:
+            _warn_of_negative(panel)
+        return panel
 
     @classmethod
     def exchangeable(

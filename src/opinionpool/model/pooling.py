@@ -9,13 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Floats, Index, Mask, each_pattern, has_boolean
+from opinionpool.arrays import Array, Floats, Index, Mask, has_boolean
 from opinionpool.blocks import Bounds, blocks_of, floored_log_odds, in_order, pieces, rows_of_block, within
 from opinionpool.errors import ProbabilityError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities
 from opinionpool.model.contrasts import Batch, Extremes, Rows, blocks, contrasts
-from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts
+from opinionpool.model.nested import NestedCorrelation
+
+# Correlations by which weights follow forecast by forecast.
+CellWise = CommonCorrelation | NestedCorrelation
 
 
 class Settings(NamedTuple):
@@ -48,30 +52,29 @@ def weights_for(parts: Parts, present: Mask) -> Array:
     return np.asarray(2.0 * solved / np.where(audible, parts.spread, 1.0))
 
 
-def cell_weights(event: Index, contrast: Array, spread: Array, rho: float, events: int) -> Array:
-    """Weights as `weights_for`, cell by cell, where all experts have one correlation; in time linear in M, (M,).
+def cell_weights(
+    event: Index, expert: Index, contrast: Array, spread: Array, dependence: CellWise, events: int
+) -> Array:
+    """Weights as `weights_for`, cell by cell, where correlations need no matrix; in time linear in M, (M,).
 
     Parameters
     ----------
-    event : ndarray of int, shape (M,)
+    event, expert : ndarray of int, shape (M,)
     contrast, spread : ndarray, shape (M,)
         Of the expert of each forecast.
-    rho : float
-        Below 1.
+    dependence : CommonCorrelation or NestedCorrelation
+        A common correlation below 1.
     events : int
 
     Examples
     --------
     Two experts on the first event, one on the second:
 
-    >>> cell_weights(np.array([0, 0, 1]), np.ones(3), np.full(3, 2**0.5), 0.5, 2).round(4)
+    >>> event, expert = np.array([0, 0, 1]), np.array([0, 1, 0])
+    >>> cell_weights(event, expert, np.ones(3), np.full(3, 2**0.5), CommonCorrelation(2, 0.5), 2).round(4)
     array([0.6667, 0.6667, 1.    ])
     """
-    signal = contrast / spread
-    number = np.bincount(event, minlength=events)[event]
-    total = np.bincount(event, weights=signal, minlength=events)[event]
-    shared = rho * total / (1.0 + (number - 1.0) * rho)
-    return np.asarray(2.0 * np.where(number > 1, (signal - shared) / (1.0 - rho), signal) / spread)
+    return np.asarray(2.0 * dependence.solve_cells(event, expert, contrast / spread, events) / spread)
 
 
 def pooled(parts: Parts, bias: Array, batch: Batch, shift: Array, settings: Settings) -> Array:
@@ -258,7 +261,7 @@ def _answer(plan: Plan, given: _Given, shift: float, q: Floats, answers: Array, 
         answers[gaps] = pooled(plan.parts, plan.bias, batch, np.full((t, 1), shift), plan.settings)[:, 1]
 
 
-def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
+def fill_missing(contrasts: Array, spread: Array, dependence: Dependence) -> Array:
     """E[C | the contrasts present] under covariance Sigma alone, whatever the outcome.
 
     With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, whose weights are
@@ -272,31 +275,24 @@ def fill_missing(contrasts: Array, spread: Array, rho: float) -> Array:
     contrasts : ndarray, shape (T, N, K - 1)
         NaN where missing.
     spread : ndarray, shape (N,)
-        sigma of the contrasts.
-    rho : float
-        Their common correlation.
+        sigma of the contrasts, above 0.
+    dependence : Dependence
+        Their correlation.
     """
-    present = ~np.isnan(contrasts[..., :1])
+    present = ~np.isnan(contrasts[..., 0])
     if present.all():
         return contrasts
-    scaled = np.where(present, contrasts, 0.0) / spread[:, None]
-    number = present.sum(axis=1, keepdims=True)
-    expected = rho * scaled.sum(axis=1, keepdims=True) / (1.0 + (number - 1.0) * rho)
-    return np.asarray(np.where(present, contrasts, expected * spread[:, None]))
+    scaled = np.where(present[..., None], contrasts, 0.0) / spread[:, None]
+    full = np.stack([dependence.expected(column, present) for column in np.moveaxis(scaled, 2, 0)], axis=2)
+    return np.asarray(np.where(present[..., None], contrasts, full * spread[:, None]))
 
 
 def fill_as_expected(contrasts: Array, parts: Parts) -> Array:
-    """E[C | the contrasts present] under the covariance of any panel, (T, N, K - 1); see `fill_missing`."""
-    audible = informative(parts)
-    spread = np.where(audible, parts.spread, 1.0)
-    if isinstance(parts.dependence, CommonCorrelation) and audible.all():
-        return fill_missing(contrasts, spread, parts.dependence.rho)
-    r, full = parts.dependence.matrix(), np.zeros_like(contrasts)
-    for rows, columns in each_pattern(~np.isnan(contrasts[..., 0]) & audible):
-        if len(columns) == 0:
-            continue
-        scaled = contrasts[np.ix_(rows, columns)] / spread[columns][:, None]
-        onto = r[:, columns] @ np.linalg.pinv(r[np.ix_(columns, columns)], rcond=1e-10, hermitian=True)
-        full[rows] = np.einsum("ns,tsd->tnd", onto * spread[:, None], scaled)
-    full[:, ~audible] = 0.0
+    """The same under the covariance of any panel, whoever says nothing missing everywhere, (T, N, K - 1)."""
+    telling = informative(parts)
+    if telling.all():
+        return fill_missing(contrasts, parts.spread, parts.dependence)
+    known = np.flatnonzero(telling)
+    full = np.zeros_like(contrasts)
+    full[:, known] = fill_missing(contrasts[:, known], parts.spread[known], parts.dependence.subset(known))
     return full

@@ -13,9 +13,8 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ExpertError
 from opinionpool.forecasts import Forecasts
 from opinionpool.model.contrasts import Batch, base_rate_shift, contrasts
-from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel, PoolingPanel
-from opinionpool.model.pooling import cell_weights
+from opinionpool.model.pooling import CellWise, cell_weights
 from opinionpool.priors import spread_prior
 
 # Numbers in a dense block of events x the experts who answered them.
@@ -59,8 +58,8 @@ def pool_cells(
     if forecasts.options is not None:
         panel = for_options(panel, forecasts.classes)
     dependence = panel.parts.dependence if isinstance(panel, Panel) else None
-    if isinstance(panel, Panel) and isinstance(dependence, CommonCorrelation) and dependence.rho < 1.0:
-        return _pool_common(panel, forecasts, experts, dependence.rho, prior, base_rate)
+    if isinstance(panel, Panel) and isinstance(dependence, CellWise) and dependence.rho < 1.0:
+        return _pool_by_cell(panel, forecasts, experts, dependence, prior, base_rate)
     return _pool_blocks(panel, forecasts, experts, prior, base_rate)
 
 
@@ -82,11 +81,11 @@ def for_options(panel: PoolingPanel, slots: tuple[object, ...]) -> Panel:
     return Panel.from_parts(panel.parts, 0.0, panel.names, slots, settings)
 
 
-def _pool_common(
+def _pool_by_cell(
     panel: Panel,
     forecasts: Forecasts,
     experts: npt.NDArray[np.intp],
-    rho: float,
+    dependence: CellWise,
     prior: npt.ArrayLike,
     base_rate: npt.ArrayLike | None,
 ) -> Array:
@@ -103,7 +102,7 @@ def _pool_common(
     believed = extremes.subset(expert).believed(forecast, None if absent is None else absent[event])
     beyond = believed - bias[expert]
     parts = panel.parts
-    weights = cell_weights(event, parts.contrast[expert], parts.spread[expert], rho, t)
+    weights = cell_weights(event, expert, parts.contrast[expert], parts.spread[expert], dependence, t)
     added = np.stack([np.bincount(event, weights=weights * column, minlength=t) for column in beyond.T], axis=-1)
     ratios = batch.reference + added + base_rate_shift(base_rate, batch)
     return batch.shape_answers(logodds.pooled_probabilities(ratios, p, pool_floor))

@@ -17,6 +17,7 @@ from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
 from opinionpool.model.full_panel import Discriminant, FullPanel
+from opinionpool.model.nested import NestedCorrelation
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.registry import POOLS, FittedPool
@@ -39,6 +40,11 @@ def _check_dependence(dependence: MatrixCorrelation) -> None:
 def _check_common(dependence: CommonCorrelation) -> None:
     if dependence.size < 1 or not np.isfinite(dependence.rho):
         raise SavedPoolError(f"there is no common correlation of {dependence.rho} among {dependence.size} experts")
+
+
+def _check_nested(dependence: NestedCorrelation) -> None:
+    if dependence.signal.ndim != 1 or not np.isfinite(dependence.signal).all():
+        raise SavedPoolError("nested evidence should have a finite signal for each expert")
 
 
 def _check_parts(parts: Parts) -> None:
@@ -202,6 +208,7 @@ PARTS = (
     Kind.of("extremes", Extremes, _check_extremes),
     Kind.of("settings", Settings, _check_settings),
     Kind.of("common-correlation", CommonCorrelation, _check_common),
+    Kind.of("nested-evidence", NestedCorrelation, _check_nested),
     Kind.of("correlation-matrix", MatrixCorrelation, _check_dependence),
     Kind.of("parts", Parts, _check_parts),
     Kind.of("discriminant", Discriminant, _check_means),

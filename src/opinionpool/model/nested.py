@@ -1,0 +1,262 @@
+"""Nested evidence: what the weaker of two experts knows is a blurred copy of what the stronger one knows.
+
+R_ij = ρ √(min(m_i, m_j) / max(m_i, m_j)), so experts of one accuracy have the correlation ρ, and a weak one has less in
+common with a strong one (model.md, section 8). Weights are then never negative, as they can be where one correlation is
+assumed of unequal experts. In the logarithm of the accuracy R is the covariance of an Ornstein-Uhlenbeck process seen
+with noise, so everything is a Kalman filter and smoother along the experts, ordered by accuracy, in linear time and
+without an inverse of the kernel, which is singular where experts tie (Durbin & Koopman, *Time Series Analysis by State
+Space Methods*, 2nd ed., sections 4.3 and 4.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index, Mask
+from opinionpool.errors import PanelError
+from opinionpool.model.correlation import CONSISTENT, NO_LIMIT, SINGULAR
+
+Kind = TypeVar("Kind", np.float64, np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class NestedCorrelation:
+    """The correlation of experts whose evidence is nested.
+
+    Attributes
+    ----------
+    signal : ndarray, shape (N,)
+        ±√m on any scale: negative for experts who point the other way, whose correlation with others then changes its
+        sign; 0 for those who know nothing, who are correlated with nobody.
+    rho : float
+        Correlation of two experts who are equally accurate, from 0 to 1. At 1 the most accurate of those present says
+        all, and those who tie share.
+
+    Examples
+    --------
+    >>> NestedCorrelation(np.array([1.0, 1.0, 0.5]), 0.6).matrix()
+    array([[1. , 0.6, 0.3],
+           [0.6, 1. , 0.3],
+           [0.3, 0.3, 1. ]])
+    """
+
+    signal: Array
+    rho: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rho <= 1:
+            raise PanelError(f"the correlation of nested evidence must lie between 0 and 1, and it is {self.rho:.15g}")
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return len(self.signal)
+
+    @cached_property
+    def _level(self) -> Array:
+        return np.abs(self.signal)
+
+    @cached_property
+    def _order(self) -> Index:
+        return np.argsort(self._level, kind="stable")
+
+    @cached_property
+    def _rank(self) -> Index:
+        rank = np.empty(self.size, dtype=np.intp)
+        rank[self._order] = np.arange(self.size)
+        return rank
+
+    @cached_property
+    def _sign(self) -> Array:
+        return np.where(self.signal < 0, -1.0, 1.0)
+
+    def shares(self) -> Array:
+        """What R is off the diagonal, relative to ρ, (N, N): ± √(min / max of the accuracies)."""
+        low = np.minimum.outer(self._level, self._level)
+        high = np.maximum.outer(self._level, self._level)
+        share = np.divide(low, high, out=np.zeros_like(low), where=high > 0)
+        return np.asarray(share * np.outer(self._sign, self._sign))
+
+    def matrix(self) -> Array:
+        """The correlation matrix R, (N, N)."""
+        return np.asarray(np.where(np.eye(self.size, dtype=bool), 1.0, self.rho * self.shares()))
+
+    def solve(self, v: Array) -> Array:
+        """R⁻¹ v, in O(N)."""
+        return self.solve_cells(np.zeros(self.size, dtype=np.intp), np.arange(self.size), v, 1)
+
+    def solve_present(self, v: Array, present: Mask) -> Array:
+        """R_SS⁻¹ v_S row by row, in time linear in the experts present."""
+        solved = np.zeros(present.shape)
+        row, expert = np.nonzero(present)
+        solved[row, expert] = self.solve_cells(row, expert, v[expert], len(present))
+        return solved
+
+    def solve_cells(self, event: Index, expert: Index, v: Array, events: int) -> Array:
+        """R_SS⁻¹ v_S for the experts S of each event, by forecast, (M,)."""
+        cells = _Cells.of(event, self._rank[expert], events)
+        level = cells.arranged(self._level[expert])
+        value = cells.arranged(v * self._sign[expert])
+        seen = np.ones(len(value), dtype=bool)
+        solved, _ = self._smoothed(cells, level, value, seen)
+        tied = cells.tied(level, SINGULAR if self.rho == 1.0 else 0.0)
+        if self.rho < 1.0:
+            # Identical to the last digit where inputs are identical.
+            tied &= value == value[cells.before]
+        if tied.any():
+            solved = cells.shared(solved, tied)
+        return np.asarray(cells.as_given(solved) * self._sign[expert])
+
+    def expected(self, values: Array, present: Mask) -> Array:
+        """Values (T, N) where present, and what is expected of the others given these, in O(TN)."""
+        t, n = present.shape
+        event, expert = np.divmod(np.arange(t * n), n)
+        cells = _Cells.of(event, self._rank[expert], t)
+        level, sign = cells.arranged(self._level[expert]), self._sign[expert]
+        value = cells.arranged(np.where(present, values, 0.0).ravel() * sign)
+        _, found = self._smoothed(cells, level, value, cells.arranged(present.ravel()))
+        return np.where(present, values, (cells.as_given(found) * sign).reshape(t, n))
+
+    def times(self, v: Array) -> Array:
+        """R v, in O(N)."""
+        order, decay = self._order, _decay(self._level[self._order])[0].tolist()
+        value = (v * self._sign)[order].tolist()
+        below, above = [0.0] * self.size, [0.0] * self.size
+        for i in range(1, self.size):
+            below[i] = decay[i - 1] * (below[i - 1] + value[i - 1])
+        for i in range(self.size - 2, -1, -1):
+            above[i] = decay[i] * (above[i + 1] + value[i + 1])
+        product = np.empty(self.size)
+        product[order] = np.array(value) + self.rho * (np.array(below) + np.array(above))
+        return np.asarray(product * self._sign)
+
+    def subset(self, positions: Index) -> NestedCorrelation:
+        """The same dependence among fewer experts."""
+        return NestedCorrelation(self.signal[positions], self.rho)
+
+    def correlate(self, z: Array) -> Array:
+        """Independent standard normals (..., N) to correlated ones, in O(N) each, by the Cholesky root of R."""
+        decay, gap = _decay(self._level[self._order])
+        correlated = np.empty(z.shape)
+        mean, variance = np.zeros(z.shape[:-1]), self.rho
+        for i, expert in enumerate(self._order):
+            if i > 0:
+                mean, variance = decay[i - 1] * mean, decay[i - 1] ** 2 * variance + self.rho * gap[i - 1]
+            total = variance + (1.0 - self.rho)
+            innovation = np.sqrt(total) * z[..., expert]
+            correlated[..., expert] = self._sign[expert] * (mean + innovation)
+            gain = variance / total if total > 0 else 0.0
+            mean, variance = mean + gain * innovation, variance * (1.0 - gain)
+        return correlated
+
+    def _smoothed(self, cells: _Cells, level: Array, value: Array, seen: Mask) -> tuple[Array, Array]:
+        """R_SS⁻¹ v_S, 0 where not seen, and the expected latent value of each cell, as the cells are arranged."""
+        noise, m = 1.0 - self.rho, len(value)
+        decay, gap = np.zeros(m), np.ones(m)
+        later = cells.before >= 0
+        decay[later], gap[later] = _decay_between(level[cells.before[later]], level[later])
+        if noise == 0:
+            # Where nothing blurs, who is nearly as accurate as another says the same.
+            gap[gap <= SINGULAR] = 0.0
+        mean, variance = np.zeros(cells.events), np.full(cells.events, self.rho)
+        predicted, spread, total, gain = np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
+        for step in cells.steps:
+            own, fall = cells.event[step], decay[step]
+            expected = fall * mean[own]
+            open_ = fall**2 * variance[own] + self.rho * gap[step]
+            whole = open_ + noise
+            part = np.divide(open_, whole, out=np.zeros_like(whole), where=seen[step] & (whole > 0))
+            predicted[step], spread[step], total[step], gain[step] = expected, open_, whole, part
+            mean[own] = expected + part * (value[step] - expected)
+            variance[own] = open_ * (1.0 - part)
+        error = np.where(seen, value - predicted, 0.0)
+        if (np.abs(error[total == 0]) > CONSISTENT * np.abs(value).max(initial=0.0)).any():
+            raise PanelError(NO_LIMIT)
+        scaled = np.divide(error, total, out=np.zeros(m), where=total > 0)
+        solved, latent, after = np.zeros(m), np.empty(m), np.zeros(cells.events)
+        for step in reversed(cells.steps):
+            own = cells.event[step]
+            solved[step] = np.where(seen[step], scaled[step] - gain[step] * after[own], 0.0)
+            summed = solved[step] + after[own]
+            latent[step] = predicted[step] + spread[step] * summed
+            after[own] = decay[step] * summed
+        return solved, latent
+
+
+def _decay_between(low: Array, high: Array) -> tuple[Array, Array]:
+    """√(m / m') of experts and of those next in accuracy, and 1 − m/m' to its last digit."""
+    decay = np.divide(low, high, out=np.zeros_like(high), where=high > 0)
+    gap = np.divide(high - low, high, out=np.ones_like(high), where=high > 0) * (1.0 + decay)
+    return decay, gap
+
+
+def _decay(level: Array) -> tuple[Array, Array]:
+    return _decay_between(level[:-1], level[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Forecasts, arranged by their place among those on the same event, weak experts first.
+
+    Attributes
+    ----------
+    order : ndarray of int, shape (M,)
+        From how they are arranged to how they were given.
+    event : ndarray of int, shape (M,)
+        As arranged, like all that follow.
+    before : ndarray of int, shape (M,)
+        The forecast before on the same event, -1 for the first.
+    steps : list of slice
+        All the first ones, all the second ones, and so on.
+    events : int
+    """
+
+    order: Index
+    event: Index
+    before: Index
+    steps: list[slice]
+    events: int
+
+    @classmethod
+    def of(cls, event: Index, rank: Index, events: int) -> _Cells:
+        by_event = np.lexsort((rank, event))
+        number = np.bincount(event, minlength=events)
+        first = np.cumsum(number) - number
+        place = np.arange(len(event)) - np.repeat(first, number)
+        by_place = np.argsort(place, kind="stable")
+        where = np.empty(len(event), dtype=np.intp)
+        where[by_place] = np.arange(len(event))
+        before = np.full(len(event), -1, dtype=np.intp)
+        later = by_place[place[by_place] > 0]
+        before[where[later]] = where[later - 1]
+        ends = np.concatenate([[0], np.cumsum(np.bincount(place))]).tolist()
+        order = by_event[by_place]
+        return cls(order, event[order], before, [slice(a, b) for a, b in pairwise(ends)], events)
+
+    def arranged(self, values: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
+        """Values as given, arranged."""
+        return values[self.order]
+
+    def as_given(self, values: Array) -> Array:
+        """Arranged values, as given."""
+        given = np.empty_like(values)
+        given[self.order] = values
+        return given
+
+    def tied(self, level: Array, least: float) -> Mask:
+        """Forecasts of experts as accurate as that before on the same event, to a relative gap of `least`, (M,)."""
+        return np.asarray((self.before >= 0) & (_decay_between(level[self.before], level)[1] <= least))
+
+    def shared(self, values: Array, tied: Mask) -> Array:
+        """The same, those who tie on an event sharing the sum of theirs."""
+        by_event = np.argsort(self.event, kind="stable")
+        group = np.cumsum(~tied[by_event]) - 1
+        shared = np.empty_like(values)
+        shared[by_event] = (np.bincount(group, values[by_event]) / np.bincount(group))[group]
+        return shared

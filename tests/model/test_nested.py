@@ -1,0 +1,164 @@
+"""Nested evidence against brute force, at high precision, and in its limits."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from mpmath import matrix as mp_matrix, mp
+
+from opinionpool import load, save
+from opinionpool.analysis.explanation import explain
+from opinionpool.errors import PanelError
+from opinionpool.forecasts import Forecasts
+from opinionpool.model.correlation import MatrixCorrelation
+from opinionpool.model.nested import NestedCorrelation
+from opinionpool.model.panel import Panel
+from opinionpool.model.sparse import pool_cells
+
+NAN = np.nan
+seeds = st.integers(0, 2**32)
+
+
+def some(seed, rho=None):
+    """Experts who tie, point the other way, or know nothing."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    signal = rng.lognormal(0, 1, n) * rng.choice([-1, 1, 1], n)
+    if n > 3:
+        signal[1], signal[2] = signal[0], -signal[0]
+    if n > 4:
+        signal[3] = 0.0
+    return rng, NestedCorrelation(signal, float(rng.choice([0.0, 0.3, 0.9, 0.999])) if rho is None else rho)
+
+
+def exact_weights(size, rho):
+    """R⁻¹√m to fifty digits."""
+    with mp.workdps(50):
+        a = [mp.mpf(float(each)) for each in size]
+        r = mp_matrix(len(a), len(a))
+        for i, x in enumerate(a):
+            for j, y in enumerate(a):
+                r[i, j] = 1 if i == j else mp.mpf(rho) * min(x, y) / max(x, y)
+        return [float(z) for z in mp.lu_solve(r, mp_matrix(a))]
+
+
+class TestAlgebra:
+    @given(seeds)
+    @settings(max_examples=60)
+    def test_everything_agrees_with_its_matrix(self, seed):
+        rng, nested = some(seed)
+        r, n = nested.matrix(), nested.size
+        low, high = np.minimum.outer(*[abs(nested.signal)] * 2), np.maximum.outer(*[abs(nested.signal)] * 2)
+        signs = np.sign(np.outer(nested.signal, nested.signal))
+        expected = nested.rho * signs * low / np.where(high > 0, high, 1.0)
+        assert r == pytest.approx(np.where(np.eye(n), 1.0, expected))
+        assert np.linalg.eigvalsh(r)[0] > 0
+        v, z = rng.normal(size=n), rng.normal(size=(4, n))
+        present, brute = rng.random((4, n)) < 0.6, MatrixCorrelation(r)
+        assert nested.solve(v) == pytest.approx(np.linalg.solve(r, v), rel=1e-8, abs=1e-10)
+        assert nested.times(v) == pytest.approx(r @ v, abs=1e-12)
+        assert nested.solve_present(v, present) == pytest.approx(brute.solve_present(v, present), rel=1e-8, abs=1e-10)
+        assert nested.expected(z, present) == pytest.approx(brute.expected(z, present), rel=1e-8, abs=1e-10)
+        root = nested.correlate(np.eye(n))
+        assert root.T @ root == pytest.approx(r, abs=1e-12)
+        some_ = rng.permutation(n)[: (n + 1) // 2]
+        assert nested.subset(some_).matrix() == pytest.approx(r[np.ix_(some_, some_)])
+
+    @pytest.mark.parametrize("gap", [0.0, 1e-15, 1e-12, 1e-6, 0.1])
+    @pytest.mark.parametrize("rho", [0.0, 0.5, 1 - 1e-6])
+    def test_ties_and_near_ties_to_the_last_digits(self, gap, rho):
+        size = np.array([0.7, 0.7 * (1 + gap), 2.0, 2.0 * (1 + gap), 1.0])
+        assert NestedCorrelation(size, rho).solve(size) == pytest.approx(exact_weights(size, rho), rel=1e-6, abs=1e-9)
+
+    @pytest.mark.parametrize("gap", [0.0, 1e-15, 1e-12])
+    def test_at_one_the_most_accurate_present_says_all_and_ties_share(self, gap):
+        nested = NestedCorrelation(np.array([1.0, 2.0, 2.0 * (1 + gap), 0.5]), 1.0)
+        present = np.array([[True] * 4, [True, False, True, True], [True, False, False, True], [False] * 4])
+        expected = [[0, 1, 1, 0], [0, 0, 2, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+        assert nested.solve_present(nested.signal, present) == pytest.approx(np.array(expected), abs=1e-9)
+
+    def test_at_one_weights_without_a_limit_are_refused(self):
+        with pytest.raises(PanelError, match="their weights have no limit"):
+            NestedCorrelation(np.array([1.0, 1.0]), 1.0).solve(np.array([1.0, 2.0]))
+
+    def test_who_cannot_be_told_apart_has_the_same_weight_to_the_last_bit(self):
+        size = np.array([0.3, 0.7, 2.0, 0.7, 0.7, 2.0, 1.1])
+        weights = NestedCorrelation(size, 0.4).solve(size)
+        assert len(set(weights[[1, 3, 4]])) == len(set(weights[[2, 5]])) == 1
+
+    @pytest.mark.parametrize("rho", [-0.1, 1.1, NAN])
+    def test_other_correlations_are_refused(self, rho):
+        with pytest.raises(PanelError, match="nested evidence must lie between 0 and 1"):
+            NestedCorrelation(np.ones(2), rho)
+
+
+class TestWeights:
+    @given(seeds, st.floats(0, 0.99))
+    @settings(max_examples=60)
+    def test_weights_lie_between_nothing_and_calibration(self, seed, rho):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 12))
+        kappa, m = rng.lognormal(0, 0.5, n), np.round(rng.lognormal(0, 1.5, n), 1) + 0.1
+        weights = Panel.from_features(kappa, rho, m, dependence="nested").weights
+        assert (weights >= -1e-12).all()
+        assert (weights <= kappa * (1 + 1e-12)).all()
+        total = Panel.from_features(np.ones(n), rho, m, dependence="nested").weights.sum()
+        assert 1 - 1e-9 <= total <= n + 1e-9
+
+    def test_equal_experts_are_the_common_correlation_and_none_is_independence(self):
+        equal = [Panel.from_features([1, 0.8, 1.2], 0.4, dependence=d).weights for d in ("common", "nested")]
+        assert equal[0] == pytest.approx(equal[1], rel=1e-12)
+        free = Panel.from_features([1, 0.8], 0.0, [1, 3], dependence="nested")
+        assert free.weights == pytest.approx([1, 0.8], rel=1e-12)
+
+    def test_a_unanimous_panel_stays_on_its_side_of_the_prior(self):
+        rng = np.random.default_rng(0)
+        m = np.exp(rng.normal(0, 0.5, 40))
+        panel = Panel.from_features(np.ones(40), 0.6, m, dependence="nested")
+        assert panel.pool(np.full(40, 0.7)) > 0.7
+        with pytest.warns(match="one correlation of all pairs"):
+            common = Panel.from_features(np.ones(40), 0.6, m)
+        assert common.weights.min() < 0
+
+    def test_an_expert_with_calibration_zero_is_left_out(self):
+        panel = Panel.from_features([1, 0, 1], 0.6, [2, 5, 1], dependence="nested")
+        rest = Panel.from_features([1, 1], 0.6, [2, 1], dependence="nested")
+        assert panel.weights == pytest.approx([rest.weights[0], 0, rest.weights[1]])
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_cells_pool_as_the_array_does(self, classes):
+        rng = np.random.default_rng(classes)
+        q = rng.dirichlet(np.ones(classes), (30, 6))
+        q[rng.random((30, 6)) < 0.5] = NAN
+        q = q[..., 1] if classes == 2 else q
+        panel = Panel.from_features(1.0, 0.7, rng.lognormal(0, 1, 6), classes=range(classes), dependence="nested")
+        f = Forecasts.from_array(q, experts=panel.names, classes=range(classes))
+        prior = 0.4 if classes == 2 else [0.5, 0.3, 0.2]
+        assert pool_cells(panel, f, prior) == pytest.approx(panel.pool(q, prior), rel=1e-10)
+
+    def test_what_is_not_so_is_refused(self):
+        with pytest.raises(PanelError, match="dependence must be one of common, nested, and it is 'other'"):
+            Panel.from_features([1, 1], 0.5, dependence="other")
+        with pytest.raises(PanelError, match="nested evidence has one correlation"):
+            Panel.from_features([1, 1], np.eye(2), dependence="nested")
+
+
+class TestElsewhere:
+    def test_saved_and_loaded(self, tmp_path):
+        panel = Panel.from_features(1.0, 0.6, [2.0, 1.0, 0.5], dependence="nested")
+        save(panel, tmp_path / "panel.json")
+        again = load(tmp_path / "panel.json")
+        assert (again.weights == panel.weights).all()
+        text = (tmp_path / "panel.json").read_text()
+        assert "nested-evidence" in text
+
+    def test_explained(self):
+        panel = Panel.from_features(1.0, 0.6, [2.0, 1.0, 0.5], dependence="nested", names=["ann", "bob", "cat"])
+        found = explain(panel, [0.7, NAN, 0.6])
+        assert found.weights == pytest.approx(panel.subset(["ann", "cat"]).weights)
+        assert found.total == pytest.approx(found.contributions.sum())
+
+    def test_simulated_forecasts_have_the_correlation(self):
+        panel = Panel.from_features(1.0, 0.6, accuracy=[2.0, 1.0, 0.5], dependence="nested")
+        x, y = panel.simulate(40_000, seed=1)
+        residual = np.log(x / (1 - x)) - np.where(y == 1, 1, -1)[:, None] * panel.contrast
+        assert np.corrcoef(residual.T) == pytest.approx(panel.correlation, abs=0.02)
