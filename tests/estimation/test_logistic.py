@@ -9,7 +9,6 @@ from scipy.optimize import linprog, minimize
 from scipy.special import expit, logsumexp
 from sklearn.linear_model import LogisticRegression
 
-from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
 from opinionpool.estimation import likelihood as multinomial, logistic as newton
 from opinionpool.estimation.likelihood import Likelihood, separating_direction
 from opinionpool.estimation.logistic import logistic_fit
@@ -421,35 +420,7 @@ class TestProperties:
             assert moved.intercept + offset == pytest.approx(fit.intercept, abs=1e-5, rel=1e-4)
 
 
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("change", "error", "told"),
-        [
-            ({"x": np.zeros(3)}, ShapeError, "events x experts"),
-            ({"s": [0, 1]}, ShapeError, "3 events need as many outcomes"),
-            ({"s": [0, 1, 2]}, OutcomeError, "from 0 to 1, and outcome 2 is 2"),
-            ({"s": [0, 1, 0.5]}, OutcomeError, "whole number"),
-            ({"s": [0, 1, float("nan")]}, OutcomeError, "outcome 2 is nan"),
-            ({"s": ["a", "b", "a"]}, OutcomeError, "whole number"),
-            ({"offset": [0.0, 1.0]}, ShapeError, "offset"),
-            ({"offset": [0.0, 1.0, np.inf]}, ArgumentError, "offset must be finite"),
-            ({"x": [[1.0, 2.0], [np.nan, 0.0], [0.0, 0.0]]}, ArgumentError, "event 1, expert 0"),
-            ({"x": [[1.0, 2.0], [0.0, np.inf], [0.0, 0.0]]}, ArgumentError, "event 1, expert 1"),
-            ({"sample_weight": [1.0, 1.0]}, ShapeError, "as many sample weights"),
-            ({"sample_weight": [1.0, -1.0, 1.0]}, ArgumentError, "weight 1 is -1"),
-            ({"penalty": [1.0]}, ShapeError, "penalty must be one number"),
-            ({"penalty": -1.0}, ArgumentError, "at least 0, and it is -1"),
-            ({"penalty": np.nan}, ArgumentError, "penalty must be finite"),
-            ({"intercept_penalty": np.inf}, ArgumentError, "and it is inf"),
-            ({"intercept_penalty": -2.0}, ArgumentError, "at least 0, and it is -2"),
-            ({"center": [0.0, np.inf]}, ArgumentError, "center must be finite"),
-        ],
-    )
-    def test_told(self, change, error, told):
-        arguments = {"x": [[1.0, 2.0], [0.5, 1.0], [0.0, 3.0]], "s": [0, 1, 0]} | change
-        with pytest.raises(error, match=told):
-            logistic_fit(**arguments)
-
+class TestIterations:
     def test_too_few_iterations_are_told(self):
         x, s = binary(22, 100, 3)
         fit = logistic_fit(x, s, max_iterations=2)

@@ -8,7 +8,6 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 
-from opinionpool.errors import ArgumentError, LearningError, ShapeError
 from opinionpool.estimation import mixture, simplex
 from opinionpool.estimation.simplex import simplex_weights
 
@@ -281,29 +280,6 @@ def test_without_the_quadratic_problem_it_is_slow_and_honest(monkeypatch):
     assert losses[-1] == pytest.approx(loss(q, best.weights), abs=1e-3)
     assert [fit.converged for fit in fits] == [fit.gap <= 1e-8 for fit in fits]
     assert fits[-1].gap == pytest.approx(certificate(q, fits[-1].weights), abs=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "told"),
-    [
-        (([0.5, 0.2],), ShapeError, r"not \(2,\)"),
-        ((np.ones((3, 0)),), ShapeError, r"not \(3, 0\)"),
-        (([[0.5, 0.0]],), ArgumentError, "one is 0"),
-        (([[0.5, np.nan]],), ArgumentError, "one is nan"),
-        (([[0.5, np.inf]],), ArgumentError, "one is inf"),
-        (([[0.5, 0.2]], [1.0, 2.0]), ShapeError, "1 events"),
-        (([[0.5, 0.2]], [-1.0]), ArgumentError, "weight 0 is -1"),
-        (([[0.5, 0.2]], [np.nan]), ArgumentError, "weight 0 is nan"),
-        (([[0.5, 0.2]], [0.0]), LearningError, "there are none"),
-        ((np.ones((0, 2)),), LearningError, "there are none"),
-        (([[0.5, 0.2]], None, [True, False]), ShapeError, r"needs shape \(1, 2\)"),
-        (([[0.5, 0.2]], None, [[False, False]]), LearningError, "there are none"),
-        (([[-0.5, 0.2], [0.1, 0.2]], None, [[True, False], [True, True]]), ArgumentError, "one is -0.5"),
-    ],
-)
-def test_what_cannot_be_fitted(arguments, error, told):
-    with pytest.raises(error, match=told):
-        simplex_weights(*arguments)
 
 
 # Missing forecasts.

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.stats import beta as beta_distribution
 
-from opinionpool.errors import ArgumentError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.pools.beta_linear import beta_fit, beta_transform
 
 
@@ -184,26 +184,3 @@ class TestProperties:
         assert fit.weights.min() > 0
         assert 0.02 < fit.a < 50
         assert 0.02 < fit.b < 50
-
-
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("change", "error", "told"),
-        [
-            ({"q": [0.2, 0.5]}, ShapeError, "two classes"),
-            ({"q": np.zeros((2, 2, 3))}, ShapeError, "two classes"),
-            ({"q": [[0.2, 1.5], [0.1, 0.2]]}, ProbabilityError, "1.5"),
-            ({"q": [[0.2, 1.0], [0.1, 0.2]]}, ArgumentError, "floor them first"),
-            ({"s": [0]}, ShapeError, "as many outcomes"),
-            ({"s": [0, 2]}, OutcomeError, "0 or 1"),
-            ({"sample_weight": [1.0, -2.0]}, ArgumentError, "weight 1 is -2"),
-            ({"weights": [1.0]}, ShapeError, "2 experts"),
-            ({"weights": [1.0, -1.0]}, ArgumentError, "at least 0"),
-            ({"weights": [0.0, 0.0]}, ArgumentError, "not all 0"),
-            ({"weights": "equal"}, ArgumentError, "'equal'"),
-            ({"penalty": -1.0}, ArgumentError, "penalty"),
-        ],
-    )
-    def test_told(self, change, error, told):
-        with pytest.raises(error, match=told):
-            beta_fit(**({"q": [[0.2, 0.3], [0.6, 0.9]], "s": [0, 1]} | change))

@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, frequencies
-from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
+from opinionpool.arrays import Array, Index
 
 # A block of the design should stay in the cache.
 _BLOCK_BYTES = 1 << 19
@@ -67,26 +66,16 @@ class Likelihood:
     def of(
         cls, x: Array, s: npt.ArrayLike, offset: Array, sample_weight: npt.ArrayLike | None, intercept: bool
     ) -> Likelihood:
-        """The likelihood of checked arrays, without events of frequency 0."""
-        t, free = len(x), x.shape[2]
-        if offset.shape not in {(1, free), (t, free)}:
-            raise ShapeError(f"the offset must fit {t} events and {free} log-ratios, not have shape {offset.shape}")
-        if not np.isfinite(offset).all():
-            raise ArgumentError(f"each offset must be finite, and one is {offset[~np.isfinite(offset)][0]}")
-        outcomes = _outcomes(s, t, free + 1)
-        offset = np.broadcast_to(offset, (t, free))
-        frequency = None if sample_weight is None else frequencies(sample_weight, t)
+        """The likelihood without events of frequency 0."""
+        outcomes, offset = np.asarray(s, dtype=np.intp), np.broadcast_to(offset, (len(x), x.shape[2]))
+        frequency = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if frequency is not None and (frequency == 0).any():
             kept = frequency > 0
             x, outcomes, offset, frequency = x[kept], outcomes[kept], offset[kept], frequency[kept]
         shift = np.zeros(x.shape[1:])
         if intercept and len(x):
             shift = x[:: -(-len(x) // _SHIFT_EVENTS)].mean(axis=0)
-        likelihood = cls(x, outcomes, offset, frequency, intercept, shift)
-        if not np.isfinite(likelihood.extents).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
-            raise ArgumentError(f"each contrast must be finite, and at event {where[0]}, expert {where[1]} it is not")
-        return likelihood
+        return cls(x, outcomes, offset, frequency, intercept, shift)
 
     @property
     def classes(self) -> int:
@@ -110,7 +99,7 @@ class Likelihood:
 
     @cached_property
     def extents(self) -> Array:
-        """Bounds on the absolute values in each column of the design, (P,); NaN or infinite if a contrast is."""
+        """Bounds on the absolute values in each column of the design, (P,)."""
         largest = np.zeros(self.shift.size)
         for rows in self._blocks():
             flat = self.x[rows].reshape(len(self.x[rows]), -1)
@@ -198,22 +187,6 @@ class Likelihood:
     def _ratios(designs: list[Array], coefficients: Array) -> Array:
         """Log-ratios without the offset, (K, rows), 0 for the first class."""
         return np.stack([np.zeros(len(designs[0])), *(design @ coefficients for design in designs)])
-
-
-def _outcomes(s: npt.ArrayLike, events: int, classes: int) -> Index:
-    array = np.asarray(s)
-    if array.shape != (events,):
-        raise ShapeError(f"{events} events need as many outcomes, not shape {array.shape}")
-    if events == 0:
-        return np.empty(0, dtype=np.intp)
-    rule = f"each outcome must be a whole number from 0 to {classes - 1}"
-    if array.dtype.kind not in "biuf":
-        raise OutcomeError(f"{rule}, and the first is {array[0]!r}")
-    right = (array >= 0) & (array < classes) & (array == np.floor(array))
-    if not right.all():
-        where = int(right.argmin())
-        raise OutcomeError(f"{rule}, and outcome {where} is {array[where]}")
-    return array.astype(np.intp)
 
 
 def _column_maxima(flat: Array) -> Array:

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, Mask, frequencies
-from opinionpool.errors import ArgumentError, LearningError, ShapeError
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.estimation.mixture import BLOCK, Complete, Likelihood, Partial, Point
 
 # How far below 0 a component, or relative to the linear term a derivative, may be and still count as 0.
@@ -185,7 +184,7 @@ class SimplexFit:
     iterations : int
         Newton steps on the whole array.
     passes : float
-        Reads of the array, the check of its values included. Reading every k-th row counts 1/k.
+        Reads of the array. Reading every k-th row counts 1/k.
     converged : bool
         Whether `gap` is within the tolerance. If it is not, whoever uses the weights must say so.
     """
@@ -222,9 +221,9 @@ def simplex_weights(
     Parameters
     ----------
     q : array_like, shape (T, N)
-        Probability that each expert gave to what happened, floored: above 0. Rows may be scaled.
+        Probability that each expert gave to what happened, floored: above 0 and finite. Rows may be scaled.
     sample_weight : array_like, shape (T,), optional
-        Frequency of each event, at least 0.
+        Frequency of each event, at least 0; one of an event with a forecast above it.
     present : array_like of bool, shape (T, N), optional
         Where `q` holds a forecast; the rest of `q` is ignored.
     tolerance : float, default 1e-8
@@ -236,20 +235,13 @@ def simplex_weights(
     -------
     SimplexFit
 
-    Raises
-    ------
-    ShapeError, ArgumentError
-        If the arguments do not fit together, or a probability is not above 0, or a weight is negative.
-    LearningError
-        If there is no event, or none with both weight and a forecast.
-
     Examples
     --------
     >>> fit = simplex_weights([[0.0001, 0.0001], [0.8, 0.7], [0.7, 0.6]])
     >>> fit.weights, fit.converged
     (array([1., 0.]), True)
     """
-    array, share, mask = _checked(q, sample_weight, present)
+    array, share, mask = _arrays(q, sample_weight, present)
     if mask is not None:
         return _with_missing(array, share, mask, tolerance, max_iterations)
     likelihood = Complete(array, share)
@@ -258,45 +250,21 @@ def simplex_weights(
     here, curved, iterations = _maximise(likelihood, here, curved, tolerance, max_iterations)
     if here.gap <= tolerance:
         here = _shared(likelihood, here, curved, tolerance)
-    return SimplexFit(here.v, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
+    return SimplexFit(here.v, here.gap, iterations, likelihood.passes + read, here.gap <= tolerance)
 
 
-def _checked(
+def _arrays(
     q: npt.ArrayLike, sample_weight: npt.ArrayLike | None, present: npt.ArrayLike | None
 ) -> tuple[Array, Array, Mask | None]:
     """The array, the share of each event, and the mask if anything is missing."""
     array = np.asarray(q, dtype=np.float64)
-    if array.ndim != 2 or not array.shape[1]:
-        raise ShapeError(f"probabilities of what happened need shape (events, experts), not {array.shape}")
-    events = len(array)
     mask = None if present is None else np.asarray(present, dtype=bool)
-    if mask is not None and mask.shape != array.shape:
-        raise ShapeError(f"the mask of present forecasts needs shape {array.shape}, not {mask.shape}")
     if mask is not None and mask.all():
         mask = None
-    _check_range(array, mask)
-    share = frequencies(sample_weight, events)
+    share = np.ones(len(array)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if mask is not None:
         share = np.where(mask.any(axis=1), share, 0.0)
-    total = share.sum()
-    if not total > 0:
-        raise LearningError("weights are learned from resolved events with forecasts, and there are none")
-    return array, share / total, mask
-
-
-def _check_range(array: Array, mask: Mask | None) -> None:
-    """Every probability that is present is above 0 and finite; one read."""
-    rows = max(1, BLOCK // array.shape[1])
-    for start in range(0, len(array), rows):
-        block = array[start : start + rows]
-        if mask is not None:
-            block = block[mask[start : start + rows]]
-            if not block.size:
-                continue
-        low, high = block.min(), block.max()
-        if not (low > 0 and high < np.inf):
-            wrong = high if low > 0 else low
-            raise ArgumentError(f"probabilities of what happened must be floored above 0, and one is {wrong:g}")
+    return array, share / share.sum(), mask
 
 
 def _stride(events: int, size: int) -> int | None:
@@ -353,7 +321,7 @@ def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_i
     assert curved.hessian is not None
     v = _averaged(likelihood, here.v, curved.hessian, np.arange(experts))
     weights[answered] = likelihood.weights(v) * (experts / size)
-    return SimplexFit(weights, here.gap, iterations, 1 + likelihood.passes + read, here.gap <= tolerance)
+    return SimplexFit(weights, here.gap, iterations, likelihood.passes + read, here.gap <= tolerance)
 
 
 def _maximise(

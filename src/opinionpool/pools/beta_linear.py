@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Mask, as_numbers, frequencies
-from opinionpool.errors import ArgumentError, Note, OutcomeError, ShapeError
+from opinionpool.arrays import Array, Mask
+from opinionpool.errors import ArgumentError, Note
 from opinionpool.logodds import check_probabilities
 from opinionpool.model.contrasts import Contrasts
 from opinionpool.pools.rule import (
@@ -113,6 +113,8 @@ class BetaLinear(Pool):
         if sample.classes != 2 or not sample.has_intercept:
             have = f"have {sample.classes}" if sample.has_intercept else "are of events with options of their own"
             raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts {have}")
+        if not 0 <= penalty < np.inf:
+            raise ArgumentError(f"the penalty must be finite and at least 0, not {penalty!r}")
         shares = None if weights is None else check_shares(given_weights(sample, weights))
         if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
             return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}
@@ -222,11 +224,6 @@ def beta_fit(
     tolerance : float
         What `BetaFit.gradient_norm` may be.
 
-    Raises
-    ------
-    ShapeError, ProbabilityError, OutcomeError, ArgumentError
-        If arrays do not fit together or a value is out of range.
-
     Examples
     --------
     >>> import numpy as np
@@ -236,13 +233,10 @@ def beta_fit(
     (1.16, 1.57, True)
     """
     data = _Events.of(q, s, sample_weight)
-    if not 0 <= penalty < np.inf:
-        raise ArgumentError(f"the penalty must be finite and at least 0, not {penalty!r}")
     experts = data.q.shape[1]
     automatic = isinstance(weights, str)
-    if automatic and weights not in {"auto", "learned"}:
-        raise ArgumentError(f'weights must be numbers, "learned" or "auto", not {weights!r}')
-    share = np.full(experts, 1.0 / experts) if automatic else _shares(weights, experts)
+    share = np.full(experts, 1.0 / experts) if automatic else np.asarray(weights, dtype=np.float64)
+    share = share / share.sum()
     loss = _Loss(data, penalty / data.total, share)
     x, steps = _minimum(loss, np.zeros(2))
     learned = automatic and experts > 1 and (weights == "learned" or data.rarer >= EVENTS_PER_PARAMETER * (experts + 1))
@@ -272,16 +266,8 @@ class _Events:
 
     @classmethod
     def of(cls, q: npt.ArrayLike, s: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> _Events:
-        q, s = check_probabilities(q), np.asarray(s)
-        if q.ndim != 2 or q.shape[1] == 0:
-            raise ShapeError(f"the beta-transformed pool takes events x experts of two classes, not shape {q.shape}")
-        frequency = frequencies(sample_weight, len(q))
-        if s.shape != (len(q),):
-            raise ShapeError(f"{len(q)} events need as many outcomes, not shape {s.shape}")
-        if not ((s == 0) | (s == 1)).all():
-            raise OutcomeError(f"each outcome must be 0 or 1, and one is {s[(s != 0) & (s != 1)][0]}")
-        if ((q == 0) | (q == 1)).any():
-            raise ArgumentError("probabilities must lie strictly between 0 and 1; floor them first")
+        q, s = np.asarray(q, dtype=np.float64), np.asarray(s)
+        frequency = np.ones(len(q)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         present = ~np.isnan(q)
         kept = present.any(axis=1) & (frequency > 0)
         q, present = q[kept], present[kept]
@@ -333,15 +319,6 @@ class _Events:
         density = (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - betaln(a, b)
         by_z = np.where(happened, -share, share) * np.exp(np.minimum(density - here, 700.0))
         return float(-share @ here), np.array([by_a, by_b]), by_z
-
-
-def _shares(weights: npt.ArrayLike, experts: int) -> Array:
-    array = as_numbers(weights, "weight", ArgumentError)
-    if array.shape != (experts,):
-        raise ShapeError(f"there are {experts} experts, and weights of shape {array.shape}")
-    if not ((array >= 0) & (array < np.inf)).all() or not array.any():
-        raise ArgumentError("weights must be finite and at least 0, and not all 0")
-    return np.asarray(array / array.sum())
 
 
 class _Loss:
