@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import FittedPanel
+from opinionpool.model.panel import Panel
 from opinionpool.pools.registry import POOLS, FittedPool, fit_pool
 from opinionpool.pools.rule import matched_weights
 from opinionpool.priors import laplace_prior
@@ -529,3 +530,46 @@ class TestRealForecasts:
                 # The average and the median are not floored there.
                 plain = bench.RIVALS[name](x, y, x)
                 assert np.abs(mine - plain).max() < 1.01e-4
+
+
+SAMPLE_X, SAMPLE_Y = Panel.exchangeable(3, accuracy=0.7, correlation=0.3).simulate(40, seed=4)
+LEARNING = ("gaussian", "linear", "log", "beta-linear")
+
+
+@pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
+@pytest.mark.parametrize("events", [3, 6, 9, 10, 40])
+@pytest.mark.parametrize("value", [0.0, 0.5, 0.3, 1.0])
+@pytest.mark.parametrize("name", POOLS)
+def test_nothing_is_learned_from_who_never_moves(name, value, events):
+    """At any number of forecasts, answers are those of the others, where weights are learned; elsewhere it is said."""
+    x, y = SAMPLE_X[:events], SAMPLE_Y[:events].astype(int)
+    y[:2] = 0, 1
+    constant = np.column_stack([x, np.full(events, value)])
+    alone = fit_pool(name, Forecasts.from_array(x, y), prior=0.5)
+    beside = fit_pool(name, Forecasts.from_array(constant, y), prior=0.5)
+    assert [note.text for note in beside.notes if note.code == "constant"]
+    assert not [note for note in alone.notes if note.code == "constant"]
+    if name in LEARNING:
+        assert beside.weights[3] == 0
+        assert beside.pool(constant) == pytest.approx(alone.pool(x), abs=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
+@pytest.mark.parametrize("events", [1, 2, 9, 10])
+def test_who_repeats_the_prior_changes_nothing(events):
+    x, y = SAMPLE_X[:events], SAMPLE_Y[:events].astype(int)
+    alone = fit_pool("gaussian", Forecasts.from_array(x, y), prior=0.4)
+    beside = fit_pool("gaussian", Forecasts.from_array(np.column_stack([x, np.full(events, 0.4)]), y), prior=0.4)
+    assert beside.pool(np.column_stack([x, np.full(events, 0.4)])) == pytest.approx(alone.pool(x), abs=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
+@pytest.mark.parametrize("name", ["log", "linear", "beta-linear"])
+def test_who_never_answered_changes_nothing(name):
+    """Twenty empty columns, with outcomes that are separated and ones that are not."""
+    for events in (6, 40):
+        x, y = SAMPLE_X[:events], SAMPLE_Y[:events].astype(int)
+        y[:2] = 0, 1
+        empty = np.column_stack([x, np.full((events, 20), np.nan)])
+        alone, beside = (fit_pool(name, Forecasts.from_array(q, y), prior=0.5) for q in (x, empty))
+        assert beside.pool(empty) == pytest.approx(alone.pool(x), abs=1e-9)

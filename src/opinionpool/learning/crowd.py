@@ -29,7 +29,6 @@ from opinionpool.estimation.posterior import (
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.hierarchy import Cells, Differences, Hierarchy
 from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, SLOPE
-from opinionpool.learning.screening import CONSTANT
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts
@@ -41,6 +40,8 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 SHARE_PROBABILITIES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
 # What a fit may be divided by when a bias is read from an intercept.
 LEAST_SLOPE = 0.3
+# So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance.
+CONSTANT = 10
 
 
 @dataclass(frozen=True, eq=False)

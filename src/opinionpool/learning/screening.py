@@ -23,8 +23,8 @@ from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixC
 from opinionpool.model.features import Parts
 from opinionpool.text import counted, listed
 
-# So many forecasts, all the same, say nothing.
-CONSTANT = 10
+# So many forecasts, all the same, say nothing; so does a single one that repeats the prior.
+CONSTANT = 3
 # Experts who agree on at least so many events, with so many different forecasts, are duplicates.
 CLONED = 5, 3
 SILENT, NEW = -1, -2
@@ -62,7 +62,7 @@ class Duplicates:
                 source[i] = NEW
                 continue
             different = len(np.unique(given, axis=0))
-            if len(given) >= CONSTANT and different == 1:
+            if different == 1 and (len(given) >= CONSTANT or not given[0].any()):
                 continue
             telling = len(given) >= CLONED[0] and different >= CLONED[1]
             source[i] = found.setdefault(column.tobytes() if telling else i.to_bytes(8, "big"), len(found))
@@ -135,6 +135,19 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
         text = f"{listed(same, 3)} say the same on every event; they share one weight"
         notes.append(Note("clones", text, len(same), serious=True))
     return tuple(notes)
+
+
+def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
+    """Who gave several forecasts, on whatever events, and always the same, (N,).
+
+    >>> constant_experts(Forecasts.from_array([[0.2, 0.4, 0.0], [0.2, 0.5, 0.0], [0.3, 0.4, 0.0]])).tolist()
+    [False, False, True]
+    """
+    q = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
+    low, high = (np.full((len(forecasts.experts), q.shape[1]), end) for end in (np.inf, -np.inf))
+    np.minimum.at(low, forecasts.expert_index, q)
+    np.maximum.at(high, forecasts.expert_index, q)
+    return np.asarray((forecasts.counts >= CONSTANT) & (low == high).all(axis=1))
 
 
 # An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.

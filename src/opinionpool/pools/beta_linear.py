@@ -119,8 +119,12 @@ class BetaLinear(Pool):
         if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
             return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}
         q = sample.collect(lambda contrast, _: np.where(contrast.present, contrast.probabilities[..., 1], np.nan), n)
+        used = sample.heard & ~sample.constant if shares is None else np.ones(n, dtype=bool)
+        if not used.any():
+            sample.note_constant("as all who answered did, so the probabilities are averaged")
+            return {"weights": np.full(n, 1.0 / n), "a": 1.0, "b": 1.0}
         fit = beta_fit(
-            q,
+            q[:, used],
             sample.outcomes,
             sample_weight=sample.weight,
             weights="auto" if shares is None else shares,
@@ -131,7 +135,12 @@ class BetaLinear(Pool):
             sample.notes.append(Note("not-converged", text, serious=True))
         if fit.learned:
             sample.note_unused("got a weight that nothing speaks for or against")
-        return {"weights": fit.weights, "a": fit.a, "b": fit.b}
+        if shares is not None:
+            return {"weights": fit.weights, "a": fit.a, "b": fit.b}
+        sample.note_constant("and got weight 0")
+        found = np.full(n, fit.weights.mean())
+        found[used], found[sample.constant] = fit.weights, 0.0
+        return {"weights": found / found.sum(), "a": fit.a, "b": fit.b}
 
 
 @dataclass(frozen=True, eq=False)

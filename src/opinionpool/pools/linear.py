@@ -70,15 +70,23 @@ class Linear(Pool):
             return {"weights": check_shares(given_weights(sample, weights))}
         if sample.nothing("the experts count equally"):
             return {"weights": np.full(n, 1.0 / n)}
+        used = sample.heard & ~sample.constant
+        if not used.any():
+            sample.note_constant("as all who answered did, so the experts count equally")
+            return {"weights": np.full(n, 1.0 / n)}
         from opinionpool.estimation.simplex import simplex_weights
 
         happened = sample.collect(lambda contrast, y: contrast.probabilities[np.arange(len(y)), :, y], n)
-        fit = simplex_weights(happened, sample.weight, sample.present)
-        sample.note_unused(f"got weight 1/{n}, as nothing speaks for or against")
+        fit = simplex_weights(happened[:, used], sample.weight, sample.present[:, used])
+        # Who never answered counts as much as the others on average.
+        found = np.where(sample.constant, 0.0, 1.0)
+        found[used] = fit.weights * used.sum()
+        sample.note_constant("and got weight 0")
+        sample.note_unused(f"got weight 1/{int((~sample.constant).sum())}, as nothing speaks for or against")
         if not fit.converged:
             text = f"the weights of the linear pool may fall short of the best log score by {fit.gap:.2g} an event"
             sample.notes.append(Note("not-converged", text, serious=True))
-        return {"weights": fit.weights}
+        return {"weights": found / found.sum()}
 
     def parts(self, contrast: Contrasts, weights: Array | None = None) -> AnswerParts:
         """Shares of the answer."""

@@ -94,9 +94,14 @@ class Log(Pool):
             return {"weights": check_weights(given_weights(sample, weights)), "intercept": 0.0}
         if sample.nothing("the experts' log-odds are averaged"):
             return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
+        used = sample.heard & ~sample.constant
+        if not used.any():
+            sample.note_constant("as all who answered did, so the experts' log-odds are averaged")
+            return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
         from opinionpool.estimation.logistic import logistic_fit
 
-        contrasts = sample.collect(lambda contrast, _: contrast.contrasts, n, free)
+        contrasts = sample.collect(lambda contrast, _: contrast.contrasts, n, free)[:, used]
+        m = contrasts.shape[1]
         fit = logistic_fit(
             contrasts, sample.outcomes, sample.offset, sample_weight=sample.weight, intercept=sample.has_intercept
         )
@@ -104,14 +109,18 @@ class Log(Pool):
         if fit.separated:
             text = (
                 "outcomes perfectly separated; maximum-likelihood weights are infinite, and these are the most "
-                f"probable ones instead under normal beliefs: each weight {1 / n:.3g} ± {n**-0.5:.3g}"
+                f"probable ones instead under normal beliefs: each weight {1 / m:.3g} ± {m**-0.5:.3g}"
             )
             text += ", the intercept 0 ± 1" if sample.has_intercept else ""
             sample.notes.append(Note("separated", text, serious=True))
             sample.note_unused("kept the believed weight")
         else:
             sample.note_unused("got weight 0")
-        return {"weights": fit.weights, "intercept": _intercept(fit) if sample.has_intercept else 0.0}
+        sample.note_constant("and got weight 0")
+        # Who never answered is believed to be like those who did, where weights are believed.
+        found = np.full(n, 1.0 / m if fit.separated else 0.0)
+        found[used], found[sample.constant] = fit.weights, 0.0
+        return {"weights": found, "intercept": _intercept(fit) if sample.has_intercept else 0.0}
 
     def parts(self, contrast: Contrasts, weights: Array | None = None, intercept: npt.ArrayLike = 0.0) -> AnswerParts:
         """Each weight times its contrast."""

@@ -217,9 +217,12 @@ def fit_pool(
         return learn(forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options)
     sample = Sample.of(forecasts, prior, sample_weight, floor)
     defaults = {key: option.default for key, option in pool.options.items()}
+    parameters = pool.fit(sample, **defaults | options)
+    if not any(note.code == "constant" for note in sample.notes):
+        sample.note_constant("which counts like that of anybody else in this pool")
     learned = FittedPool(
         rule=name,
-        parameters=pool.fit(sample, **defaults | options),
+        parameters=parameters,
         experts=forecasts.experts,
         classes=forecasts.classes,
         prior=sample.prior,

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict
 
@@ -29,6 +30,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Mask, as_numbers, frequencies
 from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.screening import constant_experts
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Contrasts, base_rate_shift, contrasts_in, read_batch
 from opinionpool.priors import event_priors, laplace_prior, outcome_counts
@@ -328,6 +330,23 @@ class Sample:
             text = f"every resolved event has outcome {label!r}, which says little about whom to believe"
             self.notes.append(Note("one-outcome", text))
         return False
+
+    @cached_property
+    def constant(self) -> Mask:
+        """Who always gave the same forecast, of whom nothing can be learned, (N,)."""
+        return constant_experts(self.forecasts)
+
+    @cached_property
+    def heard(self) -> Mask:
+        """Who has a forecast on one of these events, (N,)."""
+        return np.asarray(self.present.any(axis=0))
+
+    def note_constant(self, what: str) -> None:
+        """Note who always gave the same forecast, and what follows."""
+        names = [self.experts[i] for i in np.flatnonzero(self.constant)]
+        if names:
+            text = f"{listed(names, 3)} always gave the same forecast {what}"
+            self.notes.append(Note("constant", text, len(names)))
 
     def note_unused(self, what: str) -> None:
         """Note the experts about whom nothing can be learned."""
