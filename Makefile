@@ -8,7 +8,7 @@ NEWEST ?= $(shell for p in python3.13 python3.12 $(PYTHON); do $$p -c '' >/dev/n
 DEPENDENCIES := .venv/dependencies-$(shell cksum < requirements/dev.txt | tr -dc 0-9)
 PACKAGE := .venv/package-$(shell cksum < pyproject.toml | tr -dc 0-9)
 
-.PHONY: setup demo test check docs bench format lock clean
+.PHONY: setup demo test test-spark check docs bench bench-spark format lock clean
 
 setup: $(PACKAGE)
 
@@ -33,6 +33,22 @@ demo: $(PACKAGE)
 # side by side do not.
 test: $(PACKAGE)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
+
+# The tests on Spark, in an environment of their own; they need Java 17. Kept as the others are, by what it was made from.
+SPARK := $(BUILD)/spark
+SPARK_MADE := $(SPARK)/made-$(shell cat requirements/spark.txt pyproject.toml | cksum | tr -dc 0-9)
+
+$(SPARK_MADE):
+	$(PYTHON) -m venv --clear $(SPARK)
+	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
+	$(SPARK)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	touch $@
+
+test-spark: $(SPARK_MADE)
+	OPENBLAS_NUM_THREADS=1 $(SPARK)/bin/python -m pytest -p no:cacheprovider tests/spark
+
+bench-spark: $(SPARK_MADE)
+	OPENBLAS_NUM_THREADS=1 $(SPARK)/bin/python benchmarks/spark.py
 
 # The suite with the oldest releases that are allowed, with the newest there are, and the main job with the wheel in an
 # environment that has nothing else. Each makes its own environment; the gate does not wait for them.
@@ -87,13 +103,17 @@ format: $(PACKAGE)
 # prefer; no address is written.
 lock: $(PACKAGE)
 	env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet \
-		--upgrade --all-extras --generate-hashes --allow-unsafe --strip-extras \
+		--upgrade --extra plot --extra page --extra paper --generate-hashes --allow-unsafe --strip-extras \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
 		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
 	env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet \
 		--upgrade --generate-hashes --allow-unsafe --strip-extras \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
 		--output-file requirements/lowest.txt requirements/lowest.in
+	env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet \
+		--upgrade --extra spark --generate-hashes --allow-unsafe --strip-extras \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+		--output-file requirements/spark.txt pyproject.toml requirements/spark.in
 
 clean:
 	rm -rf .venv $(BUILD) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

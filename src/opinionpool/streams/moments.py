@@ -200,19 +200,20 @@ class Tally:
 
     def floors_hold(self, prior: Array) -> bool:
         """Whether floors that follow from this prior would have changed nothing."""
-        taken = logodds.class_floors(self.floor, self._reference(), 100.0)
+        taken = logodds.class_floors(self.floor, self.reference, 100.0)
         wanted = logodds.class_floors(self.floor, prior, 100.0)
         return bool(((taken == wanted) | (self.lowest >= np.maximum(taken, wanted))).all())
 
-    def _reference(self) -> Array:
-        """What floors follow from: as long as no prior is known, any that is not small."""
+    @property
+    def reference(self) -> Array:
+        """What floors follow from, (K,): as long as no prior is known, any that is not small."""
         return np.ones(self.classes) if self.prior is None else self.prior
 
     def _moments(
         self, probabilities: Array, outcomes: npt.NDArray[np.intp], weight: Array, prior: Array | None
     ) -> Moments:
         if prior is None:
-            ratios = logodds.log_ratios(probabilities, self._reference(), self.floor)
+            ratios = logodds.log_ratios(probabilities, self.reference, self.floor)
         else:
             own = logodds.class_probabilities(prior, self.classes)[:, None, :]
             ratios = logodds.log_ratios(probabilities, own, self.floor) - logodds.prior_log_ratios(own)

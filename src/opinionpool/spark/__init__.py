@@ -1,0 +1,28 @@
+"""Forecasts on Apache Spark: learning from tables that no machine holds, pooling them, scoring them.
+
+>>> import opinionpool.spark as ops
+>>> ops.summarize.__name__
+'summarize'
+"""
+
+from importlib import import_module
+
+_HOME = {
+    "summarize": "functions",
+    "pool": "functions",
+    "scores": "functions",
+    "PoolEstimator": "ml",
+    "PoolModel": "ml",
+}
+
+__all__ = [*_HOME]  # noqa: PLE0604 - every name is text
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'opinionpool.spark' has no attribute {name!r}")
+    return getattr(import_module(f"opinionpool.spark.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

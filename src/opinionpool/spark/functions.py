@@ -1,0 +1,364 @@
+"""What is done with data frames of Spark: they are summed up, pooled and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import ArgumentError, OpinionPoolError, ProbabilityError
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.names import unknown_expert
+from opinionpool.pools.registry import FittedPool
+from opinionpool.scoring.scores import brier_score, brier_sum, log_score
+from opinionpool.spark.layout import Asked, Layout, lay_out
+from opinionpool.streams.stream import Stream
+from opinionpool.streams.trained import TrainedPool
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from opinionpool.spark.blocks import Batch, Block
+
+
+def summarize(
+    df: DataFrame,
+    experts: Sequence[str] | str,
+    *,
+    outcome: str = "y",
+    event: str = "id",
+    prior: npt.ArrayLike | str | None = None,
+    classes: Sequence[object] | None = None,
+    probability: str | None = None,
+    class_column: str | None = None,
+    time: str | None = None,
+    group: str | None = None,
+    **settings: Any,  # noqa: ANN401 - those of a stream
+) -> Stream:
+    """What there is to learn from a table of any size, as a stream on the driver.
+
+    Moments are of all resolved events. The sample is the one that a stream draws in one process, event by event: of
+    each outcome the events whose ids have the least hashes, whatever the partitions and their order. Events that are
+    not resolved are passed over, and the stream does not remember which events it learned from.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Wide: a row for each event. Long: a row for each forecast, and the table is dealt out by event once.
+    experts : sequence of str, or str
+        Wide: the columns with the experts' probabilities, of the second of two classes; for K classes arrays of K
+        numbers, or a column ``expert:class`` for each class. Long: the column that names the expert.
+    outcome, event : str
+        The columns with the outcome, null where not resolved, and the event's id.
+    prior : float, array_like, shape (K,), or str, optional
+        The reference that the experts share, or the column with one for each event (an array, when K > 2). Laplace's
+        estimate when learning, if not given.
+    classes : sequence, default (0, 1)
+        K labels.
+    probability, class_column : str, optional
+        Long tables: the column of the probabilities, and the one of their classes where each has a row.
+    time, group : str, optional
+        The columns with an event's date and its group, which the events of the sample keep.
+    **settings
+        `capacity`, `seed`, `floor` and `pool_floor`, as for `Stream`.
+
+    Raises
+    ------
+    LayoutError
+        If a column is missing or of a wrong type.
+    CellError, ProbabilityError, OutcomeError, DuplicateError
+        If a value in the table is none; names the event. An event that stands twice is noticed if it is in the sample.
+
+    Examples
+    --------
+    ::
+
+        stream = opinionpool.spark.summarize(df, ["ann", "bob"], outcome="y", event="id")
+        pool = stream.learn()
+    """
+    _need_pyspark()
+    labels = (0, 1) if classes is None else tuple(classes)
+    unknown = sorted(set(settings) - {"capacity", "seed", "floor", "pool_floor"})
+    if unknown:
+        raise ArgumentError(f"a summary has the settings capacity, seed, floor and pool_floor, and no {unknown[0]!r}")
+    given = None if isinstance(prior, str) else prior
+    settings = {**settings, "classes": labels, "prior": given}
+    # Whatever is wrong with the settings is said here, and not by a worker.
+    Stream(**settings)
+    asked = Asked(
+        experts, outcome, event, probability, class_column, prior if isinstance(prior, str) else None, time, group
+    )
+    table, layout = lay_out(df, asked, labels)
+    from opinionpool.spark.summary import Summary
+    from opinionpool.spark.tree import merged_over
+
+    summary = merged_over(table, layout, partial(Summary, layout.experts or (), settings))
+    return summary.stream(by_name=layout.experts is None)
+
+
+def pool(
+    df: DataFrame,
+    pool: object,
+    *,
+    keep: Sequence[str] = (),
+    experts: Sequence[str] | str | None = None,
+    event: str | None = None,
+    prior: npt.ArrayLike | str | None = None,
+    base_rate: npt.ArrayLike | None = None,
+    level: float = 0.9,
+    probability: str | None = None,
+    class_column: str | None = None,
+) -> DataFrame:
+    """The pooled probability of every event.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Wide or long, as for `summarize`.
+    pool : fitted pool
+        What a stream or an estimator learned, or what `opinionpool.load` gave.
+    keep : sequence of str
+        Columns that are handed on. Rows about one event of a long table must have the same values there.
+    experts : sequence of str, or str, optional
+        Wide: the columns of the experts, who have these names; those of the pool if not given. Experts of the pool who
+        have no column are absent. Long: the column that names the expert.
+    event : str, optional
+        The column of ids; long tables need it.
+    prior : float, array_like, shape (K,), or str, optional
+        As for `summarize`; the one of the fit if not given, or where the column is null.
+    base_rate : float or array_like, shape (K,), optional
+        Where the events are more or less frequent than the experts assume.
+    level : float
+        Of the interval.
+    probability, class_column : str, optional
+        Of long tables.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `keep`, then `probability` (of the second of two classes; an array for K > 2) with `low` and
+        `high`, its interval, which are null where the pool knows none. A row for each event.
+
+    Raises
+    ------
+    LayoutError, ExpertError, ArgumentError
+        If columns, experts and pool do not go together. What is wrong with a value in the table is an error of the
+        query that reads the rows.
+    """
+    _need_pyspark()
+    trained = TrainedPool.of(pool)
+    state, classes = trained.learned, trained.classes
+    if not isinstance(prior, str):
+        if prior is None and state.prior is None:
+            raise ProbabilityError(
+                "this pool was learned with a prior for each event, so pooling needs one too: prior= names its column"
+            )
+        if prior is not None:
+            logodds.class_probabilities(prior, len(classes))
+    if not 0 < level < 1:
+        raise ArgumentError(f"a level must lie strictly between 0 and 1, and it is {level!r}")
+    names = trained.experts if experts is None else experts
+    column = prior if isinstance(prior, str) else None
+    table, layout = lay_out(df, Asked(names, None, event, probability, class_column, column, keep=keep), classes)
+    for name in layout.experts or ():
+        if name not in trained.experts:
+            raise unknown_expert(name, trained.experts)
+    answer = partial(
+        _answers, layout=layout, state=state, prior=None if column else prior, base_rate=base_rate, level=level
+    )
+    return table.mapInArrow(answer, _answer_schema(df, layout))
+
+
+def _answer_schema(df: DataFrame, layout: Layout) -> Any:  # noqa: ANN401 - a StructType
+    from pyspark.sql.types import ArrayType, DoubleType, StructField, StructType
+
+    taken = sorted({"probability", "low", "high"} & set(layout.kept))
+    if taken:
+        raise ArgumentError(f"the answers have a column {taken[0]!r} of their own: rename the one that is kept")
+    kind = DoubleType() if len(layout.classes) == 2 else ArrayType(DoubleType())
+    kept = [StructField(name, df.schema[name].dataType) for name in layout.kept]
+    return StructType([*kept, *(StructField(name, kind) for name in ("probability", "low", "high"))])
+
+
+def _answers(
+    batches: Iterable[Batch],
+    *,
+    layout: Layout,
+    state: FittedPanel | FittedPool,
+    prior: npt.ArrayLike | None,
+    base_rate: npt.ArrayLike | None,
+    level: float,
+) -> Iterator[Batch]:
+    """The answers on a partition."""
+    import pyarrow as pa
+
+    from opinionpool.spark.blocks import read_blocks
+
+    for block in read_blocks(batches, layout):
+        columns = _known(block.experts, state.experts)
+        q = block.probabilities
+        if columns.tolist() != list(range(len(state.experts))):
+            q = np.full((len(q), len(state.experts), *q.shape[2:]), np.nan)
+            q[:, columns] = block.probabilities
+        own = _own_priors(block, state) if block.prior is not None else prior
+        found = [state.pool(q, own, base_rate), *_interval(state, q, own, base_rate, level)]
+        arrays = [*block.kept.columns, *(_column(p) for p in found)]
+        yield pa.RecordBatch.from_arrays(arrays, [*layout.kept, "probability", "low", "high"])
+
+
+def _known(names: Sequence[str], among: Sequence[str]) -> Index:
+    """Where the experts of a block stand in the pool."""
+    place = {name: i for i, name in enumerate(among)}
+    strange = [name for name in names if name not in place]
+    if strange:
+        raise unknown_expert(strange[0], tuple(among))
+    return np.array([place[name] for name in names], dtype=np.intp)
+
+
+def _own_priors(block: Block, state: FittedPanel | FittedPool) -> Array:
+    """The prior of each event, that of the fit where the column is null."""
+    assert block.prior is not None
+    blank = np.isnan(block.prior.reshape(len(block.prior), -1)[:, 0])
+    own = block.prior.copy()
+    if blank.any():
+        if state.prior is None:
+            on = f"event {block.events[int(np.flatnonzero(blank)[0])]!r}" if block.events else "an event"
+            raise ProbabilityError(
+                f"this pool was learned with a prior for each event, so pooling needs one too, and {on} has none"
+            )
+        own[blank] = logodds.public_probabilities(state.prior)
+    return own
+
+
+def _interval(
+    state: FittedPanel | FittedPool,
+    q: Array,
+    prior: npt.ArrayLike | None,
+    base_rate: npt.ArrayLike | None,
+    level: float,
+) -> tuple[Array, Array]:
+    """Ends of the interval, NaN where the pool knows none: where nobody answered whom it learned anything of."""
+    if not isinstance(state, FittedPanel) or state.uncertainty is None:
+        none = np.full((len(q), *q.shape[2:]), np.nan)
+        return none, none
+    answered = ~np.isnan(q if q.ndim == 2 else q[..., 0])
+    known = (answered & state.panel.informative).any(axis=1)
+    low, high = state.interval(q, prior, base_rate, level)
+    low[~known] = high[~known] = np.nan
+    return low, high
+
+
+def _column(p: Array) -> Any:  # noqa: ANN401 - a pyarrow.Array
+    """Probabilities, or arrays of them, null where NaN."""
+    import pyarrow as pa
+
+    if p.ndim == 1:
+        return pa.array(p, from_pandas=True)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(p).ravel()), p.shape[1])
+    missing = np.isnan(p).any(axis=1)
+    lists = lists.cast(pa.list_(pa.float64()))
+    return pa.compute.if_else(pa.array(~missing), lists, pa.scalar(None, lists.type)) if missing.any() else lists
+
+
+def scores(
+    df: DataFrame,
+    experts: Sequence[str] | str,
+    *,
+    outcome: str = "y",
+    classes: Sequence[object] | None = None,
+    scoring_prior: npt.ArrayLike | None = None,
+    group: str | None = None,
+    event: str | None = None,
+    probability: str | None = None,
+    class_column: str | None = None,
+) -> DataFrame:
+    """Mean scores of the experts, or of any other columns of probabilities, as `pool` makes them.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Wide or long, as for `summarize`.
+    experts : sequence of str, or str
+        The columns to be scored; for a long table the one that names the expert.
+    outcome, classes, group, event, probability, class_column
+        As for `summarize`. With a group, scores are of each group.
+    scoring_prior : float or array_like, shape (K,), optional
+        As for `opinionpool.log_score`; uniform if not given.
+
+    Returns
+    -------
+    DataFrame
+        `expert`, `group` if there is one, `events`: how many resolved events have a forecast, `log_score`: the mean of
+        `opinionpool.log_score`, `brier`: that of `opinionpool.brier_score`, or for K > 2 of `opinionpool.brier_sum`.
+    """
+    _need_pyspark()
+    labels = (0, 1) if classes is None else tuple(classes)
+    if scoring_prior is not None:
+        logodds.class_probabilities(scoring_prior, len(labels), "scoring prior")
+    asked = Asked(experts, outcome, event, probability, class_column, group=group)
+    table, layout = lay_out(df, asked, labels)
+    from pyspark.sql import functions as f
+
+    sums = table.mapInArrow(
+        partial(_score_sums, layout=layout, scoring_prior=scoring_prior),
+        "expert string, group string, events long, log_score double, brier double",
+    )
+    by = ["expert", *["group"] * (group is not None)]
+    total = f.sum("events")
+    return (
+        sums.groupBy(*by)
+        .agg(
+            total.alias("events"),
+            (f.sum("log_score") / total).alias("log_score"),
+            (f.sum("brier") / total).alias("brier"),
+        )
+        .orderBy(*by)
+    )
+
+
+def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.ArrayLike | None) -> Iterator[Batch]:
+    """Sums of scores, for each block, group and expert a row."""
+    import pyarrow as pa
+
+    from opinionpool.spark.blocks import read_blocks
+
+    for block in read_blocks(batches, layout):
+        y = np.where(block.outcomes < 0, np.nan, block.outcomes)
+        groups = np.full(len(y), None, dtype=object) if block.groups is None else block.groups
+        names, number = _numbered(groups)
+        rows: dict[str, list[Any]] = {name: [] for name in ("expert", "group", "events", "log_score", "brier")}
+        for i, expert in enumerate(block.experts):
+            p = block.probabilities[:, i]
+            each = log_score(p, y, scoring_prior), (brier_score if p.ndim == 1 else brier_sum)(p, y)
+            known = ~np.isnan(each[0])
+            count = np.bincount(number[known], minlength=len(names))
+            found = [np.bincount(number[known], weights=score[known], minlength=len(names)) for score in each]
+            some = np.flatnonzero(count)
+            rows["expert"] += [expert] * len(some)
+            rows["group"] += [names[g] for g in some]
+            rows["events"] += count[some].tolist()
+            rows["log_score"] += found[0][some].tolist()
+            rows["brier"] += found[1][some].tolist()
+        kinds = [pa.string(), pa.string(), pa.int64(), pa.float64(), pa.float64()]
+        arrays = [pa.array(values, kind) for values, kind in zip(rows.values(), kinds, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, [*rows])
+
+
+def _numbered(labels: npt.NDArray[np.object_]) -> tuple[list[Any], Index]:
+    """Different labels, and the number of each one's."""
+    place: dict[Any, int] = {}
+    number = np.array([place.setdefault(label, len(place)) for label in labels.tolist()], dtype=np.intp)
+    return [*place], number
+
+
+def _need_pyspark() -> None:
+    """Raise an error that says how to get pyspark, unless it is there."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise OpinionPoolError("Spark is used through pyspark; get it with pip install 'opinionpool[spark]'") from None

@@ -1,0 +1,210 @@
+"""What the columns of a data frame hold, decided once, before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opinionpool.errors import ArgumentError, LayoutError
+from opinionpool.names import check_distinct
+from opinionpool.text import listed, shown, suggestion
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Of Spark's types, by their names: what a column of each role may hold.
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_NUMBERS = (*_WHOLE, "float", "double", "decimal")
+_WORDS = (*_WHOLE, "string", "varchar", "char", "date", "timestamp", "timestamp_ntz")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+_LABELS = (*_NUMBERS, "string", "varchar", "char", "boolean")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The columns that a caller names; see `opinionpool.spark.summarize`."""
+
+    experts: Sequence[str] | str
+    outcome: str | None = None
+    event: str | None = None
+    probability: str | None = None
+    class_column: str | None = None
+    prior: str | None = None
+    time: str | None = None
+    group: str | None = None
+    keep: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of the batches that workers read, which have names of their own.
+
+    Attributes
+    ----------
+    experts : tuple of str or None
+        Names of the experts, whose forecasts are in the columns p0, p1, ...; None for a long table, a row for each
+        forecast, with columns expert, probability and, if `by_class`, class.
+    classes : tuple
+        K labels.
+    arrays : bool
+        Whether a forecast is an array with a probability for each class.
+    by_class : bool
+        Whether each class has a row (long) or a column (wide, p0 to pK-1 those of the first expert) of its own.
+    roles : tuple of str
+        Which of event, outcome, prior, time and group there are.
+    kept : tuple of str
+        Names of the columns that are handed on, k0, k1, ... in the batches.
+    """
+
+    experts: tuple[str, ...] | None
+    classes: tuple[object, ...]
+    arrays: bool
+    by_class: bool
+    roles: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[DataFrame, Layout]:
+    """The columns that are asked for, under the names that `Layout` gives them, and the layout.
+
+    A long table is dealt out by event, so that the rows of one stand together in one partition.
+
+    Raises
+    ------
+    LayoutError
+        If a column is missing, or is of a type that it cannot have.
+    ArgumentError
+        If arguments do not go together.
+    """
+    columns = _Columns(df)
+    chosen: list[Column] = []
+    roles = []
+    for role, name, kinds in (
+        ("event", asked.event, _WORDS),
+        ("outcome", asked.outcome, _LABELS),
+        ("prior", asked.prior, (*_NUMBERS, "array")),
+        ("time", asked.time, _TIMES),
+        ("group", asked.group, (*_WORDS, "boolean")),
+    ):
+        if name is not None:
+            roles.append(role)
+            cast = {"event": "string", "group": "string", "time": "timestamp"}.get(role)
+            chosen.append(columns.get(name, role, kinds, cast).alias(role))
+    kept = tuple(asked.keep)
+    check_distinct(kept)
+    chosen += [columns.get(name, "kept", None).alias(f"k{i}") for i, name in enumerate(kept)]
+    if isinstance(asked.experts, str):
+        said, arrays, by_class = _long(columns, asked, classes)
+        names = None
+    else:
+        names = tuple(asked.experts)
+        said, arrays, by_class = _wide(columns, asked, names, classes)
+    table = df.select(*said, *chosen)
+    if names is None:
+        order = ["event", "expert", *["class"] * by_class]
+        table = table.repartition("event").sortWithinPartitions(*order)
+    return table, Layout(names, classes, arrays, by_class, tuple(roles), kept)
+
+
+def _long(columns: _Columns, asked: Asked, classes: tuple[object, ...]) -> tuple[list[Column], bool, bool]:
+    if asked.probability is None or asked.event is None:
+        raise ArgumentError(
+            f"experts={asked.experts!r} names the column of a long table that holds the experts; name the columns of "
+            "its probabilities and events, too: probability= and event=; the columns of a wide table are a list"
+        )
+    arrays = columns.kind(asked.probability) in {"array", "vector"}
+    by_class = asked.class_column is not None
+    if len(classes) > 2 and not (arrays or by_class):
+        raise ArgumentError(
+            f"a forecast on {len(classes)} classes is a row for each class, whose column class_column= names, or an "
+            "array with a probability for each class"
+        )
+    if arrays and by_class:
+        raise ArgumentError("a forecast is an array, or a row for each class, and not both")
+    said = [
+        columns.get(str(asked.experts), "expert", _WORDS, "string").alias("expert"),
+        columns.forecast(asked.probability, arrays=arrays).alias("probability"),
+    ]
+    if asked.class_column is not None:
+        said.append(columns.get(asked.class_column, "class", _LABELS).alias("class"))
+    return said, arrays, by_class
+
+
+def _wide(
+    columns: _Columns, asked: Asked, names: tuple[str, ...], classes: tuple[object, ...]
+) -> tuple[list[Column], bool, bool]:
+    from opinionpool.labels import label_text
+
+    if asked.probability is not None or asked.class_column is not None:
+        raise ArgumentError(
+            "probability= and class_column= are for long tables, whose experts are in one column: experts='expert'"
+        )
+    if not names:
+        raise ArgumentError("experts= names the columns of the experts, and names none")
+    check_distinct(names)
+    arrays = all(columns.kind(name) in {"array", "vector"} for name in names)
+    by_class = not arrays and len(classes) > 2
+    cells = [f"{name}:{label_text(label)}" for name in names for label in classes] if by_class else [*names]
+    if by_class and not any(columns.kind(cell) for cell in cells):
+        raise LayoutError(
+            f"a forecast on {len(classes)} classes is a column for each class, such as {shown(cells[0])}, or an array "
+            f"with a probability for each class, and the table has columns {listed(columns.names)}"
+        )
+    return [columns.forecast(cell, arrays=arrays).alias(f"p{i}") for i, cell in enumerate(cells)], arrays, by_class
+
+
+class _Columns:
+    """The columns of a data frame, by name."""
+
+    def __init__(self, df: DataFrame) -> None:
+        self._df = df
+        self.names = list(df.columns)
+        self._types = {field.name: field.dataType for field in df.schema.fields}
+
+    def kind(self, name: str) -> str:
+        """What a column holds, as Spark calls it, without parameters; nothing if there is none of this name."""
+        if name not in self._types:
+            return ""
+        kind = self._types[name].simpleString()
+        return "vector" if kind in {"vector", "udt"} else kind.split("(")[0].split("<")[0]
+
+    def get(self, name: str, role: str, kinds: Sequence[str] | None, cast: str | None = None) -> Column:
+        """A column, which must be of one of these kinds.
+
+        Raises
+        ------
+        LayoutError
+            If there is no such column, there are several, or it holds something else.
+        """
+        if not isinstance(name, str):
+            raise ArgumentError(f"the {role} column is named by a text, and not by a {type(name).__name__}")
+        if self.names.count(name) != 1:
+            what = "several columns" if name in self.names else "no column"
+            raise LayoutError(
+                f"the table has {what} of the name {shown(name)}; "
+                + suggestion(name, self.names, f"its columns are {listed(self.names)}")
+            )
+        if kinds is not None and self.kind(name) not in kinds:
+            raise LayoutError(
+                f"column {shown(name)} is to be the {role} and is of type {self._types[name].simpleString()}; it must "
+                f"be one of {', '.join(dict.fromkeys(kinds))}: cast it first"
+            )
+        column = _column(self._df, name)
+        return column if cast is None or self.kind(name) == cast else column.cast(cast)
+
+    def forecast(self, name: str, *, arrays: bool) -> Column:
+        """A column of probabilities as doubles, or arrays of them."""
+        if not arrays:
+            return self.get(name, "probability", _NUMBERS, "double")
+        column = self.get(name, "probability", ("array", "vector"))
+        if self.kind(name) == "array":
+            return column.cast("array<double>")
+        from pyspark.ml.functions import vector_to_array
+
+        return vector_to_array(column)
+
+
+def _column(df: DataFrame, name: str) -> Any:  # noqa: ANN401 - a Column of whichever kind of session
+    """A column by its name, whatever characters are in it."""
+    return df["`" + name.replace("`", "``") + "`"]

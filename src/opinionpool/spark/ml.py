@@ -1,0 +1,142 @@
+"""Pools as stages of pipelines of `pyspark.ml`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any
+
+from pyspark import keyword_only
+from pyspark.ml import Estimator, Model
+from pyspark.ml.functions import array_to_vector
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import HasInputCols, HasLabelCol, HasProbabilityCol
+from pyspark.ml.util import (
+    DefaultParamsReadable,
+    DefaultParamsReader,
+    DefaultParamsWritable,
+    DefaultParamsWriter,
+    MLReadable,
+    MLReader,
+    MLWritable,
+    MLWriter,
+)
+from pyspark.sql import DataFrame, functions as f
+
+from opinionpool.errors import ArgumentError
+from opinionpool.pools.registry import POOLS
+from opinionpool.saving.files import load, save
+from opinionpool.spark.functions import pool, summarize
+from opinionpool.streams.trained import TrainedPool
+
+
+class _PoolParams(HasInputCols, HasLabelCol, HasProbabilityCol):
+    """What estimator and model share."""
+
+    idCol: Param[str] = Param(
+        Params._dummy(), "idCol", "column with the event's id, which decides on the sample", TypeConverters.toString
+    )
+    pool: Param[str] = Param(Params._dummy(), "pool", "name of the pool", TypeConverters.toString)
+
+    def __init__(self, *args: Any) -> None:  # noqa: ANN401
+        super().__init__(*args)
+        self._setDefault(labelCol="label", probabilityCol="probability", idCol="id", pool="gaussian")
+
+
+class PoolEstimator(Estimator, _PoolParams, DefaultParamsReadable, DefaultParamsWritable):
+    """Learns a pool of binary forecasts in columns.
+
+    Parameters
+    ----------
+    inputCols : list of str
+        The columns with the experts' probabilities, in [0, 1], null where missing.
+    labelCol : str, default "label"
+        The outcome, 0 or 1, null where not resolved.
+    probabilityCol : str, default "probability"
+        The column that the model adds, a vector with the probabilities of 0 and 1.
+    idCol : str, default "id"
+        The event's id, which decides whether it is in the sample.
+    pool : str, default "gaussian"
+        A name as on the command line.
+    """
+
+    @keyword_only
+    def __init__(
+        self,
+        *,
+        inputCols: list[str] | None = None,  # noqa: ARG002 - `keyword_only` keeps them
+        labelCol: str = "label",  # noqa: ARG002
+        probabilityCol: str = "probability",  # noqa: ARG002
+        idCol: str = "id",  # noqa: ARG002
+        pool: str = "gaussian",
+    ) -> None:
+        super().__init__()
+        if pool not in POOLS:
+            raise ArgumentError(f"there is no pool {pool!r}; there are {', '.join(POOLS)}")
+        self._set(**self._input_kwargs)
+
+    def _fit(self, dataset: DataFrame) -> PoolModel:
+        stream = summarize(
+            dataset, self.getInputCols(), outcome=self.getLabelCol(), event=self.getOrDefault(self.idCol)
+        )
+        name = self.getOrDefault(self.pool)
+        found = TrainedPool.of(stream.fit(name))
+        model: PoolModel = self._copyValues(PoolModel(TrainedPool(name, found.learned, stream)))
+        return model
+
+
+class PoolModel(Model, _PoolParams, MLReadable, MLWritable):
+    """Adds the pooled probability; `trained` is the pool, as `opinionpool.load` would give it."""
+
+    def __init__(self, trained: TrainedPool) -> None:
+        super().__init__()
+        self.trained = trained
+
+    def _transform(self, dataset: DataFrame) -> DataFrame:
+        column = self.getProbabilityCol()
+        if column in dataset.columns:
+            raise ArgumentError(f"the table has a column {column!r} already; choose another probabilityCol")
+        answers = pool(dataset, self.trained, keep=dataset.columns, experts=self.getInputCols())
+        p = f.col("probability")
+        return answers.select(*dataset.columns, array_to_vector(f.array(1 - p, p)).alias(column))
+
+    def write(self) -> MLWriter:
+        """What writes it."""
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> MLReader[PoolModel]:
+        """What reads it."""
+        return _Reader()
+
+
+class _Writer(MLWriter):
+    """Parameters as all stages keep them, and the pool as the text that `opinionpool.save` writes."""
+
+    def __init__(self, model: PoolModel) -> None:
+        super().__init__()
+        self._model = model
+
+    def saveImpl(self, path: str) -> None:  # noqa: N802 - the name that pyspark calls
+        DefaultParamsWriter.saveMetadata(self._model, path, self.sc)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "pool.json")
+            save(self._model.trained, file)
+            with open(file, encoding="utf-8") as text:
+                rows = [(text.read(),)]
+        self.sparkSession.createDataFrame(rows, "pool string").coalesce(1).write.parquet(os.path.join(path, "data"))
+
+
+class _Reader(MLReader[PoolModel]):
+    def load(self, path: str) -> PoolModel:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        row = self.sparkSession.read.parquet(os.path.join(path, "data")).first()
+        assert row is not None
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "pool.json")
+            with open(file, "w", encoding="utf-8") as text:
+                text.write(row["pool"])
+            model = PoolModel(load(file))
+        model._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(model, metadata)
+        return model

@@ -1,0 +1,153 @@
+"""Arrow batches to blocks of events x experts."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import opinionpool as op
+from opinionpool.spark import blocks
+from opinionpool.spark.blocks import read_blocks
+from opinionpool.spark.layout import Layout
+
+WIDE = Layout(("ann", "bob"), (0, 1), False, False, ("event", "outcome"), ())
+LONG = Layout(None, (0, 1), False, False, ("event", "outcome"), ("league",))
+
+
+def wide(layout=WIDE, **columns):
+    batch = {"p0": [0.5, 0.6], "p1": [0.4, None], "event": ["a", "b"], "outcome": [1, None]} | columns
+    (block,) = read_blocks([pa.RecordBatch.from_pydict(batch)], layout)
+    return block
+
+
+def long(rows, layout=LONG):
+    names = ["event", "expert", "probability", "outcome", "k0"]
+    kinds = [pa.string(), pa.string(), pa.float64(), pa.int64(), pa.string()]
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [pa.array(values, kind) for values, kind in zip(zip(*part, strict=True), kinds, strict=True)], names
+        )
+        for part in rows
+    ]
+    return list(read_blocks(batches, layout))
+
+
+def test_wide():
+    block = wide()
+    np.testing.assert_array_equal(block.probabilities, [[0.5, 0.4], [0.6, np.nan]])
+    assert block.events == ["a", "b"]
+    assert block.outcomes.tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("classes", "outcomes", "codes"),
+    [
+        ((0, 1), pa.array([1.0, float("nan"), 0.0]), [1, -1, 0]),
+        ((0, 1), pa.array([True, None, False]), [1, -1, 0]),
+        ((0, 1), pa.array(["1", None, "0"]), [1, -1, 0]),
+        (("no", "yes"), pa.array(["yes", None, "no"]), [1, -1, 0]),
+        ((2, 10), pa.array([10, 2, None], pa.int8()), [1, 0, -1]),
+    ],
+)
+def test_outcomes(classes, outcomes, codes):
+    layout = Layout(("ann",), classes, False, False, ("outcome",), ())
+    (block,) = read_blocks([pa.RecordBatch.from_pydict({"p0": [0.5] * 3, "outcome": outcomes})], layout)
+    assert block.outcomes.tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        ({"p1": [0.1, 1.5]}, op.ProbabilityError, "'bob' on event 'b' is 1.5; a percentage must be divided by 100"),
+        ({"p0": [-0.1, 0.5]}, op.ProbabilityError, "'ann' on event 'a' is -0.1"),
+        ({"p0": [float("inf"), 0.5]}, op.ProbabilityError, "'ann' on event 'a' is inf"),
+        ({"outcome": [1, 2]}, op.OutcomeError, "one of 0, 1, and the one of event 'b' is 2"),
+        ({"outcome": [0.5, 1.0]}, op.OutcomeError, "the one of event 'a' is 0.5"),
+        ({"outcome": ["1", "perhaps"]}, op.OutcomeError, "event 'b' is 'perhaps'"),
+        ({"event": ["a", None]}, op.CellError, "1 rows have no event id"),
+    ],
+)
+def test_what_is_wrong_is_named(columns, error, message):
+    with pytest.raises(error, match=message):
+        wide(**columns)
+
+
+def test_classes_in_columns_and_in_arrays():
+    said = np.array([[[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]], [[0.33, 0.33, 0.33], [np.nan] * 3]])
+    flat = {f"p{i}": column for i, column in enumerate(said.reshape(2, 6).T)}
+    nested = {
+        f"p{i}": pa.array([None if np.isnan(p).any() else p.tolist() for p in said[:, i]], pa.list_(pa.float64()))
+        for i in range(2)
+    }
+    for columns, arrays in ((flat, False), (nested, True)):
+        layout = Layout(("ann", "bob"), ("x", "y", "z"), arrays, not arrays, (), ())
+        (block,) = read_blocks([pa.RecordBatch.from_pydict(columns)], layout)
+        np.testing.assert_allclose(block.probabilities, said / said.sum(axis=2, keepdims=True))
+    flat["p2"] = np.array([0.7, 0.33])
+    with pytest.raises(op.ProbabilityError, match="'ann': the probabilities of 3 classes must sum to 1"):
+        list(
+            read_blocks(
+                [pa.RecordBatch.from_pydict(flat)], Layout(("ann", "bob"), ("x", "y", "z"), False, True, (), ())
+            )
+        )
+
+
+def test_arrays_of_another_length():
+    layout = Layout(("ann",), ("x", "y", "z"), True, False, ("event",), ())
+    batch = pa.RecordBatch.from_pydict({"p0": [[0.5, 0.5]], "event": ["a"]})
+    with pytest.raises(op.CellError, match="an array on event 'a' has 2 values, and there are 3 classes"):
+        list(read_blocks([batch], layout))
+
+
+def test_long_events_across_batches():
+    rows = [
+        [("a", "ann", 0.5, 1, "x"), ("a", "bob", 0.4, 1, "x"), ("b", "ann", 0.6, None, None)],
+        [("b", "cy", 0.7, None, "y")],
+        [("b", "dee", None, 0, "y"), ("c", "ann", 0.1, 0, "z")],
+    ]
+    found = {}
+    for block in long(rows):
+        for i, event in enumerate(block.events):
+            said = dict(zip(block.experts, block.probabilities[i], strict=True))
+            found[event] = ({k: p for k, p in said.items() if p == p}, int(block.outcomes[i]), block.kept[0][i].as_py())
+    assert found == {
+        "a": ({"ann": 0.5, "bob": 0.4}, 1, "x"),
+        "b": ({"ann": 0.6, "cy": 0.7}, 0, "y"),
+        "c": ({"ann": 0.1}, 0, "z"),
+    }
+
+
+def test_long_blocks_are_small_where_experts_are_many(monkeypatch):
+    rows = [[(f"e{i:02}", f"x{i:02}", 0.5, 1, None) for i in range(20)]]
+    assert [block.probabilities.shape for block in long(rows)] == [(19, 19), (1, 1)]
+    monkeypatch.setattr(blocks, "CELLS", 40)
+    found = long(rows)
+    assert max(block.probabilities.size for block in found) <= 20
+    assert [event for block in found for event in block.events] == [event for event, *_ in rows[0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        ([("a", "ann", 0.5, 1, "x"), ("a", "ann", 0.6, 1, "x")], op.DuplicateError, "'ann' has several on event 'a'"),
+        ([("a", "ann", 0.5, 1, "x"), ("a", "bob", 0.6, 0, "x")], op.CellError, "event 'a' have different outcomes"),
+        ([("a", "ann", 0.5, 1, "x"), ("a", "bob", 0.6, 1, "y")], op.CellError, "different values in column 'league'"),
+        ([("a", None, 0.5, 1, "x")], op.CellError, "a forecast on event 'a' has no expert"),
+        ([(None, "ann", 0.5, 1, "x")], op.CellError, "a row has no event id"),
+        ([("a", "ann", 5.0, 1, "x")], op.ProbabilityError, "'ann' on event 'a' is 5"),
+    ],
+)
+def test_what_is_wrong_in_a_long_table_is_named(rows, error, message):
+    with pytest.raises(error, match=message):
+        long([rows])
+
+
+def test_long_classes():
+    layout = Layout(None, ("x", "y", "z"), False, True, ("event",), ())
+    rows = {
+        "event": ["a"] * 3, "expert": ["ann"] * 3, "class": ["x", "y", "z"], "probability": [0.2, 0.3, 0.5],
+    }  # fmt: skip
+    (block,) = read_blocks([pa.RecordBatch.from_pydict(rows)], layout)
+    assert block.probabilities.tolist() == [[[0.2, 0.3, 0.5]]]
+    rows["probability"] = [0.2, 0.3, None]
+    with pytest.raises(op.ProbabilityError, match="'ann' on event 'a': a forecast must give a probability for every"):
+        list(read_blocks([pa.RecordBatch.from_pydict(rows)], layout))

@@ -1,0 +1,42 @@
+"""Pools as stages of pipelines."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.ml import Pipeline, PipelineModel
+
+import opinionpool as op
+from opinionpool.spark import PoolEstimator, PoolModel
+
+
+@pytest.fixture(scope="module")
+def table(spark):
+    X, y = op.Panel.exchangeable(3, correlation=0.4, accuracy=0.6).simulate(500, seed=1)
+    frame = pd.DataFrame(X, columns=["ann", "bob", "cy"]).assign(label=y, id=[f"e{i}" for i in range(500)])
+    return spark.createDataFrame(frame), X, y
+
+
+def test_a_pipeline_learns_answers_and_is_kept(spark, table, tmp_path):
+    df, X, y = table
+    estimator = PoolEstimator(inputCols=["ann", "bob", "cy"], probabilityCol="pooled")
+    estimator.write().overwrite().save(str(tmp_path / "estimator"))
+    assert PoolEstimator.load(str(tmp_path / "estimator")).getProbabilityCol() == "pooled"
+    model = Pipeline(stages=[estimator]).fit(df)
+    model.write().overwrite().save(str(tmp_path / "model"))
+    again = PipelineModel.load(str(tmp_path / "model"))
+    forecasts = op.Forecasts.from_array(X, y, events=[f"e{i}" for i in range(500)], experts=["ann", "bob", "cy"])
+    expected = op.GaussianPool().fit(forecasts).predict_proba(X)
+    for each in (model, again):
+        answers = each.transform(df)
+        assert answers.columns == ["ann", "bob", "cy", "label", "id", "pooled"]
+        rows = answers.toPandas().set_index("id").loc[list(forecasts.events)]
+        np.testing.assert_allclose(np.stack([v.toArray() for v in rows["pooled"]]), expected, rtol=0, atol=1e-12)
+    assert isinstance(again.stages[0], PoolModel)
+
+
+def test_wrong_parameters(table):
+    with pytest.raises(op.ArgumentError, match="no pool 'gausian'"):
+        PoolEstimator(inputCols=["ann"], pool="gausian")
+    model = PoolEstimator(inputCols=["ann", "bob"], pool="average", probabilityCol="label").fit(table[0])
+    with pytest.raises(op.ArgumentError, match="has a column 'label' already"):
+        model.transform(table[0])

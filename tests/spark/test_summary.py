@@ -1,0 +1,235 @@
+"""Partitions that are summed up apart and merged: the same as one process, however the rows were dealt out."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import opinionpool as op
+from opinionpool.spark import summary as summaries
+from opinionpool.spark.layout import Layout
+from opinionpool.spark.summary import Summary
+from opinionpool.spark.tree import Failure, merge_states, state_of
+from opinionpool.streams import reservoir
+
+EXPERTS = ("ann", "bob", "cy", "dee")
+TOLERANCE = 1e-12
+
+
+class Table:
+    """Forecasts as a wide table, from which partitions are taken."""
+
+    def __init__(self, t=3000, classes=(0, 1), gaps=0.0, seed=1, prior=False, dated=False):
+        rng = np.random.default_rng(seed)
+        panel = op.Panel.exchangeable(
+            len(EXPERTS), correlation=0.4, accuracy=0.6, classes=classes if len(classes) > 2 else None
+        )
+        self.X, self.y = panel.simulate(t, prior=0.5 if len(classes) == 2 else np.full(len(classes), 1 / 3), seed=seed)
+        self.X[rng.random(self.X.shape[:2]) < gaps] = np.nan
+        self.ids = [f"event {i}" for i in range(t)]
+        self.classes = classes
+        own = rng.uniform(0.2, 0.8, t)
+        self.prior = np.where(rng.random(t) < 0.3, np.nan, own) if prior else None
+        self.times = np.datetime64("2024-01-01", "us") + np.arange(t) * np.timedelta64(1, "h") if dated else None
+        self.groups = np.array([f"league {i % 5}" for i in range(t)]) if dated else None
+
+    def layout(self):
+        roles = ["event", "outcome", *["prior"] * (self.prior is not None)]
+        roles += ["time", "group"] if self.times is not None else []
+        return Layout(EXPERTS, self.classes, len(self.classes) > 2, False, tuple(roles), ())
+
+    def batch(self, rows):
+        columns = {}
+        for i in range(len(EXPERTS)):
+            said = self.X[rows, i]
+            if said.ndim > 1:
+                columns[f"p{i}"] = pa.array(
+                    [None if np.isnan(p).any() else p.tolist() for p in said], pa.list_(pa.float64())
+                )
+            else:
+                columns[f"p{i}"] = pa.array(said, from_pandas=True)
+        columns["event"] = pa.array([self.ids[i] for i in rows])
+        columns["outcome"] = pa.array(self.y[rows])
+        if self.prior is not None:
+            columns["prior"] = pa.array(self.prior[rows], from_pandas=True)
+        if self.times is not None:
+            columns["time"] = pa.array(self.times[rows])
+            columns["group"] = pa.array(self.groups[rows])
+        return pa.RecordBatch.from_pydict(columns)
+
+    def summarized(self, parts, **settings):
+        """The stream of partitions, each in several batches, and the stages in which they are merged."""
+        make = partial(Summary, EXPERTS, {"classes": self.classes, **settings})
+        states = [
+            state_of(map(self.batch, np.array_split(rows, 3)), self.layout(), make) for rows in parts if len(rows)
+        ]
+        return merged(states).stream(by_name=False)
+
+    def one_process(self, **settings):
+        stream = op.Stream(self.classes, **settings)
+        forecasts = op.Forecasts.from_array(
+            self.X, self.y.tolist(), events=self.ids, experts=EXPERTS, classes=self.classes,
+            prior=self.prior,
+        )  # fmt: skip
+        stream.add(forecasts)
+        return stream
+
+
+def merged(states):
+    """The states of all partitions, merged in stages of four."""
+    numbered = list(enumerate(states))
+    while len(numbered) > 1:
+        groups = [numbered[i : i + 4] for i in range(0, len(numbered), 4)]
+        numbered = []
+        for group in groups:
+            rows = pa.RecordBatch.from_pydict(
+                {"part": pa.array([part for part, _ in group]), "state": pa.array([s for _, s in group], pa.binary())}
+            )
+            (row,) = merge_states([rows])
+            numbered.append((len(numbered), row.column("state")[0].as_py()))
+    found = pickle.loads(numbered[0][1])
+    if isinstance(found, Failure):
+        raise found.error()
+    return found
+
+
+def parted(t, how):
+    """Rows by partition."""
+    if how == "whole":
+        return [np.arange(t)]
+    rows = np.random.default_rng(9).permutation(t)
+    if how == "skewed":
+        return np.array_split(rows, [1, 2, t // 2])
+    return np.array_split(rows if how == "shuffled" else np.arange(t), 23)
+
+
+def same(one, other, X, **learning):
+    a, b = one.learn(**learning), other.learn(**learning)
+    assert a.experts == b.experts
+    np.testing.assert_allclose(a.pool(X[:500]), b.pool(X[:500]), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("how", ["whole", "in order", "shuffled", "skewed"])
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_answers_are_those_of_one_process(how, gaps):
+    table = Table(gaps=gaps)
+    stream, one = table.summarized(parted(3000, how), capacity=400), table.one_process(capacity=400)
+    assert stream.count == one.count == 3000
+    assert stream.events.tolist() == one.events.tolist()
+    (mine, weight), (theirs, other) = stream.sample(), one.sample()
+    assert mine.events == theirs.events
+    np.testing.assert_array_equal(weight, other)
+    np.testing.assert_array_equal(mine.X, theirs.X)
+    same(stream, one, table.X)
+    same(stream, one, table.X, beliefs=None, structure="independent")
+    if not gaps:
+        same(stream, one, table.X, beliefs=None, structure="full")
+    p, q = (s.fit("linear").pool(table.X[:200]) for s in (stream, one))
+    np.testing.assert_allclose(p, q, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("how", ["whole", "shuffled"])
+def test_classes(how):
+    table = Table(t=600, classes=("home", "draw", "away"), gaps=0.1)
+    stream, one = table.summarized(parted(600, how), capacity=300), table.one_process(capacity=300)
+    assert stream.sample()[0].events == one.sample()[0].events
+    same(stream, one, table.X)
+
+
+@pytest.mark.parametrize("given", [0.3, None])
+def test_priors_of_events(given):
+    table = Table(prior=True)
+    if given is None:
+        table.prior = np.where(np.isnan(table.prior), 0.4, table.prior)
+    stream, one = (
+        make(prior=given) for make in (partial(table.summarized, parted(3000, "shuffled")), table.one_process)
+    )
+    a, b = (s.learn(beliefs=None, structure="independent").pool(table.X[:100], 0.4) for s in (stream, one))
+    np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE)
+
+
+def test_dates_and_groups_stay_with_the_events_of_the_sample():
+    table = Table(t=900, dated=True)
+    sample, _ = table.summarized(parted(900, "shuffled"), capacity=100).sample()
+    rows = [table.ids.index(event) for event in sample.events]
+    assert len(rows) == 100
+    np.testing.assert_array_equal(sample.times, table.times[rows])
+    assert sample.groups.tolist() == table.groups[rows].tolist()
+
+
+def test_a_task_that_runs_twice_says_the_same():
+    """To the last bit, so that it plays no part which attempt Spark takes, or that one is taken after the other."""
+    table = Table(gaps=0.2)
+    rows = np.random.default_rng(0).permutation(3000)
+    make = partial(Summary, EXPERTS, {"capacity": 400})
+    first, second = (
+        state_of(map(table.batch, np.array_split(rows, pieces)), table.layout(), make) for pieces in (3, 3)
+    )
+    assert first == second
+
+
+def test_the_bound_on_numbers_is_that_of_a_stream(monkeypatch):
+    for module in (summaries, reservoir):
+        monkeypatch.setattr(module, "MOST_NUMBERS", 500)
+    table = Table(t=700, gaps=0.3)
+    stream, one = table.summarized(parted(700, "shuffled"), capacity=400), table.one_process(capacity=400)
+    mine, theirs = stream.sample(), one.sample()
+    assert mine[0].events == theirs[0].events
+    assert 300 < len(mine[0].probabilities) <= 500
+    np.testing.assert_array_equal(mine[1], theirs[1])
+
+
+def test_sums_lose_no_digits_far_from_zero():
+    """Forecasts that all lie near one, in many partitions."""
+    table = Table(t=4000)
+    odds = np.log(table.X / (1 - table.X)) * 0.05 + 6.0
+    table.X = 1 / (1 + np.exp(-odds))
+    stream, one = table.summarized(parted(4000, "shuffled"), prior=0.5), table.one_process(prior=0.5)
+    same(stream, one, table.X, beliefs=None, structure="full")
+
+
+def test_a_state_is_as_small_as_its_sample():
+    rng = np.random.default_rng(0)
+    t, n = 25_000, 20
+    batch = {f"p{i}": rng.uniform(0.1, 0.9, t) for i in range(n)}
+    batch |= {"event": [f"event-{i}" for i in range(t)], "outcome": rng.integers(0, 2, t)}
+    names = tuple(f"expert {i}" for i in range(n))
+    layout = Layout(names, (0, 1), False, False, ("event", "outcome"), ())
+    state = state_of([pa.RecordBatch.from_pydict(batch)], layout, partial(Summary, names, {}))
+    # 20,000 events of 20 forecasts and a key, 8 bytes each, ids, and the sums.
+    assert 20_000 * 21 * 8 < len(state) < 20_000 * 21 * 8 + 600_000
+
+
+def test_it_is_saved_and_goes_on(tmp_path):
+    table = Table(t=500)
+    stream = table.summarized(parted(500, "in order"), capacity=100)
+    op.save(stream, tmp_path / "stream.json")
+    again = op.load(tmp_path / "stream.json")
+    assert again.count == 500
+    same(stream, again, table.X)
+    again.resolve("later", 1, {"ann": 0.9})
+    assert again.merge(op.Stream(capacity=100)).count == 501
+
+
+def test_an_event_that_stands_twice_is_refused():
+    table = Table(t=50)
+    with pytest.raises(op.DuplicateError, match="'event 7' has several"):
+        table.summarized([np.arange(20), np.arange(7, 8), np.arange(20, 50)])
+
+
+def test_the_first_error_in_the_order_of_partitions_is_raised():
+    table = Table(t=100)
+    table.X[80, 1], table.X[30, 2] = 1.5, 80.0
+    with pytest.raises(op.ProbabilityError, match="'cy' on event 'event 30' is 80; a percentage"):
+        table.summarized(np.array_split(np.arange(100), 10))
+
+
+def test_nothing_resolved_and_nothing_at_all():
+    table = Table(t=20)
+    make = partial(Summary, EXPERTS, {})
+    assert state_of([], table.layout(), make) is None
+    batch = table.batch(np.arange(20)).set_column(5, "outcome", pa.nulls(20, pa.int64()))
+    stream = pickle.loads(state_of([batch], table.layout(), make)).stream(by_name=False)
+    assert (stream.count, stream.experts) == (0, EXPERTS)
