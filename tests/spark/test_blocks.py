@@ -72,16 +72,16 @@ def test_what_is_wrong_is_named(columns, error, message):
 
 
 def test_classes_in_columns_and_in_arrays():
-    said = np.array([[[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]], [[0.33, 0.33, 0.33], [np.nan] * 3]])
-    flat = {f"p{i}": column for i, column in enumerate(said.reshape(2, 6).T)}
+    q = np.array([[[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]], [[0.33, 0.33, 0.33], [np.nan] * 3]])
+    flat = {f"p{i}": column for i, column in enumerate(q.reshape(2, 6).T)}
     nested = {
-        f"p{i}": pa.array([None if np.isnan(p).any() else p.tolist() for p in said[:, i]], pa.list_(pa.float64()))
+        f"p{i}": pa.array([None if np.isnan(p).any() else p.tolist() for p in q[:, i]], pa.list_(pa.float64()))
         for i in range(2)
     }
     for columns, arrays in ((flat, False), (nested, True)):
         layout = Layout(("ann", "bob"), ("x", "y", "z"), arrays, not arrays, (), ())
         (block,) = read_blocks([pa.RecordBatch.from_pydict(columns)], layout)
-        np.testing.assert_allclose(block.probabilities, said / said.sum(axis=2, keepdims=True))
+        np.testing.assert_allclose(block.probabilities, q / q.sum(axis=2, keepdims=True))
     flat["p2"] = np.array([0.7, 0.33])
     with pytest.raises(op.ProbabilityError, match="'ann': the probabilities of 3 classes must sum to 1"):
         list(
@@ -107,8 +107,8 @@ def test_long_events_across_batches():
     found = {}
     for block in long(rows):
         for i, event in enumerate(block.events):
-            said = dict(zip(block.experts, block.probabilities[i], strict=True))
-            found[event] = ({k: p for k, p in said.items() if p == p}, int(block.outcomes[i]), block.kept[0][i].as_py())
+            q = dict(zip(block.experts, block.probabilities[i], strict=True))
+            found[event] = ({k: p for k, p in q.items() if p == p}, int(block.outcomes[i]), block.kept[0][i].as_py())
     assert found == {
         "a": ({"ann": 0.5, "bob": 0.4}, 1, "x"),
         "b": ({"ann": 0.6, "cy": 0.7}, 0, "y"),

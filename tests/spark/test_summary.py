@@ -43,13 +43,13 @@ class Table:
     def batch(self, rows):
         columns = {}
         for i in range(len(EXPERTS)):
-            said = self.X[rows, i]
-            if said.ndim > 1:
+            q = self.X[rows, i]
+            if q.ndim > 1:
                 columns[f"p{i}"] = pa.array(
-                    [None if np.isnan(p).any() else p.tolist() for p in said], pa.list_(pa.float64())
+                    [None if np.isnan(p).any() else p.tolist() for p in q], pa.list_(pa.float64())
                 )
             else:
-                columns[f"p{i}"] = pa.array(said, from_pandas=True)
+                columns[f"p{i}"] = pa.array(q, from_pandas=True)
         columns["event"] = pa.array([self.ids[i] for i in rows])
         columns["outcome"] = pa.array(self.y[rows])
         if self.prior is not None:
@@ -148,6 +148,27 @@ def test_priors_of_events(given):
     )
     a, b = (s.learn(beliefs=None, structure="independent").pool(table.X[:100], 0.4) for s in (stream, one))
     np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE)
+
+
+def test_priors_of_some_events_only():
+    table = Table(t=200, prior=True)
+    blank = int(np.isnan(table.prior).sum())
+    with pytest.raises(
+        op.ProbabilityError, match=f"{blank} of 200 resolved events have no prior while others have one"
+    ):
+        table.summarized(parted(200, "shuffled"))
+
+
+def test_summaries_of_different_events_are_merged():
+    """As those of two days: one of both."""
+    table = Table(t=1000)
+    rows = np.arange(1000)
+    first, second = (table.summarized([part], capacity=300) for part in (rows[:450], rows[450:]))
+    whole = table.summarized([rows], capacity=300)
+    together = second.merge(first)
+    assert together.count == 1000
+    assert together.sample()[0].events == whole.sample()[0].events
+    same(together, whole, table.X)
 
 
 def test_dates_and_groups_stay_with_the_events_of_the_sample():

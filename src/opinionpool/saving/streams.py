@@ -272,8 +272,9 @@ def _make(
     state.ledger = parts["resolved"].ledger(k)
     state.ledger.journal = state.journal
     state.rows, stop = parts["rows"], parts["next_row"]
-    if not 0 <= state.rows <= stop < 1 << 62:
-        raise SavedPoolError(f"there cannot be {state.rows} rows before number {stop}")
+    # Rows without a number are those of events with an id that were summed up elsewhere.
+    if not (0 <= state.rows < 1 << 62 and 0 <= stop < 1 << 62):
+        raise SavedPoolError(f"there cannot be {state.rows} rows, the next one with the number {stop}")
     state.numbering = _numbering(parts["numbers"], stop)
     if int(state.tally.number.sum()) != len(state.ledger) + state.rows:
         raise SavedPoolError(

@@ -137,8 +137,8 @@ def _long_block(rows: Batch, layout: Layout, starts: Index, experts: Any) -> Blo
     place = np.array([names.index(name) for name in experts.dictionary.to_pylist()], dtype=np.intp)
     given = experts.indices.is_valid().to_numpy(zero_copy_only=False)
     expert = place[experts.indices.fill_null(0).to_numpy()] if names else np.zeros(rows.num_rows, np.intp)
-    said = rows.column("probability")
-    values = _array_column(said, k, [ids[i] for i in event]) if layout.arrays else _floats(said)
+    column = rows.column("probability")
+    values = _array_column(column, k, [ids[i] for i in event]) if layout.arrays else _floats(column)
     blank = np.isnan(values.reshape(len(event), -1)).all(axis=1)
     if (~given & ~blank).any():
         raise CellError(f"a forecast on event {shown(ids[event[np.flatnonzero(~given & ~blank)[0]]])} has no expert")

@@ -88,7 +88,7 @@ def summarize(
         raise ArgumentError(f"a summary has the settings capacity, seed, floor and pool_floor, and no {unknown[0]!r}")
     given = None if isinstance(prior, str) else prior
     settings = {**settings, "classes": labels, "prior": given}
-    # Whatever is wrong with the settings is said here, and not by a worker.
+    # What is wrong with the settings is an error here, and not of a worker.
     Stream(**settings)
     asked = Asked(
         experts, outcome, event, probability, class_column, prior if isinstance(prior, str) else None, time, group

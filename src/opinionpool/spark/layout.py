@@ -95,12 +95,12 @@ def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[D
     check_distinct(kept)
     chosen += [columns.get(name, "kept", None).alias(f"k{i}") for i, name in enumerate(kept)]
     if isinstance(asked.experts, str):
-        said, arrays, by_class = _long(columns, asked, classes)
+        forecasts, arrays, by_class = _long(columns, asked, classes)
         names = None
     else:
         names = tuple(asked.experts)
-        said, arrays, by_class = _wide(columns, asked, names, classes)
-    table = df.select(*said, *chosen)
+        forecasts, arrays, by_class = _wide(columns, asked, names, classes)
+    table = df.select(*forecasts, *chosen)
     if names is None:
         order = ["event", "expert", *["class"] * by_class]
         table = table.repartition("event").sortWithinPartitions(*order)
@@ -122,13 +122,13 @@ def _long(columns: _Columns, asked: Asked, classes: tuple[object, ...]) -> tuple
         )
     if arrays and by_class:
         raise ArgumentError("a forecast is an array, or a row for each class, and not both")
-    said = [
+    forecasts = [
         columns.get(str(asked.experts), "expert", _WORDS, "string").alias("expert"),
         columns.forecast(asked.probability, arrays=arrays).alias("probability"),
     ]
     if asked.class_column is not None:
-        said.append(columns.get(asked.class_column, "class", _LABELS).alias("class"))
-    return said, arrays, by_class
+        forecasts.append(columns.get(asked.class_column, "class", _LABELS).alias("class"))
+    return forecasts, arrays, by_class
 
 
 def _wide(

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import DuplicateError
+from opinionpool.errors import DuplicateError, ProbabilityError
 from opinionpool.estimation.moments import BinaryOutcomes, dense_moments
 from opinionpool.estimation.sampling import priorities
 from opinionpool.spark.blocks import CELLS, Block
-from opinionpool.streams.events import Record, event_key
+from opinionpool.streams.events import Record, event_keys
 from opinionpool.streams.reservoir import MOST_NUMBERS
 from opinionpool.streams.stream import Stream
 from opinionpool.text import shown
@@ -119,12 +119,12 @@ class Events:
             state["experts"] = self.experts.astype(np.min_scalar_type(int(self.experts.max(initial=0))))
         state["outcomes"] = self.outcomes.astype(np.int32)
         grouped = any(group is not None for group in self.groups.tolist())
-        for name, said in (
+        for name, known in (
             ("prior", (~np.isnan(self.prior)).any()),
             ("times", (~np.isnat(self.times)).any()),
             ("groups", grouped),
         ):
-            if not said:
+            if not known:
                 state[name] = state[name].shape
         return state
 
@@ -228,6 +228,8 @@ class Summary:
         empty = Stream(**self.settings)
         self.tally, self.sample = empty._state.tally, Sample(len(empty.classes), empty.capacity)
         self.seed = empty.seed
+        # Resolved events without and with a prior of their own.
+        self.priors = np.zeros(2, dtype=np.int64)
         self.tally.join(experts)
 
     def add(self, block: Block) -> None:
@@ -240,11 +242,12 @@ class Summary:
         own = np.zeros(len(rows), dtype=bool)
         if block.prior is not None:
             own = ~np.isnan(block.prior[rows].reshape(len(rows), -1)[:, 0])
+        self.priors += len(rows) - own.sum(), own.sum()
         for prior, mine in ((None, rows[~own]), (block.prior, rows[own])):
             size = max(1, CELLS // max(1, len(self.tally.experts)))
             for first in range(0, len(mine), size):
                 self._add_up(block, mine[first : first + size], columns, prior)
-        keys = np.fromiter((event_key(block.events[row], self.seed) for row in rows.tolist()), np.uint64, len(rows))
+        keys = event_keys([block.events[row] for row in rows.tolist()], self.seed)
         self.sample.add(block, keys, rows, columns)
 
     def _add_up(self, block: Block, rows: Index, columns: Index, prior: Array | None) -> None:
@@ -266,6 +269,7 @@ class Summary:
     def merge(self, other: Summary) -> None:
         """Take in another one, which is used up."""
         self.tally.merge(other.tally)
+        self.priors += other.priors
         self.sample.merge(other.sample, positions(other.tally.experts, self.tally.experts))
 
     def to_bytes(self) -> bytes:
@@ -274,17 +278,30 @@ class Summary:
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
     def stream(self, *, by_name: bool) -> Stream:
-        """As a stream, with the experts in the order of their names if `by_name`."""
+        """As a stream, with the experts in the order of their names if `by_name`.
+
+        Raises
+        ------
+        ProbabilityError
+            If some events have a prior of their own, others not, and there is none that fills the blanks.
+        """
+        if self.priors.all() and self.settings.get("prior") is None:
+            blank, total = int(self.priors[0]), int(self.priors.sum())
+            raise ProbabilityError(
+                f"{blank:,} of {total:,} resolved events have no prior while others have one: fill the column, or "
+                "leave such events out"
+            )
         stream = Stream(**self.settings)
         state, names = stream._state, self.tally.experts
         state.join(sorted(names) if by_name else names)
         state.tally.merge(self.tally)
         events = self.sample.events()
         if events is not None:
-            for record in events.records(state.join(names)):
-                state.reservoir.put(record)
+            priority = priorities(events.keys, 0.0).tolist()
+            for record, place in zip(events.records(state.join(names)), priority, strict=True):
+                state.reservoir.put(record, place)
         state.reservoir.beyond = self.sample.beyond.copy()
-        state.rows = state.next_row = int(state.tally.number.sum())
+        state.rows = int(state.tally.number.sum())
         return stream
 
 
