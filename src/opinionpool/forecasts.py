@@ -7,7 +7,7 @@ where a forecast is missing, is made on demand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -28,6 +28,9 @@ from opinionpool.labels import (
 from opinionpool.logodds import LEAST, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, repeated, unknown_expert
 from opinionpool.text import listed, shown
+
+# Numbers in a dense block of events x experts.
+BLOCK = 1 << 21
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -245,6 +248,20 @@ class Forecasts:
         dense = np.full((last - first, len(names), *self.probabilities.shape[1:]), np.nan)
         dense[self.event_index[cells] - first, column] = self.probabilities[cells]
         return dense
+
+    def dense_blocks(
+        self, experts: Sequence[str], *values: npt.ArrayLike | None
+    ) -> Iterator[tuple[slice, Array, list[npt.ArrayLike | None]]]:
+        """Runs of events with at most about `BLOCK` numbers: where they are, `dense`, and what is theirs of `values`.
+
+        Each value is a prior or base rate: one for all events, one for each, or None.
+        """
+        axes = self.probabilities.ndim
+        size = max(1, BLOCK // (len(experts) * len(self.classes)))
+        for start in range(0, len(self.events), size):
+            rows = slice(start, start + size)
+            own = [value if value is None or np.ndim(value) < axes else np.asarray(value)[rows] for value in values]
+            yield rows, self.dense(rows, experts), own
 
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:
         """The forecasts on some events: a mask, or positions in the order wanted."""

@@ -135,7 +135,7 @@ def test_each_event_with_its_own_prior():
     why = explain_event(f, "event_8", state)
     assert float(why.prior) == pytest.approx(own[7])
     assert float(why.probability) == pytest.approx(float(state.pool(x[7], own[7])))
-    with pytest.raises(ProbabilityError, match="an explanation needs one too"):
+    with pytest.raises(ProbabilityError, match="pooling needs one too"):
         explain(state, x[7])
 
 

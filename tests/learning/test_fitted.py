@@ -177,7 +177,7 @@ def test_intervals_of_forecasts_are_those_of_their_array(monkeypatch, k, own):
     given, rate = (prior, 0.2 if k == 2 else prior[::-1]) if own else (None, None)
     expected = learned.interval(f.X, given, rate, level=0.8)
     # In seven blocks; and by fewer experts, in another order.
-    monkeypatch.setattr("opinionpool.learning.fitted.BLOCK", 4 * k * 8)
+    monkeypatch.setattr("opinionpool.forecasts.BLOCK", 4 * k * 8)
     np.testing.assert_allclose(learned.forecast_intervals(f, given, rate, level=0.8), expected, rtol=1e-10)
     some = f.select_experts([f.experts[2], f.experts[0]])
     x[:, [1, 3]] = NAN

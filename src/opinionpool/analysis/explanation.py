@@ -7,7 +7,6 @@ every expert who answered. Pools that are sums of log-odds or of probabilities a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,60 +14,16 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
-from opinionpool.errors import ArgumentError, Note, ProbabilityError
+from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import class_probabilities
-from opinionpool.model.contrasts import AnswerParts, Batch, Contrasts, base_rate_shift, read_batch
+from opinionpool.model.contrasts import base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel, PoolingPanel
-from opinionpool.model.pooling import weights_for
-from opinionpool.pools.registry import POOLS, Fitted, FittedPool, answering
+from opinionpool.pools.registry import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.text import counted, shown, suggestion
-
-
-def panel_parts(panel: PoolingPanel, batch: Batch) -> AnswerParts:
-    """L* = L° + intercept + Σ w_i C_i; where extremes have a centre, it is each one's bias, the rest the intercept."""
-    extremes = panel.settings.extremes
-    believed = panel.settings.contrasts(batch)[0]
-    present = ~np.isnan(believed[:, :1])
-    believed = np.where(present, believed, 0.0)
-    inner = logodds.uncentred(panel.bias) if believed.shape[1] > 1 else panel.bias[:, None]
-    if not isinstance(panel, Panel):
-        added = logodds.uncentred(panel.contributions(batch.q[0], logodds.public_probabilities(batch.prior[0])))
-        contrast = np.where(present, believed - inner, 0.0)
-        return AnswerParts(
-            "log-odds", inner, contrast, None, added, batch.reference[0], np.zeros_like(batch.reference[0])
-        )
-    bias = inner if extremes.centre is None else extremes.centre
-    weights = weights_for(panel.parts, present[None, :, 0])[0]
-    contrast = np.where(present, believed - bias, 0.0)
-    intercept = np.asarray(weights @ (bias - inner))
-    return AnswerParts("log-odds", bias, contrast, weights, weights[:, None] * contrast, batch.reference[0], intercept)
-
-
-def rule_parts(state: FittedPool, batch: Batch) -> AnswerParts:
-    """The same for pools that are sums of contrasts, or of probabilities.
-
-    Raises
-    ------
-    ArgumentError
-        For the others: median, trimmed and beta-linear.
-    """
-    rule = POOLS[state.rule]
-    if rule.scale is None:
-        sums = [name for name, pool in POOLS.items() if pool.scale is not None]
-        raise ArgumentError(
-            f"the {state.rule} pool's answer is not a sum of what each expert adds; explain one of {', '.join(sums)}"
-        )
-    forecast = Contrasts(logodds.log_ratios(batch.q, batch.prior[:, None, :], state.floor), batch.reference)
-    if forecast.present.any():
-        return rule.parts(forecast, **state.parameters)
-    none, start = forecast.contrasts[0], batch.reference[0] if rule.scale == "log-odds" else batch.prior[0]
-    empty = np.zeros((len(none), len(start)))
-    return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
-
 
 LEVEL = 0.9
 # So many weights below 0 are put in words one by one.
@@ -165,7 +120,7 @@ def explain_event(
     forecasts : Forecasts
     event : str or int
         Its name or its position.
-    state : Learned
+    state : Fitted
         What a fit learned from forecasts by the same experts, in the same order
         (`opinionpool.pools.registry.fit_pool`).
     prior, base_rate : optional
@@ -192,7 +147,7 @@ def explain_event(
     if forecasts.options is not None and each is not None:
         # As if there were no other options than this event's.
         labels = forecasts.options[t]
-        state, own = answering(state, labels), logodds.public_probabilities(each[t, : len(labels)])
+        state, own = state.for_options(labels), logodds.public_probabilities(each[t, : len(labels)])
         if forecast.ndim == 2:
             forecast = forecast[:, 1] if len(labels) == 2 else forecast[:, : len(labels)]
     return explain(state, forecast, own, base_rate, event=forecasts.events[t], level=level)
@@ -224,7 +179,7 @@ def explain(
 
     Parameters
     ----------
-    state : Learned or Panel
+    state : Fitted or Panel
         What a fit learned, or a panel as it was assessed.
     q : array_like, shape (N,), or (N, K) when K > 2
         NaN where an expert did not answer.
@@ -250,14 +205,16 @@ def explain(
     >>> why.contributions.round(3), float(why.total.round(3)), why.without.round(3)
     (array([0.792, 0.726]), 1.518, array([0.7, 0.8]))
     """
-    panel = state if isinstance(state, PoolingPanel) else state.panel if isinstance(state, FittedPanel) else None
-    of: PoolingPanel | FittedPool = panel if panel is not None else cast("FittedPool", state)
-    names = of.names if isinstance(of, PoolingPanel) else of.experts
-    prior = _prior(state, prior, len(of.classes))
-    batch = read_batch(q, prior, len(names), len(of.classes))
+    if isinstance(state, PoolingPanel):
+        k = len(state.classes)
+        state = FittedPanel(
+            state, np.full(k, 1.0 / k), "assumed", np.zeros(k), np.zeros(len(state)), np.ones(len(state), dtype=bool)
+        )
+    names, prior = state.experts, state.reference(prior)
+    batch = read_batch(q, prior, len(names), len(state.classes))
     if batch.lead:
         raise ArgumentError(f"one event is explained at a time, and forecasts of shape {np.shape(q)} are of several")
-    parts = panel_parts(of, batch) if isinstance(of, PoolingPanel) else rule_parts(of, batch)
+    parts = state.answer_parts(batch)
     present = np.flatnonzero(~np.isnan(batch.q[0].reshape(len(names), -1)[:, 0]))
     total = parts.start + parts.intercept + parts.contributions.sum(axis=0)
     probability = np.asarray(state.pool(batch.q[0], prior, base_rate))
@@ -267,9 +224,9 @@ def explain(
         shift = total - total if base_rate is None else class_probabilities(probability, batch.classes) - total
     found = Explanation(
         event=event,
-        pool=of.rule if isinstance(of, FittedPool) else "gaussian",
+        pool=state.rule,
         scale=parts.scale,
-        classes=tuple(of.classes),
+        classes=tuple(state.classes),
         experts=tuple(names[i] for i in present),
         probabilities=batch.q[0][present],
         bias=logodds.public_log_odds(parts.bias[present]),
@@ -285,21 +242,23 @@ def explain(
         probability=probability,
         level=level,
     )
-    if isinstance(state, FittedPanel) and state.uncertainty is not None and batch.classes == 2:
+    if state.uncertainty is not None and batch.classes == 2:
         low, high = state.interval(batch.q[0], prior, base_rate, level)
         found = replace(found, interval=(float(low), float(high)))
     return replace(found, notes=(*_against(found, state, present), *_at_floor(found)))
 
 
-def _against(found: Explanation, state: Fitted | PoolingPanel, present: Index) -> list[Note]:
+def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
     """Weights below 0 of experts who say anything, in words."""
     if found.weights is None:
         return []
     nonzero = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)
     below = np.flatnonzero((found.weights < 0) & nonzero)
-    marginal = state.marginal if isinstance(state, FittedPanel) else None
-    panel = state.panel if isinstance(state, FittedPanel) else state
-    contrast = marginal.contrast if marginal is not None else panel.parts.contrast if isinstance(panel, Panel) else None
+    panel, contrast = state.panel, None
+    if state.marginal is not None:
+        contrast = state.marginal.contrast
+    elif isinstance(panel, Panel):
+        contrast = panel.parts.contrast
     notes = []
     for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_SHOWN].tolist():
         name = f"{shown(found.experts[i])} (weight {found.weights[i]:.3f})"
@@ -319,7 +278,7 @@ def _against(found: Explanation, state: Fitted | PoolingPanel, present: Index) -
     return notes
 
 
-def _nearest(found: Explanation, panel: Fitted | PoolingPanel, i: int) -> str:
+def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
     """Who among those with larger weights says most of what one expert says, if that is known."""
     assert found.weights is not None
     if isinstance(panel, Panel) and not isinstance(panel.parts.dependence, CommonCorrelation):
@@ -346,19 +305,8 @@ def _at_floor(found: Explanation) -> list[Note]:
     return [Note("at-floor", "the answer is at its bound: no outcome is called impossible, whatever the sum")]
 
 
-def _prior(state: Fitted | PoolingPanel, prior: npt.ArrayLike | None, k: int) -> npt.ArrayLike:
-    """The prior to use, in the form that pools take."""
-    if prior is not None:
-        return prior
-    if isinstance(state, PoolingPanel):
-        return 0.5 if k == 2 else np.full(k, 1.0 / k)
-    if state.prior is None:
-        raise ProbabilityError("this pool was learned with a prior for each event, so an explanation needs one too")
-    return logodds.public_probabilities(state.prior)
-
-
 def _without(
-    state: Fitted | PoolingPanel,
+    state: Fitted,
     q: Array,
     present: Index,
     prior: npt.ArrayLike,

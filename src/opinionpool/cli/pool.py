@@ -35,7 +35,7 @@ class Kept:
     Attributes
     ----------
     name : str
-    state : Learned
+    state : Fitted
     forecasts : Forecasts
         By the experts of the pool, in its order.
     prior : float, ndarray or None
@@ -224,7 +224,7 @@ class _Pool:
     Attributes
     ----------
     name : str
-    state : Learned
+    state : Fitted
         With the prior that the answers start from.
     given : bool
         Whether the prior was given, and not estimated.

@@ -30,9 +30,8 @@ from opinionpool.estimators.inputs import (
 )
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode, read_labels
-from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import check_probabilities, public_probabilities
-from opinionpool.pools.registry import Fitted, answering, fit_pool
+from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import event_priors, own_priors
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.streams.stream import Stream
@@ -314,12 +313,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
             prior, k = _own_priors(X, prior, state), len(X.classes)
-            state = state if X.options is None else answering(state, X.classes)
-            if isinstance(state, FittedPanel):
-                # Cell by cell, as an array of events x experts may not fit into memory.
-                p = state.pool_forecasts(X, prior, base_rate)
-            else:
-                p = state.pool(fitted.layout.dense(X), prior, base_rate)
+            state = state if X.options is None else state.for_options(X.classes)
+            p = state.pool_forecasts(X, prior, base_rate)
         else:
             q, prior, base_rate = self._asked(X, prior, base_rate, fitted, state)
             if k == 2 and len(q) > EVENTS and _own(prior) and _own(base_rate):

@@ -43,11 +43,10 @@ def _maker(kind: type[IncrementalPool]) -> Callable[..., IncrementalPool]:
         parameters: dict[str, Any], learned: FittedPanel | FittedPool, classes: tuple[object, ...], labels: str,
         layout: ExpertColumns, names: tuple[str, ...] | None, **parts: Any,  # noqa: ANN401 - as `_FIELDS` says
     ) -> IncrementalPool:  # fmt: skip
-        rule = "gaussian" if isinstance(learned, FittedPanel) else learned.rule
+        rule = learned.rule
         if rule != kind.rule:
             raise SavedPoolError(f"a {kind.__name__} should have learned as the {kind.rule} pool, and this is {rule}")
-        own = learned.panel.classes if isinstance(learned, FittedPanel) else learned.classes
-        if tuple(map(label_text, classes)) != layout.classes or len(own) != len(classes):
+        if tuple(map(label_text, classes)) != layout.classes or len(learned.classes) != len(classes):
             raise SavedPoolError(f"the classes {classes} do not fit the columns, or what was learned")
         if layout.experts != learned.experts or (names is not None and len(names) != layout.count):
             raise SavedPoolError("the columns do not fit the experts that were learned")

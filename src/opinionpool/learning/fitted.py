@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,11 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.shrinkage import MarginalFeatures
-from opinionpool.model.contrasts import Batch, blocks, read_batch
+from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import fill_as_expected
-from opinionpool.model.sparse import BLOCK, pool_cells
+from opinionpool.model.sparse import for_options, pool_cells
 from opinionpool.priors import own_priors
 
 
@@ -131,6 +132,8 @@ class FittedPanel:
         What is open about the weights, where it is known.
     """
 
+    rule: ClassVar[str] = "gaussian"
+
     panel: PoolingPanel
     prior: Array | None
     structure: str
@@ -145,6 +148,11 @@ class FittedPanel:
     def experts(self) -> tuple[str, ...]:
         """N names."""
         return self.panel.names
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K labels."""
+        return self.panel.classes
 
     @property
     def class_model(self) -> str:
@@ -221,19 +229,21 @@ class FittedPanel:
         """The intervals of every event of some forecasts, without an array of all events x experts; None if unknown."""
         if self.uncertainty is None:
             return None
-        t, n, k = len(forecasts.events), len(self.experts), len(self.panel.classes)
+        t, k = len(forecasts.events), len(self.classes)
         ends = np.empty((2, t) if k == 2 else (2, t, k))
-        given = self.reference(prior)
-
-        def of_rows(value: npt.ArrayLike | None, rows: slice) -> npt.ArrayLike | None:
-            return value if value is None or np.ndim(value) < ends.ndim - 1 else np.asarray(value)[rows]
-
-        size = max(1, BLOCK // (n * k))
-        for start in range(0, t, size):
-            rows = slice(start, start + size)
-            q = forecasts.dense(rows, self.experts)
-            ends[:, rows] = self.interval(q, of_rows(given, rows), of_rows(base_rate, rows), level)
+        for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
+            ends[:, rows] = self.interval(q, own, rate, level)
         return ends[0], ends[1]
+
+    def answer_parts(self, batch: Batch) -> AnswerParts:
+        """The answer about one event as a sum, see `AnswerParts`."""
+        return self.panel.answer_parts(batch)
+
+    def for_options(self, options: tuple[object, ...]) -> FittedPanel:
+        """The same, learned from events with options of their own, for events with these options."""
+        # The uncertainty of its weights is known for as many options as it was learned from.
+        uncertainty = self.uncertainty if len(options) == len(self.classes) else None
+        return replace(self, panel=for_options(self.panel, options), uncertainty=uncertainty)
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""

@@ -19,7 +19,7 @@ from opinionpool.arrays import Array, Index, Mask, each_pattern
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
-from opinionpool.model.contrasts import Batch, Extremes, base_rate_shift, contrasts, read_batch
+from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, base_rate_shift, contrasts, read_batch
 from opinionpool.model.correlation import SINGULAR, solve_matrix
 from opinionpool.model.features import LARGEST, numbers
 from opinionpool.model.panel import PoolingPanel, draw_outcomes
@@ -370,6 +370,16 @@ class FullPanel(PoolingPanel):
             full[np.ix_(rows, columns)] = added
         shown = logodds.public_log_odds(logodds.uncentred(full))
         return shown.reshape(batch.lead + shown.shape[1:])
+
+    def answer_parts(self, batch: Batch) -> AnswerParts:
+        """The answer about one event as a sum; no contrast has one weight."""
+        beyond = self._settings.contrasts(batch)[0]
+        contrast = np.where(np.isnan(beyond), 0.0, beyond - self._bias)
+        added = np.zeros_like(contrast)
+        for _, columns, part in self._added(batch):
+            added[columns] = logodds.uncentred(part[0])
+        start = batch.reference[0]
+        return AnswerParts("log-odds", self._bias, contrast, None, added, start, np.zeros_like(start))
 
     def _added(self, batch: Batch) -> Iterator[tuple[Index, Index, Array]]:
         """Events (rows), experts present (columns) and what these add to each class, (rows, columns, K)."""

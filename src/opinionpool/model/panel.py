@@ -18,7 +18,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, OpinionPoolWarning, PanelError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.model.contrasts import Extremes, base_rate_shift, read_batch
+from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
 from opinionpool.model.pooling import (
@@ -144,6 +144,10 @@ class PoolingPanel(ABC):
     @abstractmethod
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
         """What each expert adds to the pooled log-odds, 0 where missing, (..., N), or (..., N, K) when K > 2."""
+
+    @abstractmethod
+    def answer_parts(self, batch: Batch) -> AnswerParts:
+        """The answer about one event as a sum, see `AnswerParts`."""
 
     @abstractmethod
     def subset(self, experts: Iterable[object]) -> PoolingPanel:
@@ -532,6 +536,21 @@ class Panel(PoolingPanel):
         batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
         full = logodds.public_log_odds(contributions(self._parts, self._bias, batch, self._settings))
         return full.reshape(batch.lead + full.shape[1:])
+
+    def answer_parts(self, batch: Batch) -> AnswerParts:
+        """The answer about one event as a sum; where extremes have a centre, it is each one's bias.
+
+        What then is left of the bias is in the intercept.
+        """
+        centre = self._settings.extremes.centre
+        bias = self._bias if centre is None else centre
+        beyond = self._settings.contrasts(batch)[0]
+        present = ~np.isnan(beyond[:, :1])
+        contrast = np.where(present, beyond - bias, 0.0)
+        weights = self.weights_for(present.T)[0]
+        intercept = np.asarray(weights @ (bias - self._bias))
+        added = weights[:, None] * contrast
+        return AnswerParts("log-odds", bias, contrast, weights, added, batch.reference[0], intercept)
 
     def subset(self, experts: Iterable[object]) -> Panel:
         """The panel of some of the experts, exactly (model.md, section 2.3).

@@ -11,14 +11,11 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ExpertError
-from opinionpool.forecasts import Forecasts
+from opinionpool.forecasts import BLOCK, Forecasts
 from opinionpool.model.contrasts import Batch, base_rate_shift, contrasts
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.model.pooling import CellWise, cell_weights
 from opinionpool.priors import spread_prior
-
-# Numbers in a dense block of events x the experts who answered them.
-BLOCK = 1 << 21
 
 
 def pool_cells(

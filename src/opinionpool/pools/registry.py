@@ -1,7 +1,7 @@
 """Every pool by its name: its options, what a fit learns, and a small state object that pools (model.md, section 6).
 
 The Gaussian pool's state is `opinionpool.learning.fitted.FittedPanel`; the state of every other pool is a `FittedPool`,
-the keyword arguments of its rule. Both have the attributes and the method of `Fitted`.
+the keyword arguments of its rule. `Fitted` is one or the other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.learning.screening import leakage_notes
-from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
-from opinionpool.model.sparse import for_options
+from opinionpool.logodds import FLOOR, POOL_FLOOR, log_ratios, public_probabilities
+from opinionpool.model.contrasts import AnswerParts, Batch, Contrasts
 from opinionpool.names import by_name
 from opinionpool.pools import NAMES
 from opinionpool.pools.averages import Average, Geometric, Median, Trimmed
@@ -30,7 +30,7 @@ from opinionpool.pools.beta_linear import BetaLinear
 from opinionpool.pools.linear import Linear
 from opinionpool.pools.logarithmic import Extremized, Independent, Log, Recalibrated
 from opinionpool.pools.rule import Option, Pool, Sample
-from opinionpool.priors import laplace_prior
+from opinionpool.priors import laplace_prior, own_priors
 
 
 class Gaussian(Pool):
@@ -73,46 +73,9 @@ POOLS: Mapping[str, Pool] = MappingProxyType(
 )
 
 
-class Fitted(Protocol):
-    """What every fit gives.
-
-    Attributes
-    ----------
-    experts : tuple of str
-        N names.
-    prior : ndarray or None, shape (K,)
-        The reference used, as class probabilities; None if each event had its own.
-    weights : ndarray or None, shape (N,)
-        For rules that have weights.
-    events : ndarray, shape (K,)
-        Weight of the resolved events by outcome.
-    counts : ndarray, shape (N,)
-        Weight of each expert's forecasts on resolved events.
-    notes : tuple of Note
-    """
-
-    @property
-    def experts(self) -> tuple[str, ...]: ...  # noqa: D102 - described above
-    @property
-    def prior(self) -> Array | None: ...  # noqa: D102
-    @property
-    def weights(self) -> Array | None: ...  # noqa: D102
-    @property
-    def events(self) -> Array: ...  # noqa: D102
-    @property
-    def counts(self) -> Array: ...  # noqa: D102
-    @property
-    def notes(self) -> tuple[Note, ...]: ...  # noqa: D102
-    def pool(
-        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
-    ) -> Array:
-        """Pooled probability, (..., N) to (...), or (..., N, K) to (..., K), with the prior of the fit by default."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class FittedPool:
-    """What a fit of any pool but the Gaussian learned; see `Fitted`.
+    """What a fit of any pool but the Gaussian learned.
 
     Attributes
     ----------
@@ -122,9 +85,13 @@ class FittedPool:
         Keyword arguments of the rule's `pool`, learned or given: ``weights``, ``intercept``, ``slope``, ...
     experts, classes : tuple
     prior, events, counts, notes
-        As for `Fitted`.
+        As for `opinionpool.learning.fitted.FittedPanel`.
     floor, pool_floor : float
     """
+
+    panel: ClassVar[None] = None
+    marginal: ClassVar[None] = None
+    uncertainty: ClassVar[None] = None
 
     rule: str
     parameters: Mapping[str, Any]
@@ -152,19 +119,68 @@ class FittedPool:
         ProbabilityError, ShapeError
             If each event had its own prior in the fit and none is given now, or if arguments do not fit together.
         """
-        if prior is None:
-            if self.prior is None:
-                raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
-            prior = public_probabilities(self.prior)
         return POOLS[self.rule].pool(
             by_name(q, self.experts),
             **self.parameters,
-            prior=prior,
+            prior=self.reference(prior),
             base_rate=base_rate,
             classes=len(self.classes),
             floor=self.floor,
             pool_floor=self.pool_floor,
         )
+
+    def pool_forecasts(
+        self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The same for every event of some forecasts, as `opinionpool.learning.fitted.FittedPanel` does."""
+        if prior is None and forecasts.options is not None:
+            prior = own_priors(forecasts, None)
+        answers = np.empty((len(forecasts.events), *forecasts.probabilities.shape[1:]))
+        for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
+            answers[rows] = self.pool(q, own, rate)
+        return answers
+
+    def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
+        """The prior to use: the one given, or the one of the fit, in the form that `pool` takes."""
+        if prior is not None:
+            return prior
+        if self.prior is None:
+            raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
+        return public_probabilities(self.prior)
+
+    def forecast_intervals(self, *_: object) -> None:
+        """There are no intervals."""
+
+    def answer_parts(self, batch: Batch) -> AnswerParts:
+        """The answer about one event as a sum, see `AnswerParts`.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none: median, trimmed and beta-linear.
+        """
+        rule = POOLS[self.rule]
+        if rule.scale is None:
+            sums = [name for name, pool in POOLS.items() if pool.scale is not None]
+            raise ArgumentError(
+                f"the {self.rule} pool's answer is not a sum of what each expert adds; explain one of {', '.join(sums)}"
+            )
+        forecast = Contrasts(log_ratios(batch.q, batch.prior[:, None, :], self.floor), batch.reference)
+        if forecast.present.any():
+            return rule.parts(forecast, **self.parameters)
+        none, start = forecast.contrasts[0], batch.reference[0] if rule.scale == "log-odds" else batch.prior[0]
+        empty = np.zeros((len(none), len(start)))
+        return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
+
+    def for_options(self, options: tuple[object, ...]) -> FittedPool:
+        """The same, learned from events with options of their own, for events with these options."""
+        return replace(self, classes=options)
+
+
+# What a fit gives. Both have experts, classes, prior, weights, events, counts, notes, rule, panel, marginal and
+# uncertainty (None where there is none), pool, pool_forecasts, forecast_intervals, reference, answer_parts and
+# for_options.
+Fitted: TypeAlias = FittedPanel | FittedPool
 
 
 def fit_pool(
@@ -239,23 +255,13 @@ def fit_pool(
     return learned
 
 
-def answering(state: Fitted, options: tuple[object, ...]) -> Fitted:
-    """The pool, learned from events with options of their own, for events with these options."""
-    if isinstance(state, FittedPool):
-        return replace(state, classes=options)
-    assert isinstance(state, FittedPanel)
-    # The uncertainty of its weights is known for as many options as it was learned from.
-    uncertainty = state.uncertainty if len(options) == len(state.panel.classes) else None
-    return replace(state, panel=for_options(state.panel, options), uncertainty=uncertainty)
-
-
 @dataclass(frozen=True)
 class LearnedParts:
     """What was learned from parts.
 
     Attributes
     ----------
-    state : Learned
+    state : Fitted
     totals : Totals
         Of all parts.
     sample : Forecasts

@@ -33,7 +33,7 @@ class Pooled:
     forecasts : Forecasts
     pool : str
         Its name.
-    state : Learned
+    state : Fitted
         What the fit learned.
     probabilities : ndarray, shape (T,), or (T, K) when K > 2
     in_sample : ndarray of bool, shape (T,)
@@ -78,12 +78,8 @@ def pool_events(
     """The answers for every event, resolved or not, in input order."""
     each = event_priors(forecasts, prior)
     own = None if each is None else public_probabilities(each)
-    interval = None
-    if isinstance(state, FittedPanel):
-        probabilities = state.pool_forecasts(forecasts, own, base_rate)
-        interval = state.forecast_intervals(forecasts, own, base_rate)
-    else:
-        probabilities = state.pool(forecasts.X, own, base_rate)
+    probabilities = state.pool_forecasts(forecasts, own, base_rate)
+    interval = state.forecast_intervals(forecasts, own, base_rate)
     answered = forecasts.crowd > 0
     taught = answered & POOLS[pool].learns
     if each is None and prior is None:
@@ -93,7 +89,7 @@ def pool_events(
 
 def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
     """Events on which somebody answered who does not always say the same, (T,)."""
-    if not isinstance(state, FittedPanel):
+    if state.panel is None:
         return np.asarray(forecasts.crowd > 0)
     counted = state.panel.informative[forecasts.expert_index]
     return np.asarray(np.bincount(forecasts.event_index, weights=counted, minlength=len(forecasts.events)) > 0)
@@ -261,7 +257,7 @@ def expert_notes(state: Fitted) -> list[Note]:
             "known from more accurate ones, and subtracting it takes out errors that they share"
         )
         notes.append(Note("negative-weights", text, count))
-    if isinstance(state, FittedPanel) and (state.panel.calibration < 0).any():
+    if state.panel is not None and (state.panel.calibration < 0).any():
         count = int((state.panel.calibration < 0).sum())
         text = f"{counted(count, 'expert')} with a calibration below 0: what they call likely happens less often"
         notes.append(Note("contrary", text, count))

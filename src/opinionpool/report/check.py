@@ -11,8 +11,7 @@ import numpy.typing as npt
 from opinionpool.analysis.checks import Check, check_model
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.fitted import FittedPanel
-from opinionpool.pools.registry import fit_pool
+from opinionpool.learning.learn import learn
 from opinionpool.report.answers import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
 from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_counts, remarkable
@@ -94,10 +93,10 @@ def examine(forecasts: Forecasts, obstacles: Sequence[str] = ()) -> Findings:
     notes, found = forecasts.notes, list(obstacles)
     checks: list[Check] = []
     try:
-        state = fit_pool("gaussian", forecasts)
+        state = learn(forecasts)
         # The checks of the model look for leakage themselves.
         notes += tuple(note for note in state.notes if note.code != "leakage")
-        checks = check_model(forecasts, state if isinstance(state, FittedPanel) else None)
+        checks = check_model(forecasts, state)
     except OpinionPoolError as error:
         found.append(str(error))
     return Findings(forecasts, notes + _shortcomings(forecasts), tuple(found), tuple(checks))

@@ -70,7 +70,7 @@ class Findings:
     ----------
     forecasts : Forecasts
     pool : str
-    state : Learned
+    state : Fitted
         What the pool learned from all resolved events.
     learned : FittedPanel
         The same for the default pool, from which features of experts are.

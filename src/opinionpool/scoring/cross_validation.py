@@ -17,7 +17,6 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import public_probabilities
 from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import own_priors
@@ -177,9 +176,7 @@ def run_trial(
 def answers_of(state: Fitted, events: Forecasts) -> Array:
     """What a pool says of some events, (T,) or (T, K)."""
     prior = events.prior if events.options is None else own_priors(events, None)
-    if isinstance(state, FittedPanel):
-        return state.pool_forecasts(events, prior)
-    return state.pool(events.X, prior)
+    return state.pool_forecasts(events, prior)
 
 
 @dataclass(eq=False)

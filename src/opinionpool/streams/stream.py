@@ -24,7 +24,7 @@ from opinionpool.learning.learn import learn, learn_from
 from opinionpool.learning.screening import leakage_note
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
-from opinionpool.pools.registry import Fitted, FittedPool, fit_pool
+from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import laplace_prior
 from opinionpool.streams.changes import (
     Change,
@@ -88,8 +88,6 @@ def fit_stream(state: StreamState, pool_floor: float, pool: str, **options: Any)
     learned = fit_pool(
         pool, forecasts, prior=prior, sample_weight=weight, floor=state.tally.floor, pool_floor=pool_floor, **options
     )
-    if not isinstance(learned, FittedPool):
-        raise ArgumentError(f"no state is known for the pool {pool!r}")
     notes = (*learned.notes, *_sampled(state))
     return replace(learned, events=state.tally.events.copy(), counts=state.tally.counts.copy(), notes=notes)
 

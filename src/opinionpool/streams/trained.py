@@ -12,8 +12,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LayoutError, LearningError, Note, SavedPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import label_text
-from opinionpool.learning.fitted import FittedPanel
-from opinionpool.pools.registry import FittedPool, fit_pool
+from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.streams.stream import Stream
 from opinionpool.text import listed
 
@@ -34,7 +33,7 @@ class TrainedPool:
     """
 
     name: str
-    learned: FittedPanel | FittedPool
+    learned: Fitted
     stream: Stream | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -69,7 +68,7 @@ class TrainedPool:
         """
         stream = Stream(forecasts.classes, prior=prior)
         stream.add(forecasts)
-        return cls(name, _state(fit_pool(name, forecasts, prior=prior, **options)), stream, options)
+        return cls(name, fit_pool(name, forecasts, prior=prior, **options), stream, options)
 
     @classmethod
     def of(cls, saved: object) -> TrainedPool:
@@ -84,14 +83,12 @@ class TrainedPool:
             return saved
         if isinstance(saved, Stream):
             return cls("gaussian", saved.learn(), saved)
-        if isinstance(saved, FittedPanel):
-            return cls("gaussian", saved)
-        if isinstance(saved, FittedPool):
+        if isinstance(saved, Fitted):
             return cls(saved.rule, saved)
         learned, rule = getattr(saved, "state_", None), getattr(saved, "rule", None)
         if learned is None or not isinstance(rule, str):
             raise SavedPoolError(f"a {type(saved).__name__} is saved there, which has not learned from any events")
-        return cls(rule, _state(learned), getattr(saved, "stream_", None), saved._options())  # type: ignore[attr-defined]
+        return cls(rule, learned, getattr(saved, "stream_", None), saved._options())  # type: ignore[attr-defined]
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -101,8 +98,7 @@ class TrainedPool:
     @property
     def classes(self) -> tuple[object, ...]:
         """K labels."""
-        learned = self.learned
-        return learned.panel.classes if isinstance(learned, FittedPanel) else learned.classes
+        return self.learned.classes
 
     def updated(self, forecasts: Forecasts) -> tuple[TrainedPool, tuple[Note, ...]]:
         """The pool after further events, and what a user should know about them; see `Stream.add`.
@@ -116,19 +112,13 @@ class TrainedPool:
             raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
         stream = self.stream.copy()
         notes = stream.add(forecasts)
-        return replace(self, stream=stream, learned=_state(stream.fit(self.name, **self.options))), notes
+        return replace(self, stream=stream, learned=stream.fit(self.name, **self.options)), notes
 
     def pool(
         self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
     ) -> Array:
         """Pooled probability, as `Panel.pool`, with the prior of the fit unless another is given."""
         return self.learned.pool(q, prior, base_rate)
-
-
-def _state(learned: object) -> FittedPanel | FittedPool:
-    if not isinstance(learned, FittedPanel | FittedPool):
-        raise LearningError(f"a {type(learned).__name__} cannot be kept")
-    return learned
 
 
 def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:
