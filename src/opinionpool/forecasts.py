@@ -56,6 +56,9 @@ class Forecasts:
         The reference prior of each event, NaN where blank; None if no event has one.
     times : ndarray of datetime64 or None, shape (T,)
         When each event belongs, for forward evaluation; NaT where unknown.
+    settled : ndarray of bool or None, shape (T,)
+        Where that is when the event closed or was resolved: events that share such a day may depend on each other. Else
+        it is when forecasts were made, which says nothing of outcomes. None: nowhere.
     groups : ndarray of str or None, shape (T,)
         A label that events may share, for grouped evaluation.
     notes : tuple of Note
@@ -83,6 +86,7 @@ class Forecasts:
     groups: npt.NDArray[np.str_] | None = None
     notes: tuple[Note, ...] = field(default=())
     options: Options | None = None
+    settled: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -281,6 +285,7 @@ class Forecasts:
             prior=None if self.prior is None else self.prior[positions],
             times=None if self.times is None else self.times[positions],
             groups=None if self.groups is None else self.groups[positions],
+            settled=None if self.settled is None else self.settled[positions],
             options=None if self.options is None else tuple(self.options[i] for i in positions),
         )
 
@@ -421,6 +426,14 @@ def by_date(forecasts: Forecasts) -> Clusters | None:
     if forecasts.times is None:
         return None
     return Clusters("date", _numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
+
+
+def by_settlement(forecasts: Forecasts) -> Clusters | None:
+    """Events by the day on which they closed or were resolved; None if that is known of none."""
+    if forecasts.times is None or forecasts.settled is None or not forecasts.settled.any():
+        return None
+    unknown = np.isnat(forecasts.times) | ~forecasts.settled
+    return Clusters("date", _numbered(forecasts.times.astype("datetime64[D]"), unknown))
 
 
 def _numbered(labels: npt.NDArray[np.generic], ungrouped: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:

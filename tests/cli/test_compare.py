@@ -44,7 +44,7 @@ class TestTable:
         text = " ".join(line.strip() for line in lines)
         assert "best" in text
         assert "60 events scored by pools that had not learned from them (1 round of 5 folds" in text
-        assert "95% intervals that hold for all rows of a table at once (bootstrap over 60 events)" in text
+        assert "95% intervals that hold for all rows of a table at once, from 60 events" in text
         assert said.err.startswith("60 events, 60 resolved; 3 experts")
 
     @pytest.mark.parametrize("width", [60, 80])

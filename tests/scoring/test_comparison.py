@@ -13,7 +13,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.pools.registry import POOLS, fit_pool
 from opinionpool.scoring.comparison import Difference, compare_pools
 from opinionpool.scoring.scores import brier_score, log_loss, log_score
-from opinionpool.scoring.splits import random_splits, time_splits
+from opinionpool.scoring.splits import event_keys, random_splits, time_splits
 
 NAN = float("nan")
 seeds = st.integers(0, 10**6)
@@ -66,7 +66,9 @@ class TestScores:
         forecasts = crowd(events=40)
         expected = np.full((2, 40), NAN)
         for number in range(2):
-            for split in random_splits(forecasts.outcomes, 4, np.random.default_rng([7, number])):
+            for split in random_splits(
+                forecasts.outcomes, 4, np.random.default_rng([7, number]), event_keys(forecasts)
+            ):
                 learned = fit_pool(name, forecasts.select_events(split.train))
                 expected[number, split.test] = learned.pool(forecasts.X[split.test])
         scores = np.mean([log_score(p, forecasts.outcomes) for p in expected], axis=0)
@@ -206,7 +208,8 @@ class TestSplits:
         found = compare_pools(grouped(forecasts, labels), ["linear"], by="group", repeats=1)
         assert found.scores["linear"] == pytest.approx(expected)
         assert {"fewer-folds", "few-clusters"} <= set(codes(found))
-        assert (found.unit, found.units) == ("event", 30)
+        assert (found.unit, found.units) == ("group", 3)
+        assert {pool.over_average.verdict for pool in found.pools if pool.pool != "average"} == {"too few"}
 
     def test_events_that_share_a_date_or_group_stand_and_fall_together(self):
         forecasts = crowd(events=60)
@@ -234,6 +237,7 @@ class TestSplits:
             ({"gap": 3}, ArgumentError, "forward in time"),
             ({"folds": 1}, ArgumentError, "at least 2 folds"),
             ({"repeats": 0}, ArgumentError, "at least 1 round"),
+            ({"repeats": 10**9}, ArgumentError, "at most 1,000"),
         ],
     )
     def test_what_cannot_be_asked_for(self, arguments, error, told):
@@ -245,10 +249,10 @@ class TestSplits:
         with pytest.raises(LearningError, match="takes at least 2"):
             compare_pools(Forecasts.from_array([[0.2, 0.4], [0.3, 0.3]], [1, None][:known] + [None] * (2 - known)))
 
-    @pytest.mark.parametrize("events", [2, 3, 4])
+    @pytest.mark.parametrize("events", [2, 3, 6, 9])
     def test_few_events_are_scored_and_nothing_is_claimed(self, events):
         found = compare_pools(crowd(events=events))
-        assert "fewer-folds" in codes(found)
+        assert ("fewer-folds" in codes(found)) == (events < 5)
         assert {pool.over_average.verdict for pool in found.pools if pool.pool != "average"} == {"too few"}
 
     def test_one_outcome_only(self):
@@ -273,6 +277,33 @@ class TestSplits:
         asked = compare_pools(forecasts, ["log"], repeats=1, folds=2)
         assert {pool.pool for pool in asked.pools} == {"average", "log"}
         assert "left-out" not in codes(asked)
+
+
+def test_the_order_of_events_and_experts_plays_no_part():
+    forecasts = crowd(events=40, missing=0.2)
+    rng = np.random.default_rng(3)
+    order = rng.permutation(40)
+    other = forecasts.select_events(order).select_experts(["expert_3", "expert_1", "expert_4", "expert_2"])
+    one, two = (compare_pools(f, ["gaussian", "linear", "log"], repeats=2) for f in (forecasts, other))
+    for name, scores in one.scores.items():
+        assert two.scores[name] == pytest.approx(scores[order], abs=1e-7)
+    for a, b in zip(one.pools, two.pools, strict=True):
+        assert a.pool == b.pool
+        assert b.over_average.low == pytest.approx(a.over_average.low, abs=1e-7)
+        assert b.over_best.low == pytest.approx(a.over_best.low, abs=1e-7)
+    best = {e.expert: e.over_pool for e in one.experts}
+    for expert in two.experts:
+        assert expert.over_pool.high == pytest.approx(best[expert.expert].high, abs=1e-7)
+
+
+def test_days_of_forecasting_widen_intervals_only_where_there_are_many():
+    forecasts = crowd(events=60)
+    few = compare_pools(dated(forecasts, np.arange(60) // 20), ["median"], repeats=1)
+    assert (few.unit, few.units) == ("event", 60)
+    closed = replace(dated(forecasts, np.arange(60) // 20), settled=np.ones(60, dtype=bool))
+    found = compare_pools(closed, ["median"], repeats=1)
+    assert (found.unit, found.units) == ("date", 3)
+    assert row(found, "median").over_average.verdict == "too few"
 
 
 class TestVerdicts:
@@ -381,7 +412,9 @@ def test_answers_out_of_sample_are_those_of_pools_fitted_to_the_other_folds():
     found = compare_pools(forecasts, ["gaussian"], repeats=1)
     rows = np.arange(39)
     expected = np.full(40, np.nan)
-    for split in random_splits(y[rows], 5, np.random.default_rng([0, 0])):
+    for split in random_splits(
+        y[rows], 5, np.random.default_rng([0, 0]), event_keys(forecasts.select_events(rows))
+    ):
         state = fit_pool("gaussian", forecasts.select_events(rows[split.train]))
         expected[split.test] = state.pool(q[split.test])
     np.testing.assert_allclose(found.answers["gaussian"], expected, rtol=1e-12)

@@ -8,7 +8,8 @@ from hypothesis import given, strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
 from opinionpool.errors import ArgumentError, LearningError
-from opinionpool.scoring.splits import check_splits, group_splits, random_splits, read_gap, time_splits
+from opinionpool.forecasts import Forecasts
+from opinionpool.scoring.splits import check_splits, event_keys, group_splits, random_splits, read_gap, time_splits
 
 seeds = st.integers(0, 10**6)
 
@@ -33,7 +34,8 @@ class TestRandom:
     def test_outcomes_and_sizes_are_even(self, seed, outcomes, data):
         outcomes = np.array(outcomes)
         folds = data.draw(st.integers(2, len(outcomes)))
-        splits = random_splits(outcomes, folds, generator(seed))
+        keys = generator(seed + 1).integers(2**63, size=len(outcomes), dtype=np.uint64)
+        splits = random_splits(outcomes, folds, generator(seed), keys)
         partition(splits, len(outcomes))
         assert len(splits) == folds
         assert np.ptp([len(split.test) for split in splits]) <= 1
@@ -41,10 +43,34 @@ class TestRandom:
             assert np.ptp([(outcomes[split.test] == outcome).sum() for split in splits]) <= 1
 
     def test_chance_is_the_generators(self):
-        outcomes = np.arange(40) % 2
-        one, same, other = (random_splits(outcomes, 4, generator(seed)) for seed in (1, 1, 2))
+        outcomes, keys = np.arange(40) % 2, np.arange(40, dtype=np.uint64)
+        one, same, other = (random_splits(outcomes, 4, generator(seed), keys) for seed in (1, 1, 2))
         assert all((a.test == b.test).all() for a, b in zip(one, same, strict=True))
         assert any((a.test != b.test).any() for a, b in zip(one, other, strict=True))
+
+    @given(seeds)
+    def test_events_are_dealt_by_their_forecasts_whatever_their_order(self, seed):
+        rng = generator(seed)
+        x = rng.uniform(size=(30, 3, 3))
+        x[rng.random((30, 3)) < 0.3] = np.nan
+        x /= x.sum(axis=2, keepdims=True)
+        x[0, 0] = 0.2, 0.3, 0.5
+        f = Forecasts.from_array(x, rng.choice(list("abc"), size=30), classes="abc", experts=["ann", "bob", "cyd"])
+        order = rng.permutation(30)
+        keys, other = event_keys(f), event_keys(f.select_events(order).select_experts(["cyd", "ann", "bob"]))
+        assert other.tolist() == keys[order].tolist()
+        told = ~np.isnan(x[:, :, 0]).all(axis=1)
+        assert len(np.unique(keys[told])) == told.sum()
+        one = random_splits(f.outcomes, 5, generator(seed), keys)
+        two = random_splits(f.outcomes[order], 5, generator(seed), keys[order])
+        if told.sum() >= 29:
+            for a, b in zip(one, two, strict=True):
+                assert sorted(order[b.test]) == a.test.tolist()
+
+    def test_how_a_number_was_written_plays_no_part(self):
+        a, b = (Forecasts.from_array([[p]], [1]) for p in (0.57, 57 / 100 + 1e-16))
+        assert event_keys(a).tolist() == event_keys(b).tolist()
+        assert event_keys(a).tolist() != event_keys(Forecasts.from_array([[0.5701]], [1])).tolist()
 
 
 class TestGroups:

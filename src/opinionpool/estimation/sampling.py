@@ -28,14 +28,20 @@ def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array
     return np.asarray(np.log(-np.log(u)) - log_weight)
 
 
-def row_keys(first: int, count: int, seed: int) -> npt.NDArray[np.uint64]:
-    """The same for rows first, first + 1, ... that have no ids (splitmix64)."""
+def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Keys that look drawn at random, the same for the same number (splitmix64)."""
     with np.errstate(over="ignore"):
-        start = np.uint64((first + 1 + 0x632BE59BD9B4E019 * (seed + 1)) & _WORD)
-        z = (start + np.arange(count, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        z = keys * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def row_keys(first: int, count: int, seed: int) -> npt.NDArray[np.uint64]:
+    """The same for rows first, first + 1, ... that have no ids."""
+    with np.errstate(over="ignore"):
+        start = np.uint64((first + 1 + 0x632BE59BD9B4E019 * (seed + 1)) & _WORD)
+        return mixed(start + np.arange(count, dtype=np.uint64))
 
 
 # Resolved events that are learned from, and forecasts in them.

@@ -336,6 +336,7 @@ def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
         prior=column("prior", np.nan),
         times=column("times", np.datetime64("NaT", "us")),
         groups=column("groups", ""),
+        settled=column("settled", False),
         notes=(),
     )
 

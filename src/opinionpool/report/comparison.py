@@ -9,7 +9,7 @@ from typing import TextIO
 from opinionpool.logodds import FLOOR
 from opinionpool.report.answers import records, signed
 from opinionpool.report.listing import Column, decimal, percent, whole, write_table, write_text
-from opinionpool.scoring.bootstrap import FEWEST_CLUSTERS
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison, Difference, PoolScore
 from opinionpool.text import counted
 
@@ -20,7 +20,7 @@ VERDICTS = {
     "worse": "worse",
     "undecided": "unclear",
     "same": "the same",
-    "too few": "unclear",
+    "too few": "too few events",
 }
 
 
@@ -112,18 +112,20 @@ def verdict_lines(found: Comparison) -> list[str]:
 def _best(found: Comparison) -> list[str]:
     """The best pool, and what is above or below the simple average."""
     best, on = found.best, counted(found.scored, "event")
-    verb = "is" if found.scored == 1 else "are"
     others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
     better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
     worse = [pool.pool for pool in others if pool.over_average.verdict == "worse"]
     gain = best.over_average
+    if found.units < FEWEST_CLUSTERS:
+        on = on if found.unit == "event" else f"{on} on {counted(found.units, found.unit)}"
+        verb = "is" if found.scored == 1 else "are"
+        which = "the simple average" if best.pool == AVERAGE else best.pool
+        return [f"{which} is best here, but {on} {verb} too few to say which differences are real."]
     if best.pool == AVERAGE:
         lines = [f"The simple average is best on {'this' if found.scored == 1 else 'these'} {on}."]
     elif gain.verdict == "better":
         span = f"{decimal(gain.mean)} ({decimal(gain.low)} to {decimal(gain.high)})"
         lines = [f"{best.pool} is best here, and better than the simple average by {span}."]
-    elif gain.verdict == "too few":
-        return [f"{best.pool} is best here, but {on} {verb} too few to say which differences are real."]
     elif better or worse:
         lines = [f"{best.pool} is best here, but on {on} it cannot be distinguished from the simple average."]
     else:
@@ -142,10 +144,12 @@ def _experts(found: Comparison) -> list[str]:
     better = [e.expert for e in found.experts if e.over_pool.verdict == "better"]
     worse = sum(e.over_pool.verdict == "worse" for e in found.experts)
     phrase = f"{len(better)} better ({', '.join(better[:3])}{', …' * (len(better) > 3)})" if better else "none better"
-    rest = len(found.experts) - len(better) - worse
+    few = sum(e.over_pool.verdict == "too few" for e in found.experts)
+    rest = len(found.experts) - len(better) - worse - few
+    too_few = f", {whole(few)} with too few events to say" if few else ""
     return [
         f"Of {counted(len(found.experts), 'expert')}, each on the events that it answered itself: {phrase} than the "
-        f"{found.reference} pool, {whole(worse)} worse, {whole(rest)} not distinguishable."
+        f"{found.reference} pool, {whole(worse)} worse, {whole(rest)} not distinguishable{too_few}."
     ]
 
 
@@ -165,8 +169,8 @@ def meaning_lines(found: Comparison) -> list[str]:
     if found.experts:
         gain += f" (experts: less that of the {found.reference} pool on the same events)"
     if found.units >= FEWEST_CLUSTERS:
-        drawn = counted(found.units, found.unit)
-        gain += f"; {LEVEL:.0%} intervals that hold for all rows of a table at once (bootstrap over {drawn})"
+        of = counted(found.units, found.unit)
+        gain += f"; {LEVEL:.0%} intervals that hold for all rows of a table at once, from {of}"
     lines = ["score: 0 = uninformed, 1 = perfect (normalised log score)", gain]
     if any(expert.at_floor for expert in found.experts):
         lines.append(f"at floor: events that the expert called all but impossible; they count as {percent(FLOOR)}")

@@ -185,21 +185,21 @@ def _learning(f: Findings) -> Html:
     curve = f.curve
     entries = [("observed", "the pool"), ("average", "the simple average")]
     if math.isfinite(float(curve.low[-1])):
-        phrase = f"the average plus the pool’s gain ({curve.level:.0%} band for all points at once)"
+        phrase = f"the average plus the pool’s gain ({curve.level:.0%} band, each point by itself)"
         entries.append(("band", phrase))
     caption = (
         f"Mean score on {counted(curve.scored, 'event')}, the same at every point, after learning from so many others "
         f"(mean over {counted(curve.rounds, 'round')})."
     )
     words = [
-        markup("<p>{}</p>", joined(_learning_words(curve), " ")),
+        markup("<p>{}</p>", joined(_learning_words(f, curve), " ")),
         legend(entries),
         markup('<p class="note">{}</p>', caption),
     ]
     return section("learning", title, columns(words, markup("<figure>{}</figure>", learning_chart(curve))))
 
 
-def _learning_words(curve: LearningCurve) -> list[str]:
+def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
     sizes, score = curve.sizes.tolist(), curve.score.tolist()
     last = float(curve.average[-1])
     start = "no outcome known" if sizes[0] == 0 else counted(sizes[0], "resolved event")
@@ -207,23 +207,36 @@ def _learning_words(curve: LearningCurve) -> list[str]:
         f"With {start} the pool scores {decimal(score[0])}, with {counted(sizes[-1], 'resolved event')} "
         f"{decimal(score[-1])}; the simple average scores {decimal(last)}."
     ]
+    claim = _learning_claim(f, curve)
+    if claim:
+        words.append(claim)
     if not math.isfinite(float(curve.low[-1])):
-        return [*words, "There are too few events to say which differences are more than chance."]
-    ahead = [bool(x) for x in curve.low > 0]
-    if all(ahead):
-        words.append("The pool is ahead of the average from the beginning by more than chance explains.")
-    elif ahead[-1]:
-        since = sizes[len(ahead) - ahead[::-1].index(False)]
-        words.append(f"From about {since:,} events on the pool is ahead of the average by more than chance explains.")
-    elif curve.high[-1] < 0:
-        words.append("Even so the average is ahead by more than chance explains.")
-    else:
-        words.append("Even with all of them the difference from the average may be chance.")
+        return words
     step = score[-1] - score[-2]
     gained = f"{abs(step):.3f}" if abs(step) >= 5e-4 else "nothing"
     turn = "brought" if step >= -5e-4 else "cost"
     words.append(f"The last step, from {sizes[-2]:,} to {sizes[-1]:,}, {turn} {gained}.")
     return words
+
+
+def _learning_claim(f: Findings, curve: LearningCurve) -> str:
+    """From how many events on the pool is ahead: the verdict of the headline, followed down to fewer outcomes."""
+    if isinstance(f.comparison, Missing) or f.comparison.by == "time":
+        # There the curve is of other events than the headline.
+        return ""
+    own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
+    verdict = own.over_average.verdict
+    if verdict == "too few":
+        return "There are too few events to say which differences are chance."
+    if verdict == "worse":
+        return "Even so the average is ahead by more than chance explains."
+    if verdict != "better":
+        return "Even with all of them the difference from the average may be chance."
+    ahead = [bool(x) for x in curve.low > 0]
+    if all(ahead):
+        return "The pool is ahead of the average from the beginning by more than chance explains."
+    since = int(curve.sizes[len(ahead) - ahead[::-1].index(False)])
+    return f"From about {since:,} events on the pool is ahead of the average by more than chance explains."
 
 
 def _checks(f: Findings) -> Html:
@@ -352,7 +365,8 @@ def _method(f: Findings) -> Html:
     used = pool_line(f.forecasts, f.pool, f.state, f.given, None)
     used = f"{used[:1].upper()}{used[1:]}." + (f" Probabilities are of {event}." if event else "")
     if not isinstance(f.comparison, Missing):
-        used += f" {how_line(f.comparison)}; intervals of differences by bootstrap over {f.comparison.unit}s."
+        of = counted(f.comparison.units, f.comparison.unit)
+        used += f" {how_line(f.comparison)}; intervals of differences from {of}."
     parts.append(markup("<p>{}</p>", used))
     rows: list[list[str]] = [
         ["opinionpool", __version__],

@@ -176,6 +176,7 @@ def find(
     curve = still if pool == AVERAGE else _tried(
         lambda: learning_curve(
             forecasts, pool, by=by, rounds=rounds, prior=prior, beliefs=beliefs, seed=seed,
+            comparison=None if isinstance(comparison, Missing) else comparison,
             progress=lambda share: tell(0.5 + 0.45 * share),
         )
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -40,6 +40,7 @@ class _Events:
     at: Array
     times: tuple[str | None, ...] | None
     groups: tuple[str | None, ...] | None
+    settled: tuple[bool, ...] | None = None
 
     @classmethod
     def of(cls, records: Sequence[Record], classes: int) -> _Events:
@@ -58,6 +59,7 @@ class _Events:
             at=np.array([record.at for record in records], dtype=np.float64),
             times=tuple(None if r.time is None else str(r.time) for r in records) if timed else None,
             groups=tuple(r.group for r in records) if grouped else None,
+            settled=tuple(r.settled for r in records) if any(r.settled for r in records) else None,
         )
 
     def records(self, seed: int) -> list[Record]:
@@ -74,6 +76,7 @@ class _Events:
                     None if prior is None or np.isnan(prior).any() else np.asarray(prior),
                     int(self.outcomes[i]), float(self.weights[i]), float(self.at[i]),
                     None if time is None else _moment(time), None if self.groups is None else self.groups[i],
+                    self.settled is not None and self.settled[i],
                 )
             )  # fmt: skip
         return rows
@@ -105,7 +108,7 @@ class _Events:
         high = classes - 1 if resolved else -1
         if t and not (low <= self.outcomes.min() and self.outcomes.max() <= high):
             raise SavedPoolError(f"outcomes should lie between {low} and {high}")
-        for texts in (self.times, self.groups):
+        for texts in (self.times, self.groups, self.settled):
             if texts is not None and len(texts) != t:
                 raise SavedPoolError(f"{t} events do not fit {len(texts)} times or groups")
         if self.priors is not None:
@@ -348,7 +351,7 @@ _FIELDS: Mapping[str, Any] = {
 
 STREAMS = (
     Kind.of("row-numbers", Numbering, _nothing, spans=tuple[tuple[int, ...], ...]),
-    Kind.of("events", _Events, _nothing, {"probabilities": "said"}),
+    replace(Kind.of("events", _Events, _nothing, {"probabilities": "said"}), optional=("settled",)),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Sums, _nothing),
     Kind.of("events-learned", _Learned, _nothing),

@@ -23,13 +23,15 @@ from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, public_probabilities
 from opinionpool.pools.registry import POOLS
 from opinionpool.priors import with_priors
-from opinionpool.scoring.bootstrap import Intervals, Sums, simultaneous_intervals
 from opinionpool.scoring.cross_validation import Trial, run_trial
+from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
 from opinionpool.scoring.scores import at_floor, log_score
 from opinionpool.scoring.splits import Plan, clusters_of, read_gap
 
 LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
+# More rounds of folds than these tell nothing new.
+MOST_REPEATS = 1000
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Difference:
     ----------
     mean : float
     low, high : float
-        Between which it lies; NaN where there are too few events to say.
+        Between which it lies; NaN where there are too few independent events to say.
     """
 
     mean: float
@@ -189,9 +191,10 @@ def compare_pools(
     folds : int, default 5
         Into how many parts the events are cut; fewer if there are not as many events, dates or groups.
     repeats : int, optional
-        How often that is done anew; if not given, until it hardly matters any more, and 20 times at most.
+        How often that is done anew, 1,000 times at most; if not given, until it hardly matters, and 20 times at most.
     by : {None, "time", "group"}
-        Parts at random, with outcomes spread evenly; forward in time; or parts that do not share a group.
+        Parts at random, with outcomes spread evenly, whatever the order of events; forward in time; or parts that do
+        not share a group.
     gap : number of days, str or timedelta, default 0
         With ``by="time"``: the time from an event to those that it may help to forecast.
     prior : as for `opinionpool.pools.registry.fit_pool`
@@ -216,8 +219,10 @@ def compare_pools(
     ('extremized', 'better', 60)
     """
     names = _names(pools)
-    if repeats is not None and repeats < 1:
-        raise ArgumentError(f"out-of-sample scores need at least 1 round, and repeats is {repeats}")
+    if repeats is not None and not 1 <= repeats <= MOST_REPEATS:
+        raise ArgumentError(
+            f"out-of-sample scores take at least 1 round and at most {MOST_REPEATS:,}, and repeats is {repeats}"
+        )
     forecasts, prior = with_priors(forecasts, prior)
     plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
     sample = forecasts.select_events(plan.rows)
@@ -291,17 +296,17 @@ def _without_weights(names: list[str], sample: Forecasts) -> tuple[list[str], li
 
 def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, ...]:
     outside, names = trial.outside, trial.pools
-    sums = Sums.of(outside.log_score, clusters, seed)
+    sums = Sums.of(outside.log_score, clusters)
     score, error = sums.mean, sums.error
     order = np.argsort(-score, kind="stable")
-    p, best, everyone = len(names), int(order[0]), np.arange(len(names))
-    average = names.index(AVERAGE)
-    others = everyone[everyone != average]
-    over_average = _spread(simultaneous_intervals(sums.less(others, np.full(p - 1, average)), level=LEVEL, seed=seed))
+    p, best, average = len(names), int(order[0]), names.index(AVERAGE)
+    beside = np.delete(outside.log_score, average, axis=1) - outside.log_score[:, [average]]
+    over_average = _spread(difference_intervals(beside, clusters, level=LEVEL, seed=seed))
     over_average.insert(average, Difference(0.0, 0.0, 0.0))
     # The best is known in hindsight only, so these hold for every pair of pools at once.
     first, second = np.triu_indices(p, 1)
-    pairs = _spread(simultaneous_intervals(sums.less(first, second), level=LEVEL, seed=seed))
+    between = outside.log_score[:, first] - outside.log_score[:, second]
+    pairs = _spread(difference_intervals(between, clusters, level=LEVEL, seed=seed))
     over_best = [Difference(0.0, 0.0, 0.0)] * p
     for i, j, pair in zip(first.tolist(), second.tolist(), pairs, strict=True):
         if j == best:
@@ -341,7 +346,7 @@ def _expert_scores(sample: Forecasts, own: Array, clusters: Index, seed: int) ->
         lost[i] = int((at_floor(sample.X[:, i], sample.outcomes, FLOOR) & scored).sum())
     scores[~scored] = np.nan
     beside = np.where(np.isnan(scores), np.nan, own[:, None])
-    differences = _spread(simultaneous_intervals(Sums.of(scores - beside, clusters, seed), level=LEVEL, seed=seed))
+    differences = _spread(difference_intervals(scores - beside, clusters, level=LEVEL, seed=seed))
     number = (~np.isnan(scores)).sum(axis=0)
     answered = np.flatnonzero(number)
     mean, pool = (np.nansum(x, axis=0) / np.maximum(number, 1) for x in (scores, beside))

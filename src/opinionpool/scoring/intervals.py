@@ -54,9 +54,11 @@ class Sums:
         size = len(labels)
         present = ~np.isnan(values)
         filled = np.where(present, values, 0.0)
-        total = [np.bincount(member, weights=column, minlength=size) for column in filled.T]
-        count = [np.bincount(member, weights=column, minlength=size) for column in present.T]
-        return cls(np.stack(total, axis=1), np.stack(count, axis=1))
+        total, count = np.zeros((2, size, values.shape[1]))
+        for i in range(values.shape[1]):
+            total[:, i] = np.bincount(member, weights=filled[:, i], minlength=size)
+            count[:, i] = np.bincount(member, weights=present[:, i], minlength=size)
+        return cls(total, count)
 
     @property
     def mean(self) -> Array:

@@ -1,4 +1,8 @@
-"""What more outcomes are worth: a pool's score by the number of resolved events that it has learned from."""
+"""What more outcomes are worth: a pool's score by the number of resolved events that it has learned from.
+
+Claims are made from the most events downwards, and none below the first that fails, so that each may be made at the full
+level (a fixed sequence of tests); the one for all events is that of the comparison of pools.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,10 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.registry import fit_pool
 from opinionpool.priors import with_priors
-from opinionpool.scoring.bootstrap import Sums, simultaneous_intervals
-from opinionpool.scoring.comparison import AVERAGE, LEVEL
+from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.cross_validation import answers_of, scores_of
-from opinionpool.scoring.splits import Plan, Split, clusters_of
+from opinionpool.scoring.intervals import difference_intervals
+from opinionpool.scoring.splits import Plan, Split, clusters_of, event_keys, shuffled
 
 # Numbers of events to learn from, as far as there are so many, and the most that there are.
 SIZES = (0, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -39,7 +43,7 @@ class LearningCurve:
     score, average : ndarray, shape (S,)
         Mean normalised log score (26) of the pool and of the simple average.
     low, high : ndarray, shape (S,)
-        Between what the pool's score less the average's lies, at all sizes at once; NaN where too few events say it.
+        Between what the pool's score less the average's lies, at each size by itself; NaN where too few events say it.
     scored, rounds : int
         Events scored, and how often they were dealt.
     level : float
@@ -66,6 +70,7 @@ def learning_curve(
     prior: npt.ArrayLike | None = None,
     beliefs: Beliefs | None = None,
     seed: int = 0,
+    comparison: Comparison | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> LearningCurve:
     """Score a pool that has learned from none, some and all of the events in the other folds.
@@ -81,6 +86,9 @@ def learning_curve(
         As for `opinionpool.scoring.comparison.compare_pools`.
     rounds : int, default 1
         How often events are dealt; once forward in time.
+    comparison : Comparison, optional
+        Of this pool on the same events by the same folds: its scores are what has learned from all other events. Not
+        used forward in time, where the curve is of the last block alone.
 
     Raises
     ------
@@ -114,21 +122,26 @@ def learning_curve(
         )
     fitted: dict[str, dict[str, Any]] = {pool: {} if beliefs is None else {"beliefs": beliefs}, AVERAGE: {}}
     totals = np.zeros((len(sizes), 2, len(plan.rows)))
-    done, work = 0, sum(len(tasks) for tasks in dealt) * int(sizes.sum())
+    known = None if comparison is None or by == "time" or pool not in comparison.scores else comparison.scores
+    fresh = sizes if known is None else sizes[:-1]
+    done, work = 0, sum(len(tasks) for tasks in dealt) * int(fresh.sum())
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
         for tasks in dealt:
             scores = np.full_like(totals, np.nan)
             for task in tasks:
-                for place, size in enumerate(sizes.tolist()):
+                for place, size in enumerate(fresh.tolist()):
                     for column, (name, own) in enumerate(fitted.items()):
                         scores[place, column, task.test] = _scored(sample, task, size, name, prior, own)
                     done += size
                     if progress is not None:
                         progress(done / work)
             totals += scores
-    return _curve(totals / rounds, sizes, pool, sample, by, seed, rounds)
+    totals /= rounds
+    if known is not None:
+        totals[-1] = [known[name][plan.rows] for name in fitted]
+    return _curve(totals, sizes, pool, sample, by, rounds)
 
 
 def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[int]) -> list[Split]:
@@ -137,8 +150,8 @@ def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[in
         last = splits[-1]
         latest = np.argsort(sample.times[last.train], kind="stable")[::-1]
         return [Split(last.train[latest], last.test)]
-    rng = np.random.default_rng(seed)
-    return [Split(rng.permutation(split.train), split.test) for split in splits]
+    rng, keys = np.random.default_rng(seed), event_keys(sample)
+    return [Split(split.train[shuffled(keys[split.train], rng)], split.test) for split in splits]
 
 
 def _scored(
@@ -164,15 +177,13 @@ def _curve(
     pool: str,
     sample: Forecasts,
     by: str | None,
-    seed: int,
     rounds: int,
 ) -> LearningCurve:
     scored = ~np.isnan(totals[-1, 0])
     fitted = ~np.isnan(totals[:, 0, scored]).any(axis=1)
     totals, sizes = totals[fitted], sizes[fitted]
     member = clusters_of(sample, scored, by)[0]
-    sums = Sums.of((totals[:, 0] - totals[:, 1]).T, member, seed)
-    gain = simultaneous_intervals(sums, level=LEVEL, seed=seed)
+    gain = difference_intervals((totals[:, 0] - totals[:, 1]).T, member, level=LEVEL, each=True)
     means = totals[:, :, scored].mean(axis=2)
     return LearningCurve(
         pool=pool,

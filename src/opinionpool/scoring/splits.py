@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from hashlib import blake2b
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,12 +17,15 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.errors import ArgumentError, LearningError, Note
-from opinionpool.forecasts import Forecasts, by_date, by_group
-from opinionpool.scoring.bootstrap import FEWEST_CLUSTERS
+from opinionpool.estimation.sampling import mixed
+from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group, by_settlement
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.text import counted
 
 Times = npt.NDArray[np.datetime64]
 
+# Fewer events with another outcome than the usual one hardly tell pools apart.
+RARE = 5
 # In seconds.
 _UNITS = {"": 86400, "d": 86400, "w": 604800, "h": 3600, "min": 60, "s": 1}
 _GAP = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*?)\s*", re.IGNORECASE)
@@ -44,7 +48,34 @@ class Split:
     test: Index
 
 
-def random_splits(outcomes: Index, folds: int, rng: np.random.Generator) -> list[Split]:
+def event_keys(forecasts: Forecasts) -> npt.NDArray[np.uint64]:
+    """A number for each event, (T,), which follows from what was forecast of it, whatever its position.
+
+    Events of which everybody forecast the same have the same number.
+    """
+    seeds = [blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in forecasts.experts]
+    expert = np.frombuffer(b"".join(seeds), dtype="<u8").astype(np.uint64)[forecasts.expert_index]
+    # To nine decimals, so that it plays no part how a number was written.
+    p = np.rint(forecasts.probabilities * 1e9).astype(np.int64).astype(np.uint64).reshape(len(expert), -1)
+    key = expert
+    for column in p.T:
+        key = mixed(key ^ column)
+    # Sums of integers are exact, in any order.
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(key, dtype=np.uint64)])
+    ends = np.searchsorted(forecasts.event_index, np.arange(len(forecasts.events) + 1))
+    with np.errstate(over="ignore"):
+        return np.asarray(sums[ends[1:]] - sums[ends[:-1]])
+
+
+def shuffled(keys: npt.NDArray[np.uint64], rng: np.random.Generator) -> Index:
+    """Positions of events in an order that depends on their numbers, not on their positions."""
+    with np.errstate(over="ignore"):
+        return np.argsort(mixed(keys + rng.integers(2**63, dtype=np.uint64)), kind="stable")
+
+
+def random_splits(
+    outcomes: Index, folds: int, rng: np.random.Generator, keys: npt.NDArray[np.uint64]
+) -> list[Split]:
     """Folds that are as alike in their outcomes, and in size, as whole events allow.
 
     Parameters
@@ -54,15 +85,17 @@ def random_splits(outcomes: Index, folds: int, rng: np.random.Generator) -> list
     folds : int
         From 2 to T.
     rng : Generator
+    keys : ndarray of uint64, shape (T,)
+        A number of each event, by which it is dealt.
 
     Examples
     --------
-    >>> outcomes = np.array([0, 0, 0, 0, 1, 1])
-    >>> [outcomes[split.test].tolist() for split in random_splits(outcomes, 2, np.random.default_rng(0))]
+    >>> outcomes, keys = np.array([0, 0, 0, 0, 1, 1]), np.arange(6, dtype=np.uint64)
+    >>> [outcomes[split.test].tolist() for split in random_splits(outcomes, 2, np.random.default_rng(0), keys)]
     [[0, 0, 1], [0, 0, 1]]
     """
-    shuffled = rng.permutation(len(outcomes))
-    by_outcome = shuffled[np.argsort(outcomes[shuffled], kind="stable")]
+    order = shuffled(keys, rng)
+    by_outcome = order[np.argsort(outcomes[order], kind="stable")]
     fold = np.empty(len(outcomes), dtype=np.intp)
     # Dealt like cards, one outcome after the other, in random order.
     fold[by_outcome] = rng.permutation(folds)[np.arange(len(outcomes)) % folds]
@@ -239,8 +272,10 @@ class Plan:
                 )
                 notes.append(Note("random-folds", text))
 
+            keys = event_keys(forecasts.select_events(rows))
+
             def deal(number: int) -> list[Split]:
-                return random_splits(outcomes, folds, _generator(seed, number))
+                return random_splits(outcomes, folds, _generator(seed, number), keys)
         elif by == "group":
             grouped = by_group(forecasts)
             if grouped is None:
@@ -301,7 +336,7 @@ def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[No
     if len(seen) == 0 or forecasts.options is not None:
         return []
     others = int(counts.sum() - counts.max())
-    if 0 < others < FEWEST_CLUSTERS:
+    if 0 < others < RARE:
         common = forecasts.classes[seen[counts.argmax()]]
         text = (
             f"only {counted(others, 'event')} had another outcome than {common!r}, and all differences rest on "
@@ -335,20 +370,28 @@ def _days(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
 
 
 def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
-    """What is drawn together in the bootstrap, (T,): groups, dates, or single events; and its name."""
-    t = len(sample.events)
-    candidates = [found for found in (by_group(sample), by_date(sample)) if found is not None]
+    """Which events the intervals take together, (T,): groups, dates, or single events; and its name.
+
+    Days on which forecasts were made make no events dependent, but where there are enough of them it costs little to
+    allow for what they may have in common.
+    """
+    candidates: list[Clusters | None] = [by_group(sample), by_settlement(sample)]
     if by == "time":
         candidates.reverse()
     for found in candidates:
+        if found is None:
+            continue
         size = len(np.unique(found.member[scored]))
         if size == scored.sum():
             continue
         if size >= FEWEST_CLUSTERS:
             return found.member, found.unit, []
         text = (
-            f"the scored events share {counted(size, found.unit)}, too few to say how far results would "
-            "differ elsewhere; the intervals take the events as independent, and may be too narrow"
+            f"the scored events share {counted(size, found.unit)}, too few to say how far results would differ "
+            f"elsewhere: at least {FEWEST_CLUSTERS} are needed"
         )
-        return np.arange(t), "event", [Note("few-clusters", text, size)]
-    return np.arange(t), "event", []
+        return found.member, found.unit, [Note("few-clusters", text, size)]
+    made = by_date(sample)
+    if made is not None and FEWEST_CLUSTERS <= len(np.unique(made.member[scored])) < scored.sum():
+        return made.member, made.unit, []
+    return np.arange(len(sample.events)), "event", []

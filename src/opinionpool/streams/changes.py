@@ -187,6 +187,7 @@ def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterat
             outcomes[i],
             time=None if forecasts.times is None or never[i] else forecasts.times[i],
             group=None if forecasts.groups is None else str(forecasts.groups[i]),
+            settled=forecasts.settled is not None and bool(forecasts.settled[i]),
         )
 
 

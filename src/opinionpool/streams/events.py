@@ -35,6 +35,7 @@ class Record(NamedTuple):
         When it was resolved, in the unit of the stream's half-life.
     time : datetime64 or None
     group : str or None
+    settled : bool
         As in `opinionpool.forecasts.Forecasts`.
     """
 
@@ -48,6 +49,7 @@ class Record(NamedTuple):
     at: float = 0.0
     time: np.datetime64 | None = None
     group: str | None = None
+    settled: bool = False
 
     def revised(self, other: Record) -> Record:
         """The event with forecasts that came later, which take the place of earlier ones by the same experts.
@@ -67,6 +69,7 @@ class Record(NamedTuple):
             probabilities=probabilities[given],
             prior=self.prior if other.prior is None else other.prior,
             time=self.time if other.time is None else other.time,
+            settled=self.settled if other.time is None else other.settled,
             group=self.group if other.group is None else other.group,
         )
 

@@ -336,10 +336,12 @@ class StreamState:
         if any(record.prior is not None for record in records):
             blank = np.full(shape[1:], np.nan)
             priors = np.array([blank if record.prior is None else record.prior for record in records], dtype=np.float64)
-        times = groups = None
+        times = groups = settled = None
         if any(record.time is not None for record in records):
             never = np.datetime64("NaT", "us")
             times = np.array([never if record.time is None else record.time for record in records], "datetime64[us]")
+        if any(record.settled for record in records):
+            settled = np.array([record.settled for record in records])
         if any(record.group is not None for record in records):
             groups = np.array(["" if record.group is None else record.group for record in records], dtype=np.str_)
         return Forecasts(
@@ -353,6 +355,7 @@ class StreamState:
             prior=priors,
             times=times,
             groups=groups,
+            settled=settled,
         )
 
     def sample(self) -> tuple[Forecasts, Array, float]:

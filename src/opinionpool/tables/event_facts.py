@@ -49,6 +49,12 @@ class Facts:
             times = np.where(np.isnat(known), times, known)
         return None if np.isnat(times).all() else times
 
+    @property
+    def settled(self) -> npt.NDArray[np.bool_] | None:
+        """Where that is when the event was resolved or closed, (events,); None if it is nowhere."""
+        known = np.asarray(~(np.isnat(self.closes) & np.isnat(self.resolved_at)))
+        return known if known.any() else None
+
 
 def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
     """When forecasts were made, events closed and outcomes were known, as far as the tables say."""

@@ -279,6 +279,7 @@ def read_table(
             prior=facts.prior,
             times=facts.latest(long_rows),
             groups=facts.groups,
+            settled=facts.settled,
             notes=(
                 *table.notes,
                 *layout_notes(layout, table.names),
