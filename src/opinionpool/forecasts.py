@@ -406,26 +406,29 @@ class Clusters:
     unit : str
         What they share: "group" or "date".
     member : ndarray of int, shape (T,)
-        A number for each event; those without a label, or date, are groups of their own. Later dates have larger
-        numbers.
+        A number for each event; those without a label, or date, are groups of
+        their own, with the last numbers. Later dates have larger numbers.
+    shared : int
+        How many labels, or dates, there are.
     """
 
     unit: str
     member: npt.NDArray[np.intp]
+    shared: int
 
 
 def by_group(forecasts: Forecasts) -> Clusters | None:
     """Events by the group that they were given; None if none was."""
     if forecasts.groups is None:
         return None
-    return Clusters("group", _numbered(forecasts.groups, forecasts.groups == ""))
+    return Clusters("group", *_numbered(forecasts.groups, forecasts.groups == ""))
 
 
 def by_date(forecasts: Forecasts) -> Clusters | None:
     """Events by their day; None if they have no times."""
     if forecasts.times is None:
         return None
-    return Clusters("date", _numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
+    return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
 
 
 def by_settlement(forecasts: Forecasts) -> Clusters | None:
@@ -433,9 +436,9 @@ def by_settlement(forecasts: Forecasts) -> Clusters | None:
     if forecasts.times is None or forecasts.settled is None or not forecasts.settled.any():
         return None
     unknown = np.isnat(forecasts.times) | ~forecasts.settled
-    return Clusters("date", _numbered(forecasts.times.astype("datetime64[D]"), unknown))
+    return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), unknown))
 
 
-def _numbered(labels: npt.NDArray[np.generic], ungrouped: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+def _numbered(labels: npt.NDArray[np.generic], alone: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.intp], int]:
     distinct, member = np.unique(labels, return_inverse=True)
-    return np.asarray(np.where(ungrouped, len(distinct) + np.arange(len(ungrouped)), member))
+    return np.asarray(np.where(alone, len(distinct) + np.arange(len(alone)), member)), len(distinct)

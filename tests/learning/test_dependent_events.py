@@ -29,7 +29,8 @@ def simulated(rng, clusters, size, shared, lasting=0.0, unit="group"):
     found = Forecasts.from_array(expit(signal), y)
     if unit == "group":
         return replace(found, groups=member.astype(str))
-    return replace(found, times=np.datetime64("2025-01-01", "us") + member * np.timedelta64(1, "D"))
+    times = np.datetime64("2025-01-01", "us") + member * np.timedelta64(1, "D")
+    return replace(found, times=times, settled=np.ones(len(times), dtype=bool))
 
 
 def worth(forecasts, weight=None):
@@ -38,61 +39,69 @@ def worth(forecasts, weight=None):
     return screening.independent_weight(forecasts, reference, weight, 1e-4)[0]
 
 
-def anova(values, member):
-    """Intraclass correlation of equal clusters, written out."""
-    groups = [values[member == g] for g in np.unique(member)]
-    m, g = len(groups[0]), len(groups)
-    between = m * np.var([v.mean() for v in groups], ddof=1)
-    inside = sum(((v - v.mean()) ** 2).sum() for v in groups) / (g * (m - 1))
-    return (between - inside) / (between + (m - 1) * inside)
+def share_of_covariance(size, r, phi):
+    """What an event tells, from the covariance matrix of the events of days with a common part that lasts."""
+    day = np.repeat(np.arange(len(size)), size)
+    covariance = np.where(np.equal.outer(np.arange(len(day)), np.arange(len(day))), 1.0, r * phi ** np.abs(
+        np.subtract.outer(day, day).astype(float)
+    ))
+    return len(day) / covariance.sum()
 
 
-class TestCorrelation:
-    @pytest.mark.parametrize("rho", [0.0, 0.3, 0.8])
-    def test_is_recovered(self, rho):
+class TestShare:
+    def believed(self, size, r, phi=(0.0,), monkeypatch=None):
+        monkeypatch.setattr(screening, "SHARED", (r,))
+        monkeypatch.setattr(screening, "SHARED_PROBABILITIES", (1.0,))
+        monkeypatch.setattr(screening, "LASTING", phi)
+        monkeypatch.setattr(screening, "LASTING_PROBABILITIES", tuple([1.0 / len(phi)] * len(phi)))
+        member = np.repeat(np.arange(len(size)), size)
+        values = np.random.default_rng(0).normal(size=(len(member), 1))
+        days = len(size) if phi != (0.0,) else 0
+        return screening.independent_share([(values, 1)], member, np.ones(len(member)), days)
+
+    @pytest.mark.parametrize(("r", "phi"), [(0.2, 0.0), (0.3, 0.6), (0.1, 0.9), (0.6, 0.3)])
+    def test_is_the_variance_of_a_mean(self, r, phi, monkeypatch):
+        found = self.believed([5] * 12, r, (phi,), monkeypatch)
+        assert found == pytest.approx(np.full(12, share_of_covariance([5] * 12, r, phi)))
+
+    @pytest.mark.parametrize(("r", "phi", "days"), [(0.1, 0.0, 0), (0.3, 0.6, 4), (0.6, 0.9, 6), (0.03, 0.3, 3)])
+    def test_evidence_is_that_of_a_normal_distribution(self, r, phi, days):
+        """Against the density with its covariance matrix written out, the variance at its most probable value."""
+        rng = np.random.default_rng(1)
+        member = np.repeat(np.arange(6), [3, 1, 4, 2, 5, 1])
+        values = rng.normal(size=(16, 1)) + rng.normal(size=6)[member][:, None]
+        gap = np.abs(np.subtract.outer(member, member)).astype(float)
+        inside = np.less.outer(member, [days])[:, 0]
+        common = r * np.where(inside[:, None] & inside, float(phi) ** gap, gap == 0)
+        covariance = (1 - r) * np.eye(16) + common + screening.COMMON
+        sign, determinant = np.linalg.slogdet(covariance)
+        squares = float(values[:, 0] @ np.linalg.solve(covariance, values[:, 0]))
+        expected = -0.5 * (16 * np.log(squares) + determinant)
+        independent = np.eye(16) + screening.COMMON
+        squares0 = float(values[:, 0] @ np.linalg.solve(independent, values[:, 0]))
+        expected -= -0.5 * (16 * np.log(squares0) + np.linalg.slogdet(independent)[1])
+        found = screening._log_evidence(values, member, np.ones(16), days, np.array([0.0, r]), np.array([0.0, phi]))
+        assert found[1] - found[0] == pytest.approx(expected)
+
+    @pytest.mark.parametrize("rho", [0.0, 0.1, 0.6])
+    def test_what_is_shared_is_found(self, rho):
         rng = np.random.default_rng(1)
         member = np.repeat(np.arange(400), 10)
         values = np.sqrt(rho) * rng.normal(size=400)[member] + np.sqrt(1 - rho) * rng.normal(size=4000)
-        found = screening._of_one(values[:, None], member, np.ones(4000), False)
-        believed = (3 * 0.2 + 399 * max(anova(values, member), 0)) / 402
-        assert found.correlation == pytest.approx(believed, abs=1e-12)
-        assert found.correlation == pytest.approx(rho, abs=0.04)
-        assert found.lasting == 0
+        found = screening.independent_share([(values[:, None], 1)], member, np.ones(4000))
+        assert found == pytest.approx(np.full(400, 1 / (1 + 9 * rho)), rel=0.05)
 
-    @pytest.mark.parametrize("r", [0.0, 0.5, 0.8])
-    def test_what_lasts_is_recovered(self, r):
+    def test_a_single_event_moves_it_little(self):
         rng = np.random.default_rng(2)
-        series = np.zeros(2000)
-        for i in range(1, 2000):
-            series[i] = r * series[i - 1] + rng.normal()
-        assert screening._lasting(series[:, None] - series.mean()) == pytest.approx(r, abs=0.05)
-
-    @pytest.mark.parametrize(("dates", "r"), [(40, 0.3), (40, 0.6), (80, 0.7)])
-    def test_short_series_are_right_on_average(self, dates, r):
-        rng = np.random.default_rng(4)
-        series = rng.normal(size=(dates, 6000, 1))
-        for i in range(1, dates):
-            series[i] = r * series[i - 1] + np.sqrt(1 - r**2) * series[i]
-        held = np.mean([screening._lasting(each - each.mean()) for each in series.swapaxes(0, 1)])
-        unheld = (held * (dates + screening.LASTING_WORTH) - screening.LASTING_WORTH * screening.LASTING) / dates
-        assert unheld == pytest.approx(r, abs=0.008)
-
-    def test_variance_of_a_mean_is_what_the_effect_says(self):
-        """The design effect is the variance of the mean over that of independent events, by simulation."""
-        rng = np.random.default_rng(3)
-        clusters, size, rho, r = 200, 8, 0.4, 0.5
-        means = []
-        for _ in range(2000):
-            level = np.zeros(clusters)
-            level[0] = rng.normal()
-            noise = rng.normal(size=clusters) * np.sqrt(1 - r**2)
-            for i in range(1, clusters):
-                level[i] = r * level[i - 1] + noise[i]
-            means.append((np.sqrt(rho) * level[:, None] + np.sqrt(1 - rho) * rng.normal(size=(clusters, size))).mean())
-        measured = np.var(means) * clusters * size
-        # What is measured between the means of clusters: their common part, thinned by what is not shared.
-        lasting = r * rho / (rho + (1 - rho) / size)
-        assert screening._Shared(rho, lasting).effect(size) == pytest.approx(measured, rel=0.25)
+        member = rng.integers(30, size=200)
+        values = 0.5 * rng.normal(size=30)[member] + rng.standard_t(3, size=200)
+        total = [
+            screening.independent_share([(values[kept, None], 1)], np.unique(member[kept], return_inverse=True)[1],
+                                        np.ones(199))[np.unique(member[kept], return_inverse=True)[1]].sum()
+            for kept in (np.delete(np.arange(200), i) for i in range(200))
+        ]
+        everything = screening.independent_share([(values[:, None], 1)], member, np.ones(200))[member].sum()
+        assert np.abs(np.array(total) / everything - 1).max() < 0.15
 
 
 class TestWorth:
@@ -140,9 +149,18 @@ class TestWorth:
         reduced = worth(replace(f, times=times))
         assert reduced[:6].min() > 1.5 * reduced[6:].max()
 
-    def test_one_date_for_all_is_believed_to_be_shared(self):
-        f = simulated(np.random.default_rng(9), 1, 30, 0.0, unit="date")
-        assert worth(f).sum() == pytest.approx(30 / (1 + 29 * 0.2) * (1 - 0.3) / (1 + 0.3))
+    def test_one_date_for_all_may_be_shared(self):
+        f = simulated(np.random.default_rng(9), 1, 300, 0.0, unit="date")
+        assert 10 < worth(f).sum() < 100
+
+    def test_days_of_forecasting_say_nothing(self):
+        f = simulated(np.random.default_rng(9), 3, 30, 2.0, unit="date")
+        made = replace(f, settled=None)
+        weight = np.ones(90)
+        assert screening.independent_weight(made, np.full((90, 2), 0.5), weight, 1e-4) == (weight, ())
+        half = replace(f, settled=np.arange(90) < 60)
+        assert worth(half)[60:].tolist() == [1.0] * 30
+        assert worth(half)[:60].max() < 1.0
 
 
 class TestLearning:
@@ -152,7 +170,8 @@ class TestLearning:
         assert learned.events.sum() == 120
         assert learned.counts.tolist() == [120.0] * 3
         note = next(note for note in learned.notes if note.code == "shared-events")
-        assert "120 resolved events fall on 12 groups" in note.text
+        assert "120 resolved events are in 12 groups" in note.text
+        assert "--column group= (in Python groups=None) counts each in full" in note.text
 
     def test_intervals_cover_where_surprises_are_shared(self):
         """With slopes and intercepts of clusters drawn at random, those that take events as independent fail."""
@@ -173,7 +192,7 @@ class TestLearning:
 
 def test_weeks_of_53_places_learned_forward_in_time(shared):
     """Four weeks behind: ahead of the average by more than chance, and hardly behind the best of the others."""
-    f = read_forecasts(shared / "data" / "flusight.csv.gz")
+    f = read_forecasts(shared / "data" / "flusight.csv.gz", columns={"closes": "time"})
     week = f.times.astype("datetime64[D]")
     weeks = np.unique(week)
     names = ("gaussian", "average", "linear", "median", "geometric", "trimmed")

@@ -234,8 +234,8 @@ def harmonic_mean(values: npt.ArrayLike, posterior: npt.ArrayLike) -> float:
     return 1.0 / inverse if inverse > 0 else np.inf
 
 
-def posterior_probabilities(evidence: list[float], prior: tuple[float, ...]) -> Array:
+def posterior_probabilities(evidence: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
     """Posterior probabilities of alternatives from their log evidence and prior probabilities."""
-    score = np.array(evidence) + np.log(prior)
+    score = np.asarray(evidence) + np.log(prior)
     posterior = np.exp(score - score.max())
     return np.asarray(posterior / posterior.sum())

@@ -1,21 +1,20 @@
-"""Duplicates and constant experts: who repeats whom, and who always gives the same forecast."""
+"""Who repeats whom, who always gives the same forecast, whose were made from outcomes; which events are dependent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Floats
+from opinionpool.arrays import Array, Floats, Index
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
 from opinionpool.estimation.moments import BinaryOutcomes
-from opinionpool.estimation.posterior import harmonic_mean
-from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group
+from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
+from opinionpool.forecasts import Clusters, Forecasts, by_group, by_settlement
 from opinionpool.learning.prior import CORRELATION, LIMIT_PROBABILITIES, LIMITS, believed_slope
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes, contrasts
@@ -198,24 +197,16 @@ def leakage_note(experts: Sequence[str], found: npt.NDArray[np.bool_]) -> tuple[
     return (Note("leakage", text, len(names), serious=True),)
 
 
-# Events that share a group or date are believed to be correlated so far, which is worth so many groups or dates.
-SHARED, SHARED_WORTH = 0.2, 3.0
-# And what surprised at one date to last until the next one so far, which is worth so many dates.
-LASTING, LASTING_WORTH, MOST_LASTING = 0.3, 5.0, 0.9
-# From this loss on, there is a note.
+# How far surprises of events that share a group, or the day on which they closed or were resolved, are believed to be
+# correlated, and how probable each value is.
+SHARED, SHARED_PROBABILITIES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6), (0.05, 0.1, 0.2, 0.3, 0.25, 0.1)
+# And how far what a day has in common is correlated with what the next one has.
+LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
+# What all events have in common, such as a bias of all experts, is believed to have this variance, relative to that of
+# surprises: it speaks for no group.
+COMMON = 0.05
+# From this loss on, it is said.
 WORTH_SAYING = 0.95
-
-
-class _Shared(NamedTuple):
-    """What events that belong together have in common: their correlation, and what of it lasts from date to date."""
-
-    correlation: float
-    lasting: float
-
-    def effect(self, size: npt.ArrayLike) -> Array:
-        """How many events are worth one independent event, where `size` of them belong together."""
-        serial = (1.0 + self.lasting) / (1.0 - self.lasting)
-        return np.asarray((1.0 + (np.asarray(size) - 1.0) * self.correlation) * serial)
 
 
 def independent_weight(
@@ -226,7 +217,8 @@ def independent_weight(
     Parameters
     ----------
     forecasts : Forecasts
-        Its groups are looked at; without any, its dates.
+        Its groups are looked at; without any, the days on which its events closed or were resolved. Days on which
+        forecasts were made say nothing.
     reference : ndarray, shape (T, K)
         Prior of each event.
     weight : ndarray, shape (T,)
@@ -234,23 +226,91 @@ def independent_weight(
     floor : float
         Least probability taken from an expert.
     """
-    found = by_group(forecasts) or by_date(forecasts)
+    found = by_group(forecasts) or by_settlement(forecasts)
     if found is None:
         return weight, ()
     used = forecasts.resolved & (weight > 0) & (forecasts.crowd > 0)
     labels, member = np.unique(found.member[used], return_inverse=True)
     if len(labels) == 0:
         return weight, ()
-    surprise = _surprises(forecasts, reference, used, floor)
-    size = np.bincount(member, weights=weight[used])
-    shared = _shared(surprise, member, weight[used], in_order=found.unit == "date")
+    # Events without a date have the last numbers.
+    days = int((labels < found.shared).sum()) if found.unit == "date" else 0
+    share = independent_share(_surprises(forecasts, reference, used, floor), member, weight[used], days)
     reduced = weight.copy()
-    reduced[used] /= shared.effect(np.maximum(size, 1.0))[member]
-    return reduced, _shared_notes(found, shared, len(labels), float(weight[used].sum()), float(reduced[used].sum()))
+    reduced[used] *= share[member]
+    return reduced, _shared_notes(found, len(labels), float(weight[used].sum()), float(reduced[used].sum()))
 
 
-def _surprises(forecasts: Forecasts, reference: Array, used: npt.NDArray[np.bool_], floor: float) -> tuple[Array, ...]:
-    """What each event says about the intercept and the slope of the believed pool: gradients, (T, K) and (T, 1).
+def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
+    """How much of an independent event each event of a group tells, (G,): the least that a coefficient has of it.
+
+    Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts. The logarithm of
+    this is averaged over what is believed of r and what the surprises say of it, so that a single event moves it little.
+
+    Parameters
+    ----------
+    surprises : sequence of (ndarray, shape (T, p), int)
+        Of a coefficient each, and how many of the columns are free.
+    member : ndarray of int, shape (T,)
+        The group of each event.
+    weight : ndarray, shape (T,)
+        Frequencies.
+    days : int
+        So many of the groups, the first, are days in order, and what they have in common may last.
+    """
+    size = np.bincount(member, weights=weight)
+    grid = [(r, phi) for r in SHARED for phi in (LASTING if days > 1 and r > 0 else (0.0,))]
+    r, phi = np.array(grid).T
+    prior = np.array([SHARED_PROBABILITIES[SHARED.index(r)] for r, _ in grid])
+    if days > 1:
+        prior *= [LASTING_PROBABILITIES[LASTING.index(phi)] if r > 0 else 1.0 for r, phi in grid]
+    # The variance of a mean of `days` values, each of which lasts so far, against that of independent ones.
+    series = max(days, 1)
+    longer = (1.0 + phi) / (1.0 - phi) - 2.0 * phi * (1.0 - phi**series) / (series * (1.0 - phi) ** 2)
+    repeated = np.where(np.arange(len(size))[:, None] < days, longer, 1.0) * np.maximum(size, 1.0)[:, None]
+    each = 1.0 / (1.0 - r + r * repeated)
+    shares = []
+    for values, free in surprises:
+        evidence = free * _log_evidence(values, member, weight, days, r, phi)
+        shares.append(np.exp(np.log(each) @ posterior_probabilities(evidence, prior)))
+    return np.asarray(min(shares, key=lambda share: float(size @ share)))
+
+
+def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Array, phi: Array) -> Array:
+    """How well correlations r within groups, that last with phi from day to day, predict surprises, for one column.
+
+    A normal model with a random effect of groups, in units of the variance that is not shared, which takes its most
+    probable value; over days the effect is an autoregression, and Kalman's filter takes out what came before.
+    """
+    size = np.bincount(member, weights=weight)
+    means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
+    inside = float(weight @ np.square(values - means[member]).sum(axis=1))
+    if not values.any():
+        return np.zeros(len(r))
+    ratio, common = r / (1.0 - r), COMMON / (1.0 - r)
+    # Means of groups, and a column of ones for what all have in common: how far off, and how far off to be expected.
+    observed = np.concatenate([means, np.ones((len(size), 1))], axis=1)[:, :, None]
+    error = np.broadcast_to(observed, (*observed.shape[:2], len(r))).copy()
+    variance = ratio + 1.0 / size[:, None]
+    effect, spread = np.zeros((observed.shape[1], len(r))), ratio
+    for day in range(days):
+        error[day] -= effect
+        variance[day] = spread + 1.0 / size[day]
+        gain = spread / variance[day]
+        effect = phi * (effect + gain * error[day])
+        spread = phi**2 * spread * (1.0 - gain) + (1.0 - phi**2) * ratio
+    squares = inside + (np.square(error[:, :-1]) / variance[:, None]).sum(axis=(0, 1))
+    together = (error[:, :-1] * error[:, -1:] / variance[:, None]).sum(axis=0)
+    total = (np.square(error[:, -1]) / variance).sum(axis=0)
+    squares -= np.square(together).sum(axis=0) * common / (1.0 + common * total)
+    determinant = np.log(variance).sum(axis=0) + np.log1p(common * total)
+    return np.asarray(-0.5 * (size.sum() * np.log(squares) + determinant))
+
+
+def _surprises(
+    forecasts: Forecasts, reference: Array, used: npt.NDArray[np.bool_], floor: float
+) -> list[tuple[Array, int]]:
+    """What each event says about the intercept and the slope of the believed pool: gradients, and their free columns.
 
     Where events have options of their own, there is no intercept.
     """
@@ -267,56 +327,19 @@ def _surprises(forecasts: Forecasts, reference: Array, used: npt.NDArray[np.bool
     answer = logodds.softmax(expected[used] + slope[:, None] * logodds.uncentred(level))
     happened = np.eye(len(forecasts.classes))[forecasts.outcomes[used]] - answer
     of_slope = (happened * level).sum(axis=1, keepdims=True)
-    return (happened, of_slope) if forecasts.options is None else (of_slope,)
+    slopes = (of_slope, 1)
+    return [(happened, len(forecasts.classes) - 1), slopes] if forecasts.options is None else [slopes]
 
 
-def _shared(surprises: tuple[Array, ...], member: npt.NDArray[np.intp], weight: Array, *, in_order: bool) -> _Shared:
-    """What costs most, of what is shared about one or the other coefficient."""
-    size = np.bincount(member, weights=weight)
-    typical = float((size @ size) / size.sum())
-    return max(
-        (_of_one(each, member, weight, in_order) for each in surprises), key=lambda one: float(one.effect(typical))
-    )
-
-
-def _of_one(values: Array, member: npt.NDArray[np.intp], weight: Array, in_order: bool) -> _Shared:
-    """Correlation within clusters by the analysis of variance, and between the means of one cluster and the next."""
-    size = np.bincount(member, weights=weight)
-    groups, total = len(size), float(size.sum())
-    means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
-    deviation = means - (size / total) @ means
-    between = float(size @ np.square(deviation).sum(axis=1)) / max(groups - 1, 1)
-    inside = float(weight @ np.square(values - means[member]).sum(axis=1))
-    correlation = 0.0
-    if 1 < groups < total and inside + between > 0:
-        inside /= total - groups
-        typical = (total - float(size @ size) / total) / (groups - 1)
-        correlation = min(max((between - inside) / (between + (typical - 1.0) * inside), 0.0), 1.0)
-    lasting = _lasting(deviation) if in_order else 0.0
-    shrunken = (SHARED_WORTH * SHARED + (groups - 1) * correlation) / (SHARED_WORTH + groups - 1)
-    return _Shared(shrunken, lasting)
-
-
-def _lasting(deviation: Array) -> float:
-    """Correlation of deviations from the mean, (G, p), with the next ones, shrunken towards what is believed of it."""
-    dates, square = len(deviation), float(np.square(deviation).sum())
-    found = float((deviation[1:] * deviation[:-1]).sum()) / square if square > 0 else 0.0
-    # In short series it comes out too small: by about (1 + 3 r)/G because the mean is estimated (Kendall, Biometrika
-    # 41, 1954), and by r/G because there is one product less than there are squares.
-    found = min(max((found + 1.0 / dates) / (1.0 - 4.0 / dates), 0.0), MOST_LASTING) if dates > 4 else LASTING
-    return (dates * found + LASTING_WORTH * LASTING) / (dates + LASTING_WORTH)
-
-
-def _shared_notes(found: Clusters, shared: _Shared, clusters: int, events: float, worth: float) -> tuple[Note, ...]:
+def _shared_notes(found: Clusters, clusters: int, events: float, worth: float) -> tuple[Note, ...]:
     if worth >= WORTH_SAYING * events:
         return ()
-    phrase = []
-    if clusters < round(events):
-        phrase.append(f"surprises in common (correlation {shared.correlation:.2f})")
-    if shared.lasting > 0:
-        phrase.append(f"surprises that last from one date to the next (correlation {shared.lasting:.2f})")
+    undo = "--column group= (in Python groups=None)"
+    if found.unit == "date":
+        undo = "--column closes= --column resolved_at= (in Python settled=None)"
+    what = "are in" if found.unit == "group" else "closed or were resolved on"
     text = (
-        f"{events:,.6g} resolved events fall on {counted(clusters, found.unit)} and have {' and '.join(phrase)}, so in "
-        f"learning they count as {worth:,.3g} independent events"
+        f"{events:,.6g} resolved events {what} {counted(clusters, found.unit)} and may share surprises, so in learning they "
+        f"count as {worth:,.3g} independent events; if they share none, {undo} counts each in full"
     )
     return (Note("shared-events", text),)

@@ -227,7 +227,7 @@ def _learning_claim(f: Findings, curve: LearningCurve) -> str:
     own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
     verdict = own.over_average.verdict
     if verdict == "too few":
-        return "There are too few events to say which differences are chance."
+        return "There are too few events to say which differences are more than chance."
     if verdict == "worse":
         return "Even so the average is ahead by more than chance explains."
     if verdict != "better":

@@ -1,0 +1,108 @@
+"""How far one outcome more moves the answers about other events.
+
+    python benchmarks/stability.py [--draws N] [--data FOLDER] [NAME ...]
+
+Of each binary panel of FOLDER (files ``*.csv.gz`` as `read_forecasts` takes them) n outcomes are known, drawn at random
+with at least five of each kind, and the rest of up to 200 other events is open. Each of the n is left out in turn, and
+becomes open: the shift is the mean absolute difference in log-odds of the answers about events that were open before. In
+the table, the median and the largest shift over outcomes left out, and over draws, times n. Where a panel has dates, it
+stands twice: as they are, days of forecasting, and taken as the days on which the events closed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.learn import learn
+from opinionpool.logodds import logit
+from opinionpool.tables.read import read_forecasts
+
+Array = npt.NDArray[np.float64]
+
+SIZES, EACH, OPEN = (40, 80, 160), 5, 200
+MEDIAN, WORST = 2.0, 15.0
+
+
+def panels(folder: Path, names: list[str]) -> Iterator[tuple[str, Forecasts]]:
+    """Resolved events of the binary panels."""
+    for file in sorted(folder.glob("*.csv.gz")):
+        name = file.name.split(".")[0]
+        if names and name not in names:
+            continue
+        forecasts = read_forecasts(file, columns={"time": None} if name == "nfl_students" else {})
+        if len(forecasts.classes) > 2:
+            continue
+        forecasts = forecasts.select_events(forecasts.resolved & (forecasts.crowd > 0))
+        yield name, forecasts
+        if forecasts.times is not None:
+            yield f"{name}, days of closing", replace(forecasts, settled=~np.isnat(forecasts.times))
+
+
+def drawn(forecasts: Forecasts, size: int, rng: np.random.Generator) -> tuple[Forecasts, npt.NDArray[np.intp]] | None:
+    """Events of which the first are resolved, the others open; None if there are too few."""
+    y = forecasts.outcomes
+    rare = [np.flatnonzero(y == k) for k in (0, 1)]
+    if len(y) < size + EACH or min(map(len, rare)) < EACH:
+        return None
+    while True:
+        order = rng.permutation(len(y))
+        if np.bincount(y[order[:size]], minlength=2).min() >= EACH:
+            break
+        # Rare outcomes: some are put first.
+        first = np.concatenate([rng.permutation(kind)[:EACH] for kind in rare])
+        order = np.concatenate([first, np.setdiff1d(order, first, assume_unique=True)])
+        break
+    sample = forecasts.select_events(order[: size + OPEN])
+    outcomes = sample.outcomes.copy()
+    outcomes[size:] = UNRESOLVED
+    return replace(sample, outcomes=outcomes), np.arange(size)
+
+
+def shifts(sample: Forecasts, known: npt.NDArray[np.intp]) -> Array:
+    """Mean absolute shift of the answers about open events for each outcome left out, (n,)."""
+    still = ~sample.resolved
+    before = logit(learn(sample).pool_forecasts(sample)[still])
+    found = []
+    for event in known:
+        outcomes = sample.outcomes.copy()
+        outcomes[event] = UNRESOLVED
+        other = replace(sample, outcomes=outcomes)
+        found.append(np.abs(logit(learn(other).pool_forecasts(other)[still]) - before).mean())
+    return np.array(found)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print("| panel | " + " | ".join(f"median × n, n = {n} | worst × n" for n in SIZES) + " |")
+    print("| --- |" + " --- | --- |" * len(SIZES))
+    for name, forecasts in panels(options.data, options.names):
+        cells = []
+        for size in SIZES:
+            rng, found = np.random.default_rng([size, 7]), []
+            for _ in range(options.draws):
+                sample = drawn(forecasts, size, rng)
+                if sample is not None:
+                    found.append(shifts(*sample) * size)
+            cells.append(
+                f"{np.median(np.concatenate(found)):.2f} | {max(map(np.max, found)):.1f}" if found else " | "
+            )
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
