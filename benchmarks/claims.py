@@ -4,8 +4,8 @@
 
 Paired differences of scores without any true difference: normal, heavy-tailed (Student's t, 3 degrees of freedom),
 skewed (1 less an exponential), and resampled from real ones, less their mean: pools and experts out of sample on the
-panels of FOLDER (files ``*.csv.gz`` as `read_forecasts` takes them), each pool beside the simple average and each of the
-busiest experts beside the default pool. Independent events, and clusters of 1 to 5 events that share half of their
+panels of FOLDER (files ``*.csv.gz`` as `read_forecasts` takes them), each pool beside the simple average and each of
+the busiest experts beside the default pool. Independent events, and clusters of 1 to 5 events that share half of their
 variance; numbers are those of clusters. Beside the rule of the package stand Student's interval and a studentised
 bootstrap, symmetric around the mean. Power is the share of true differences found that Student's interval finds with a
 probability of 0.8 if they are normal.
@@ -77,7 +77,9 @@ def drawn(kind: str, rng: np.random.Generator, size: int, population: Array | No
     return population[rng.integers(len(population), size=size)], float(population.std())
 
 
-def clustered(kind: str, rng: np.random.Generator, clusters: int, population: Array | None) -> tuple[Array, Index, float]:
+def clustered(
+    kind: str, rng: np.random.Generator, clusters: int, population: Array | None
+) -> tuple[Array, Index, float]:
     """The same in clusters of 1 to 5 events, half of whose variance is in common; and the error of the mean."""
     member = np.repeat(np.arange(clusters), rng.integers(1, 6, size=clusters))
     own, spread = drawn(kind, rng, len(member), population)
@@ -113,9 +115,7 @@ def verdicts(values: Array, clusters: Index, rng: np.random.Generator) -> Array:
     return np.array([[low > 1e-12, high < -1e-12] for low, high in limits], dtype=float)
 
 
-def cell(
-    kind: str, size: int, repeats: int, populations: Sequence[Array], *, grouped: bool, gain: bool
-) -> Array:
+def cell(kind: str, size: int, repeats: int, populations: Sequence[Array], *, grouped: bool, gain: bool) -> Array:
     """Shares of better and worse by rule, (rules, 2): of populations in turn, with a true difference or without."""
     rng = np.random.default_rng([KINDS.index(kind), size, grouped, gain])
     total = np.zeros((len(RULES), 2))

@@ -4,7 +4,7 @@
 
 Of each binary panel of FOLDER (files ``*.csv.gz`` as `read_forecasts` takes them) n outcomes are known, drawn at random
 with at least five of each kind, and the rest of up to 200 other events is open. Each of the n is left out in turn, and
-becomes open: the shift is the mean absolute difference in log-odds of the answers about events that were open before. In
+becomes open: the shift is the mean absolute difference in log-odds of answers about events that were open before. In
 the table, the median and the largest shift over outcomes left out, and over draws, times n. Where a panel has dates, it
 stands twice: as they are, days of forecasting, and taken as the days on which the events closed.
 """
@@ -98,9 +98,7 @@ def main() -> None:
                 sample = drawn(forecasts, size, rng)
                 if sample is not None:
                     found.append(shifts(*sample) * size)
-            cells.append(
-                f"{np.median(np.concatenate(found)):.2f} | {max(map(np.max, found)):.1f}" if found else " | "
-            )
+            cells.append(f"{np.median(np.concatenate(found)):.2f} | {max(map(np.max, found)):.1f}" if found else " | ")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -42,9 +42,11 @@ def worth(forecasts, weight=None):
 def share_of_covariance(size, r, phi):
     """What an event tells, from the covariance matrix of the events of days with a common part that lasts."""
     day = np.repeat(np.arange(len(size)), size)
-    covariance = np.where(np.equal.outer(np.arange(len(day)), np.arange(len(day))), 1.0, r * phi ** np.abs(
-        np.subtract.outer(day, day).astype(float)
-    ))
+    covariance = np.where(
+        np.equal.outer(np.arange(len(day)), np.arange(len(day))),
+        1.0,
+        r * phi ** np.abs(np.subtract.outer(day, day).astype(float)),
+    )
     return len(day) / covariance.sum()
 
 
@@ -74,7 +76,7 @@ class TestShare:
         inside = np.less.outer(member, [days])[:, 0]
         common = r * np.where(inside[:, None] & inside, float(phi) ** gap, gap == 0)
         covariance = (1 - r) * np.eye(16) + common + screening.COMMON
-        sign, determinant = np.linalg.slogdet(covariance)
+        _, determinant = np.linalg.slogdet(covariance)
         squares = float(values[:, 0] @ np.linalg.solve(covariance, values[:, 0]))
         expected = -0.5 * (16 * np.log(squares) + determinant)
         independent = np.eye(16) + screening.COMMON
@@ -96,8 +98,9 @@ class TestShare:
         member = rng.integers(30, size=200)
         values = 0.5 * rng.normal(size=30)[member] + rng.standard_t(3, size=200)
         total = [
-            screening.independent_share([(values[kept, None], 1)], np.unique(member[kept], return_inverse=True)[1],
-                                        np.ones(199))[np.unique(member[kept], return_inverse=True)[1]].sum()
+            screening.independent_share(
+                [(values[kept, None], 1)], np.unique(member[kept], return_inverse=True)[1], np.ones(199)
+            )[np.unique(member[kept], return_inverse=True)[1]].sum()
             for kept in (np.delete(np.arange(200), i) for i in range(200))
         ]
         everything = screening.independent_share([(values[:, None], 1)], member, np.ones(200))[member].sum()

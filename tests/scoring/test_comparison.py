@@ -412,9 +412,7 @@ def test_answers_out_of_sample_are_those_of_pools_fitted_to_the_other_folds():
     found = compare_pools(forecasts, ["gaussian"], repeats=1)
     rows = np.arange(39)
     expected = np.full(40, np.nan)
-    for split in random_splits(
-        y[rows], 5, np.random.default_rng([0, 0]), event_keys(forecasts.select_events(rows))
-    ):
+    for split in random_splits(y[rows], 5, np.random.default_rng([0, 0]), event_keys(forecasts.select_events(rows))):
         state = fit_pool("gaussian", forecasts.select_events(rows[split.train]))
         expected[split.test] = state.pool(q[split.test])
     np.testing.assert_allclose(found.answers["gaussian"], expected, rtol=1e-12)

@@ -78,7 +78,9 @@ class TestIntervals:
 
     def test_copies_of_a_difference_cost_nothing(self):
         values = np.random.default_rng(0).normal(size=(50, 1))
-        assert intervals(np.repeat(values, 8, axis=1)).low == pytest.approx(np.repeat(intervals(values).low, 8), rel=0.03)
+        assert intervals(np.repeat(values, 8, axis=1)).low == pytest.approx(
+            np.repeat(intervals(values).low, 8), rel=0.03
+        )
 
     def test_each_by_itself_is_the_interval_of_one(self):
         values = np.random.default_rng(0).normal(size=(50, 3))

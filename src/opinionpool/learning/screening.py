@@ -245,7 +245,7 @@ def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, wei
     """How much of an independent event each event of a group tells, (G,): the least that a coefficient has of it.
 
     Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts. The logarithm of
-    this is averaged over what is believed of r and what the surprises say of it, so that a single event moves it little.
+    this is averaged over what is believed of r and what the surprises say of it, so that one event moves it little.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def _shared_notes(found: Clusters, clusters: int, events: float, worth: float) -
         undo = "--column closes= --column resolved_at= (in Python settled=None)"
     what = "are in" if found.unit == "group" else "closed or were resolved on"
     text = (
-        f"{events:,.6g} resolved events {what} {counted(clusters, found.unit)} and may share surprises, so in learning they "
-        f"count as {worth:,.3g} independent events; if they share none, {undo} counts each in full"
+        f"{events:,.6g} resolved events {what} {counted(clusters, found.unit)} and may share surprises, so in "
+        f"learning they count as {worth:,.3g} independent events; if they share none, {undo} counts each in full"
     )
     return (Note("shared-events", text),)

@@ -9,8 +9,8 @@ from typing import TextIO
 from opinionpool.logodds import FLOOR
 from opinionpool.report.answers import records, signed
 from opinionpool.report.listing import Column, decimal, percent, whole, write_table, write_text
-from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison, Difference, PoolScore
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.text import counted
 
 # Tables show so many experts at either end of the list.

@@ -1,6 +1,6 @@
 """Mean differences of scores with intervals that hold for all of them at once, for few and for skewed differences.
 
-The differences of log scores are skewed: mostly small gains, and now and then a large loss, which a small sample may not
+Differences of log scores are skewed: mostly small gains, and now and then a large loss, which a small sample may not
 contain. Student's interval then claims too much. Here each limit is Student's for the sample and further events that
 would speak against a claim: one more as far off as the farthest seen on that side, and as many more as it takes until
 five events speak against it. `benchmarks/claims.py` measures how often a difference of 0 is called one, and what power

@@ -1,7 +1,7 @@
 """What more outcomes are worth: a pool's score by the number of resolved events that it has learned from.
 
-Claims are made from the most events downwards, and none below the first that fails, so that each may be made at the full
-level (a fixed sequence of tests); the one for all events is that of the comparison of pools.
+Claims are made from the most events downwards, and none below the first that fails, so that each may be made at the
+full level (a fixed sequence of tests); the one for all events is that of the comparison of pools.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from hashlib import blake2b
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -73,9 +73,7 @@ def shuffled(keys: npt.NDArray[np.uint64], rng: np.random.Generator) -> Index:
         return np.argsort(mixed(keys + rng.integers(2**63, dtype=np.uint64)), kind="stable")
 
 
-def random_splits(
-    outcomes: Index, folds: int, rng: np.random.Generator, keys: npt.NDArray[np.uint64]
-) -> list[Split]:
+def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: npt.NDArray[np.uint64]) -> list[Split]:
     """Folds that are as alike in their outcomes, and in size, as whole events allow.
 
     Parameters
