@@ -47,7 +47,7 @@ class Running:
             f"{page}move", method="POST", body=body, headers={"content-type": "application/json"}
         )
         assert status == 200, content
-        return json.loads(content) | {"timing": float(headers["server-timing"].partition("dur=")[2])}
+        return json.loads(content) | {"timing": float(headers["server-timing"].rpartition("dur=")[2])}
 
 
 @pytest.fixture

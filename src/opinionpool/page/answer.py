@@ -226,6 +226,8 @@ class Answer:
     why : Explanation
     state : FittedPanel
         The pool that answers.
+    interval : pair of ndarray, or None, shape (), or (K,)
+        Between what each probability lies, as far as the pool knows.
     average, geometric : ndarray, shape (), or (K,)
         The simple average of the forecasts, and the geometric mean of their odds.
     effective : float
@@ -237,6 +239,7 @@ class Answer:
 
     why: Explanation
     state: FittedPanel
+    interval: tuple[Array, Array] | None
     average: Array
     geometric: Array
     effective: float
@@ -267,7 +270,20 @@ def answer(a: Assessment, material: Material) -> Answer:
         note for note in (*state.notes, *why.notes) if note.code not in {"nothing-learned", "believed-unknown"}
     )
     average, geometric = _simple(a, "average", why), _simple(a, "geometric", why)
-    return Answer(why, state, average, geometric, effective_number(state.panel), changed, notes)
+    return Answer(
+        why, state, _interval(why, state, rate), average, geometric, effective_number(state.panel), changed, notes
+    )
+
+
+def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:
+    """Of the answer, by class; none where it is the prior, or the pool does not say, or options are the event's own."""
+    if why.interval is not None:
+        return np.asarray(why.interval[0]), np.asarray(why.interval[1])
+    if state.uncertainty is None or not why.experts or tuple(why.classes) != tuple(state.panel.classes):
+        return None
+    q = np.full((len(state.experts), len(why.classes)), np.nan)
+    q[[state.experts.index(name) for name in why.experts]] = why.probabilities
+    return state.interval(q, why.prior, rate, why.level)
 
 
 def _simple(a: Assessment, rule: str, why: Explanation) -> Array:

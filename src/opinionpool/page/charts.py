@@ -11,7 +11,8 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.analysis.explanation import Explanation
 from opinionpool.analysis.value import expected_auc
-from opinionpool.report.charts import Scale, drawing, label, line, number, rect, shortened, titled
+from opinionpool.arrays import Array
+from opinionpool.report.charts import Scale, drawing, label, line, nice_ticks, number, rect, shortened, titled
 from opinionpool.report.explanation import by_effect
 from opinionpool.report.html import Html, joined
 from opinionpool.report.listing import percent
@@ -25,10 +26,12 @@ TICKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98,
 def brief(p: float) -> str:
     """A probability in whole per cent, with more digits near the ends.
 
-    >>> brief(0.634), brief(0.0042), brief(1.0)
-    ('63%', '0.42%', '100%')
+    >>> brief(0.634), brief(0.9928), brief(0.00042), brief(1.0)
+    ('63%', '99.3%', '0.042%', '100%')
     """
-    return f"{100.0 * p:.0f}%" if 0.0095 <= p <= 0.9905 else percent(p)
+    if 0.0095 <= p <= 0.9905:
+        return f"{100.0 * p:.0f}%"
+    return f"{100.0 * p:.1f}%" if 0.00095 <= p <= 0.99905 else percent(p)
 
 
 def odds(p: float) -> float:
@@ -45,8 +48,9 @@ def probability_scale(low: float, high: float, start: float = LEFT, end: float =
 
 def axis(x: Scale, bottom: float) -> list[Html]:
     """Ticks in per cent below a drawing, as many as there is room for, with lines across it."""
-    parts, last = [], -math.inf
-    for tick in TICKS:
+    parts, last = list[Html](), -math.inf
+    ticks = [tick for tick in TICKS if x.low <= tick <= x.high]
+    for tick in ticks if len(ticks) > 2 else nice_ticks(x.low, x.high, 4):
         if not x.low <= tick <= x.high or x(tick) - last < 34:
             continue
         last = x(tick)
@@ -85,12 +89,11 @@ def steps(why: Explanation, at: int) -> list[Step]:
     return found
 
 
-def _class_probability(total: np.ndarray, at: int) -> float:
+def _class_probability(total: Array, at: int) -> float:
     """Of class `at`, from log-odds, or from centred log-probabilities."""
-    if total.ndim == 0:
-        p = float(logodds.expit(total))
-        return p if at == 1 else 1.0 - p
-    return float(logodds.softmax(logodds.uncentred(total))[at])
+    return of_class(
+        np.asarray(logodds.expit(total) if total.ndim == 0 else logodds.softmax(logodds.uncentred(total))), at
+    )
 
 
 def area(accuracy: float) -> float:
@@ -101,19 +104,23 @@ def area(accuracy: float) -> float:
 MOST_STEPS = 16
 
 
-def waterfall(why: Explanation, at: int, what: str) -> Html:
+def of_class(p: Array, at: int) -> float:
+    """The probability of class `at`, from one number for two classes or one for each."""
+    if p.ndim == 0:
+        return float(p) if at == 1 else 1.0 - float(p)
+    return float(p[at])
+
+
+def waterfall(why: Explanation, at: int, what: str, interval: tuple[float, float] | None) -> Html:
     """From the prior to the answer, a bar for each expert."""
     found = steps(why, at)
-    answer = float(why.probability if why.probability.ndim == 0 else why.probability[at])
-    if why.probability.ndim == 0 and at == 0:
-        answer = 1.0 - answer
+    answer = of_class(why.probability, at)
     start = found[0].before if found else answer
     rest = found[MOST_STEPS:]
     if len(rest) > 1:
         found = [*found[:MOST_STEPS], Step(f"{len(rest)} others", rest[0].before, rest[-1].after)]
     ends = [start, answer, *(s.after for s in found)]
-    if why.interval is not None:
-        ends += why.interval if at == 1 else (1.0 - why.interval[1], 1.0 - why.interval[0])
+    ends += interval or ()
     x = probability_scale(min(ends), max(ends))
     height, parts = 24.0, list[Html]()
     bottom = height * (len(found) + 2) + 4
@@ -122,9 +129,8 @@ def waterfall(why: Explanation, at: int, what: str) -> Html:
     for place, step in enumerate(found, 1):
         parts.append(_bar(x, step, place, height))
     last = height * (len(found) + 1)
-    if why.interval is not None:
-        low, high = why.interval if at == 1 else (1.0 - why.interval[1], 1.0 - why.interval[0])
-        parts.append(line(x(low), last + 12, x(high), last + 12, "interval"))
+    if interval is not None:
+        parts.append(line(x(interval[0]), last + 12, x(interval[1]), last + 12, "interval"))
     parts += _level(x, answer, last, height, "answer", "strong")
     says = (
         f"{what}: from a prior of {percent(start)} "
@@ -222,16 +228,21 @@ def tornado(bars: Sequence[Bar], answer: float, threshold: float | None, what: s
     shown = threshold is not None and abs(odds(threshold) - odds(answer)) < 4
     if shown and threshold is not None:
         ends.append(threshold)
-    x = probability_scale(min(ends), max(ends), 214.0, WIDE - 24)
+    left = min(30.0 + 6.6 * max(len(bar.name) for bar in bars), 214.0)
+    x = probability_scale(min(ends), max(ends), left, WIDE - 24)
     height = 25.0
     bottom = height * len(bars) + 20
     parts = axis(x, bottom)
     if shown and threshold is not None:
         parts.append(line(x(threshold), 14, x(threshold), bottom, "threshold"))
-        left = x(threshold) > WIDE - 90
+        turned = x(threshold) > WIDE - 90
         parts.append(
             label(
-                x(threshold) + (-4 if left else 4), 11, "act above", anchor="end" if left else "start", kind="tick halo"
+                x(threshold) + (-4 if turned else 4),
+                11,
+                "act above",
+                anchor="end" if turned else "start",
+                kind="tick halo",
             )
         )
     for place, bar in enumerate(bars):
@@ -242,7 +253,7 @@ def tornado(bars: Sequence[Bar], answer: float, threshold: float | None, what: s
                 f"{bar.name}: {percent(bar.low)} at {bar.at_low}, {percent(bar.high)} at {bar.at_high}",
                 joined(
                     [
-                        label(204, top + 16, shortened(bar.name, 30), anchor="end"),
+                        label(left - 10, top + 16, shortened(bar.name, 30), anchor="end"),
                         rect(a, top + 5, max(b - a, 1), height - 10, "range"),
                     ]
                 ),

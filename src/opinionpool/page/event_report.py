@@ -11,7 +11,7 @@ from opinionpool.learning.beliefs import Belief
 from opinionpool.page import charts, what_if
 from opinionpool.page.answer import Answer, Material
 from opinionpool.page.assessment import Assessment, Expert
-from opinionpool.page.charts import Bar, brief
+from opinionpool.page.charts import Bar, brief, of_class
 from opinionpool.report.explanation import by_effect
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name, section, sentence, table
 from opinionpool.report.listing import decimal, percent, printable
@@ -65,20 +65,23 @@ def _classes(a: Assessment, found: Answer) -> list[tuple[int, str, float]]:
     return [(i, str(c), float(p)) for i, (c, p) in enumerate(zip(a.classes, found.why.probability, strict=True))]
 
 
-def _at(p: np.ndarray, at: int) -> float:
-    return float(p) if p.ndim == 0 else float(p[at])
+def _interval(found: Answer, at: int) -> tuple[float, float] | None:
+    """Of the probability of one class."""
+    if found.interval is None:
+        return None
+    low, high = (of_class(end, at) for end in found.interval)
+    return low, high
 
 
 def _answer(a: Assessment, found: Answer) -> Html:
     why = found.why
     cards = []
     for at, label, p in _classes(a, found):
-        between = ""
-        if why.interval is not None:
-            low, high = map(brief, why.interval)
-            between = f"{low} to {high} ({why.level:.0%} interval)"
+        ends = _interval(found, at)
+        between = "" if ends is None else f"{brief(ends[0])} to {brief(ends[1])} ({why.level:.0%} interval)"
         title = "The panel" if a.binary else printable(label)
-        beside = f"simple average {brief(_at(found.average, at))}, geometric mean {brief(_at(found.geometric, at))}"
+        average, geometric = (brief(of_class(p, at)) for p in (found.average, found.geometric))
+        beside = f"simple average {average}, geometric mean {geometric}"
         cards.append(
             markup(
                 '<li class="own"><span>{}</span><b>{}</b>'
@@ -100,7 +103,7 @@ def _why(a: Assessment, found: Answer) -> Html:
         markup(
             "<figure>{}<figcaption>From the prior to the answer{}: each bar is what one forecast adds."
             "</figcaption></figure>",
-            charts.waterfall(why, at, f"Probability of {label}"),
+            charts.waterfall(why, at, f"Probability of {label}", _interval(found, at)),
             "" if a.binary else f", for {printable(label)}",
         )
         for at, label, _ in _classes(a, found)
@@ -108,8 +111,8 @@ def _why(a: Assessment, found: Answer) -> Html:
     rows = []
     for i in by_effect(why):
         weight = "–" if why.weights is None else decimal(float(why.weights[i]))
-        shares = [f"{brief(_at(why.probabilities[i], at))}" for at, *_ in _classes(a, found)]
-        without = [f"{brief(_at(why.without[i], at))}" for at, *_ in _classes(a, found)]
+        shares = [f"{brief(of_class(why.probabilities[i], at))}" for at, *_ in _classes(a, found)]
+        without = [f"{brief(of_class(why.without[i], at))}" for at, *_ in _classes(a, found)]
         rows.append([name(why.experts[i]), " / ".join(shares), weight, " / ".join(without)])
     listing = table(["expert", "forecast", "weight", "answer without it"], rows, numbers=[False, True, True, True])
     return section("why", "Why", joined(figures), listing)
@@ -128,7 +131,7 @@ def _panel(a: Assessment, found: Answer) -> Html:
         parts.append(markup("<p>Of all of them: {}.</p>", listed))
     if not rows and not own:
         parts.append(markup("<p>Nothing is assessed, so what stands here is learned, or assumed of any panel.</p>"))
-    prior = " / ".join(percent(_at(found.why.prior, at)) for at, *_ in _classes(a, found))
+    prior = " / ".join(percent(of_class(found.why.prior, at)) for at, *_ in _classes(a, found))
     parts.append(markup("<p>Before anybody is heard: {}.</p>", prior))
     if a.base_rate is not None:
         shares = a.base_rate if a.binary else tuple(x / math.fsum(a.base_rate) for x in a.base_rate)
@@ -168,7 +171,7 @@ def _changes(a: Assessment, material: Material, found: Answer) -> Html:
         threshold = a.stakes.action / a.stakes.loss if a.binary else None
         bars = [Bar(*named(effect)[:1], *effect.answers, *named(effect)[1:]) for effect in moves]
         label = _classes(a, found)[0 if a.binary else at][1]
-        figure = charts.tornado(bars, _at(found.why.probability, at), threshold, f"Probability of {label}")
+        figure = charts.tornado(bars, of_class(found.why.probability, at), threshold, f"Probability of {label}")
         told = "Each bar is the answer while one assessment goes over its range, where it lies with 90% probability."
         parts.append(markup("<figure>{}<figcaption>{}</figcaption></figure>", figure, told))
     if a.binary:

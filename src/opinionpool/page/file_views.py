@@ -57,32 +57,27 @@ def _beside(scene: Scene, found: Answer) -> Html:
         beliefs = own.get(who)
         accuracy = None if beliefs is None else beliefs.absolute()
         kappa = None if beliefs is None else beliefs.get("calibration")
-        shown_accuracy = "–" if marginal is None else f"{charts.area(float(marginal.accuracy[i])):.2f}"
-        shown_kappa = "–" if marginal is None else f"{float(marginal.calibration[i]):.2f}"
+        area = None if accuracy is None else charts.area(accuracy.value)
+        learned: tuple[float | None, float | None] = (None, None)
+        if marginal is not None:
+            learned = charts.area(float(marginal.accuracy[i])), float(marginal.calibration[i])
         rows.append(
             [
                 name(who),
                 whole(float(state.counts[i])),
-                "–" if accuracy is None else f"{charts.area(accuracy.value):.2f}",
-                shown_accuracy,
-                "–" if kappa is None else f"{kappa.value:.2f}",
-                shown_kappa,
-                "–" if before is None else f"{before[i]:.2f}",
-                f"{weights[i]:.2f}",
+                _change(area, learned[0]),
+                _change(None if kappa is None else kappa.value, learned[1]),
+                _change(None if before is None else float(before[i]), float(weights[i])),
             ]
         )
-    header = [
-        "expert",
-        "events",
-        "AUC assessed",
-        "AUC after",
-        "calibration assessed",
-        "calibration after",
-        "weight before",
-        "weight after",
-    ]
-    caption = "Assessed, and after the outcomes: each expert by itself, and its weight in the answer"
-    return table(header, rows, numbers=[False, *[True] * 7], caption=caption)
+    header = ["expert", "events", "AUC", "calibration", "weight"]
+    caption = "As assessed → after the outcomes: each expert by itself, and its weight in the answer"
+    return table(header, rows, numbers=[False, *[True] * 4], caption=caption)
+
+
+def _change(before: float | None, after: float | None) -> str:
+    """A value before and after the outcomes."""
+    return " → ".join("–" if x is None else f"{x:.2f}" for x in (before, after))
 
 
 def events_view(scene: Scene, pooled: Pooled) -> Html:
@@ -106,7 +101,7 @@ def events_view(scene: Scene, pooled: Pooled) -> Html:
         )  # fmt: skip
         p = brief(float(pooled.probabilities[t])) if binary else _likeliest(pooled, t)
         rows.append([label, p, whole(int(crowd[t])), "resolved" if forecasts.resolved[t] else "open"])
-    listing = table(["event", "answer", "forecasts", ""], rows, numbers=[False, True, True, False])
+    listing = table(["event", "answer", "forecasts", "status"], rows, numbers=[False, True, True, False])
     told = f"{counted(len(chosen), 'event')}" + (
         "" if len(chosen) == len(forecasts.events) else f" of {whole(len(forecasts.events))}"
     )

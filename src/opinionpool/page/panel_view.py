@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,10 +37,8 @@ def panel(scene: Scene) -> Html:
     fixed = scene.material.trained is not None
     shown = [each for each in a.experts if each.forecast is not None or each.name not in set(scene.material.experts)]
     silent = [each for each in a.experts if each not in shown]
-    rows = joined(
-        markup("<li{}>{}</li>", attributes(id=f"expert-{each.key}"), _expert(scene, each, resolved[each.name]))
-        for each in shown[:ROWS]
-    )
+    setting, known = _Setting.of(scene), set(scene.material.experts)
+    rows = joined(_expert(each, resolved[each.name], setting, each.name in known) for each in shown[:ROWS])
     parts = [
         markup("<h2>{}</h2>", "Who says what, and how good they are"),
         _common(scene),
@@ -112,7 +111,7 @@ def _common(scene: Scene) -> Html:
     rho = CORRELATION if own is None else own.value
     alike = "" if scene.found is None else f"as good as {scene.found.effective:.1f} independent experts"
     parts = [
-        _shares("prior", "Before anybody is heard", _prior(scene), scene, faint=a.prior is None),
+        _shares("prior", "Before anybody is heard", _prior(scene), _Setting.of(scene), faint=a.prior is None),
     ]
     if not fixed:
         dependence = slider(
@@ -135,10 +134,40 @@ def _worth_choice(do: str, belief: Belief | None, owner: str, key: int | None = 
     return choice(ident, "Worth", options, worth, owner=owner, data_do=do, data_expert=key)
 
 
-def _expert(scene: Scene, each: Expert, features: _Features) -> Html:
-    """One expert's controls."""
-    fixed = scene.material.trained is not None
-    from_file = each.name in set(scene.material.experts)
+@dataclass(frozen=True)
+class _Setting:
+    """What the controls of all experts depend on.
+
+    Attributes
+    ----------
+    unit : str
+        How accuracies are said.
+    prior : float
+        Of the second class.
+    classes : tuple
+    fixed : bool
+        Whether the panel is a saved pool, so that nothing is assessed.
+    frozen : bool
+        Whether forecasts are those of the file, as events have options of their own.
+    """
+
+    unit: str
+    prior: float
+    classes: tuple[object, ...]
+    fixed: bool
+    frozen: bool
+
+    @classmethod
+    def of(cls, scene: Scene) -> _Setting:
+        """Those of a page."""
+        f = scene.material.forecasts
+        own = f is not None and f.options is not None
+        return cls(scene.look.unit, _prior(scene)[0], scene.a.classes, scene.material.trained is not None, own)
+
+
+@lru_cache(maxsize=1024)
+def _expert(each: Expert, features: _Features, setting: _Setting, from_file: bool) -> Html:
+    """One expert's controls; most stay as they are when another one's move."""
     who = printable(each.name)
     if from_file:
         head = markup('<p class="who">{}</p>', name(each.name))
@@ -155,15 +184,16 @@ def _expert(scene: Scene, each: Expert, features: _Features) -> Html:
         aria_label=f"{'Leave out' if from_file else 'Remove'} {who}",
         class_="quiet",
     )
-    forecast = _shares("forecast", "Forecast", each.forecast, scene, owner=who, key=each.key)
+    forecast = _shares("forecast", "Forecast", each.forecast, setting, owner=who, key=each.key)
     parts = [markup('<div class="first">{}{}{}</div>', head, forecast, leave)]
-    if not fixed:
-        parts.append(markup('<div class="second">{}</div>', _assessed(scene, each, features, who)))
-    return markup('<fieldset><legend class="unseen">{}</legend>{}</fieldset>', who, joined(parts))
+    if not setting.fixed:
+        parts.append(markup('<div class="second">{}</div>', _assessed(each, features, setting, who)))
+    content = markup('<fieldset><legend class="unseen">{}</legend>{}</fieldset>', who, joined(parts))
+    return markup("<li{}>{}</li>", attributes(id=f"expert-{each.key}"), content)
 
 
-def _assessed(scene: Scene, each: Expert, features: _Features, who: str) -> Html:
-    unit, own = scene.look.unit, each.beliefs
+def _assessed(each: Expert, features: _Features, setting: _Setting, who: str) -> Html:
+    unit, own = setting.unit, each.beliefs
     value = in_unit(unit, features.accuracy)
     low, high = UNITS[unit]
     accurate = own.absolute() or own.get("relative_accuracy")
@@ -178,11 +208,11 @@ def _assessed(scene: Scene, each: Expert, features: _Features, who: str) -> Html
             data_do="calibration", data_expert=each.key,
         ),
     ]  # fmt: skip
-    if scene.a.binary:
+    if len(setting.classes) == 2:
         parts.append(
             slider(
                 f"bias-{each.key}", "Leaning", features.bias, (-2, 2, 0.05),
-                bias_words(features.bias, _prior(scene)[0]), owner=who, faint=own.get("bias") is None,
+                bias_words(features.bias, setting.prior), owner=who, faint=own.get("bias") is None,
                 data_do="bias", data_expert=each.key,
             )
         )  # fmt: skip
@@ -195,20 +225,19 @@ def _shares(
     do: str,
     label: str,
     shares: tuple[float, ...] | None,
-    scene: Scene,
+    setting: _Setting,
     *,
     owner: str = "",
     key: int | None = None,
     faint: bool = False,
 ) -> Html:
     """A probability by slider and by number; one for each class where there are more than two."""
-    a = scene.a
-    frozen = scene.material.forecasts is not None and scene.material.forecasts.options is not None
-    if a.binary:
+    frozen = setting.frozen
+    if len(setting.classes) == 2:
         return _share(do, label, None if shares is None else shares[0], None, owner, key, faint, frozen)
     inner = joined(
         _share(do, printable(str(c)), None if shares is None else shares[i], i, f"{owner or label}", key, faint, frozen)
-        for i, c in enumerate(a.classes)
+        for i, c in enumerate(setting.classes)
     )
     return markup('<div class="shares"><p class="caption">{}</p>{}</div>', label, inner)
 
@@ -217,7 +246,7 @@ def _share(
     do: str, label: str, p: float | None, at: int | None, owner: str, key: int | None, faint: bool, frozen: bool
 ) -> Html:
     ident = "-".join(str(part) for part in (do, key, at) if part is not None)
-    shown = "" if p is None else f"{100 * p:.10g}"
+    shown = "" if p is None else f"{100 * p:.3g}" if 0.01 <= p <= 0.99 else f"{100 * p:.5g}"
     more = {"data_do": do, "data_expert": key, "data_class": at, "disabled": frozen}
     range_ = Html(
         "<input"
@@ -275,7 +304,7 @@ def _more(scene: Scene) -> Html:
                 placeholder="north, south, nobody",
             )
         )  # fmt: skip
-    parts.append(_shares("base_rate", "How frequent it is where the answer is used", a.base_rate, scene))
+    parts.append(_shares("base_rate", "How frequent it is where the answer is used", a.base_rate, _Setting.of(scene)))
     parts.append(
         markup(
             '<div class="control"><label for="load">Beliefs from a panel file</label>'

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from opinionpool.arrays import Array
 from opinionpool.page.answer import Answer, Material
 from opinionpool.page.assessment import Assessment
+from opinionpool.page.charts import of_class
 from opinionpool.report.listing import printable
 
 VIEWS = {"panel": "Panel", "what_if": "What if", "evidence": "Evidence", "hand_over": "Hand over", "events": "Events"}
@@ -76,15 +77,15 @@ class Scene:
 
     def probability(self, p: Array) -> float:
         """The probability of that class."""
-        if p.ndim == 0:
-            return float(p) if self.at == 1 else 1.0 - float(p)
-        return float(p[self.at])
+        return of_class(p, self.at)
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """Of that probability."""
-        given = None if self.found is None else self.found.why.interval
-        return given if given is None or self.at == 1 else (1.0 - given[1], 1.0 - given[0])
+        if self.found is None or self.found.interval is None:
+            return None
+        low, high = sorted(self.probability(end) for end in self.found.interval)
+        return low, high
 
     @property
     def views(self) -> list[str]:

@@ -95,16 +95,16 @@ def _decision(scene: Scene, found: Answer) -> Html:
     controls = joined(
         [
             _amount("action", "Acting costs", a.stakes.action),
-            _amount("loss", "Not acting costs, if it happens", a.stakes.loss),
+            _amount("loss", "Loss, if not", a.stakes.loss),
         ]
     )  # fmt: skip
     words = [
         markup(
-            '<p class="lead"><b>{}.</b> {} is {} {}, where acting begins to pay. Expected, {} costs {} less.</p>',
-            verdict, brief(p), side, brief(stake.threshold), "acting" if stake.act else "waiting", _money(better),
+            '<p class="lead"><b>{}.</b> {} is {} {}, where acting begins to pay. On average, {} costs {} less.</p>',
+            verdict, brief(p), side, brief(stake.threshold), "acting" if stake.act else "not acting", _money(better),
         ),
         table(
-            ["", "it happens", "it does not", "expected"],
+            ["choice", "it happens", "it does not", "expected"],
             [
                 ["act", _money(a.stakes.action), _money(a.stakes.action), _money(stake.acting)],
                 ["do not act", _money(a.stakes.loss), "0", _money(stake.waiting)],

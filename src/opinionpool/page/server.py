@@ -89,10 +89,7 @@ class Guard:
                 message["headers"] = [*message["headers"], *own]
             await send(message)
 
-        try:
-            await self._app(scope, bounded, headed)
-        except _TooLargeError:
-            await _refused(413, "that is more than this page takes")(scope, receive, send)
+        await self._app(scope, bounded, headed)
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
         host, origin = headers.get("host", ""), headers.get("origin")
@@ -144,7 +141,10 @@ class Page:
             Route("/page/{name}/get/{file}", self._get),
             Route("/assets/{file}", _asset),
         ]
-        self.app = Starlette(routes=[Mount(f"/{token}", routes=routes)], exception_handlers={Exception: _fault})
+        self.app = Starlette(
+            routes=[Mount(f"/{token}", routes=routes)],
+            exception_handlers={_TooLargeError: _too_large, Exception: _fault},
+        )
 
     def _session(self, request: Request) -> Session | None:
         return self._sessions.get(request.path_params["name"])
@@ -211,7 +211,7 @@ class Page:
             return _refused(415, "moves are JSON")
         try:
             moves = json.loads(await request.body())
-            valid = isinstance(moves, list) and 0 < len(moves) <= MOST_MOVES and all(isinstance(m, dict) for m in moves)
+            valid = isinstance(moves, list) and 0 < len(moves) <= MOST_MOVES and all(map(_plain, moves))
         except (ValueError, RecursionError):
             valid = False
         if not valid:
@@ -219,7 +219,7 @@ class Page:
         return await run_in_threadpool(self._moved, session, moves)
 
     def _moved(self, session: Session, moves: list[dict[str, Any]]) -> Response:
-        since = time.perf_counter()
+        since, busy = time.perf_counter(), time.thread_time()
         with session.lock:
             for move in moves:
                 if move.get("do") == "take":
@@ -228,9 +228,9 @@ class Page:
                     session.move(move)
             scene = session.scene()
             regions = self._regions(scene)
-        took = 1000.0 * (time.perf_counter() - since)
+        took, worked = 1000.0 * (time.perf_counter() - since), 1000.0 * (time.thread_time() - busy)
         told = {"regions": regions, "live": view.live(scene), "view": scene.look.view, "keep": self._keeper.failure}
-        return JSONResponse(told, headers={"server-timing": f"move;dur={took:.1f}"})
+        return JSONResponse(told, headers={"server-timing": f"move;dur={took:.1f}, processor;dur={worked:.1f}"})
 
     def _take(self, session: Session, move: Mapping[str, Any]) -> None:
         value = move.get("value")
@@ -311,6 +311,15 @@ async def _asset(request: Request) -> Response:
     return Response((files("opinionpool.page") / "assets" / file).read_bytes(), media_type=ASSETS[file])
 
 
+def _plain(move: object) -> bool:
+    """Whether a move is an object of texts and numbers, without anything inside these."""
+    return isinstance(move, dict) and not any(isinstance(value, list | dict) for value in move.values())
+
+
+async def _too_large(_request: Request, _error: Exception) -> Response:
+    return _refused(413, "that is more than this page takes")
+
+
 async def _fault(_request: Request, error: Exception) -> Response:
     told = f"a fault of opinionpool itself, please report it: {type(error).__name__}: {error}\n"
     return PlainTextResponse(told, 500)
@@ -382,6 +391,7 @@ class Server:
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((HOST, port))
+        self._socket.listen()
         self.port = int(self._socket.getsockname()[1])
         self.token = secrets.token_urlsafe(24)
         self.address = f"http://{HOST}:{self.port}/{self.token}/"

@@ -108,7 +108,11 @@ def answer(scene: Scene) -> Html:
     )  # fmt: skip
     if why.scale == "log-odds":
         parts.append(markup("<h3>From the prior to the answer</h3>"))
-        parts.append(markup("<figure>{}</figure>", charts.waterfall(why, scene.at, f"Probability of {scene.event}")))
+        parts.append(
+            markup(
+                "<figure>{}</figure>", charts.waterfall(why, scene.at, f"Probability of {scene.event}", scene.interval)
+            )
+        )
     parts.append(_contributions(scene, found))
     parts += [markup('<p class="note">{}</p>', sentence(note.text)) for note in found.notes]
     return joined(parts)

@@ -23,6 +23,7 @@ from opinionpool.learning.beliefs import Belief, ExpertBeliefs
 from opinionpool.model.accuracy import accuracy_of_auc
 from opinionpool.page.answer import Answer, Material, as_given, event_forecasts, given_prior, own_prior
 from opinionpool.page.assessment import ACCURACIES, Assessment, Expert
+from opinionpool.page.charts import of_class
 
 # Ranges hold an assessment with this probability. A forecast may be so far off in log-odds, if asked for again.
 LEVEL, AGAIN = 0.9, 0.5
@@ -80,10 +81,7 @@ def _probability(a: Assessment, material: Material, at: int) -> float:
     state = material.learned(a)
     event = event_forecasts(a, material, state)
     prior = own_prior(a, material) if material.own_priors else given_prior(a, material)
-    p = np.asarray(state.pool(event.X[0], prior, as_given(a.base_rate)))
-    if p.ndim == 0:
-        return float(p) if at == 1 else 1.0 - float(p)
-    return float(p[at])
+    return of_class(np.asarray(state.pool(event.X[0], prior, as_given(a.base_rate))), at)
 
 
 def _variations(a: Assessment, found: Answer) -> Iterator[tuple[str, str, tuple[float, float], tuple[Assessment, ...]]]:

@@ -91,7 +91,7 @@ def table(
     phrase = markup("<caption>{}</caption>", caption) if caption else ""
     label = f' class="{kind}"' if kind else ""
     body = markup("<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>", head, joined(lines))
-    return markup(f'<div class="wide"><table{label}>{{}}{{}}</table></div>', phrase, body)
+    return markup(f'<div class="wide" tabindex="0"><table{label}>{{}}{{}}</table></div>', phrase, body)
 
 
 def document(title: str, style: str, body: Html) -> Html:
