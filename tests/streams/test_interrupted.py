@@ -115,7 +115,7 @@ def test_a_change_that_is_interrupted_is_made_or_not(name, tmp_path):
 @pytest.mark.parametrize(
     ("where", "change"),
     [
-        ("moments.Tally.add_dense", "add_rows"),
+        ("moments.Tally.add_rows", "add_rows"),
         ("moments.Tally.add", "correct"),
         ("reservoir.Reservoir.put", "add"),
         ("ledger.Ledger.put", "add"),

@@ -21,6 +21,7 @@ from opinionpool.estimation.sampling import priorities
 from opinionpool.spark.blocks import CELLS, Block
 from opinionpool.streams.events import Record, event_keys
 from opinionpool.streams.reservoir import MOST_NUMBERS
+from opinionpool.streams.rows import Rows
 from opinionpool.streams.stream import Stream
 from opinionpool.text import shown
 
@@ -264,7 +265,7 @@ class Summary:
             assert known is not None
             moments = dense_moments(q, known, tally.reference, tally.floor, tuple(tally.experts), threads=1)
         own = None if prior is None else prior[rows]
-        tally.add_dense(q, outcomes, np.ones(len(q)), None, own, moments=moments)
+        tally.add_rows(Rows(q, outcomes, np.ones(len(q)), own), moments=moments)
 
     def merge(self, other: Summary) -> None:
         """Take in another one, which is used up."""

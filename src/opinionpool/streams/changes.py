@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from numbers import Real
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
@@ -189,45 +187,3 @@ def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterat
             group=None if forecasts.groups is None else str(forecasts.groups[i]),
             settled=forecasts.settled is not None and bool(forecasts.settled[i]),
         )
-
-
-def checked_rows(
-    probabilities: npt.ArrayLike, outcomes: npt.ArrayLike, prior: npt.ArrayLike | None, classes: int
-) -> tuple[Array, npt.NDArray[np.intp], Array | None]:
-    """Rows without ids: forecasts, outcomes, and their own priors, (T,), or (T, K) when K > 2.
-
-    Raises
-    ------
-    ShapeError, ProbabilityError, ArgumentError
-        If they do not fit together or are out of range.
-    """
-    given, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
-    fits = given.ndim == 2 if classes == 2 else given.ndim == 3 and given.shape[2] == classes
-    if not fits or codes.shape != given.shape[:1]:
-        raise ShapeError(
-            f"rows of {classes} classes and their outcomes do not fit: shapes {given.shape}, {codes.shape}"
-        )
-    if prior is None:
-        return given, codes, None
-    own = logodds.public_probabilities(logodds.class_probabilities(prior, classes))
-    if own.shape != given.shape[:1] + given.shape[2:]:
-        raise ShapeError(f"{len(given)} rows need as many priors, and their shape is {own.shape}")
-    return given, codes, own
-
-
-def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:
-    """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
-    given = np.asarray(outcomes)
-    listed = given.ravel().tolist()
-    if given.dtype.kind in "biuf":
-        numbers = given.astype(np.float64)
-    else:
-        numbers = np.reshape([float(each) if isinstance(each, Real) else np.nan for each in listed], given.shape)
-    bad = ~((numbers >= UNRESOLVED) & (numbers < classes) & (numbers == np.floor(numbers)))
-    if bad.any():
-        where = int(np.flatnonzero(bad)[0])
-        raise ArgumentError(
-            f"outcomes of rows are positions among {classes} classes, or -1 where not resolved, and outcome {where} is "
-            f"{shown(listed[where])}"
-        )
-    return numbers.astype(np.intp)

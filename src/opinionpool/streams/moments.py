@@ -16,6 +16,7 @@ from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.estimation.evidence import MomentEvidence
 from opinionpool.estimation.moments import Moments, PatternMoments
 from opinionpool.streams.events import Record
+from opinionpool.streams.rows import Rows
 from opinionpool.text import shown
 
 # Numbers in an array of events x experts that is worked on at once, and in all moments together.
@@ -93,39 +94,15 @@ class Tally:
                 prior = np.array([record.prior for record in part]) if own else None
                 outcomes = np.array([record.outcome for record in part], dtype=np.intp)
                 weight, at = np.array([record.weight for record in part]), np.array([record.at for record in part])
-                self.add_dense(dense, outcomes, weight, at if self.pace else None, prior, sign)
+                self.add_rows(Rows(dense, outcomes, weight, prior, at if self.pace else None), sign)
 
-    def add_dense(
-        self,
-        probabilities: Array,
-        outcomes: npt.NDArray[np.intp],
-        weight: Array,
-        at: Array | None,
-        prior: Array | None,
-        sign: int = 1,
-        moments: Moments | None = None,
-    ) -> None:
-        """Add a block of resolved events, or take it away.
-
-        Parameters
-        ----------
-        probabilities : ndarray, shape (T, N), or (T, N, K) when K > 2
-            Probabilities, NaN where missing.
-        outcomes : ndarray of int, shape (T,)
-            None of them -1.
-        weight : ndarray, shape (T,)
-        at : ndarray or None, shape (T,)
-        prior : ndarray or None, shape (T,), or (T, K) when K > 2
-            The events' own references, if they have any.
-        sign : int
-            1 to add, -1 to take away.
-        moments : Moments, optional
-            Those of the block, if they are known.
-        """
-        if at is not None:
-            self._fade(float(at.max(initial=self.origin)))
-            weight = weight * np.exp(self.pace * (at - self.origin))
-        absent = np.isnan(probabilities if self.classes == 2 else probabilities[..., 0])
+    def add_rows(self, rows: Rows, sign: int = 1, moments: Moments | None = None) -> None:
+        """Add a block of resolved events, or with sign -1 take it away; with its moments, if they are known."""
+        probabilities, outcomes, weight, prior = rows.forecasts, rows.outcomes, rows.weight, rows.prior
+        if rows.at is not None:
+            self._fade(float(rows.at.max(initial=self.origin)))
+            weight = weight * np.exp(self.pace * (rows.at - self.origin))
+        absent = ~rows.answered
         complete = not absent.any()
         known = outcomes >= 0
         number = np.bincount(outcomes[known], minlength=self.classes)

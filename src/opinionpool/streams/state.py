@@ -25,6 +25,7 @@ from opinionpool.streams.ledger import Entry, Ledger
 from opinionpool.streams.moments import Clock, Tally
 from opinionpool.streams.numbering import Numbering
 from opinionpool.streams.reservoir import Reservoir
+from opinionpool.streams.rows import Rows
 from opinionpool.text import shown
 
 # So many resolved events wait before they are added up together.
@@ -211,43 +212,27 @@ class StreamState:
         self.reservoir.remove(record)
         self.tally.add([record], -1)
 
-    def learn_rows(
-        self,
-        probabilities: Array,
-        outcomes: npt.NDArray[np.intp],
-        weight: Array,
-        at: Array | None,
-        prior: Array | None,
-        keys: npt.NDArray[np.uint64],
-        rows: npt.NDArray[np.intp],
-        moments: Moments | None,
-    ) -> None:
-        """Add resolved events without ids, whose columns are all experts; see `Tally.add_dense`."""
+    def learn_rows(self, rows: Rows, moments: Moments | None) -> None:
+        """Add resolved events without ids, whose columns are all experts; see `Tally.add_rows`."""
         if len(rows):
-            key, own = int(keys[0]), None if prior is None else np.asarray(prior[0])
-            self.check_prior(Record(int(rows[0]), key, np.empty(0, np.intp), np.empty(0), own))
+            self.check_prior(rows.record(0, np.empty(0, np.intp)))
         self.flush()
-        self.tally.add_dense(probabilities, outcomes, weight, at, prior, moments=moments)
-        answered = ~np.isnan(probabilities if len(self.classes) == 2 else probabilities[..., 0])
-        everyone = np.arange(probabilities.shape[1]) if answered.all() else None
-        plain = bool((weight == 1.0).all())
+        self.tally.add_rows(rows, moments=moments)
+        answered = rows.answered
+        everyone = np.arange(answered.shape[1]) if answered.all() else None
+        plain = bool((rows.weight == 1.0).all())
+        assert rows.keys is not None
         for outcome in range(len(self.classes)):
-            mine = np.flatnonzero((outcomes == outcome) & (weight > 0))
+            mine = np.flatnonzero((rows.outcomes == outcome) & (rows.weight > 0))
 
-            def make(row: int, mine: npt.NDArray[np.intp] = mine, outcome: int = outcome) -> Record:
+            def make(row: int, mine: npt.NDArray[np.intp] = mine) -> Record:
                 t = int(mine[row])
-                experts = np.flatnonzero(answered[t]) if everyone is None else everyone
-                own = None if prior is None else np.asarray(prior[t])
-                when = 0.0 if at is None else float(at[t])
-                return Record(
-                    int(rows[t]), int(keys[t]), experts, probabilities[t, experts], own, outcome, float(weight[t]), when
-                )
+                return rows.record(t, np.flatnonzero(answered[t]) if everyone is None else everyone)
 
             if len(mine):
-                self.reservoir.put_rows(
-                    keys[mine], outcome, None if plain else weight[mine], None if at is None else at[mine], make
-                )
-        self.rows += len(outcomes)
+                weight, at = None if plain else rows.weight[mine], None if rows.at is None else rows.at[mine]
+                self.reservoir.put_rows(rows.keys[mine], outcome, weight, at, make)
+        self.rows += len(rows)
 
     def flush(self) -> None:
         """Add up what is waiting."""

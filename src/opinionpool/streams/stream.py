@@ -20,106 +20,24 @@ from opinionpool.forecasts import Forecasts, encode_outcomes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.learn import learn, learn_from
-from opinionpool.learning.screening import leakage_note
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
-from opinionpool.pools.registry import Fitted, fit_pool
-from opinionpool.priors import laplace_prior
+from opinionpool.pools.registry import Fitted
 from opinionpool.streams.changes import (
     Change,
     Changes,
     ExpertForecasts,
     batch_records,
-    checked_rows,
     corrected,
     event_record,
 )
 from opinionpool.streams.events import event_key
+from opinionpool.streams.learning import fit_stream, learn_stream
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
+from opinionpool.streams.rows import Rows
 from opinionpool.streams.state import StreamState
-from opinionpool.text import counted, shown
-
-
-def learn_stream(
-    state: StreamState,
-    pool_floor: float,
-    structure: str,
-    beliefs: Beliefs | str | None,
-    **options: Any,  # noqa: ANN401 - those of `learn`
-) -> FittedPanel:
-    """A Gaussian panel; options as for `opinionpool.learning.learn.learn`."""
-    state.flush()
-    tally, k = state.tally, len(state.classes)
-    if not state.experts:
-        raise LearningError("nothing has been added yet, so there is nothing to learn from")
-    found = None
-    full = k > 2 and options.get("class_model") == "full"
-    if not full and (beliefs is None or (structure != "auto" and beliefs == "default")):
-        found = tally.evidence(laplace_prior(tally.events) if tally.prior is None else tally.prior)
-        if found is not None and structure in {"full", "auto"} and not found[0].complete:
-            found = None
-    floors: dict[str, Any] = {"floor": tally.floor, "pool_floor": pool_floor}
-    if found is not None:
-        learned = learn_from(*found, state.experts, state.classes, structure=structure, **floors)
-        phrase = leakage_note(state.experts, state.always_right())
-    else:
-        forecasts, weight, prior = _rows(state)
-        options |= {"structure": structure, "beliefs": beliefs}
-        learned = learn(forecasts, prior=prior, sample_weight=weight, **floors, **options)
-        phrase = _sampled(state)
-    return replace(
-        learned,
-        events=tally.events.copy(),
-        counts=tally.counts.copy(),
-        present=state.present(),
-        notes=(*learned.notes, *phrase),
-    )
-
-
-def fit_stream(state: StreamState, pool_floor: float, pool: str, **options: Any) -> Fitted:  # noqa: ANN401
-    """Any pool; options are its own."""
-    if pool == "gaussian":
-        return learn_stream(
-            state, pool_floor, options.pop("structure", "auto"), options.pop("beliefs", "default"), **options
-        )
-    forecasts, weight, prior = _rows(state)
-    learned = fit_pool(
-        pool, forecasts, prior=prior, sample_weight=weight, floor=state.tally.floor, pool_floor=pool_floor, **options
-    )
-    notes = (*learned.notes, *_sampled(state))
-    return replace(learned, events=state.tally.events.copy(), counts=state.tally.counts.copy(), notes=notes)
-
-
-def _rows(state: StreamState) -> tuple[Forecasts, Array, Array | None]:
-    """The sample, its weights for learning, and the prior.
-
-    As outcomes are as frequent as among all events, and those that stand for least count by themselves, no posterior is
-    narrower than the sample allows.
-    """
-    if not state.experts:
-        raise LearningError("nothing has been added yet, so there is nothing to learn from")
-    forecasts, weight, least = state.sample()
-    prior = state.tally.prior
-    if not state.reservoir.complete:
-        weight = np.where(forecasts.resolved, weight / least, weight)
-        if prior is None and forecasts.prior is None:
-            prior = laplace_prior(state.tally.events)
-    return forecasts, weight, None if prior is None else logodds.public_probabilities(prior)
-
-
-def _sampled(state: StreamState) -> tuple[Note, ...]:
-    """That not all events are in the sample."""
-    if state.reservoir.complete:
-        return ()
-    number = int(state.tally.number.sum())
-    text = (
-        f"learned from {len(state.reservoir):,} of {counted(number, 'resolved event')}, which stand for all of them; "
-        "more would be kept with a larger capacity"
-    )
-    return (Note("sampled", text, len(state.reservoir)),)
-
+from opinionpool.text import shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -479,43 +397,32 @@ class Stream:
         ShapeError, ArgumentError
             If the arguments do not fit together or are out of range.
         """
-        given, codes, own = checked_rows(probabilities, outcomes, prior, len(self.classes))
-        weight = frequencies(sample_weight, len(given))
-        names = numbered(given.shape[1]) if experts is None else tuple(map(str, experts))
+        rows = Rows.of(probabilities, outcomes, sample_weight, prior, len(self.classes))
+        n = rows.forecasts.shape[1]
+        names = numbered(n) if experts is None else tuple(map(str, experts))
         check_distinct(names)
-        if len(names) != given.shape[1]:
-            raise ShapeError(f"{given.shape[1]} columns need as many names of experts, not {len(names)}")
+        if len(names) != n:
+            raise ShapeError(f"{n} columns need as many names of experts, not {len(names)}")
         with self._state.all_or_nothing():
-            self._learn_rows(given, codes, weight, own, names, at, first, moments)
+            self._learn_rows(rows, names, at, first, moments)
 
     def _learn_rows(
-        self,
-        forecasts: Array,
-        codes: npt.NDArray[np.intp],
-        weight: Array,
-        own: Array | None,
-        names: tuple[str, ...],
-        at: npt.ArrayLike | None,
-        first: int | None,
-        moments: Moments | None,
+        self, rows: Rows, names: tuple[str, ...], at: npt.ArrayLike | None, first: int | None, moments: Moments | None
     ) -> None:
         """What `add_rows` changes."""
-        state, known = self._state, codes != UNRESOLVED
-        times = None
+        state, known = self._state, rows.outcomes != UNRESOLVED
         if self.half_life is not None or at is not None:
-            times = state.clock.tell(int(known.sum()), None if at is None else times_of(at, len(forecasts))[known])
+            times = np.full(len(rows), np.nan)
+            given = None if at is None else times_of(at, len(rows))[known]
+            times[known] = state.clock.tell(int(known.sum()), given)
+            rows = replace(rows, at=times)
         columns = state.join(names)
         if len(columns) < len(state.experts) or not (np.diff(columns) == 1).all():
-            wide = np.full((len(forecasts), len(state.experts), *forecasts.shape[2:]), np.nan)
-            wide[:, columns] = forecasts
-            forecasts, moments = wide, None
+            rows, moments = rows.placed(columns, len(state.experts)), None
         start = state.numbering.stop if first is None else first
-        state.numbering = state.numbering.added(len(forecasts), first)
-        keys, rows = row_keys(start, len(forecasts), self.seed), np.arange(start, start + len(forecasts))
-        if not known.all():
-            forecasts, codes, weight, keys, rows = (each[known] for each in (forecasts, codes, weight, keys, rows))
-            own = None if own is None else own[known]
-        state.learn_rows(forecasts, codes, weight, times, own, keys, rows, moments)
+        state.numbering = state.numbering.added(len(rows), first)
+        keys, numbers = row_keys(start, len(rows), self.seed), np.arange(start, start + len(rows))
+        state.learn_rows(replace(rows, keys=keys, numbers=numbers).resolved(), moments)
 
     def merge(self, other: Stream) -> Stream:
         """Both together; their order and how events were dealt out between them play no part.

@@ -1,0 +1,106 @@
+"""A block of events without ids, by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index, Mask, frequencies
+from opinionpool.errors import ArgumentError, ShapeError
+from opinionpool.labels import UNRESOLVED
+from opinionpool.streams.events import Record
+from opinionpool.text import shown
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """T events without ids, and forecasts on them by N experts."""
+
+    forecasts: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
+    outcomes: Index  # (T,), -1 where not resolved
+    weight: Array  # (T,), frequencies
+    prior: Array | None = None  # (T,), or (T, K) when K > 2; the events' own references, if they have any
+    at: Array | None = None  # (T,), when each was resolved, in the unit of the stream's half-life
+    keys: npt.NDArray[np.uint64] | None = None  # (T,), what decides which are in the sample
+    numbers: Index | None = None  # (T,), what stands for ids
+
+    @classmethod
+    def of(
+        cls,
+        probabilities: npt.ArrayLike,
+        outcomes: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None,
+        prior: npt.ArrayLike | None,
+        classes: int,
+    ) -> Rows:
+        """What a user gave, checked.
+
+        Raises
+        ------
+        ShapeError, ProbabilityError, ArgumentError
+            If arguments do not fit together or are out of range.
+        """
+        given, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
+        fits = given.ndim == 2 if classes == 2 else given.ndim == 3 and given.shape[2] == classes
+        if not fits or codes.shape != given.shape[:1]:
+            raise ShapeError(
+                f"rows of {classes} classes and their outcomes do not fit: shapes {given.shape}, {codes.shape}"
+            )
+        own = None
+        if prior is not None:
+            own = logodds.public_probabilities(logodds.class_probabilities(prior, classes))
+            if own.shape != given.shape[:1] + given.shape[2:]:
+                raise ShapeError(f"{len(given)} rows need as many priors, and their shape is {own.shape}")
+        return cls(given, codes, frequencies(sample_weight, len(given)), own)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def answered(self) -> Mask:
+        """Where there is a forecast, (T, N)."""
+        return np.asarray(~np.isnan(self.forecasts if self.forecasts.ndim == 2 else self.forecasts[..., 0]))
+
+    def placed(self, columns: Index, experts: int) -> Rows:
+        """The same by so many experts, of whom those here are at `columns`."""
+        wide = np.full((len(self), experts, *self.forecasts.shape[2:]), np.nan)
+        wide[:, columns] = self.forecasts
+        return replace(self, forecasts=wide)
+
+    def resolved(self) -> Rows:
+        """Those that are."""
+        known = self.outcomes != UNRESOLVED
+        if known.all():
+            return self
+        return Rows(*(None if each is None else each[known] for each in self.__dict__.values()))  # type: ignore[arg-type]
+
+    def record(self, t: int, experts: Index) -> Record:
+        """One of them, on which these experts answered."""
+        assert self.keys is not None
+        assert self.numbers is not None
+        own = None if self.prior is None else np.asarray(self.prior[t])
+        when, forecasts = 0.0 if self.at is None else float(self.at[t]), self.forecasts[t, experts]
+        number, key, outcome = int(self.numbers[t]), int(self.keys[t]), int(self.outcomes[t])
+        return Record(number, key, experts, forecasts, own, outcome, float(self.weight[t]), when)
+
+
+def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:
+    """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
+    given = np.asarray(outcomes)
+    listed = given.ravel().tolist()
+    if given.dtype.kind in "biuf":
+        numbers = given.astype(np.float64)
+    else:
+        numbers = np.reshape([float(each) if isinstance(each, Real) else np.nan for each in listed], given.shape)
+    bad = ~((numbers >= UNRESOLVED) & (numbers < classes) & (numbers == np.floor(numbers)))
+    if bad.any():
+        where = int(np.flatnonzero(bad)[0])
+        raise ArgumentError(
+            f"outcomes of rows are positions among {classes} classes, or -1 where not resolved, and outcome {where} is "
+            f"{shown(listed[where])}"
+        )
+    return numbers.astype(np.intp)
