@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+import re
 import signal
 import sys
 import threading
@@ -110,7 +111,7 @@ class TestOutcomesThatAreNone:
 class TestNumbers:
     CELLS = (True, np.True_, "0.5", {"a": 1}, object(), 1 + 2j, [0.5])
 
-    @pytest.mark.parametrize("cell", CELLS, ids=str)
+    @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: re.sub(r" at 0x\w+", "", str(cell)))
     def test_what_is_no_number_is_refused_at_every_door(self, cell):
         rows = np.empty((2, 2), dtype=object)
         rows[:] = [[0.5, 0.4], [0.6, 0.7]]

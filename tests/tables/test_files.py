@@ -126,9 +126,9 @@ def test_ragged_rows_and_open_quotes_are_found_by_line(text, told):
         (b"%PDF-1.7", "PDF"),
         (b"SQLite format 3\0", "SQLite"),
         (b"PAR1xxxxPAR1", "cannot be read as Parquet: .* in file 'it'"),
-        (gzip.compress(b"id,A\n1,0.5\n" * 1000)[:-9], "damaged gzip"),
-        (gzip.compress(b"id,A\n1,0.5\n")[:-8] + b"\0" * 8, "damaged gzip"),
-        (gzip.compress(b"id,A\n1,0.5\n") + b"junk", "damaged gzip"),
+        (gzip.compress(b"id,A\n1,0.5\n" * 1000, mtime=0)[:-9], "damaged gzip"),
+        (gzip.compress(b"id,A\n1,0.5\n", mtime=0)[:-8] + b"\0" * 8, "damaged gzip"),
+        (gzip.compress(b"id,A\n1,0.5\n", mtime=0) + b"junk", "damaged gzip"),
     ],
 )
 def test_what_is_no_table_is_called_by_its_name(data, told):
@@ -229,7 +229,7 @@ def test_paths_that_lead_nowhere(tmp_path):
 
 
 def test_standard_input_and_pipes(tmp_path, monkeypatch):
-    data = gzip.compress(b"id,A\n1,0.5\n")
+    data = gzip.compress(b"id,A\n1,0.5\n", mtime=0)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert table("-")[1] == [["1", "0.5"]]
     pipe = tmp_path / "pipe"
