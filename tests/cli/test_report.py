@@ -75,4 +75,14 @@ def test_beliefs_from_a_file_are_told(file, command):
     with open("page.html", encoding="utf-8") as stream:
         page = stream.read()
     assert "SHA-256 of <bdi>panel.toml</bdi>" in page
-    assert "Beliefs that were given: correlation" in page
+    assert "What the answers rest on" in page
+    assert "correlation of errors" in page
+
+
+def test_a_title_and_an_order_of_events(file, command):
+    name = file(WIDE.replace("e4,0.7,0.6", "e4,0.9,0.9"))
+    command("report", name, "-o", "page.html", "--title", "Will it <work>?", "--sort", "event")
+    with open("page.html", encoding="utf-8") as stream:
+        page = stream.read()
+    assert "<h1><bdi>Will it &lt;work&gt;?</bdi></h1>" in page
+    assert page.index("<bdi>e14</bdi>") < page.index("<bdi>e4</bdi>") < page.index("<bdi>e9</bdi>")

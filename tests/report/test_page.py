@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opinionpool as op
+from opinionpool.analysis.sensitivity import sensitivity
 from opinionpool.analysis.weights import weight_table
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.registry import POOLS, fit_pool
@@ -17,6 +18,7 @@ from opinionpool.report.html import Html, joined, markup, name, text
 from opinionpool.report.listing import decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
 from opinionpool.report.summary import size_line
+from opinionpool.report.waterfall import brief, steps
 
 VOID = {"meta", "br", "img", "hr", "input", "link"}
 # Elements of SVG that are closed at once.
@@ -131,23 +133,26 @@ def test_its_numbers_are_those_from_python():
     low, high = state.interval(forecasts.X)
     assert len(page.rows["open"]) == 1 + 6
     for i in range(6):
-        interval = f"{percent(float(low[i]))} to {percent(float(high[i]))}"
-        assert page.row("open", f"event_{i + 1}") == [f"event_{i + 1}", "", percent(float(p[i])), interval, "4"]
+        interval = f"{brief(float(low[i]))} to {brief(float(high[i]))}"
+        average = brief(float(forecasts.X[i].mean()))
+        assert page.row("open", f"event_{i + 1}") == [f"event_{i + 1}", "", brief(float(p[i])), interval, "4", average]
+    assert [row[0] for row in page.rows["open"][1:]] == [f"event_{i + 1}" for i in np.argsort(-p[:6])]
 
     columns = {column.key: column for column in answers.expert_columns(forecasts, state)}
     table = weight_table(state)
     for i, expert in enumerate(table.experts):
         place = columns["expert"].values.index(expert)
         features = [columns[key].show(columns[key].values[place]) for key in ("bias", "calibration", "accuracy", "auc")]
-        weight = [decimal(table.weight[i]), f"{decimal(table.low[i])} to {decimal(table.high[i])}"]
-        assert page.row("experts", expert) == [expert, *map(minus, [*features, *weight]), "60", "54"]
+        weight = [f"{table.weight[i]:.2f}", f"{table.low[i]:.2f} to {table.high[i]:.2f}"]
+        assert page.row("experts", expert) == [expert, "", *map(minus, weight), "54"]
+        assert page.row("features", expert) == [expert, *map(minus, features), "60", "54"]
     assert [row[0] for row in page.rows["experts"][1:]] == list(table.experts)
     assert f"{100 * scores['gaussian'].auc:.1f}%" in page.sections["worth"]
     assert size_line(forecasts) in page.sections["head"]
 
 
 def test_the_page_is_whole_valid_and_needs_nothing():
-    source = Source("panel.csv", "opinionpool report panel.csv -o page.html", (("panel.csv", "0" * 64),))
+    source = Source("panel.csv", "1 May 2026", "opinionpool report panel.csv -o page.html", (("panel.csv", "0" * 64),))
     found = find(panel(), source=source)
     written = report_page(found)
     page = Page(written)
@@ -155,6 +160,7 @@ def test_the_page_is_whole_valid_and_needs_nothing():
     assert len(page.ids) == len(set(page.ids))
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert len(page.links) == len(re.findall("<h2>", written)) == 10
+    assert list(page.sections)[1:] == [link[1:] for link in page.links]
     assert not page.tags & {"script", "link", "img", "iframe", "object", "form"}
     assert "http" not in written
     assert "url(" not in written
@@ -163,6 +169,7 @@ def test_the_page_is_whole_valid_and_needs_nothing():
     assert len(page.labels) >= 4
     assert "0" * 64 in page.sections["method"]
     assert "opinionpool report panel.csv -o page.html" in page.sections["method"]
+    assert "1 May 2026" in page.sections["head"]
     assert report_page(find(panel(), source=source)) == written
     assert not re.search(r"\b(nan|None|inf)\b", " ".join(page.sections.values()))
 
@@ -185,7 +192,7 @@ def test_nothing_in_a_name_is_code():
         experts=EVIL, classes=("<i>no", "yes'\""),
     )  # fmt: skip
     evil = "<script>alert(2)</script>"
-    written = make_report(forecasts, source=Source(evil, evil, ((evil, "0"),)))
+    written = make_report(forecasts, source=Source(evil, evil, evil, ((evil, "0"),)))
     page = Page(written)
     assert not page.tags & {"script", "img", "i"}
     for raw in ("<script", "<img", "</style><", "<i>", "\x00", "\x1b", "\ufffe", "\u202e"):
@@ -201,16 +208,16 @@ def test_every_pool_can_be_reported(pool):
     page = Page(make_report(panel(events=24), pool))
     state = fit_pool(pool, panel(events=24))
     if state.weights is None:
-        assert "has no weights" in page.sections["weights"]
+        assert "has no weights" in page.sections["experts"]
     else:
-        assert page.row("experts", "expert_1")[5] == minus(decimal(float(state.weights[0])))
+        assert page.row("experts", "expert_1")[2] == minus(f"{float(state.weights[0]):.2f}")
 
 
 @pytest.mark.parametrize(
     ("forecasts", "told"),
     [
         (panel(experts=1), {"errors": "one expert only"}),
-        (panel(unresolved=60), {"gains": "cannot be measured", "calibration": "No event is res", "worth": "not known"}),
+        (panel(unresolved=60), {"gains": "No event is resolved", "basis": "believed", "worth": "independent experts"}),
         (panel(unresolved=0), {"open": "All 60 events are resolved"}),
         (panel(events=2, unresolved=0), {"gains": "too few events", "learning": "at least"}),
         (panel(events=1, unresolved=0), {"open": "The only event", "gains": "cannot be measured yet"}),
@@ -230,28 +237,28 @@ def test_what_cannot_be_shown_says_why(forecasts, told):
 
 def test_events_of_several_classes_have_a_row_for_each():
     forecasts = several()
-    page = Page(make_report(forecasts))
+    page = Page(make_report(forecasts, sort="file"))
     state = fit_pool("gaussian", forecasts)
     p, (low, high) = state.pool(forecasts.X), state.interval(forecasts.X)
     assert len(page.rows["open"]) == 1 + 3 * 4
     for c, row in enumerate(page.rows["open"][4:7]):
-        between = f"{percent(float(low[1, c]))} to {percent(float(high[1, c]))}"
+        between = f"{brief(float(low[1, c]))} to {brief(float(high[1, c]))}"
         event, experts = ("event_2", "3") if c == 0 else ("", "")
-        assert row == [event, "abc"[c], "", percent(float(p[1, c])), between, experts]
+        assert row == [event, "abc"[c], "", brief(float(p[1, c])), between, experts]
 
 
 def test_events_with_options_of_their_own_have_a_row_for_each():
     q = [[[0.5, 0.3, 0.2], [0.6, 0.2, 0.2]], [[0.5, 0.5, 0], [0.6, 0.4, 0]]] * 8
     outcomes = ["a", "x"] * 6 + ["a", "<y>", None, None]
     forecasts = Forecasts.from_array(q, outcomes, options=[["a", "b", "c"], ["x", "<y>"]] * 8)
-    page = Page(make_report(forecasts))
+    page = Page(make_report(forecasts, sort="file"))
     assert [row[:2] for row in page.rows["open"][1:]] == [
         ["event_15", "a"], ["", "b"], ["", "c"], ["event_16", "x"], ["", "<y>"],
     ]  # fmt: skip
     shares = [float(row[3].rstrip("%")) for row in page.rows["open"][4:]]
-    assert sum(shares) == pytest.approx(100, abs=0.1)
+    assert sum(shares) == pytest.approx(100, abs=1)
     assert "as good as equal probabilities for all options of an event" in page.sections["gains"].replace("’", "'")
-    assert "Biases" not in page.sections["experts"]
+    assert "Biases" not in page.sections["features"]
 
 
 def test_many_experts_and_events_are_cut_and_that_is_said():
@@ -262,7 +269,6 @@ def test_many_experts_and_events_are_cut_and_that_is_said():
     assert len(page.rows["open"]) == 2 + 25 + 500
     assert "135 are left out" in page.sections["open"]
     assert len(page.rows["experts"]) == 2 + 60
-    assert "36 experts lie between them" in page.sections["weights"]
     assert "20 other experts are left out" in page.sections["errors"]
     assert "52 other experts are not drawn" in page.sections["calibration"]
 
@@ -279,7 +285,7 @@ def test_beliefs_are_told():
     from opinionpool.learning.beliefs import Beliefs
 
     page = Page(make_report(panel(), beliefs=Beliefs(correlation=0.3)))
-    assert "correlation" in page.sections["method"]
+    assert ["all experts", "correlation of errors", "0.3", "20 events"] in page.rows["basis"]
     for beliefs, told in [(None, "what is assumed of any panel"), (Beliefs(correlation=0.3), "what is believed of")]:
         page = Page(make_report(panel(unresolved=60), beliefs=beliefs))
         assert told in page.sections["experts"]
@@ -309,3 +315,56 @@ def test_text_is_escaped_and_markup_is_not():
     assert name("-1") == "<bdi>-1</bdi>"
     assert markup("<p>{}{}</p>", "<", Html("<br>")) == "<p>&lt;<br></p>"
     assert joined(["a", Html("<b>")], " ") == "a <b>"
+
+
+def test_few_open_events_are_cards_and_explained():
+    forecasts = panel(unresolved=2)
+    page = Page(make_report(forecasts, sort="file"))
+    state = fit_pool("gaussian", forecasts)
+    p = state.pool(forecasts.X)
+    why = op.explain_event(forecasts, 0, state)
+    assert "open" not in page.rows
+    for i in range(2):
+        assert brief(float(p[i])) in page.sections["open"]
+    for i, expert in enumerate(why.experts):
+        row = page.row("why", expert)
+        assert row[1] == brief(float(forecasts.X[0, i]))
+        assert row[-1] == brief(float(why.without[i]))
+        assert page.row("experts", expert)[4:6] == [brief(float(q)) for q in forecasts.X[:2, i]]
+    assert steps(why, 1)[-1].after == pytest.approx(float(why.probability), abs=1e-9)
+
+
+def test_an_answer_that_rests_on_beliefs_shows_how_much_each_matters():
+    from opinionpool.learning.beliefs import Beliefs
+
+    forecasts = Forecasts.from_array([[0.7, 0.6, 0.8]], [None], experts=["ann", "bob", "cy"])
+    beliefs = Beliefs(correlation=(0.5, 30), calibration=(0.8, 10), experts={"ann": {"auc": (0.85, 20)}})
+    page = Page(make_report(forecasts, prior=0.4, beliefs=beliefs))
+    for effect in sensitivity(forecasts, 0, beliefs, 0.4):
+        low, high = effect.answers
+        assert any(row[-1] == f"{brief(low)} to {brief(high)}" for row in page.rows["basis"])
+    assert ["ann", "AUC", "0.85", "20 events"] in page.rows["basis"]
+    assert not {"calibration", "learning", "errors"} & set(page.sections)
+
+
+@pytest.mark.parametrize("sort", ["probability", "interval", "disagreement", "event", "file"])
+def test_open_events_are_in_the_order_asked_for(sort):
+    forecasts = panel(unresolved=8)
+    state = fit_pool("gaussian", forecasts)
+    low, high = (end[:8] for end in state.interval(forecasts.X))
+    x = forecasts.X[:8]
+    keys = {
+        "probability": -state.pool(forecasts.X)[:8],
+        "interval": low - high,
+        "disagreement": x.min(axis=1) - x.max(axis=1),
+        "event": np.arange(8),
+        "file": np.arange(8),
+    }
+    page = Page(make_report(forecasts, sort=sort))
+    order = np.argsort(keys[sort], kind="stable")
+    assert [row[0] for row in page.rows["open"][1:]] == [f"event_{i + 1}" for i in order]
+
+
+def test_an_unknown_order_is_an_error():
+    with pytest.raises(op.ArgumentError, match="sort must be one of"):
+        make_report(panel(), sort="loudest")

@@ -12,6 +12,7 @@ import os
 import shlex
 import sys
 import traceback
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -133,7 +134,7 @@ def explain(
 PAGES = ("", ".html", ".htm")
 
 
-@click.command(short_help="A page to hand on: gains, open events, experts, checks.")
+@click.command(short_help="A page to hand on: answers, why, experts, evidence.")
 @reading
 @pooling
 @click.option("--by-time", is_flag=True, help="Score each event by a pool that learned only from its past.")
@@ -144,6 +145,13 @@ PAGES = ("", ".html", ".htm")
     metavar="N",
     help="How often events are dealt anew for scores. Default: until it hardly matters, at most 20 times.",
 )
+@click.option("--title", metavar="TEXT", help="Heading of the page. Default: the name of the file.")
+@click.option(
+    "--sort",
+    type=click.Choice(["probability", "interval", "disagreement", "event", "file"]),
+    default="probability",
+    help="Open events: the most probable (default), least certain or most disputed first, by name, or as in the file.",
+)
 @click.option("-o", "--output", required=True, metavar="PAGE.html", help="Where to write; - is standard output.")
 @click.pass_context
 def report(
@@ -153,13 +161,15 @@ def report(
     by_time: bool,
     by_group: bool,
     repeats: int | None,
+    title: str | None,
+    sort: str,
     output: str,
 ) -> None:
-    """Write a page that can be handed on: what pooling gains, what it says, and why one may believe it.
+    """Write a page that can be handed on: the answers, why they are what they are, and how far to trust them.
 
-    The page needs no other file and no network. It compares the pool with the simple average and the best expert on
-    events that it has not learned from, forecasts the open events, describes the experts, and checks the model. The
-    same file and options give the same page.
+    The page needs no other file and no network. It begins with the open events, shows what each expert says and counts
+    for, measures the pool on events that it has not learned from, and ends with details for statisticians. The same
+    file and options give the same page on the same day.
     """
     writing = Writing(None if output == "-" else output, "page")
     if os.path.splitext(output)[1].lower() not in PAGES and not (os.path.exists(output) and not os.path.isfile(output)):
@@ -183,7 +193,8 @@ def report(
                 beliefs=belief_file.beliefs,
                 by="time" if by_time else "group" if by_group else None,
                 repeats=repeats,
-                source=_source(reading.file, [*inputs, output], inputs, context.obj),
+                source=_source(title, reading.file, [*inputs, output], inputs, context.obj),
+                sort=sort,
                 progress=advance,
             )
     except ArgumentError as error:
@@ -195,14 +206,16 @@ def report(
     tell(f"{summary.size_line(forecasts)}{where}")
 
 
-def _source(file: str, paths: list[str], inputs: list[str], arguments: list[str]) -> Source:
+def _source(title: str | None, file: str, paths: list[str], inputs: list[str], arguments: list[str]) -> Source:
     """What the page says about where its numbers come from; folders are nobody's business."""
     from opinionpool.report.findings import Source
 
     words = [os.path.basename(word) if word in paths else word for word in arguments]
-    title = "standard input" if file == "-" else os.path.basename(file)
+    named = "standard input" if file == "-" else os.path.basename(file)
+    today = datetime.now(tz=UTC).astimezone()
+    date = f"{today.day} {today:%B %Y}"
     digests = tuple((os.path.basename(name), _digest(name)) for name in inputs if os.path.isfile(name))
-    return Source(title, shlex.join(["opinionpool", *words]), digests)
+    return Source(title or named, date, shlex.join(["opinionpool", *words]), digests)
 
 
 def _digest(name: str) -> str:

@@ -11,7 +11,7 @@ from opinionpool.page.scene import Scene
 from opinionpool.report.evidence import evidence_sections
 from opinionpool.report.findings import find
 from opinionpool.report.html import Html, joined, markup, sentence
-from opinionpool.report.results import answer_sections
+from opinionpool.report.results import gains_section
 
 # The report's sections that are shown, by the beginning of their markup.
 SHOWN = ("gains", "calibration", "learning")
@@ -50,7 +50,7 @@ class Evidence:
         prior = None if self._material.own_priors else prior_of(a)
         try:
             found = find(forecasts, "gaussian", prior=prior, beliefs=beliefs, progress=self._told)
-            sections = [*answer_sections(found), *evidence_sections(found)]
+            sections = [gains_section(found), *evidence_sections(found)]
             html = joined(part for part in sections if part.startswith(tuple(f'<section id="{s}"' for s in SHOWN)))
         except _EndedError:
             return

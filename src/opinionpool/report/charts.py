@@ -9,7 +9,6 @@ from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from opinionpool.analysis.residuals import SharedErrors
-from opinionpool.analysis.weights import WeightTable
 from opinionpool.arrays import Array
 from opinionpool.report.answers import signed
 from opinionpool.report.html import Html, joined, markup, text
@@ -135,7 +134,8 @@ def titled(content: str, part: Html) -> Html:
 
 
 WIDTH = 400.0
-NAME = 20  # letters of a name
+# Ticks of forecasts on one line, beyond which they are a solid bar.
+TICKED = 60
 # More experts than this leave no room for numbers in the cells of a heat map, or make it as wide as the page.
 LEGIBLE, BESIDE = 9, 14
 # How fast a shade grows with a correlation: most lie above a half.
@@ -158,15 +158,15 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
     x = Scale(min(ends) - room, max(ends) + room, 8, WIDTH - 8)
     step, bottom = 46.0, 46.0 * len(gains) + 4
     parts = _axis_below(x, bottom, signs=True)
-    parts.append(line(x(0), 0, x(0), bottom, "zero"))
     for place, gain in enumerate(gains):
-        y = step * place + 32
+        y = step * place + 34
+        parts.append(line(x(0), y - 9, x(0), y + 9, "zero"))
         known = math.isfinite(gain.low)
         phrase = f"{signed_short(gain.mean)}" + (
             f" ({signed_short(gain.low)} to {signed_short(gain.high)})" if known else ""
         )
-        parts.append(label(8, y - 14, f"over {shortened(gain.over, 26)}", kind="strong halo"))
-        parts.append(label(WIDTH - 8, y - 14, phrase, anchor="end", kind="figures halo"))
+        parts.append(label(8, y - 16, f"over {shortened(gain.over, 26)}", kind="strong halo"))
+        parts.append(label(WIDTH - 8, y - 16, phrase, anchor="end", kind="figures halo"))
         if known:
             parts.append(line(x(gain.low), y, x(gain.high), y, "interval"))
         parts.append(dot(x(gain.mean), y, "point", 5))
@@ -191,42 +191,6 @@ def _axis_below(x: Scale, bottom: float, *, signs: bool = False) -> list[Html]:
         shown = f"{tick:+g}" if signs and tick else f"{tick:g}"
         parts.append(label(x(tick), bottom + 15, shown.replace("-", "−"), anchor="middle", kind="tick"))
     return parts
-
-
-def weights_chart(table: WeightTable, shown: Sequence[int]) -> Html:
-    """Weights with their intervals, one below the other."""
-    chosen = list(shown)
-    ends = [0.0]
-    for values in (table.weight, table.low, table.high):
-        ends += [float(values[i]) for i in chosen if math.isfinite(values[i])]
-    room = 0.04 * ((max(ends) - min(ends)) or 1.0)
-    left, step = 164.0, 21.0
-    x = Scale(min(ends) - room, max(ends) + room, left, WIDTH - 8)
-    gaps = [place for place in range(1, len(chosen)) if chosen[place] != chosen[place - 1] + 1]
-    bottom = step * (len(chosen) + len(gaps)) + 6
-    parts = [*_axis_below(x, bottom), line(x(0), 0, x(0), bottom, "zero")]
-    row = 0
-    for place, i in enumerate(chosen):
-        if place in gaps:
-            parts.append(label(left - 10, step * row + 16, "⋮", anchor="end", kind="quiet"))
-            row += 1
-        y = step * row + 13
-        row += 1
-        known = math.isfinite(table.low[i])
-        text = f"{table.experts[i]}: {decimal(float(table.weight[i]))}"
-        marks = [label(left - 10, y + 4, shortened(table.experts[i], NAME), anchor="end")]
-        if known:
-            text += f", from {decimal(float(table.low[i]))} to {decimal(float(table.high[i]))}"
-            marks.append(line(x(float(table.low[i])), y, x(float(table.high[i])), y, "interval"))
-        marks.append(dot(x(float(table.weight[i])), y, "point", 4))
-        parts.append(titled(text, joined(marks)))
-    parts.append(label((left + WIDTH - 8) / 2, bottom + 34, "weight", anchor="middle", kind="quiet"))
-    says = (
-        f"Weights of {len(chosen)} experts, from {decimal(float(table.weight[chosen[0]]))} for "
-        f"{table.experts[chosen[0]]} to {decimal(float(table.weight[chosen[-1]]))} for {table.experts[chosen[-1]]}. "
-        "The table of experts has the numbers."
-    )
-    return drawing(WIDTH, bottom + 40, parts, says)
 
 
 def heat_map(errors: SharedErrors) -> Html:
@@ -365,14 +329,37 @@ def learning_chart(curve: LearningCurve) -> Html:
     return drawing(WIDTH, 252, parts, says)
 
 
-def interval_bar(p: float, low: float | None, high: float | None) -> Html:
-    """A probability between its limits on a scale from 0 to 1; decoration beside numbers, so silent."""
+def interval_bar(p: float, low: float | None, high: float | None, forecasts: Sequence[float] = ()) -> Html:
+    """A probability between its limits, over experts' forecasts, on a scale from 0 to 1; silent beside numbers."""
     x = Scale(0.0, 1.0, 6, 114)
-    parts = [line(x(0), 9, x(1), 9, "grid"), line(x(0.5), 5, x(0.5), 13, "grid")]
+    parts = [line(x(0), 11, x(1), 11, "grid"), line(x(0.5), 7, x(0.5), 15, "grid")]
+    parts += [line(x(q), 4, x(q), 18, "one") for q in sorted(set(forecasts))[:TICKED]]
     if low is not None and high is not None:
-        parts.append(line(x(low), 9, x(high), 9, "interval"))
-    parts.append(dot(x(p), 9, "point", 4))
-    return markup('<svg class="bar-cell" viewBox="0 0 120 18" aria-hidden="true">{}</svg>', joined(parts))
+        parts.append(line(x(low), 11, x(high), 11, "interval"))
+    parts.append(dot(x(p), 11, "point", 4.5))
+    return markup('<svg class="bar-cell" viewBox="0 0 120 22" aria-hidden="true">{}</svg>', joined(parts))
+
+
+def range_bar(p: float, low: float, high: float) -> Html:
+    """Between what a probability moves, around its value, on a scale from 0 to 1; silent beside numbers."""
+    x = Scale(0.0, 1.0, 6, 114)
+    a, b = sorted((x(low), x(high)))
+    parts = [
+        line(x(0), 11, x(1), 11, "grid"),
+        rect(a, 6, max(b - a, 1.0), 10, "range"),
+        line(x(p), 2, x(p), 20, "level"),
+    ]
+    return markup('<svg class="bar-cell" viewBox="0 0 120 22" aria-hidden="true">{}</svg>', joined(parts))
+
+
+def weight_bar(weight: float, low: float, high: float, ends: tuple[float, float]) -> Html:
+    """A weight between its limits, around 0, on the scale that all weights share; silent beside numbers."""
+    x = Scale(*ends, 6, 114)
+    parts = [line(x.start, 11, x.end, 11, "grid"), line(x(0), 3, x(0), 19, "zero")]
+    if math.isfinite(low):
+        parts.append(line(x(low), 11, x(high), 11, "interval"))
+    parts.append(dot(x(weight), 11, "point", 4.5))
+    return markup('<svg class="bar-cell" viewBox="0 0 120 22" aria-hidden="true">{}</svg>', joined(parts))
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> Html:
@@ -385,6 +372,10 @@ def legend(entries: Sequence[tuple[str, str]]) -> Html:
             mark = joined([rect(4, 8, 6, 6, "bar"), rect(11, 3, 6, 11, "bar"), rect(18, 6, 6, 8, "bar")])
         elif kind == "interval":
             mark = joined([line(1, 8, 27, 8, "interval"), dot(14, 8, "point", 4)])
+        elif kind == "dot":
+            mark = dot(14, 8, "point", 4)
+        elif kind == "expert":
+            mark = line(14, 1, 14, 15, "one")
         else:
             mark = line(1, 8, 27, 8, kind)
         sample = markup('<svg viewBox="0 0 28 16" aria-hidden="true">{}</svg>', mark)

@@ -1,4 +1,4 @@
-"""The second half of the report: who errs together, calibration, learning, checks, worth, and how it was computed."""
+"""The evidence in the report: who errs together, calibration, learning, checks, and how it was computed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from importlib.metadata import version
 import numpy as np
 
 from opinionpool.analysis.checks import Check
-from opinionpool.analysis.residuals import SharedErrors
-from opinionpool.analysis.selection import REDUNDANT, clusters
 from opinionpool.analysis.weights import recalibrated_by
 from opinionpool.arrays import Array
 from opinionpool.logodds import expit, logit
@@ -20,12 +18,12 @@ from opinionpool.report.charts import BESIDE, LEGIBLE, heat_map, learning_chart,
 from opinionpool.report.comparison import how_line
 from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.html import Html, columns, folded, joined, markup, missing, name, section, sentence, table
-from opinionpool.report.listing import decimal, percent, whole
-from opinionpool.report.summary import pool_line, remarkable, together
+from opinionpool.report.listing import decimal, percent
+from opinionpool.report.summary import pool_line, remarkable
 from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
 from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.scoring.learning_curve import LearningCurve
-from opinionpool.text import counted, listed
+from opinionpool.text import counted
 from opinionpool.version import __version__
 
 # Experts whose calibration is drawn.
@@ -35,8 +33,10 @@ NAMED, SHOWN, MOST = 6, 3, 200
 
 
 def evidence_sections(f: Findings) -> list[Html]:
-    """The sections, in order."""
-    return [_errors(f), _calibration(f), _learning(f), _checks(f), _worth(f), _method(f)]
+    """What outcomes show, in order; nothing where there are none."""
+    if not f.measured:
+        return []
+    return [_calibration(f), _learning(f), _errors(f)]
 
 
 def _errors(f: Findings) -> Html:
@@ -63,13 +63,6 @@ def _errors(f: Findings) -> Html:
         figure = markup('<figure class="large"><div class="wide">{}</div></figure>', heat_map(errors))
         return section("errors", title, *words, figure)
     return section("errors", title, columns(words, markup("<figure>{}</figure>", heat_map(errors))))
-
-
-def redundant(errors: SharedErrors) -> list[list[str]]:
-    """Names of experts in clusters that say nearly the same."""
-    if len(errors.experts) < 2:
-        return []
-    return [[errors.experts[i] for i in group] for group in clusters(errors.correlation).groups(REDUNDANT)]
 
 
 def _calibration(f: Findings) -> Html:
@@ -239,7 +232,8 @@ def _learning_claim(f: Findings, curve: LearningCurve) -> str:
     return f"From about {since:,} events on the pool is ahead of the average by more than chance explains."
 
 
-def _checks(f: Findings) -> Html:
+def checks_section(f: Findings) -> Html:
+    """What departs from the model, and notes on the data and the fit."""
     title = "Checks"
     notes = [note.text for note in f.notes if remarkable(f.forecasts, note) and note not in f.caveats]
     parts = []
@@ -258,9 +252,9 @@ def _checks(f: Findings) -> Html:
 def _findings(checks: Sequence[Check]) -> list[Html]:
     """What the checks found: a few of each kind, what is serious first, and the rest folded."""
     serious = [check for check in checks if check.serious]
+    if all(check.statistic is None and not check.serious for check in checks):
+        return [markup("<p>{}</p>", "There are too few forecasts or outcomes to check the model.")]
     lead = "Nothing departs from the model by more than chance explains."
-    if all(check.statistic is None for check in checks):
-        lead = "There are too few forecasts or outcomes to check the model."
     if serious:
         lead = f"{counted(len(serious), 'finding')} {'departs' if len(serious) == 1 else 'depart'} from the model. The "
         lead += "pool is scored on what happened all the same; they say where it may be improved or misled."
@@ -289,79 +283,14 @@ def _listed(checks: Sequence[Check]) -> Html:
     return markup('<ul class="checks">{}</ul>', joined(items, "\n"))
 
 
-def _worth(f: Findings) -> Html:
-    title = "What the panel is worth"
-    if not f.learned.counts.any():
-        return section("worth", title, missing("It is not known.", "no event with a forecast is resolved"))
-    entries = [*_difference(f), *_by_model(f)]
-    if not isinstance(f.errors, Missing):
-        entries.append(("Redundant experts", _redundant_words(f.errors)))
-    if not entries:
-        return section("worth", title, missing("", "one expert is worth what the table of experts says of it"))
-    phrase = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in entries)
-    return section("worth", title, markup("<dl>{}</dl>", phrase))
-
-
-def _by_model(f: Findings) -> list[tuple[str, str]]:
-    """What follows from what was learned, if the model holds."""
-    found = together(f.learned)
-    if found is None:
-        return []
-    value = found.value
-    expected = f"Area under the ROC curve {decimal(value.joint_auc)}"
-    if value.joint_score is None:
-        expected += " between two classes"
-    else:
-        expected += f", expected score {decimal(value.joint_score)}"
-    number = (
-        f"{value.effective:.1f} of {whole(len(value.experts))}: so many independent experts, as accurate as these are "
-        "on average, would do as well."
-    )
-    if found.gain is not None:
-        added = f"{found.gain:.3f}" if found.gain >= 5e-4 else "next to nothing"
-        number += f" One more like these would add {added} to the expected score."
-    return [("If every expert answers and the model holds", f"{expected}."), ("Effective number of experts", number)]
-
-
-def _difference(f: Findings) -> list[tuple[str, str]]:
-    """How well the pool discriminates, out of sample."""
-    if isinstance(f.comparison, Missing) or not f.binary:
-        return []
-    own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
-    if not math.isfinite(own.auc):
-        return []
-    forecast, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
-    scored = ~np.isnan(forecast)
-    right = (forecast[scored] > 0.5) == (outcomes[scored] == 1)
-    phrase = (
-        "Of an event that happens and one that does not, the pool gives more to the one that happens in "
-        f"{100 * own.auc:.1f}% of cases (area under the ROC curve {decimal(own.auc)}; the simple average "
-        f"{decimal(f.comparison.average.auc)}). Its answer is on the right side of 50% for {100 * right.mean():.1f}% "
-        "of events. Both on events that it had not learned from."
-    )
-    return [("All together", phrase)]
-
-
-def _redundant_words(errors: SharedErrors) -> str:
-    groups = redundant(errors)
-    among = f" among the {len(errors.experts)} looked at" if errors.left_out else ""
-    if not groups:
-        return f"None{among}: no group of experts has errors that correlate by {two(REDUNDANT)} or more."
-    phrase = "; ".join(listed(group, NAMED) for group in groups)
-    return (
-        f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {phrase}."
-    )
-
-
-def _method(f: Findings) -> Html:
+def method_section(f: Findings) -> Html:
+    """How it was computed, from what."""
     title = "How this was computed"
     parts = []
     if f.source.command:
         parts.append(markup("<pre><code>{}</code></pre>", f.source.command))
     parts.append(markup("<p>{}</p>", _method_words(f.pool)))
     event = about(f.forecasts)
-    if f.beliefs is not None:
-        parts.append(markup("<p>{}.</p>", f"Beliefs that were given: {str(f.beliefs) or 'none'}"))
     used = pool_line(f.forecasts, f.pool, f.state, f.given, None)
     used = f"{used[:1].upper()}{used[1:]}." + (f" Probabilities are of {event}." if event else "")
     if not isinstance(f.comparison, Missing):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opinionpool.analysis.checks import Check, check_model
 from opinionpool.analysis.residuals import SharedErrors, shared_errors
+from opinionpool.analysis.sensitivity import Effect, sensitivity
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
@@ -20,8 +21,9 @@ from opinionpool.learning.learn import learn
 from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
-from opinionpool.scoring.comparison import AVERAGE, Comparison, ExpertScore, compare_pools
+from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, compare_pools
 from opinionpool.scoring.learning_curve import LearningCurve, learning_curve
+from opinionpool.text import listed
 
 # Learning curves average so many rounds, fewer for so many forecasts that this many are learned from once; an expert
 # counts for so many forecasts at least.
@@ -32,6 +34,11 @@ MANY = 200_000
 BUSY = 0.5
 # Codes of notes that belong beside the scores.
 CAVEATS = ("random-folds", "rare-outcome", "one-outcome", "few-clusters", "leakage", "not-scored")
+
+# Of more forecasts, what the answer rests on is not varied: each variation is a fit.
+VARIED = 20_000
+# Orders of open events: the most probable, the least certain and the most disputed first; by name; as in the file.
+SORTS = ("probability", "interval", "disagreement", "event", "file")
 
 Found = TypeVar("Found")
 
@@ -50,7 +57,9 @@ class Source:
     Attributes
     ----------
     title : str
-        What they are called.
+        What the report is called.
+    date : str
+        When it was made; empty to leave it out.
     command : str
         The command line that made the report; empty if there is none.
     digests : tuple of (str, str)
@@ -58,6 +67,7 @@ class Source:
     """
 
     title: str = "forecasts"
+    date: str = ""
     command: str = ""
     digests: tuple[tuple[str, str], ...] = ()
 
@@ -86,7 +96,13 @@ class Findings:
     own_priors : ndarray or None, shape (T, K)
         Class probabilities of each event's own prior.
     beliefs : Beliefs or None
+    effects : list of Effect
+        How the first open answer depends on beliefs, where it rests on them.
     source : Source
+    prior : float or array or None
+        As it was given.
+    sort : str
+        A name in `SORTS`: the order of open events.
     """
 
     forecasts: Forecasts
@@ -102,6 +118,23 @@ class Findings:
     own_priors: Array | None
     beliefs: Beliefs | None
     source: Source
+    effects: list[Effect]
+    prior: npt.ArrayLike | None = None
+    sort: str = "probability"
+
+    @property
+    def open_rows(self) -> list[int]:
+        """Positions of open events that somebody forecast, in the order of the report."""
+        return ordered(self.forecasts, self.pooled, self.sort)
+
+    @property
+    def measured(self) -> bool:
+        """Whether any forecast is of a resolved event."""
+        return bool(self.learned.counts.any())
+
+    def question(self, t: int) -> str:
+        """What an event is called."""
+        return self.forecasts.events[t]
 
     @property
     def binary(self) -> bool:
@@ -139,6 +172,7 @@ def find(
     by: str | None = None,
     repeats: int | None = None,
     source: Source | None = None,
+    sort: str = "probability",
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Findings:
@@ -151,12 +185,16 @@ def find(
     prior, beliefs, by, repeats, seed, progress
         As for `opinionpool.scoring.comparison.compare_pools`.
     source : Source, optional
+    sort : str, default "probability"
+        The order of open events, a name in `SORTS`.
 
     Raises
     ------
     OpinionPoolError
         If the forecasts cannot be pooled; parts that cannot be computed for want of data are `Missing`.
     """
+    if sort not in SORTS:
+        raise ArgumentError(f"sort must be one of {listed(SORTS)}, and it is {sort!r}")
     tell = progress or (lambda _: None)
     options: dict[str, Any] = {} if beliefs is None else {"beliefs": beliefs}
     state = fit_pool(pool, forecasts, prior=prior, **options)
@@ -180,13 +218,18 @@ def find(
             progress=lambda share: tell(0.5 + 0.45 * share),
         )
     )  # fmt: skip
+    pooled = pool_events(forecasts, pool, state, prior, None)  # type: ignore[arg-type]
+    first = ordered(forecasts, pooled, sort)[:1]
+    resting = not learned.counts.any() or (beliefs is not None and len(forecasts.event_index) <= VARIED)
+    resting = resting and pool == DEFAULT and len(forecasts.classes) == 2 and forecasts.options is None
+    effects = _tried(lambda: sensitivity(forecasts, first[0], beliefs, prior)) if first and resting else []
     found = Findings(
         forecasts=forecasts,
         pool=pool,
         state=state,
         learned=learned,
         given=prior is not None,
-        pooled=pool_events(forecasts, pool, state, prior, None),  # type: ignore[arg-type]
+        pooled=pooled,
         comparison=comparison,
         curve=curve,
         errors=_tried(lambda: shared_errors(forecasts, learned, prior)),
@@ -194,9 +237,31 @@ def find(
         own_priors=own,
         beliefs=beliefs,
         source=source or Source(),
+        effects=[] if isinstance(effects, Missing) else effects,
+        prior=prior,
+        sort=sort,
     )
     tell(1.0)
     return found
+
+
+def ordered(forecasts: Forecasts, pooled: Pooled, sort: str) -> list[int]:
+    """Positions of open events that somebody forecast, in one of the orders of `SORTS`."""
+    rows = np.flatnonzero(~forecasts.resolved & (forecasts.crowd > 0))
+    if sort == "event":
+        return sorted(rows.tolist(), key=lambda t: (forecasts.events[t], t))
+    if sort == "file":
+        return [int(t) for t in rows]
+    p = np.asarray(pooled.probabilities[rows])
+    size = p if p.ndim == 1 else p.max(axis=1)
+    if sort == "interval" and pooled.interval is not None:
+        low, high = (np.asarray(end[rows]) for end in pooled.interval)
+        size = (high - low).reshape(len(rows), -1).max(axis=1)
+    if sort == "disagreement":
+        bounds = np.searchsorted(forecasts.event_index, [rows, rows + 1])
+        given = [forecasts.probabilities[a:b] for a, b in bounds.T.tolist()]
+        size = np.array([np.ptp(q, axis=0).max() for q in given])
+    return [int(t) for t in rows[np.argsort(-size, kind="stable")]]
 
 
 def _tried(compute: Callable[[], Found]) -> Found | Missing:

@@ -80,13 +80,15 @@ def table(
     caption : str
         What it shows.
     kind : str
-        Its class.
+        Its class; "stack" for one whose rows become blocks on a narrow screen.
     """
     classes = [' class="number"' if right else "" for right in numbers]
     head = joined(markup(f'<th scope="col"{kind}>{{}}</th>', cell) for kind, cell in zip(classes, header, strict=True))
+    labels = [markup(' data-label="{}"', cell) if kind == "stack" else Html("") for cell in header]
+    starts = [Html(f"<td{cell}{label}>") for cell, label in zip(classes, labels, strict=True)]
     lines = []
     for row in rows:
-        cells = joined(markup(f"<td{kind}>{{}}</td>", cell) for kind, cell in zip(classes, row, strict=True))
+        cells = joined(markup("{}{}</td>", start, cell) for start, cell in zip(starts, row, strict=True))
         lines.append(markup("<tr>{}</tr>\n", cells))
     phrase = markup("<caption>{}</caption>", caption) if caption else ""
     label = f' class="{kind}"' if kind else ""
@@ -185,7 +187,9 @@ caption { text-align: left; color: var(--quiet); font-size: .9rem; padding-botto
 th, td { text-align: left; padding: .42rem 1.1rem .42rem 0; border-bottom: 1px solid var(--line); }
 th { color: var(--quiet); font-size: .84rem; font-weight: 600; vertical-align: bottom; }
 thead th { border-bottom: 1px solid var(--zero); }
-td.number, th.number { text-align: right; white-space: nowrap; }
+td.number, th.number { text-align: right; }
+td.number { white-space: nowrap; }
+th { overflow-wrap: break-word; }
 td:last-child, th:last-child { padding-right: .2rem; }
 table.plain { width: auto; }
 td:first-child { overflow-wrap: anywhere; min-width: 6.5rem; }
@@ -209,6 +213,13 @@ code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation M
 svg text { font-size: 12.5px; fill: var(--ink); font-family: inherit; unicode-bidi: isolate; }
 svg .tick, svg .quiet { fill: var(--quiet); font-size: 11.5px; font-variant-numeric: tabular-nums; }
 svg .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 5px; stroke-linejoin: round; }
+.range { fill: var(--shade); fill-opacity: .45; }
+.one { stroke: var(--quiet); stroke-width: 1.5; }
+.level { stroke: var(--ink); stroke-width: 2.5; fill: none; }
+.up { fill: var(--pool); fill-opacity: .8; }
+.down { fill: var(--average); fill-opacity: .8; }
+.tip { fill: none; stroke: var(--paper); stroke-width: 1.6; }
+.link { stroke: var(--zero); stroke-width: 1; stroke-dasharray: 2 2; }
 svg .small { font-size: 11.5px; }
 .mini .tick, .mini .quiet { font-size: 13px; }
 svg .strong { font-weight: 600; }
@@ -231,7 +242,8 @@ svg .figures { font-variant-numeric: tabular-nums; }
 .frame { fill: none; stroke: var(--line); }
 svg .cell { font-size: 11px; font-variant-numeric: tabular-nums; }
 svg .inverse { fill: var(--paper); }
-.bar-cell { width: 9.5rem; height: 1.4rem; display: block; }
+.bar-cell { width: 9.5rem; height: 1.75rem; display: block; }
+.cards .bar-cell { width: 100%; max-width: 16rem; height: 2.6rem; }
 footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line); color: var(--quiet);
   font-size: .88rem; }
 @media screen and (max-width: 44rem) {
@@ -247,8 +259,20 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   th, td { padding-right: .8rem; }
   table { font-size: .86rem; }
   .wide td:first-child, .wide th:first-child { position: sticky; left: 0; background: var(--paper); min-width: 7.5rem; }
-  .bars:not(.classes) :is(td, th):nth-child(2), .classes :is(td, th):nth-child(3) { display: none; }
-  .bars td:first-child { min-width: 5rem; }
+  .stack thead { display: none; }
+  .stack, .stack tbody, .stack caption { display: block; }
+  .stack tr { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .1rem 1.2rem; padding: .6rem 0;
+    border-bottom: 1px solid var(--line); }
+  .stack td, .wide .stack td:first-child { display: flex; justify-content: space-between; gap: .6rem; border: 0;
+    padding: 0; min-width: 0; position: static; white-space: nowrap; }
+  .wide .stack td:first-child { white-space: normal; }
+  .stack td::before { content: attr(data-label); color: var(--quiet); text-align: left; font-weight: 400;
+    white-space: normal; min-width: 0; }
+  .stack td:empty { display: none; }
+  .wide .stack td:first-child, .stack td:has(svg) { grid-column: 1 / -1; }
+  .stack td:first-child { font-weight: 600; }
+  .stack td:first-child::before, .stack td:has(svg)::before { content: none; }
+  .stack .bar-cell { width: 100%; }
   .curves { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.1rem .9rem; }
   .checks li { padding-left: 0; padding-top: 1.8rem; }
 }
@@ -261,7 +285,8 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   summary { list-style: none; color: var(--quiet); }
   summary::after { content: " (on screen)"; }
   dt { break-after: avoid; }
-  h2, h3, caption { break-after: avoid; }
+  h2, h3, caption, section > h2 + p, .legend, section > p:has(+ figure) { break-after: avoid; }
+  thead { display: table-header-group; }
   p { orphans: 3; widows: 3; }
   .cards li, pre { border: 1px solid var(--line); }
   .cards .own { border-top: 3px solid var(--pool); }

@@ -8,25 +8,30 @@ import numpy.typing as npt
 
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.report.evidence import evidence_sections
+from opinionpool.report.basis import basis_section, worth_section
+from opinionpool.report.evidence import checks_section, evidence_sections, method_section
 from opinionpool.report.findings import Findings, Source, find
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name
-from opinionpool.report.results import answer_sections
+from opinionpool.report.open_events import answers_section, explanation_section
+from opinionpool.report.results import experts_section, features_section, gains_section
 from opinionpool.report.summary import size_line
 from opinionpool.version import __version__
 
-PLACES = (
-    ("gains", "Gain"),
-    ("open", "Open events"),
-    ("experts", "Experts"),
-    ("weights", "Weights"),
-    ("errors", "Shared errors"),
-    ("calibration", "Calibration"),
-    ("learning", "Learning"),
-    ("checks", "Checks"),
-    ("worth", "Worth"),
-    ("method", "Method"),
-)
+# Where links at the top lead, of those sections that there are.
+PLACES = {
+    "open": "Answers",
+    "why": "Why",
+    "experts": "Experts",
+    "gains": "How good",
+    "basis": "Beliefs",
+    "worth": "Worth",
+    "calibration": "Calibration",
+    "learning": "Learning",
+    "errors": "Shared errors",
+    "checks": "Checks",
+    "features": "Experts in detail",
+    "method": "Method",
+}
 
 
 def make_report(
@@ -38,6 +43,7 @@ def make_report(
     by: str | None = None,
     repeats: int | None = None,
     source: Source | None = None,
+    sort: str = "probability",
     progress: Callable[[float], None] | None = None,
 ) -> str:
     """The report as one HTML page; the same forecasts give the same text.
@@ -50,7 +56,9 @@ def make_report(
     prior, beliefs, by, repeats, progress
         As for `opinionpool.scoring.comparison.compare_pools`.
     source : Source, optional
-        What the page says about where the forecasts come from.
+        Title and date of the page, and where the forecasts come from.
+    sort : {"probability", "interval", "disagreement", "event", "file"}
+        The order of open events: the most probable, the least certain or the most disputed first, by name, or as given.
 
     Raises
     ------
@@ -73,6 +81,7 @@ def make_report(
             by=by,
             repeats=repeats,
             source=source,
+            sort=sort,
             progress=progress,
         )
     )
@@ -81,13 +90,26 @@ def make_report(
 def report_page(found: Findings) -> str:
     """The page about what was found."""
     title = found.source.title
-    places = joined(markup(f'<li><a href="#{anchor}">{{}}</a></li>', forecast) for anchor, forecast in PLACES)
+    sections = report_sections(found)
+    links = joined(markup(f'<li><a href="#{anchor}">{{}}</a></li>', PLACES[anchor]) for anchor in sections)
+    made = f"{found.source.date}. " if found.source.date else ""
     header = markup(
-        '<header><p class="kicker">Pooled forecasts</p><h1>{}</h1><p>{}</p></header>\n'
+        '<header><p class="kicker">Pooled forecasts</p><h1>{}</h1><p>{}{}.</p></header>\n'
         '<nav aria-label="Sections"><ul>{}</ul></nav>',
-        name(title), size_line(found.forecasts), places,
+        name(title), made, size_line(found.forecasts), links,
     )  # fmt: skip
-    sections = joined([*answer_sections(found), *evidence_sections(found)], "\n")
     footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
-    body = markup("{}\n<main>\n{}\n</main>\n{}", header, sections, footer)
+    body = markup("{}\n<main>\n{}\n</main>\n{}", header, joined(sections.values(), "\n"), footer)
     return document(f"Pooled forecasts: {title}", STYLE, Html(body))
+
+
+def report_sections(found: Findings) -> dict[str, Html]:
+    """The sections by their anchors: answers first, then what they rest on, and details for statisticians last."""
+    basis = basis_section(found)
+    gains = gains_section(found)
+    middle = [gains, basis] if found.measured else [basis, gains]
+    sections = [
+        answers_section(found), explanation_section(found), experts_section(found), *middle, worth_section(found),
+        *evidence_sections(found), checks_section(found), features_section(found), method_section(found),
+    ]  # fmt: skip
+    return {each.split('"', 2)[1]: each for each in sections if each is not None}

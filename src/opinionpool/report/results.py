@@ -1,40 +1,37 @@
-"""The first half of the report: what pooling gains, what it says about open events, and who the experts are."""
+"""The middle of the report: who the experts are and how much each counts, and how good the pool is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from opinionpool.analysis.weights import WeightTable, weight_table
-from opinionpool.report.answers import about, expert_columns, signed
-from opinionpool.report.charts import Gain, gain_chart, interval_bar, legend, weights_chart
+from opinionpool.report.answers import expert_columns, signed
+from opinionpool.report.charts import Gain, gain_chart, legend, weight_bar
 from opinionpool.report.comparison import how_line
 from opinionpool.report.findings import Findings, Missing, best_expert
 from opinionpool.report.html import Html, columns, folded, joined, markup, missing, name, section, sentence, table
 from opinionpool.report.listing import decimal, percent, printable, whole
+from opinionpool.report.waterfall import brief
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, LEVEL, Comparison, Difference, ExpertScore
 from opinionpool.scoring.reliability import auc
 from opinionpool.scoring.scores import brier_score, brier_sum
 from opinionpool.text import counted
 
-# Rows that a table shows at once, and that it holds at most; experts in the figure of weights.
+# Rows that a table shows at once, and that it has at most; open events whose forecasts stand beside the weights.
 FIRST, MOST = 25, 500
-DRAWN = 24
+BESIDE = 3
 
 
-def answer_sections(f: Findings) -> list[Html]:
-    """The sections, in order."""
-    weights = weight_table(f.state)
-    return [_gains(f), _open_events(f), _experts(f, weights), _weights(f, weights)]
-
-
-def _gains(f: Findings) -> Html:
+def gains_section(f: Findings) -> Html:
     """The pool beside the simple average and the best single expert."""
-    title = "What pooling gains"
+    title = "How good the pool is"
     if isinstance(f.comparison, Missing):
-        return section("gains", title, missing("How good the pool is cannot be measured yet.", f.comparison.reason))
+        why = f.comparison.reason
+        if not f.forecasts.resolved.any():
+            why = "no event is resolved, so the answers rest on what is assumed of the experts"
+        return section("gains", title, missing("It cannot be measured yet.", why))
     found, best = f.comparison, best_expert(f.comparison)
     own = next(pool for pool in found.pools if pool.pool == f.pool)
     words = [_scores(f, found, best)]
@@ -53,14 +50,19 @@ def _gains(f: Findings) -> Html:
         "than saying "
         f"nothing. {how_line(found)}."
     )
+    lead = markup('<p class="lead">{}</p>', joined(_verdict(f.pool, own.over_average, found), " "))
+    caveats = [markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats]
+    if own.over_average.verdict == "too few":
+        # Large numbers and intervals would promise more than so few events can show.
+        return section("gains", title, lead, markup('<p class="note">{}</p>', meaning), *caveats)
     return section(
         "gains",
         title,
-        markup('<p class="lead">{}</p>', joined(_verdict(f.pool, own.over_average, found), " ")),
+        lead,
         _cards(f, found, best),
         columns(words, figure),
         markup('<p class="note">{}</p>', meaning),
-        *(markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats),
+        *caveats,
     )
 
 
@@ -193,178 +195,83 @@ def _expert_scores(f: Findings, found: Comparison, best: ExpertScore) -> list[st
     return phrase
 
 
-def _open_events(f: Findings) -> Html:
-    """Answers about events that are not resolved."""
-    title = "Forecasts of open events"
-    rows = np.flatnonzero(~f.forecasts.resolved).tolist()
-    total = len(f.forecasts.events)
-    everything = markup(
-        "<code>opinionpool pool FILE -o pooled.csv</code> writes the answers about all {}.", counted(total, "event")
-    )
-    if not rows:
-        phrase = "The only event is" if total == 1 else f"All {counted(total, 'event')} are"
-        return section("open", title, missing("", f"{phrase} resolved, so none is left to forecast"))
-    # A table is as long with more classes, so it has fewer events.
-    classes = 1 if f.binary else len(f.forecasts.classes)
-    first, most = max(FIRST * 2 // (classes + 1), 5), max(MOST * 2 // (classes + 1), 5)
-    parts = [markup("<p>{}</p>", _open_words(f, len(rows))), _event_table(f, rows[:first])]
-    if len(rows) > first:
-        more = rows[first : first + most]
-        parts.append(folded(f"The next {counted(len(more), 'open event')}", _event_table(f, more)))
-        left = len(rows) - first - len(more)
-        phrase = f"Events are in the order of the file; the first {first} stand in the table"
-        phrase += f", and {whole(left)} are left out of this page. " if left else ". "
-        parts.append(markup('<p class="note">{}{}</p>', phrase, everything))
-    return section("open", title, *parts)
-
-
-def _open_words(f: Findings, number: int) -> str:
-    event = about(f.forecasts)
-    lead = (
-        f"{counted(number, 'event')} of {whole(len(f.forecasts.events))} {'is' if number == 1 else 'are'} not resolved."
-    )
-    if f.pooled.interval is not None:
-        of = f" of {event}" if event else ""
-        return (
-            f"{lead} Beside the pooled probability{of} stands its 90% credible interval, as "
-            "far as the outcomes so far leave open how to weigh the experts."
-        )
-    return f"{lead} This way of pooling does not say how sure it is of a probability."
-
-
-def _event_table(f: Findings, rows: Sequence[int]) -> Html:
-    events, crowd = f.forecasts.events, f.forecasts.crowd.tolist()
-    if not f.binary:
-        return _class_table(f, rows)
-    low, high = f.pooled.ends()
-    known = f.pooled.interval is not None
+def experts_section(f: Findings) -> Html:
+    """Each expert's weight with a picture, and its forecasts where few events are open."""
+    title, weights = "The experts", weight_table(f.state)
+    names, counts = f.forecasts.experts, f.learned.counts.tolist()
+    shown = f.open_rows if f.binary and len(f.open_rows) <= BESIDE else []
+    order = [names.index(expert) for expert in weights.experts] if weights is not None else [*range(len(names))]
+    header = ["expert", *(["counts", "weight", f"{weights.level:.0%} interval"] if weights is not None else [])]
+    header += [f"forecast: {f.question(t)}" if len(shown) > 1 else "forecast" for t in shown]
+    header += ["resolved"]
+    ends = None if weights is None else _weight_ends(weights)
+    given = [dict(zip(*_event_cells(f, t), strict=True)) for t in shown]
     lines: list[list[str]] = []
-    for i in rows:
-        p, a, b = float(f.pooled.probabilities[i]), low[i], high[i]
-        between = [_range(a, b)] if known else []
-        lines.append([name(events[i]), interval_bar(p, a, b), percent(p), *between, whole(crowd[i])])
-    header = ["event", "from 0% to 100%", "probability", *(["90% interval"] if known else []), "experts"]
-    return table(header, lines, numbers=[False, False, *[True] * (len(header) - 2)], kind="bars")
-
-
-def _class_table(f: Findings, rows: Sequence[int]) -> Html:
-    """A row for each class, or for each of an event's own options."""
-    forecasts, crowd = f.forecasts, f.forecasts.crowd.tolist()
-    low, high = f.pooled.class_ends()
-    p = f.options_of(f.pooled.probabilities).tolist()
-    known = f.pooled.interval is not None
-    lines: list[list[str]] = []
-    for i in rows:
-        labels = forecasts.classes if forecasts.options is None else forecasts.options[i]
-        for place, label in enumerate(labels):
-            first = [name(forecasts.events[i]), whole(crowd[i])] if place == 0 else ["", ""]
-            share, a, b = p[i][place], low[i][place], high[i][place]
-            between = [_range(a, b)] if known else []
-            lines.append([first[0], name(str(label)), interval_bar(share, a, b), percent(share), *between, first[1]])
-    what = "class" if forecasts.options is None else "option"
-    interval = ["90% interval"] if known else []
-    header = ["event", what, "from 0% to 100%", "probability", *interval, "experts"]
-    return table(header, lines, numbers=[False] * 3 + [True] * (len(header) - 3), kind="bars classes")
-
-
-def _range(low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
-
-
-READ = (
-    ("bias", "How far its log-odds lie above (+) or below (−) where they should be."),
-    ("calibration", "1: take as is. Below 1: too sure of itself. Above 1: not sure enough."),
-    ("accuracy", "How much it knows once bias and calibration are corrected, in log-odds."),
-    ("AUC", "How well its own forecasts tell what happens from what does not: 0.5 is nothing, 1 is everything."),
-    ("weight", "Its part in the pooled log-odds when every expert is present. Weights need not add up to 1."),
-)
-
-
-def _experts(f: Findings, weights: WeightTable | None) -> Html:
-    """What was learned about each expert."""
-    title = "The experts"
-    columns = expert_columns(f.forecasts, f.learned)
-    phrase = {column.key: column for column in columns if column.title is not None and "weight" not in column.key}
-    own = {expert: i for i, expert in enumerate(weights.experts)} if weights is not None else {}
-    names = phrase["expert"].values
-    order = sorted(range(len(names)), key=lambda i: own.get(names[i], i))
-    header = [column.title or "" for column in phrase.values()]
-    lines: list[list[str]] = []
-    for i in order:
+    for place, i in enumerate(order):
         cells: list[str] = [name(names[i])]
-        for column in list(phrase.values())[1:]:
-            value = column.values[i]
-            cells.append("–" if value is None else column.show(value))
-        if weights is not None:
-            place = own[names[i]]
-            cells[-2:-2] = _weight_cells(weights, place)
-        lines.append(cells)
-    if weights is not None:
-        header[-2:-2] = ["weight", f"{weights.level:.0%} interval"]
-    numbers = [False, *[True] * (len(header) - 1)]
-    parts = [_expert_lead(f, weights), table(header, lines[:FIRST], numbers=numbers)]
+        if weights is not None and ends is not None:
+            at = [float(v[place]) for v in (weights.weight, weights.low, weights.high)]
+            cells += [weight_bar(at[0], at[1], at[2], ends), *_weight_cells(weights, place)]
+        cells += [brief(each[i]) if i in each else "–" for each in given]
+        lines.append([*cells, whole(counts[i])])
+    words = 1 if weights is None else 2
+    numbers = [False] * words + [True] * (len(header) - words)
+    parts = [markup("<p>{}</p>", joined(_expert_lead(f, weights), " "))]
+    if weights is not None and np.isfinite(weights.low).any():
+        parts.append(legend([("interval", f"weight and {weights.level:.0%} interval, each by itself; the line is 0")]))
+    parts.append(table(header, lines[:FIRST], numbers=numbers, kind="stack"))
     more, left = lines[FIRST : FIRST + MOST], max(len(lines) - FIRST - MOST, 0)
     if more:
         which = "next" if left else "other"
-        parts.append(folded(f"The {which} {counted(len(more), 'expert')}", table(header, more, numbers=numbers)))
-    asked = "<code>opinionpool experts FILE -o experts.csv</code>"
+        content = table(header, more, numbers=numbers, kind="stack")
+        parts.append(folded(f"The {which} {counted(len(more), 'expert')}", content))
     if left:
-        parts.append(markup(f'<p class="note">{{}} are left out of this page; {asked} has all.</p>', whole(left)))
-    entries = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in READ if entry[0] in header)
-    parts.append(folded("How to read this table", markup("<dl>{}</dl>", entries)))
-    if not f.binary and f.forecasts.options is None:
-        parts.append(markup(f'<p class="note">Biases are by class; {asked} has them.</p>'))
+        parts.append(
+            markup(
+                '<p class="note">{} are left out of this page; <code>opinionpool experts FILE -o experts.csv</code> '
+                "has all.</p>",
+                whole(left),
+            )
+        )
     return section("experts", title, *parts)
+
+
+def _event_cells(f: Findings, t: int) -> tuple[list[int], list[float]]:
+    """Who forecast an event, and what."""
+    low, high = np.searchsorted(f.forecasts.event_index, [t, t + 1])
+    return f.forecasts.expert_index[low:high].tolist(), f.forecasts.probabilities[low:high].tolist()
+
+
+def _weight_ends(weights: WeightTable) -> tuple[float, float]:
+    """The scale that all weights share, with room at both ends."""
+    every = np.concatenate([[0.0], weights.weight, weights.low, weights.high])
+    every = every[np.isfinite(every)]
+    room = 0.04 * (float(np.ptp(every)) or 1.0)
+    return float(every.min()) - room, float(every.max()) + room
 
 
 def _weight_cells(weights: WeightTable, place: int) -> list[str]:
     low, high = float(weights.low[place]), float(weights.high[place])
-    between = f"{decimal(low)} to {decimal(high)}" if math.isfinite(low) else "–"
-    return [decimal(float(weights.weight[place])), between.replace("-", "−")]
+    between = f"{low:.2f} to {high:.2f}" if math.isfinite(low) else "–"
+    return [f"{float(weights.weight[place]):.2f}", between.replace("-", "−")]
 
 
-def _expert_lead(f: Findings, weights: WeightTable | None) -> Html:
+def _expert_lead(f: Findings, weights: WeightTable | None) -> list[str]:
     n = len(f.forecasts.experts)
-    count = counted(n, "expert")
-    if not f.learned.counts.any():
-        them = "it" if n == 1 else "them"
-        known = f"Nothing is known about {them} yet, as no forecast is of a resolved event; "
-        phrase = f"{count}. {known}the weights are what is assumed of any panel."
-        if str(f.beliefs or ""):
-            phrase = f"{count}. {known}what stands here is what is believed of {them}, and otherwise of any panel."
-        return markup("<p>{}</p>", phrase)
-    order = ", the largest weight first" if weights is not None and n > 1 else ""
-    phrase = (
-        f"{count}{order}. Each is judged by its own forecasts of resolved events, and where these "
-        "are few, its numbers are shrunken towards the average of the panel."
-    )
-    return markup("<p>{}</p>", phrase)
-
-
-def _weights(f: Findings, weights: WeightTable | None) -> Html:
-    """The figure of weights."""
-    title = "How much each expert counts"
+    words = [f"{counted(n, 'expert')}{', the largest weight first' if weights is not None and n > 1 else ''}."]
     if weights is None:
-        return section("weights", title, missing("", f"the {f.pool} pool has no weights: it treats all experts alike"))
-    n = len(weights.experts)
-    shown = [*range(n)] if n <= DRAWN + 4 else [*range(DRAWN // 2), *range(n - DRAWN // 2, n)]
-    words = [markup("<p>{}</p>", _weight_words(f, weights))]
-    if np.isfinite(weights.low).any():
-        words.append(legend([("interval", f"weight and {weights.level:.0%} interval, each by itself")]))
+        words.append(f"The {f.pool} pool has no weights: it treats all experts alike.")
     else:
-        words.append(markup('<p class="note">This way of pooling does not say how sure its weights are.</p>'))
-    if len(shown) < n:
-        between = counted(n - DRAWN, "expert")
-        phrase = (
-            f"Drawn are the {DRAWN // 2} largest and the {DRAWN // 2} smallest weights; {between} lie between them."
-        )
-        words.append(markup('<p class="note">{}</p>', phrase))
-    return section("weights", title, columns(words, markup("<figure>{}</figure>", weights_chart(weights, shown))))
+        words.append(_weight_words(f, weights))
+    if not f.measured:
+        about = "believed of them" if str(f.beliefs or "") else "assumed of any panel"
+        words.append(f"No forecast is of a resolved event, so the weights follow from what is {about}.")
+    return words
 
 
 def _weight_words(f: Findings, weights: WeightTable) -> str:
     total = float(weights.weight.sum())
-    phrase = f"The weights add up to {decimal(total)}"
+    phrase = f"The weights add up to {total:.2f}"
     if f.pool == DEFAULT and abs(total - 1.0) > 0.05:
         more = ": experts with different information justify more confidence together than each by itself"
         phrase += more if total > 1.0 else ""
@@ -374,6 +281,43 @@ def _weight_words(f: Findings, weights: WeightTable) -> str:
     if negative:
         phrase += (
             f" {counted(negative, 'weight')} {'is' if negative == 1 else 'are'} below 0, which is no mistake: most of "
-            "what such an expert says is known from better ones, and subtracting it takes out errors that they share."
+            "what such an expert says is known from better ones, and subtracting it removes errors that they share."
         )
     return phrase
+
+
+READ = (
+    ("bias", "How far its log-odds lie above (+) or below (−) where they should be."),
+    ("calibration", "1: take as is. Below 1: overconfident. Above 1: underconfident."),
+    ("accuracy", "How much it knows once bias and calibration are corrected, in log-odds."),
+    ("AUC", "How well its own forecasts discriminate: 0.5 is not at all, 1 is perfectly."),
+)
+
+
+def features_section(f: Findings) -> Html:
+    """What was learned about each expert, for statisticians."""
+    title = "Experts in detail"
+    shown = [
+        column
+        for column in expert_columns(f.forecasts, f.learned)
+        if column.title is not None and "weight" not in column.key
+    ]
+    header = [column.title or "" for column in shown]
+    lines: list[list[str]] = []
+    for i, expert in enumerate(shown[0].values[: FIRST + MOST]):
+        values = [(column, column.values[i]) for column in shown[1:]]
+        lines.append([name(expert), *("–" if value is None else column.show(value) for column, value in values)])
+    numbers = [False, *[True] * (len(header) - 1)]
+    words = "Each expert by itself: from its own forecasts of resolved events, shrunken towards the panel’s average."
+    if not f.measured:
+        words = "What is believed of each expert by itself, or assumed of any panel, as nothing is measured."
+    parts = [markup("<p>{}</p>", words), table(header, lines[:FIRST], numbers=numbers, kind="stack")]
+    if len(lines) > FIRST:
+        content = table(header, lines[FIRST:], numbers=numbers, kind="stack")
+        parts.append(folded(f"The other {counted(len(lines) - FIRST, 'expert')}", content))
+    entries = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in READ if entry[0] in header)
+    parts.append(markup("<dl>{}</dl>", entries))
+    if not f.binary and f.forecasts.options is None:
+        note = "Biases are by class; <code>opinionpool experts FILE -o experts.csv</code> has them."
+        parts.append(Html(f'<p class="note">{note}</p>'))
+    return section("features", title, *parts)

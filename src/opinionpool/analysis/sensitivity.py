@@ -1,0 +1,163 @@
+"""How much one answer depends on what is believed of the experts: each belief over the range that its worth allows.
+
+A belief worth n events is known as from n resolved events: the logarithms of calibration and accuracy to variances
+(2/μ* + 2)/n and (8/μ* + 2)/n, and a common correlation to 2(1 − ρ)²(1 + (N − 1)ρ)²/(nN(N − 1)) (model.md, section 2.5).
+What nobody assessed is varied over what is assumed of any panel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy.typing as npt
+
+from opinionpool.analysis.explanation import explain_event
+from opinionpool.analysis.value import expected_auc
+from opinionpool.errors import ArgumentError, OpinionPoolError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
+from opinionpool.learning.learn import learn
+from opinionpool.learning.prior import CALIBRATION, SLOPE
+from opinionpool.model.accuracy import ELICITED
+
+# Ranges hold what they are of with this probability.
+LEVEL = 0.9
+WIDTH = NormalDist().inv_cdf((1.0 + LEVEL) / 2.0)
+# Where no correlation is assessed, it may be so low or so high; a prior that nobody gave may be so far off.
+CORRELATIONS, PRIORS = (0.2, 0.85), (0.3, 0.7)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The answer at both ends of the range of one belief.
+
+    Attributes
+    ----------
+    what : str
+        "correlation", "calibration", "accuracy" or "prior".
+    expert : str
+        Empty for a belief about all experts.
+    assessed : bool
+        Whether somebody gave it; else it is what is assumed of any panel.
+    values : tuple of float
+        The ends of the range: an accuracy as an AUC.
+    answers : tuple of float
+        The pooled probabilities there.
+    """
+
+    what: str
+    expert: str
+    assessed: bool
+    values: tuple[float, float]
+    answers: tuple[float, float]
+
+    @property
+    def size(self) -> float:
+        """How far the answer moves, in log-odds."""
+        low, high = (math.log(max(p, 1e-12) / max(1.0 - p, 1e-12)) for p in self.answers)
+        return abs(high - low)
+
+
+def sensitivity(
+    forecasts: Forecasts, event: str | int, beliefs: Beliefs | None = None, prior: npt.ArrayLike | None = None
+) -> list[Effect]:
+    """What one binary answer would be if a belief were off by as much as its worth allows, the largest effect first.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+    event : str or int
+        Its name or position.
+    beliefs : Beliefs, optional
+    prior : float, or array of one an event, optional
+        Not varied where it is given.
+
+    Raises
+    ------
+    ArgumentError
+        If there are more than two classes, or no such event.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.7, 0.6, 0.8]], [None])
+    >>> effects = sensitivity(f, 0, prior=0.5)
+    >>> [(effect.what, [round(p, 2) for p in effect.answers]) for effect in effects]
+    [('calibration', [0.65, 0.88]), ('correlation', [0.85, 0.71])]
+    """
+    if len(forecasts.classes) > 2 or forecasts.options is not None:
+        raise ArgumentError("sensitivity is that of one probability, of two classes that all events share")
+    given = beliefs or Beliefs()
+    found = []
+    for what, expert, assessed, values, changed in _variations(given, forecasts.experts):
+        try:
+            low, high = (_answer(forecasts, event, each, prior) for each in changed)
+        except OpinionPoolError:
+            # An end of the range that these experts cannot have says nothing about the other beliefs.
+            continue
+        found.append(Effect(what, expert, assessed, values, (low, high)))
+    if prior is None and forecasts.prior is None and not forecasts.resolved.any():
+        low, high = (_answer(forecasts, event, given, p) for p in PRIORS)
+        found.append(Effect("prior", "", False, PRIORS, (low, high)))
+    return sorted(found, key=lambda effect: -effect.size)
+
+
+def _answer(forecasts: Forecasts, event: str | int, beliefs: Beliefs, prior: npt.ArrayLike | None) -> float:
+    return float(
+        explain_event(forecasts, event, learn(forecasts, prior=prior, beliefs=beliefs), prior=prior).probability
+    )
+
+
+_Variation = tuple[str, str, bool, tuple[float, float], tuple[Beliefs, Beliefs]]
+
+
+def _variations(given: Beliefs, experts: tuple[str, ...]) -> Iterator[_Variation]:
+    n = len(experts)
+    correlation, calibration = given.get("correlation"), given.get("calibration")
+    if n > 1 and (correlation is None or math.isfinite(correlation.worth)):
+        worth = 20.0 if correlation is None else correlation.worth
+        ends = CORRELATIONS if correlation is None else correlation_range(correlation, n)
+        low, high = (replace(given, correlation=Belief(value, worth)) for value in ends)
+        yield "correlation", "", correlation is not None, ends, (low, high)
+    if calibration is None or math.isfinite(calibration.worth):
+        level = _level(given)
+        spread = SLOPE if calibration is None else math.sqrt((2.0 / level + 2.0) / calibration.worth)
+        worth = 20.0 if calibration is None else calibration.worth
+        centre = CALIBRATION if calibration is None else calibration.value
+        factor = math.exp(WIDTH * spread)
+        ends = max(centre / factor, 0.01), min(centre * factor, 100.0)
+        low, high = (replace(given, calibration=Belief(value, worth)) for value in ends)
+        yield "calibration", "", calibration is not None, ends, (low, high)
+    for name, own in given.experts.items():
+        accuracy = own.absolute()
+        if name in experts and accuracy is not None and math.isfinite(accuracy.worth):
+            ends = accuracy_range(accuracy)
+            low, high = (_with_auc(given, name, own, Belief(value, accuracy.worth)) for value in ends)
+            yield "accuracy", name, True, ends, (low, high)
+
+
+def _level(beliefs: Beliefs) -> float:
+    accuracy = beliefs.absolute()
+    return 1.0 if accuracy is None else accuracy.value
+
+
+def _with_auc(given: Beliefs, name: str, own: ExpertBeliefs, auc: Belief) -> Beliefs:
+    others = dict.fromkeys(("accuracy", *ELICITED), None)
+    return replace(given, experts={**given.experts, name: replace(own, **(others | {"auc": auc}))})
+
+
+def accuracy_range(accuracy: Belief) -> tuple[float, float]:
+    """Ends, as areas under the ROC curve, of an accuracy that was shown on as many events as it is worth."""
+    spread = WIDTH * math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
+    low, high = expected_auc([accuracy.value * math.exp(-spread), min(accuracy.value * math.exp(spread), 100.0)])
+    return max(float(low), 0.505), min(float(high), 0.995)
+
+
+def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:
+    """The same for the common correlation of n experts, from 0 to 0.99 at most."""
+    rho = correlation.value
+    level = (1.0 - rho) * (1.0 + (n - 1) * rho)
+    spread = WIDTH * math.sqrt(2.0 * level**2 / (correlation.worth * n * (n - 1)))
+    return max(rho - spread, min(rho, 0.0)), min(rho + spread, max(rho, 0.99))
