@@ -142,7 +142,7 @@ def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     >>> constant_experts(Forecasts.from_array([[0.2, 0.4, 0.0], [0.2, 0.5, 0.0], [0.3, 0.4, 0.0]])).tolist()
     [False, False, True]
     """
-    q = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
+    q = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     low, high = (np.full((len(forecasts.experts), q.shape[1]), end) for end in (np.inf, -np.inf))
     np.minimum.at(low, forecasts.expert_index, q)
     np.maximum.at(high, forecasts.expert_index, q)

@@ -294,5 +294,7 @@ def fill_as_expected(contrasts: Array, parts: Parts) -> Array:
         return fill_missing(contrasts, parts.spread, parts.dependence)
     known = np.flatnonzero(telling)
     full = np.zeros_like(contrasts)
+    if not len(known):
+        return full
     full[:, known] = fill_missing(contrasts[:, known], parts.spread[known], parts.dependence.subset(known))
     return full

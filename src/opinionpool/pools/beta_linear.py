@@ -119,7 +119,7 @@ class BetaLinear(Pool):
         if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
             return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}
         q = sample.collect(lambda contrast, _: np.where(contrast.present, contrast.probabilities[..., 1], np.nan), n)
-        used = sample.heard & ~sample.constant if shares is None else np.ones(n, dtype=bool)
+        used = sample.answered & ~sample.constant if shares is None else np.ones(n, dtype=bool)
         if not used.any():
             sample.note_constant("as all who answered did, so the probabilities are averaged")
             return {"weights": np.full(n, 1.0 / n), "a": 1.0, "b": 1.0}

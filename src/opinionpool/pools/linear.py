@@ -70,7 +70,7 @@ class Linear(Pool):
             return {"weights": check_shares(given_weights(sample, weights))}
         if sample.nothing("the experts count equally"):
             return {"weights": np.full(n, 1.0 / n)}
-        used = sample.heard & ~sample.constant
+        used = sample.answered & ~sample.constant
         if not used.any():
             sample.note_constant("as all who answered did, so the experts count equally")
             return {"weights": np.full(n, 1.0 / n)}

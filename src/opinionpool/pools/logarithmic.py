@@ -94,7 +94,7 @@ class Log(Pool):
             return {"weights": check_weights(given_weights(sample, weights)), "intercept": 0.0}
         if sample.nothing("the experts' log-odds are averaged"):
             return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
-        used = sample.heard & ~sample.constant
+        used = sample.answered & ~sample.constant
         if not used.any():
             sample.note_constant("as all who answered did, so the experts' log-odds are averaged")
             return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}

@@ -337,7 +337,7 @@ class Sample:
         return constant_experts(self.forecasts)
 
     @cached_property
-    def heard(self) -> Mask:
+    def answered(self) -> Mask:
         """Who has a forecast on one of these events, (N,)."""
         return np.asarray(self.present.any(axis=0))
 
