@@ -439,6 +439,6 @@ def by_settlement(forecasts: Forecasts) -> Clusters | None:
     return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), unknown))
 
 
-def _numbered(labels: npt.NDArray[np.generic], alone: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.intp], int]:
+def _numbered(labels: npt.NDArray[np.generic], single: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.intp], int]:
     distinct, member = np.unique(labels, return_inverse=True)
-    return np.asarray(np.where(alone, len(distinct) + np.arange(len(alone)), member)), len(distinct)
+    return np.asarray(np.where(single, len(distinct) + np.arange(len(single)), member)), len(distinct)

@@ -205,7 +205,7 @@ LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
 # What all events have in common, such as a bias of all experts, is believed to have this variance, relative to that of
 # surprises: it speaks for no group.
 COMMON = 0.05
-# From this loss on, it is said.
+# From this loss on, there is a note.
 WORTH_SAYING = 0.95
 
 

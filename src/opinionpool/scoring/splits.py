@@ -24,7 +24,7 @@ from opinionpool.text import counted
 
 Times = npt.NDArray[np.datetime64]
 
-# Fewer events with another outcome than the usual one hardly tell pools apart.
+# Fewer events with another outcome than the usual one hardly distinguish pools.
 RARE = 5
 # In seconds.
 _UNITS = {"": 86400, "d": 86400, "w": 604800, "h": 3600, "min": 60, "s": 1}
