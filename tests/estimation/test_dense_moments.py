@@ -220,7 +220,6 @@ def test_the_default_pool_draws_the_same_sample_from_arrays(missing, prior, monk
     q, y = panel(900, 3)
     q[np.random.default_rng(5).random(q.shape) < missing] = np.nan
     outcomes = np.where(np.arange(900) % 9 == 0, np.nan, y)
-    monkeypatch.setattr("opinionpool.learning.learn.EVENTS", 100)
     drawn = op.GaussianPool().fit(q, outcomes, prior=prior)
     other = op.GaussianPool().fit(q.tolist(), outcomes.tolist(), prior=prior)
     np.testing.assert_allclose(drawn.weights_, other.weights_, rtol=1e-9)

@@ -1,21 +1,26 @@
-"""A bounded sample of events for what needs rows, the same however they came: at once, in parts or in a stream of them.
+"""A bounded sample of events for what needs rows, the same however they came: at once, in parts, in whatever order.
 
-Of each outcome as many events as there is room for, those whose numbers in the file have the least priorities, weighted
-so that outcomes are as frequent as they were. Events of the outcome that the sample has most of count as one each, so
-that no posterior is narrower than the sample allows. On 20,000 events, N experts are weighed about N / 40,000 nats
-worse than on any number of them.
+Of each outcome as many events as there is room for, those of least priority, weighted so that outcomes are as frequent
+as they were. The priority of an event depends on what was forecast of it, by whom, and what happened, not on its place.
+Events of the outcome that the sample has most of count as one each, so that no posterior is narrower than the sample
+allows. On 20,000 events, N experts are weighed about N / 40,000 nats worse than on any number of them.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Floats, Index
+from opinionpool.blocks import blocks
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 
 _WORD = (1 << 64) - 1
+Keys = npt.NDArray[np.uint64]
 
 
 def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array:
@@ -44,12 +49,128 @@ def row_keys(first: int, count: int, seed: int) -> npt.NDArray[np.uint64]:
         return mixed(start + np.arange(count, dtype=np.uint64))
 
 
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def name_keys(names: Iterable[str]) -> Keys:
+    """Odd numbers of 64 bits that stand for names."""
+    digests = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names]
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64) | np.uint64(1)
+
+
+def _cell_keys(values: Array, of: Keys) -> Keys:
+    """A number for each value, 0 where it is missing; `of` broadcasts, and tells values of different experts apart."""
+    # 0 in place of -0.
+    found = (values + 0.0).view(np.uint64)
+    buffer = found >> np.uint64(29)
+    with np.errstate(over="ignore"):
+        found ^= buffer
+        # That 0 was said is something, too.
+        found += _GOLDEN
+        found *= of
+    np.right_shift(found, np.uint64(32), out=buffer)
+    found ^= buffer
+    if np.isnan(values.sum()):
+        found[np.isnan(values)] = 0
+    return found
+
+
+def row_contents(q: Floats, experts: Keys) -> Keys:
+    """What stands for all forecasts on each event of an array, (T,).
+
+    Parameters
+    ----------
+    q : ndarray, shape (T, N)
+    experts : ndarray of uint64, shape (N,)
+        What stands for the experts, as from `name_keys`.
+
+    >>> q = np.array([[0.5, 0.2], [0.2, 0.5], [0.5, 0.2], [0.5, np.nan]])
+    >>> np.unique(row_contents(q, name_keys(["ann", "bob"])), return_inverse=True)[1].size
+    4
+    """
+    found = np.empty(len(q), dtype=np.uint64)
+    for rows in blocks(len(q), q.shape[1]):
+        found[rows] = _cell_keys(np.asarray(q[rows], dtype=np.float64), experts).sum(axis=1, dtype=np.uint64)
+    return found
+
+
+def some_rows(q: Floats, one_in: int) -> Index:
+    """Index of about one in so many rows of an array, the same rows in whatever order they come."""
+    contents = row_contents(q, name_keys(map(str, range(q.shape[1]))))
+    # A part of a part is not the same part again.
+    return np.flatnonzero(mixed(contents ^ np.uint64(len(q))) % np.uint64(one_in) == 0)
+
+
+def event_contents(forecasts: Forecasts) -> Keys:
+    """What stands for all that is known of each event but its id, (T,)."""
+    t = len(forecasts.events)
+    if t == 0:
+        return np.zeros(0, dtype=np.uint64)
+    experts, k = name_keys(forecasts.experts), len(forecasts.classes)
+    classes = name_keys(map(str, range(k)))
+    values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
+    with np.errstate(over="ignore"):
+        of = experts[forecasts.expert_index, None] * (classes if values.shape[1] > 1 else np.ones(1, np.uint64))
+        cells = _cell_keys(values, of).sum(axis=1, dtype=np.uint64)
+        starts = np.searchsorted(forecasts.event_index, np.arange(t))
+        found = np.zeros(t, dtype=np.uint64)
+        some = forecasts.crowd > 0
+        if some.any():
+            found[some] = np.add.reduceat(cells, starts[some])
+        if forecasts.prior is not None:
+            found += _cell_keys(forecasts.prior.reshape(t, -1), classes[: max(1, forecasts.prior[:1].size)]).sum(axis=1)
+        for column, values_of in (("times", np.int64), ("groups", None)):
+            known = getattr(forecasts, column)
+            if known is not None:
+                labels, place = np.unique(known, return_inverse=True)
+                codes = (
+                    name_keys(map(str, labels.tolist())) if values_of is None else labels.astype(values_of).view("u8")
+                )
+                found = mixed(found ^ codes[place])
+    return found
+
+
+def content_keys(contents: Keys, outcomes: Index, before: Sequence[Keys] = ()) -> Keys:
+    """What decides which events are in a sample, (T,): all different, and whatever the order of the events the same.
+
+    Parameters
+    ----------
+    contents : ndarray of uint64, shape (T,)
+    outcomes : ndarray of int, shape (T,)
+    before : sequence of ndarray
+        Contents and outcomes of earlier events as `sorted_contents` gives them: those that are the same are told apart
+        by counting.
+    """
+    whole = _with_outcomes(contents, outcomes)
+    ordered = np.sort(whole)
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    number = np.zeros(len(whole), dtype=np.uint64)
+    if len(twice):
+        place = np.minimum(np.searchsorted(twice, whole), len(twice) - 1)
+        (same,) = np.nonzero(twice[place] == whole)
+        order = same[np.argsort(place[same], kind="stable")]
+        size = np.bincount(place[same], minlength=len(twice))
+        number[order] = np.arange(len(order)) - np.repeat(np.cumsum(size) - size, size)
+    for earlier in before:
+        number += (np.searchsorted(earlier, whole, "right") - np.searchsorted(earlier, whole, "left")).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        return mixed(whole + number * _GOLDEN)
+
+
+def sorted_contents(contents: Keys, outcomes: Index) -> Keys:
+    """What `content_keys` needs to know of events that came before."""
+    return np.sort(_with_outcomes(contents, outcomes))
+
+
+def _with_outcomes(contents: Keys, outcomes: Index) -> Keys:
+    with np.errstate(over="ignore"):
+        return mixed(contents + (outcomes + 2).astype(np.uint64) * _GOLDEN)
+
+
 # Resolved events that are learned from, and forecasts in them.
 EVENTS, FORECASTS = 20_000, 1_000_000
 # Of unresolved events so many times fewer are looked at: they tell who repeats whom, and little else.
 FEWER = 5
-
-Keys = npt.NDArray[np.uint64]
 
 
 def rooms(experts: int, classes: int) -> Index:
@@ -92,14 +213,19 @@ def stands_for(outcomes: Index, counts: Array) -> Array:
 
 
 def bounded_sample(forecasts: Forecasts, weight: Array) -> tuple[Index, Array] | None:
-    """Index of the events to learn from and how often each counts; None if all are, as where they have weights."""
+    """Index of the events to learn from, by key, and how often each counts; None for all, as where they have weights.
+
+    In whatever order events come, the sample and its order are the same.
+    """
     k = len(forecasts.classes)
     room = rooms(len(forecasts.experts), k)
     group = np.where(forecasts.resolved, forecasts.outcomes, k)
     counts = np.bincount(group, minlength=k + 1)
     if forecasts.options is not None or (counts[:k] <= room[:k]).all() or (weight != weight[0]).any():
         return None
-    kept = np.flatnonzero(least(row_keys(0, len(group), 0), group, room)[0])
+    keys = content_keys(event_contents(forecasts), forecasts.outcomes)
+    kept = np.flatnonzero(least(keys, group, room)[0])
+    kept = kept[np.argsort(keys[kept])]
     return kept, stands_for(forecasts.outcomes[kept], counts[:k].astype(np.float64))
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.estimation.mixture import BLOCK, Complete, Likelihood, Partial, Point
+from opinionpool.estimation.sampling import some_rows
 
 # How far below 0 a component, or relative to the linear term a derivative, may be and still count as 0.
 NEGLIGIBLE = 1e-13
@@ -153,7 +154,7 @@ def shortest(x: Array, rows: Array) -> Array | None:
     return y if miss <= 1e-9 else None
 
 
-# A long array is first solved on every 16th row, or on a smaller part that leaves 16 rows per expert.
+# A long array is first solved on a 16th of its rows, or on a smaller part that leaves 16 rows per expert.
 STRIDE = 16
 ROWS_PER_EXPERT = 16
 # An expert whose derivative is below 0 by this many times what it may change is left out of a long array's Hessian.
@@ -268,7 +269,7 @@ def _arrays(
 
 
 def _stride(events: int, size: int) -> int | None:
-    """Every how many rows a long array is solved first; None for a short one."""
+    """One in how many rows of a long array is solved first; None for a short one."""
     stride = min(STRIDE, events // (ROWS_PER_EXPERT * size))
     return stride if stride >= STRIDE // 2 and events * size > BLOCK else None
 
@@ -282,10 +283,11 @@ def _start(q: Array, share: Array) -> tuple[Array, Point | None, float]:
     """Where to start, the Hessian there if it is known, and the reads that it took."""
     events, size = q.shape
     stride = _stride(events, size)
-    part = share[::stride]
+    rows = np.arange(0) if stride is None else some_rows(q, stride)
+    part = share[rows]
     if stride is None or not part.any():
         return np.full(size, 1.0 / size), None, 0.0
-    thin = Complete(np.ascontiguousarray(q[::stride]), part / part.sum())
+    thin = Complete(q[rows], part / part.sum())
     v, curved, read = _start(thin.q, thin.share)
     here, _, _ = _maximise(thin, thin.read(v, curved is None), curved, _rough(len(part)), STRIDE)
     curved = thin.read(here.v, True, _near(here, NEAR * _rough(len(part))))
@@ -312,9 +314,10 @@ def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_i
     experts = q.shape[1]
     here, read = likelihood.read(np.full(experts, 1.0 / experts)), 0.0
     stride = _stride(*q.shape)
-    if stride is not None:
-        part = share[::stride] / share[::stride].sum()
-        rough = _with_missing(q[::stride], part, present[::stride], _rough(len(part)), STRIDE)
+    chosen = np.arange(0) if stride is None else some_rows(np.where(present, q, np.nan), stride)
+    if stride is not None and len(chosen):
+        part = share[chosen] / share[chosen].sum()
+        rough = _with_missing(q[chosen], part, present[chosen], _rough(len(part)), STRIDE)
         there = likelihood.read(likelihood.position(rough.weights))
         here, read = min(here, there, key=lambda point: point.objective), rough.passes / stride
     here, curved, iterations = _maximise(likelihood, here, None, tolerance, max_iterations)

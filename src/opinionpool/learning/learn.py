@@ -14,8 +14,17 @@ from opinionpool.arrays import Array, Floats, frequencies
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.estimation.evidence import FEW_EXPERTS, Evidence, MomentEvidence, RowEvidence, few_enough, option_rows
-from opinionpool.estimation.moments import EVENTS, BinaryOutcomes, Moments, dense_moments
-from opinionpool.estimation.sampling import bounded_sample, least, rooms, row_keys, sample_note, stands_for
+from opinionpool.estimation.moments import BinaryOutcomes, Moments, dense_moments
+from opinionpool.estimation.sampling import (
+    bounded_sample,
+    content_keys,
+    least,
+    name_keys,
+    rooms,
+    row_contents,
+    sample_note,
+    stands_for,
+)
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
@@ -406,7 +415,7 @@ def learn_sample(
     if (outcomes.counts[:2] <= room[:2]).all():
         return None
     counts, present = _counted(q, outcomes)
-    kept = _drawn(outcomes, room)
+    kept = _drawn(q, outcomes, room)
     codes = outcomes.codes(kept)
     labels = np.array([*classes, None], dtype=object)[codes]
     few = Forecasts.from_array(q[kept], labels.tolist(), experts=numbered(n), classes=classes)
@@ -435,21 +444,12 @@ def _counted(q: Floats, outcomes: BinaryOutcomes) -> tuple[Array, npt.NDArray[np
     return counts, anywhere
 
 
-def _drawn(outcomes: BinaryOutcomes, room: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Index of the events of the sample, in order."""
-    places, keys, group = np.empty(0, np.intp), np.empty(0, np.uint64), np.empty(0, np.intp)
-    limits = np.full(len(room), np.iinfo(np.uint64).max, dtype=np.uint64)
-    for start in range(0, len(outcomes.y), EVENTS):
-        codes = outcomes.codes(slice(start, start + EVENTS))
-        own, mine = row_keys(start, len(codes), 0), np.where(codes < 0, len(room) - 1, codes)
-        new = np.flatnonzero(own < limits[mine])
-        places, keys, group = (
-            np.concatenate(pair) for pair in ((places, new + start), (keys, own[new]), (group, mine[new]))
-        )
-        kept, beyond = least(keys, group, room)
-        limits = np.minimum(limits, beyond)
-        places, keys, group = places[kept], keys[kept], group[kept]
-    return places
+def _drawn(q: Floats, outcomes: BinaryOutcomes, room: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Index of the events of the sample, by key."""
+    codes = outcomes.codes(slice(0, len(q)))
+    keys = content_keys(row_contents(q, name_keys(numbered(q.shape[1]))), codes)
+    kept = np.flatnonzero(least(keys, np.where(codes < 0, len(room) - 1, codes), room)[0])
+    return np.asarray(kept[np.argsort(keys[kept])])
 
 
 def learn_dense(

@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
-from opinionpool.estimation.sampling import least, rooms, row_keys, sample_note, stands_for
+from opinionpool.estimation.sampling import (
+    content_keys,
+    event_contents,
+    least,
+    rooms,
+    sample_note,
+    sorted_contents,
+    stands_for,
+)
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
@@ -283,30 +291,34 @@ class _Sample:
         self.rooms = rooms(len(first.experts), k)
         self.limits = np.full(k + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
         self.seen = np.zeros(k + 1, dtype=np.int64)
-        self._inverses: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
+        self._before: list[npt.NDArray[np.uint64]] = []
+        self._kept: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
 
     def add(self, forecasts: Forecasts) -> None:
         """Take in the events of one part."""
         group = np.where(forecasts.resolved, forecasts.outcomes, len(self.limits) - 1)
-        keys = row_keys(int(self.seen.sum()), len(group), 0)
+        contents = event_contents(forecasts)
+        keys = content_keys(contents, forecasts.outcomes, self._before)
+        self._before.append(sorted_contents(contents, forecasts.outcomes))
         self.seen += np.bincount(group, minlength=len(self.seen))
         kept = np.flatnonzero(keys < self.limits[group])
-        self._inverses.append((keys[kept], forecasts.select_events(kept)))
-        if sum(len(keys) for keys, _ in self._inverses) > 1.25 * self.rooms.sum():
+        self._kept.append((keys[kept], forecasts.select_events(kept)))
+        if sum(len(keys) for keys, _ in self._kept) > 1.25 * self.rooms.sum():
             self._thin()
 
     def forecasts(self) -> Forecasts:
-        """The sample, in the order of the file."""
+        """The sample: in the order of the file if it is everything, else by key, as a sample of the whole file is."""
         self._thin()
-        return self._inverses[0][1]
+        keys, found = self._kept[0]
+        return found if len(keys) == self.seen.sum() else found.select_events(np.argsort(keys))
 
     def _thin(self) -> None:
-        keys = np.concatenate([keys for keys, _ in self._inverses])
-        together = one_after_another([forecasts for _, forecasts in self._inverses])
+        keys = np.concatenate([keys for keys, _ in self._kept])
+        together = one_after_another([forecasts for _, forecasts in self._kept])
         group = np.where(together.resolved, together.outcomes, len(self.limits) - 1)
         kept, beyond = least(keys, group, self.rooms)
         self.limits = np.minimum(self.limits, beyond)
-        self._inverses = [(keys[kept], together if kept.all() else together.select_events(kept))]
+        self._kept = [(keys[kept], together if kept.all() else together.select_events(kept))]
 
 
 def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:

@@ -1,0 +1,118 @@
+"""The order of the events plays no part, also where a sample of them is learned from."""
+
+import numpy as np
+import pytest
+
+import opinionpool as op
+from opinionpool.estimation.sampling import content_keys, event_contents, row_contents, sorted_contents
+from opinionpool.forecasts import Forecasts
+from opinionpool.model.panel import Panel
+from opinionpool.pools.registry import POOLS, fit_pool, learn_parts
+
+pytestmark = pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
+EVENTS = 900
+X, Y = Panel.exchangeable(4, correlation=0.3, accuracy=0.6).simulate(EVENTS, seed=2)
+X, Y = X.round(2), Y.astype(int)
+GAPS = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+ORDERS = [np.random.default_rng(seed).permutation(EVENTS) for seed in range(2)]
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Samples of 200 events, and linear pools that begin with a part of the rows."""
+    monkeypatch.setattr("opinionpool.estimation.sampling.EVENTS", 200)
+    monkeypatch.setattr("opinionpool.estimation.simplex.BLOCK", 100)
+
+
+def numbered(rows, start=0):
+    """Events called by their places."""
+    return Forecasts.from_array(GAPS[rows], Y[rows], events=[f"event {start + i}" for i in range(len(rows))])
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_forecasts(few, name):
+    answers = [fit_pool(name, numbered(rows)).pool(GAPS) for rows in (np.arange(EVENTS), *ORDERS)]
+    for other in answers[1:]:
+        assert other == pytest.approx(answers[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("pool", [op.GaussianPool(), op.LinearPool(), op.GaussianPool("common", beliefs=None)])
+def test_arrays(few, pool):
+    answers = [pool.fit(X[rows], Y[rows].astype(float)).predict_proba(X) for rows in (np.arange(EVENTS), *ORDERS)]
+    for other in answers[1:]:
+        assert other == pytest.approx(answers[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "linear"])
+def test_parts(few, name):
+    """However a file is cut, and whatever stands first in it."""
+    answers = []
+    for rows, size in ((np.arange(EVENTS), 300), (ORDERS[0], 300), (ORDERS[1], 130)):
+        parts = [numbered(rows[start : start + size], start) for start in range(0, EVENTS, size)]
+        answers.append(learn_parts(name, parts, 0.5, {}).state.pool(GAPS))
+    for other in answers[1:]:
+        assert other == pytest.approx(answers[0], abs=1e-9)
+
+
+def test_classes_priors_and_dates(few):
+    q = np.random.default_rng(1).dirichlet(np.ones(3), (EVENTS, 2)).round(3)
+    q /= q.sum(axis=2, keepdims=True)
+    y = np.random.default_rng(2).integers(0, 3, EVENTS)
+    prior = np.random.default_rng(3).dirichlet(np.ones(3) * 9, EVENTS)
+    f = [Forecasts.from_array(q[rows], y[rows], classes=(0, 1, 2), prior=prior[rows]) for rows in ORDERS]
+    one, two = (fit_pool("gaussian", each, class_model="symmetric").pool(q, prior) for each in f)
+    assert one == pytest.approx(two, abs=1e-9)
+
+
+def test_interval(few):
+    one, two = (op.GaussianPool().fit(GAPS[rows], Y[rows]).predict_interval(GAPS) for rows in ORDERS)
+    assert one == pytest.approx(two, abs=1e-9)
+
+
+class TestKeys:
+    def test_the_same_events_have_different_keys(self):
+        f = numbered(np.zeros(50, dtype=int))
+        assert len(np.unique(content_keys(event_contents(f), f.outcomes))) == 50
+
+    def test_keys_follow_the_event(self):
+        keys = [content_keys(event_contents(numbered(rows)), Y[rows]) for rows in (np.arange(EVENTS), *ORDERS)]
+        for other in keys[1:]:
+            np.testing.assert_array_equal(np.sort(other), np.sort(keys[0]))
+
+    def test_keys_of_parts_are_those_of_the_whole(self):
+        contents = event_contents(numbered(np.arange(EVENTS)))
+        whole, before, found = content_keys(contents, Y), [], []
+        for start in range(0, EVENTS, 100):
+            rows = slice(start, start + 100)
+            found.append(content_keys(contents[rows], Y[rows], before))
+            before.append(sorted_contents(contents[rows], Y[rows]))
+        np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.sort(whole))
+
+    def test_what_differs_has_other_keys(self):
+        base = [[0.5, 0.25, np.nan]]
+        experts = ("ann", "bob", "cat")
+        variants = [
+            Forecasts.from_array(q, [y], experts=names, prior=prior)
+            for q, y, names, prior in (
+                (base, 1, experts, None),
+                (base, 0, experts, None),
+                (base, None, experts, None),
+                ([[0.25, 0.5, np.nan]], 1, experts, None),
+                ([[0.5, np.nan, 0.25]], 1, experts, None),
+                ([[0.5, 0.125, np.nan]], 1, experts, None),
+                ([[0.5, 0.25, 0.0]], 1, experts, None),
+                (base, 1, ("ann", "zoe", "cat"), None),
+                (base, 1, experts, 0.3),
+            )
+        ]
+        assert len({int(content_keys(event_contents(f), f.outcomes)[0]) for f in variants}) == len(variants)
+
+    def test_coarse_forecasts_are_told_apart(self):
+        """Powers of two have the last bits of their numbers in common."""
+        grid = np.array(np.meshgrid(*[[0.5, 0.25, 0.125, 0.0625, 0.0, 1.0]] * 4)).reshape(4, -1).T
+        assert len(
+            np.unique(row_contents(grid, np.arange(1, 9, 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)))
+        ) == len(grid)
+        keys = content_keys(event_contents(Forecasts.from_array(grid)), np.zeros(len(grid), int))
+        share = [(keys < np.uint64(2**64 * p)).mean() for p in (0.1, 0.5, 0.9)]
+        assert share == pytest.approx([0.1, 0.5, 0.9], abs=0.06)
