@@ -75,12 +75,7 @@ def texts_in(source):
 
 
 def modules(root):
-    return [
-        path
-        for folder in ("src", "examples")
-        for path in sorted((root / folder).rglob("*.py"))
-        if "page" not in path.parts
-    ]
+    return [path for folder in ("src", "examples") for path in sorted((root / folder).rglob("*.py"))]
 
 
 def test_no_private_term_in_texts_of_the_code(root):

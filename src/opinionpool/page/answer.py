@@ -219,7 +219,7 @@ def one_event(a: Assessment, experts: tuple[str, ...], own_prior: Array | float 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The pool's answer, taken apart, and what stands beside it.
+    """The pool's answer, explained, and what stands beside it.
 
     Attributes
     ----------

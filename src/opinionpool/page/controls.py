@@ -107,7 +107,7 @@ def accuracy_words(unit: str, value: float) -> str:
         return f"ranks {100 * value:.0f} of 100 pairs rightly"
     if unit == "hit_rate":
         return f"right about {100 * value:.0f} of 100 even events"
-    return f"score {value:.2f}, where 1 is knowing"
+    return f"score {value:.2f}, where 1 is perfect"
 
 
 def calibration_words(kappa: float) -> str:
@@ -124,7 +124,7 @@ def calibration_words(kappa: float) -> str:
 
 
 def bias_words(bias: float, prior: float) -> str:
-    """How an expert leans, by what it would say if it knew nothing.
+    """An expert's bias in words, by what it would say if it knew nothing.
 
     >>> bias_words(0.5, 0.5), bias_words(0.0, 0.5)
     ('too high: 62% where 50% is right', 'neither high nor low')

@@ -11,25 +11,19 @@ from opinionpool.learning.beliefs import Belief
 from opinionpool.page import charts, what_if
 from opinionpool.page.answer import Answer, Material
 from opinionpool.page.assessment import Assessment, Expert
-from opinionpool.page.charts import Bar, brief, of_class
+from opinionpool.page.charts import Bar
 from opinionpool.report.explanation import by_effect
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name, section, sentence, table
 from opinionpool.report.listing import decimal, percent, printable
+from opinionpool.report.waterfall import brief, of_class, waterfall
 from opinionpool.text import counted
 from opinionpool.version import __version__
 
 # The marks of the page's figures, beside those of the report.
 MARKS = """
-.level { stroke: var(--ink); stroke-width: 2.5; fill: none; }
-.up { fill: var(--pool); fill-opacity: .8; }
-.down { fill: var(--average); fill-opacity: .8; }
-.tip { fill: none; stroke: var(--paper); stroke-width: 1.6; }
-.link { stroke: var(--zero); stroke-width: 1; stroke-dasharray: 2 2; }
 .span { fill: var(--shade); fill-opacity: .2; }
-.one { stroke: var(--quiet); stroke-width: 2; }
 .mean { fill: var(--average); stroke: var(--paper); stroke-width: 1; }
 .mean.open { fill: var(--paper); stroke: var(--average); stroke-width: 2; }
-.range { fill: var(--shade); fill-opacity: .45; }
 .answer { stroke: var(--ink); stroke-width: 1.5; }
 .threshold { stroke: var(--average); stroke-width: 1.5; stroke-dasharray: 5 3; }
 """
@@ -90,9 +84,9 @@ def _answer(a: Assessment, found: Answer) -> Html:
             )
         )  # fmt: skip
     n = len(why.experts)
-    told = f"{counted(n, 'expert')}, together as good as {found.effective:.1f} independent ones."
+    words = f"{counted(n, 'expert')}, together as good as {found.effective:.1f} independent ones."
     notes = joined(markup('<p class="note">{}</p>', sentence(note.text)) for note in found.notes)
-    return section("answer", "The answer", markup('<ul class="cards">{}</ul><p>{}</p>{}', joined(cards), told, notes))
+    return section("answer", "The answer", markup('<ul class="cards">{}</ul><p>{}</p>{}', joined(cards), words, notes))
 
 
 def _why(a: Assessment, found: Answer) -> Html:
@@ -103,7 +97,7 @@ def _why(a: Assessment, found: Answer) -> Html:
         markup(
             "<figure>{}<figcaption>From the prior to the answer{}: each bar is what one forecast adds."
             "</figcaption></figure>",
-            charts.waterfall(why, at, f"Probability of {label}", _interval(found, at)),
+            waterfall(why, at, f"Probability of {label}", _interval(found, at)),
             "" if a.binary else f", for {printable(label)}",
         )
         for at, label, _ in _classes(a, found)
@@ -132,7 +126,7 @@ def _panel(a: Assessment, found: Answer) -> Html:
     if not rows and not own:
         parts.append(markup("<p>Nothing is assessed, so what stands here is learned, or assumed of any panel.</p>"))
     prior = " / ".join(percent(of_class(found.why.prior, at)) for at, *_ in _classes(a, found))
-    parts.append(markup("<p>Before anybody is heard: {}.</p>", prior))
+    parts.append(markup("<p>Prior: {}.</p>", prior))
     if a.base_rate is not None:
         shares = a.base_rate if a.binary else tuple(x / math.fsum(a.base_rate) for x in a.base_rate)
         parts.append(
@@ -172,36 +166,34 @@ def _changes(a: Assessment, material: Material, found: Answer) -> Html:
         bars = [Bar(*named(effect)[:1], *effect.answers, *named(effect)[1:]) for effect in moves]
         label = _classes(a, found)[0 if a.binary else at][1]
         figure = charts.tornado(bars, of_class(found.why.probability, at), threshold, f"Probability of {label}")
-        told = "Each bar is the answer while one assessment goes over its range, where it lies with 90% probability."
-        parts.append(markup("<figure>{}<figcaption>{}</figcaption></figure>", figure, told))
+        words = "Each bar is the answer while one assessment goes over its range, where it lies with 90% probability."
+        parts.append(markup("<figure>{}<figcaption>{}</figcaption></figure>", figure, words))
     if a.binary:
         stake = what_if.stake(a, found, float(found.why.probability))
-        told = (
+        words = (
             f"Acting costs {a.stakes.action:g}, and not having acted {a.stakes.loss:g} if the event happens, so acting "
             f"pays above {brief(stake.threshold)}. The expected cost of acting is {stake.acting:.3g}, of waiting "
             f"{stake.waiting:.3g}: {'act' if stake.act else 'do not act'}."
         )
-        parts.append(markup("<p>{}</p>", told))
+        parts.append(markup("<p>{}</p>", words))
         try:
             more = what_if.one_more(a, found)
         except OpinionPoolError:
             pass
         else:
-            told = (
+            words = (
                 f"One more expert with an AUC of {a.candidate.auc:.2f} and a correlation of "
                 f"{a.candidate.correlation:.2f} with each of these would raise the panel's AUC by "
                 f"{more.gain.auc:.3f}, to {more.auc:.3f}."
             )
-            parts.append(markup("<p>{}</p>", told))
+            parts.append(markup("<p>{}</p>", words))
     return section("changes", "What would change it", *parts)
 
 
 def named(effect: what_if.Effect) -> tuple[str, str, str]:
     """An effect's name, and both ends of its range, as they are shown."""
     if effect.expert:
-        word = {"accuracy": "how good", "calibration": "too sure", "bias": "leaning", "forecast": "forecast"}[
-            effect.what
-        ]
+        word = {"accuracy": "how good", "calibration": "too sure", "bias": "bias", "forecast": "forecast"}[effect.what]
         title = f"{effect.expert}: {word}"
     else:
         title = {"correlation": "How alike they are", "prior": "The prior"}[effect.what]

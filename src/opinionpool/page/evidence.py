@@ -40,8 +40,8 @@ class Evidence:
                 busy = True
             if self._key == key and self._html:
                 return {"html": self._html, "again": False}
-            told = f"Computing how well the pool does on events that it has not learned from: {self._share:.0%}"
-            return {"html": markup('<p class="quiet">{}</p>', told), "again": busy}
+            words = f"Computing how well the pool does on events that it has not learned from: {self._share:.0%}"
+            return {"html": markup('<p class="quiet">{}</p>', words), "again": busy}
 
     def _find(self, scene: Scene) -> None:
         a, forecasts = scene.a, self._material.forecasts
@@ -49,7 +49,7 @@ class Evidence:
         beliefs = None if a.beliefs.any_panel else a.beliefs
         prior = None if self._material.own_priors else prior_of(a)
         try:
-            found = find(forecasts, "gaussian", prior=prior, beliefs=beliefs, progress=self._told)
+            found = find(forecasts, "gaussian", prior=prior, beliefs=beliefs, progress=self._shown)
             sections = [gains_section(found), *evidence_sections(found)]
             html = joined(part for part in sections if part.startswith(tuple(f'<section id="{s}"' for s in SHOWN)))
         except _EndedError:
@@ -59,7 +59,7 @@ class Evidence:
         with self._lock:
             self._html = html
 
-    def _told(self, share: float) -> None:
+    def _shown(self, share: float) -> None:
         if self._ended:
             raise _EndedError
         self._share = share

@@ -6,12 +6,12 @@ import numpy as np
 
 from opinionpool.page import charts
 from opinionpool.page.answer import Answer
-from opinionpool.page.charts import brief
 from opinionpool.page.controls import button, choice, field
 from opinionpool.page.scene import Scene
 from opinionpool.report.answers import Pooled
 from opinionpool.report.html import Html, joined, markup, name, table
 from opinionpool.report.listing import printable, whole
+from opinionpool.report.waterfall import brief
 from opinionpool.text import counted
 
 # Events that a list shows at once.
@@ -102,11 +102,11 @@ def events_view(scene: Scene, pooled: Pooled) -> Html:
         p = brief(float(pooled.probabilities[t])) if binary else _likeliest(pooled, t)
         rows.append([label, p, whole(int(crowd[t])), "resolved" if forecasts.resolved[t] else "open"])
     listing = table(["event", "answer", "forecasts", "status"], rows, numbers=[False, True, True, False])
-    told = f"{counted(len(chosen), 'event')}" + (
+    words = f"{counted(len(chosen), 'event')}" + (
         "" if len(chosen) == len(forecasts.events) else f" of {whole(len(forecasts.events))}"
     )
     if len(chosen) > PAGE:
-        told += f", {look.start + 1} to {look.start + len(shown)} shown"
+        words += f", {look.start + 1} to {look.start + len(shown)} shown"
     pages = joined(
         [
             button("Earlier", "start", id="earlier", data_value=max(look.start - PAGE, 0), disabled=look.start == 0),
@@ -118,7 +118,7 @@ def events_view(scene: Scene, pooled: Pooled) -> Html:
     return joined(
         [
             markup('<h2>Events</h2><div class="common">{}</div>', controls),
-            markup('<p class="note" aria-live="polite">{}</p>', told),
+            markup('<p class="note" aria-live="polite">{}</p>', words),
             listing,
             markup('<div class="pages">{}</div>', pages) if len(chosen) > PAGE else Html(""),
         ]

@@ -101,7 +101,7 @@ def _check_name(a: Assessment, name: str, key: int | None = None) -> None:
         raise ArgumentError(f"there is already an expert called {name!r}")
 
 
-# A name with a number behind it, told from "Expert 1" by a sign between them or a per cent sign.
+# A name with a number behind it, unlike "Expert 1" with a sign between them or a per cent sign.
 _NUMBER = re.compile(r"^(.*?)(?:\s*[,;:=|\t]\s*([0-9][0-9.,]*)\s*(%?)|\s+([0-9][0-9.,]*)\s*(%))\s*$")
 
 

@@ -46,8 +46,8 @@ def panel(scene: Scene) -> Html:
     ]
     if len(shown) > ROWS:
         more = counted(len(shown) - ROWS, "more expert")
-        told = f"{more} answered. The answer counts all of them; controls are shown for {ROWS}."
-        parts.append(markup('<p class="note">{}</p>', told))
+        words = f"{more} answered. The answer counts all of them; controls are shown for {ROWS}."
+        parts.append(markup('<p class="note">{}</p>', words))
     if silent:
         names = ", ".join(each.name for each in silent[:8]) + (" …" if len(silent) > 8 else "")
         parts.append(_silent(silent, names))
@@ -65,7 +65,7 @@ def panel(scene: Scene) -> Html:
 
 @dataclass(frozen=True)
 class _Features:
-    """What is taken of one expert, whoever said it."""
+    """What is taken of one expert, whoever assessed it."""
 
     accuracy: float
     calibration: float
@@ -111,7 +111,7 @@ def _common(scene: Scene) -> Html:
     rho = CORRELATION if own is None else own.value
     alike = "" if scene.found is None else f"as good as {scene.found.effective:.1f} independent experts"
     parts = [
-        _shares("prior", "Before anybody is heard", _prior(scene), _Setting.of(scene), faint=a.prior is None),
+        _shares("prior", "Prior", _prior(scene), _Setting.of(scene), faint=a.prior is None),
     ]
     if not fixed:
         dependence = slider(
@@ -141,7 +141,7 @@ class _Setting:
     Attributes
     ----------
     unit : str
-        How accuracies are said.
+        How accuracies are given.
     prior : float
         Of the second class.
     classes : tuple
@@ -211,7 +211,7 @@ def _assessed(each: Expert, features: _Features, setting: _Setting, who: str) ->
     if len(setting.classes) == 2:
         parts.append(
             slider(
-                f"bias-{each.key}", "Leaning", features.bias, (-2, 2, 0.05),
+                f"bias-{each.key}", "Bias", features.bias, (-2, 2, 0.05),
                 bias_words(features.bias, setting.prior), owner=who, faint=own.get("bias") is None,
                 data_do="bias", data_expert=each.key,
             )

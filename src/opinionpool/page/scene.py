@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from opinionpool.arrays import Array
 from opinionpool.page.answer import Answer, Material
 from opinionpool.page.assessment import Assessment
-from opinionpool.page.charts import of_class
 from opinionpool.report.listing import printable
+from opinionpool.report.waterfall import of_class
 
 VIEWS = {"panel": "Panel", "what_if": "What if", "evidence": "Evidence", "hand_over": "Hand over", "events": "Events"}
 UNIT_NAMES = {"auc": "pairs ranked rightly (AUC)", "hit_rate": "events called rightly", "score": "expected log score"}
@@ -25,7 +25,7 @@ class Look:
     view : str
         A key of `VIEWS`.
     unit : str
-        How accuracies are said: a key of `UNITS`.
+        How accuracies are given: a key of `UNITS`.
     about : int
         The class that figures are about.
     search, order, start

@@ -9,12 +9,13 @@ import numpy as np
 from opinionpool.errors import OpinionPoolError
 from opinionpool.page import charts, handover, what_if
 from opinionpool.page.answer import Answer
-from opinionpool.page.charts import Bar, brief
+from opinionpool.page.charts import Bar
 from opinionpool.page.controls import accuracy_words, attributes, button, field, slider
 from opinionpool.page.event_report import named
 from opinionpool.page.scene import Scene
 from opinionpool.report.html import Html, joined, markup, sentence, table
 from opinionpool.report.listing import decimal, printable
+from opinionpool.report.waterfall import brief
 
 
 def what_if_view(scene: Scene) -> Html:
@@ -64,19 +65,19 @@ def effects(scene: Scene) -> Html:
 
 
 def _most(scene: Scene, found: Sequence[what_if.Effect], p: float, threshold: float | None) -> str:
-    """The strongest one in words, and whether one alone would change the decision."""
+    """The strongest one in words, and whether any of them would change the decision."""
     first = found[0]
     low, high = sorted(first.answers)
-    told = f"{named(first)[0]} matters most: over its range the answer goes from {brief(low)} to {brief(high)}."
+    words = f"{named(first)[0]} matters most: over its range the answer goes from {brief(low)} to {brief(high)}."
     if threshold is None or scene.at != 1:
-        return told
+        return words
     turning = [effect for effect in found if any((q > threshold) != (p > threshold) for q in effect.answers)]
     if not turning:
         return (
-            f"{told} No single assessment would take the answer across {brief(threshold)}, where acting begins to pay."
+            f"{words} No single assessment would take the answer across {brief(threshold)}, where acting begins to pay."
         )
     names = ", ".join(named(effect)[0] for effect in turning[:4])
-    return f"{told} What alone could take it across {brief(threshold)}, where acting begins to pay: {names}."
+    return f"{words} Any of these could take it across {brief(threshold)}, where acting begins to pay: {names}."
 
 
 def _decision(scene: Scene, found: Answer) -> Html:
@@ -115,13 +116,13 @@ def _decision(scene: Scene, found: Answer) -> Html:
     ]  # fmt: skip
     if stake.decision is not None:
         d, loss = stake.decision, a.stakes.loss
-        told = (
+        worth = (
             f"Over many such events, deciding by the prior alone costs {_money(float(d.climatology) * loss)} each, "
-            f"deciding by this panel {_money(float(d.expense) * loss)}, and knowing every outcome "
+            f"deciding by this panel {_money(float(d.expense) * loss)}, and with every outcome known beforehand "
             f"{_money(float(d.perfect) * loss)}. The panel is worth {_money(float(d.saving) * loss)} an event, "
-            f"{float(d.value):.0%} of what knowing the outcome is worth."
+            f"{float(d.value):.0%} of what perfect foresight is worth."
         )
-        words.append(markup("<p>{}</p>", told))
+        words.append(markup("<p>{}</p>", worth))
     return markup('<h2>A decision</h2><div class="common">{}</div>{}', controls, joined(words))
 
 
@@ -156,7 +157,7 @@ def _candidate(scene: Scene, found: Answer) -> Html:
     try:
         more = what_if.one_more(scene.a, found)
     except OpinionPoolError as error:
-        told = markup('<p class="missing">{}</p>', sentence(str(error)))
+        result = markup('<p class="missing">{}</p>', sentence(str(error)))
     else:
         gain = more.gain
         before = 100 * (more.auc - gain.auc)
@@ -166,12 +167,12 @@ def _candidate(scene: Scene, found: Answer) -> Html:
         words += "."
         if more.saving is not None:
             words += f" For the decision above that is worth {_money(more.saving)} an event."
-        told = markup("<p>{}</p>", words)
+        result = markup("<p>{}</p>", words)
     return markup(
         '<h2>One more expert</h2>'
         '<p class="note">What asking somebody else is worth, before anybody knows what they say.</p>'
         '<div class="common">{}</div>{}',
-        controls, told,
+        controls, result,
     )  # fmt: skip
 
 

@@ -229,8 +229,8 @@ class Page:
             scene = session.scene()
             regions = self._regions(scene)
         took, worked = 1000.0 * (time.perf_counter() - since), 1000.0 * (time.thread_time() - busy)
-        told = {"regions": regions, "live": view.live(scene), "view": scene.look.view, "keep": self._keeper.failure}
-        return JSONResponse(told, headers={"server-timing": f"move;dur={took:.1f}, processor;dur={worked:.1f}"})
+        drawn = {"regions": regions, "live": view.live(scene), "view": scene.look.view, "keep": self._keeper.failure}
+        return JSONResponse(drawn, headers={"server-timing": f"move;dur={took:.1f}, processor;dur={worked:.1f}"})
 
     def _take(self, session: Session, move: Mapping[str, Any]) -> None:
         value = move.get("value")
@@ -321,8 +321,8 @@ async def _too_large(_request: Request, _error: Exception) -> Response:
 
 
 async def _fault(_request: Request, error: Exception) -> Response:
-    told = f"a fault of opinionpool itself, please report it: {type(error).__name__}: {error}\n"
-    return PlainTextResponse(told, 500)
+    message = f"a fault of opinionpool itself, please report it: {type(error).__name__}: {error}\n"
+    return PlainTextResponse(message, 500)
 
 
 def frame(scene: Scene, regions: Mapping[str, Html], offers: Html) -> str:
@@ -442,12 +442,12 @@ class _Uvicorn(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, started: threading.Event) -> None:
         super().__init__(config)
-        self._stopping, self._told = stopping, started
+        self._stopping, self._started = stopping, started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
         await super().startup(sockets)
-        self._told.set()
+        self._started.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End open streams, then the rest."""

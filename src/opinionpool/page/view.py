@@ -6,12 +6,13 @@ import numpy as np
 
 from opinionpool.page import charts
 from opinionpool.page.answer import Answer
-from opinionpool.page.charts import Mark, brief
+from opinionpool.page.charts import Mark
 from opinionpool.page.controls import attributes, button, choice
 from opinionpool.page.scene import ROWS, VIEWS, Scene
 from opinionpool.report.explanation import by_effect
 from opinionpool.report.html import Html, joined, markup, name, sentence, table
 from opinionpool.report.listing import percent, printable
+from opinionpool.report.waterfall import brief, waterfall
 from opinionpool.text import counted
 
 
@@ -109,9 +110,7 @@ def answer(scene: Scene) -> Html:
     if why.scale == "log-odds":
         parts.append(markup("<h3>From the prior to the answer</h3>"))
         parts.append(
-            markup(
-                "<figure>{}</figure>", charts.waterfall(why, scene.at, f"Probability of {scene.event}", scene.interval)
-            )
+            markup("<figure>{}</figure>", waterfall(why, scene.at, f"Probability of {scene.event}", scene.interval))
         )
     parts.append(_contributions(scene, found))
     parts += [markup('<p class="note">{}</p>', sentence(note.text)) for note in found.notes]
@@ -147,8 +146,8 @@ def _headline(scene: Scene, found: Answer) -> Html:
         )  # fmt: skip
     n = len(why.experts)
     if n > 1:
-        told = f"{counted(n, 'expert')}, as good as {found.effective:.1f} independent ones."
-        parts.append(markup('<p class="quiet">{}</p>', told))
+        words = f"{counted(n, 'expert')}, as good as {found.effective:.1f} independent ones."
+        parts.append(markup('<p class="quiet">{}</p>', words))
     return joined(parts)
 
 

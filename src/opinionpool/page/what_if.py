@@ -11,26 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from opinionpool.analysis.selection import Gain, gain_from
+from opinionpool.analysis.sensitivity import WIDTH, accuracy_range, correlation_range
 from opinionpool.analysis.value import Decision, PanelValue, decision_value, expected_auc, known_panel, learned_value
 from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.beliefs import Belief, ExpertBeliefs
 from opinionpool.model.accuracy import accuracy_of_auc
 from opinionpool.page.answer import Answer, Material, as_given, event_forecasts, given_prior, own_prior
 from opinionpool.page.assessment import ACCURACIES, Assessment, Expert
-from opinionpool.page.charts import of_class
+from opinionpool.report.waterfall import of_class
 
-# Ranges hold an assessment with this probability. A forecast may be so far off in log-odds, if asked for again.
-LEVEL, AGAIN = 0.9, 0.5
-WIDTH = NormalDist().inv_cdf((1.0 + LEVEL) / 2.0)
+# A forecast may be so far off in log-odds, if asked for again.
+AGAIN = 0.5
 # Experts whose assessments are varied, those who add most to the answer; bars that are shown.
 MOST, BARS = 20, 12
-AUC_RANGE = (0.505, 0.995)
 
 
 @dataclass(frozen=True)
@@ -143,21 +141,6 @@ def _feature_ranges(expert: Expert) -> Iterator[tuple[str, tuple[float, float], 
         yield "bias", ends, tuple(replace(own, bias=Belief(value, bias.worth)) for value in ends)
 
 
-def accuracy_range(accuracy: Belief) -> tuple[float, float]:
-    """Between which areas under the curve an accuracy lies that was shown on as many events as it is worth."""
-    spread = WIDTH * math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
-    low, high = expected_auc([accuracy.value * math.exp(-spread), min(accuracy.value * math.exp(spread), 100.0)])
-    return max(float(low), AUC_RANGE[0]), min(float(high), AUC_RANGE[1])
-
-
-def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:
-    """The same for the common correlation of n experts, from 0 to 0.99 at most."""
-    rho = correlation.value
-    level = (1.0 - rho) * (1.0 + (n - 1) * rho)
-    spread = WIDTH * math.sqrt(2.0 * level**2 / (correlation.worth * n * (n - 1)))
-    return max(rho - spread, min(rho, 0.0)), min(rho + spread, max(rho, 0.99))
-
-
 @dataclass(frozen=True, eq=False)
 class Stake:
     """The decision at hand, and what the panel is worth in many like it; costs in the user's own units.
@@ -196,7 +179,7 @@ def event_prior(a: Assessment, found: Answer) -> float:
 
 
 def worth(found: Answer) -> PanelValue | None:
-    """What the panel is worth on events of this prior, if its model holds; None where that cannot be said."""
+    """What the panel is worth on events of this prior, if its model holds; None where that is not known."""
     binary = found.why.probability.ndim == 0
     try:
         return learned_value(found.state, float(found.why.prior) if binary else 0.5)
