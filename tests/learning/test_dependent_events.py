@@ -209,3 +209,31 @@ def test_weeks_of_53_places_learned_forward_in_time(shared):
     assert gain.mean() - 2.08 * gain.std(ddof=1) / np.sqrt(len(gain)) > 0
     assert np.mean(scores["gaussian"]) > np.mean(scores["geometric"])
     assert max(np.mean(scores[name]) for name in names) - np.mean(scores["gaussian"]) <= 0.01
+
+
+def log_odds(p):
+    return np.log(p) - np.log1p(-p)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32), st.integers(2, 3))
+def test_intervals_never_narrow_where_events_are_declared_dependent(seed, classes):
+    rng = np.random.default_rng(seed)
+    events, experts, groups = (int(rng.integers(*limits)) for limits in ((15, 70), (1, 5), (1, 10)))
+    member = rng.integers(groups, size=events)
+    signal = rng.normal(size=(events, 1, classes)) + 0.8 * rng.normal(size=(events, experts, classes))
+    truth = signal.mean(axis=1) + rng.choice([0.0, 1.5]) * rng.normal(size=(groups, classes))[member]
+    q = np.exp(signal) / np.exp(signal).sum(axis=2, keepdims=True)
+    q[rng.random((events, experts)) < 0.15] = np.nan
+    y = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
+    f = Forecasts.from_array(q[..., 1] if classes == 2 else q, y, classes=tuple(range(classes)))
+    one, other = (
+        learn(f, class_model="symmetric"),
+        learn(replace(f, groups=member.astype(str)), class_model="symmetric"),
+    )
+    width, wider = (
+        log_odds(high) - log_odds(low) for low, high in (each.forecast_intervals(f) for each in (one, other))
+    )
+    assert (wider >= width * (1 - 1e-9)).all()
+    errors, larger = (each.uncertainty.weight_errors(experts) for each in (one, other))
+    assert (larger >= errors * (1 - 1e-9)).all()

@@ -72,20 +72,38 @@ class Uncertainty:
             raise ArgumentError(f"a level must lie strictly between 0 and 1, and it is {level!r}")
         k = len(panel.classes)
         batch = read_batch(probabilities, prior, len(panel), k)
-        answers = np.asarray(panel.pool(probabilities, prior, base_rate)).reshape((-1,) if k == 2 else (-1, k))
-        p = np.stack([1.0 - answers, answers], axis=-1) if k == 2 else answers
+        p, error = self._errors(panel, batch, panel.pool(probabilities, prior, base_rate))
         width = NormalDist().inv_cdf((1.0 + level) / 2.0)
         ends = np.empty((2, *p.shape))
         for rows in blocks(batch):
-            others = p[rows] @ (1.0 - np.eye(k))
             with np.errstate(divide="ignore"):
-                odds = np.log(p[rows]) - np.log(others)
-            error = _class_errors(p[rows], others, self._covariance(panel, batch, rows))
+                odds = np.log(p[rows]) - np.log(p[rows] @ (1.0 - np.eye(k)))
             floors = logodds.class_floors(panel.settings.pool_floor, batch.prior[rows], 1.0)
             most = 1.0 - floors @ (1.0 - np.eye(k))
             for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-                end[rows] = np.clip(logodds.expit(odds + sign * width * error), floors, most)
+                end[rows] = np.clip(logodds.expit(odds + sign * width * error[rows]), floors, most)
         return batch.shape_answers(ends[0]), batch.shape_answers(ends[1])
+
+    def errors(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+        """Standard errors of the log-odds of each class against the others, (T, K); 0 where nobody answered."""
+        batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
+        return self._errors(panel, batch, panel.pool(probabilities, prior))[1]
+
+    def at_least(self, other: Uncertainty) -> Uncertainty:
+        """No combination of intercept and weights is surer than here or there."""
+        values, vectors = np.linalg.eigh(other.covariance - self.covariance)
+        return Uncertainty(self.covariance + (vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+    def _errors(self, panel: PoolingPanel, batch: Batch, answers: npt.ArrayLike) -> tuple[Array, Array]:
+        """Pooled probabilities of all classes, and the errors of their log-odds, (T, K) both."""
+        k = batch.classes
+        answers = np.asarray(answers).reshape((-1,) if k == 2 else (-1, k))
+        p = np.stack([1.0 - answers, answers], axis=-1) if k == 2 else answers
+        error = np.empty(p.shape)
+        for rows in blocks(batch):
+            others = p[rows] @ (1.0 - np.eye(k))
+            error[rows] = _class_errors(p[rows], others, self._covariance(panel, batch, rows))
+        return p, error
 
     def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         """Covariance of the pooled log-ratios of some events, (T, K - 1, K - 1); 0 where nobody answered."""
@@ -234,6 +252,23 @@ class FittedPanel:
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
             ends[:, rows] = self.interval(q, own, rate, level)
         return ends[0], ends[1]
+
+    def no_surer_than(self, other: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike) -> FittedPanel:
+        """The same with weights and answers that are at least as uncertain as those of another fit.
+
+        Of the answers, in log-odds, this holds for every event of some forecasts with the given prior.
+        """
+        mine, its = self.uncertainty, other.uncertainty
+        if mine is None or its is None or not isinstance(self.panel, Panel):
+            return self
+        both, most = mine.at_least(its), 1.0
+        # What is believed of extremes and of missing forecasts differs a little between fits.
+        for _, q, (own,) in forecasts.dense_blocks(self.experts, prior):
+            assert own is not None
+            error = both.errors(self.panel, q, own)
+            ratio = np.divide(its.errors(other.panel, q, own), error, out=np.ones_like(error), where=error > 0)
+            most = max(most, float(ratio.max(initial=1.0)))
+        return replace(self, uncertainty=Uncertainty(both.covariance * most**2))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""

@@ -132,16 +132,22 @@ def _learn(
         else:
             estimated = own is None and prior is None
             shrunken = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
-            few, given = forecasts, reference
+            few, given, full = forecasts, reference, weight
             sample = bounded_sample(forecasts, weight)
             if sample is not None:
                 kept, each = sample
-                few, given, reduced, estimated = forecasts.select_events(kept), given[kept], reduced[kept] * each, False
+                few, given, estimated = forecasts.select_events(kept), given[kept], False
+                reduced, full = reduced[kept] * each, full[kept] * each
                 used = int(few.resolved.sum())
                 notes = (*notes, sample_note(used, int(forecasts.resolved.sum())))
             found = _learn_default(
                 few, given, reduced, shared, shrunken, settings, estimated=estimated, class_model=class_model
             )
+            if (reduced < full).any():
+                independent = _learn_default(
+                    few, given, full, shared, shrunken, settings, estimated=estimated, class_model="symmetric"
+                )
+                found = found.no_surer_than(independent, few, public_probabilities(given))
             found = replace(found, present=np.asarray(forecasts.counts > 0))
         # Counts are of events as they came.
         counts = _counts(forecasts, weight)

@@ -65,7 +65,7 @@ class CommonCorrelation:
     rho: float
 
     def __post_init__(self) -> None:
-        if self.size == 1:
+        if self.size <= 1:
             return
         low = -1.0 / (self.size - 1)
         if not low < self.rho <= 1:
