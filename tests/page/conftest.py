@@ -42,7 +42,7 @@ class Running:
 
     def move(self, page, *moves):
         """What the server draws after some moves."""
-        body = json.dumps(moves)
+        body = json.dumps({"version": None, "moves": moves})
         status, headers, content = self.request(
             f"{page}move", method="POST", body=body, headers={"content-type": "application/json"}
         )

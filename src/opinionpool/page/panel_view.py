@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,36 +31,41 @@ from opinionpool.report.listing import percent, printable
 from opinionpool.text import counted
 
 
-def panel(scene: Scene) -> Html:
-    """The controls of all experts."""
+def panel(pieces: Mapping[str, Html]) -> Html:
+    """The controls of all experts, from their pieces."""
+    rows = [markup(f'<li id="{key}">{{}}</li>', html) for key, html in pieces.items() if key.startswith("expert-")]
+    return markup(
+        "<h2>Who says what, and how good they are</h2>"
+        '<div id="common" class="common">{}</div>{}<div id="foot">{}</div>',
+        pieces["common"],
+        markup('<ol class="experts">{}</ol>', joined(rows)) if rows else markup("<p>Add the first expert below.</p>"),
+        pieces["foot"],
+    )
+
+
+def pieces_of(scene: Scene) -> dict[str, Html]:
+    """The controls in pieces, by the id of what holds them: those of all experts, of each, and what stands below."""
     a, resolved = scene.a, _resolved(scene)
-    fixed = scene.material.trained is not None
-    shown = [each for each in a.experts if each.forecast is not None or each.name not in set(scene.material.experts)]
-    silent = [each for each in a.experts if each not in shown]
-    setting, known = _Setting.of(scene), set(scene.material.experts)
-    rows = joined(_expert(each, resolved[each.name], setting, each.name in known) for each in shown[:ROWS])
-    parts = [
-        markup("<h2>{}</h2>", "Who says what, and how good they are"),
-        _common(scene),
-        markup('<ol class="experts">{}</ol>', rows) if rows else markup("<p>Add the first expert below.</p>"),
-    ]
+    known = set(scene.material.experts)
+    shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
+    silent = [each for each in a.experts if each.forecast is None and each.name in known]
+    setting = _Setting.of(scene)
+    rows = {
+        f"expert-{each.key}": _expert(each, resolved[each.name], setting, each.name in known) for each in shown[:ROWS]
+    }
+    foot = []
     if len(shown) > ROWS:
         more = counted(len(shown) - ROWS, "more expert")
         words = f"{more} answered. The answer counts all of them; controls are shown for {ROWS}."
-        parts.append(markup('<p class="note">{}</p>', words))
+        foot.append(markup('<p class="note">{}</p>', words))
     if silent:
-        names = ", ".join(each.name for each in silent[:8]) + (" …" if len(silent) > 8 else "")
-        parts.append(_silent(silent, names))
-    if not fixed:
-        parts.append(_adding())
-        parts.append(_more(scene))
+        foot.append(_silent(silent))
+    if setting.fixed:
+        words = f"The panel is the saved pool of {printable(scene.material.source.model or '')}, as it is."
+        foot.append(markup('<p class="note">{}</p>', words))
     else:
-        parts.append(
-            markup(
-                '<p class="note">The panel is the saved pool of {}, as it is.</p>', scene.material.source.model or ""
-            )
-        )
-    return joined(parts)
+        foot += [_adding(), _more(scene)]
+    return {"common": _common(scene), **rows, "foot": joined(foot)}
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ def _common(scene: Scene) -> Html:
         worth = _worth_choice("correlation_worth", own, "")
         unit = choice("unit", "Say how good they are as", list(UNIT_NAMES.items()), scene.look.unit, data_do="unit")
         parts += [dependence, worth, unit]
-    return markup('<div class="common">{}</div>', joined(parts))
+    return joined(parts)
 
 
 def _worth_choice(do: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
@@ -188,8 +193,7 @@ def _expert(each: Expert, features: _Features, setting: _Setting, from_file: boo
     parts = [markup('<div class="first">{}{}{}</div>', head, forecast, leave)]
     if not setting.fixed:
         parts.append(markup('<div class="second">{}</div>', _assessed(each, features, setting, who)))
-    content = markup('<fieldset><legend class="unseen">{}</legend>{}</fieldset>', who, joined(parts))
-    return markup("<li{}>{}</li>", attributes(id=f"expert-{each.key}"), content)
+    return markup('<fieldset><legend class="unseen">{}</legend>{}</fieldset>', who, joined(parts))
 
 
 def _assessed(each: Expert, features: _Features, setting: _Setting, who: str) -> Html:
@@ -271,8 +275,9 @@ def _share(
     )  # fmt: skip
 
 
-def _silent(silent: Sequence[Expert], names: str) -> Html:
+def _silent(silent: Sequence[Expert]) -> Html:
     """Experts of the file without a forecast on this event, who may give one."""
+    names = ", ".join(each.name for each in silent[:8]) + (" …" if len(silent) > 8 else "")
     options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in silent[:500])]
     return markup(
         '<div class="adding"><p class="note">{} of the file did not answer: {}</p>{}</div>',

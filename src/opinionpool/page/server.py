@@ -168,7 +168,8 @@ class Page:
         with session.lock:
             session.trouble = ""
             scene = session.scene()
-            regions = self._regions(scene)
+            regions = self._draw(session, scene, None)
+            version = session.version
         offers = joined(
             markup(
                 "<li>{} <span>{}</span></li>",
@@ -178,28 +179,33 @@ class Page:
             for i, kept in enumerate(self._keeper.found)
             if self._fits(kept.assessment)
         )  # fmt: skip
-        return Response(frame(scene, regions, offers), media_type="text/html")
+        return Response(frame(scene, regions, offers, version), media_type="text/html")
 
     def _fits(self, kept: Assessment) -> bool:
         """Whether a kept assessment is about what this page has."""
         f = self._material.forecasts
         return f is None or kept.question in f.events
 
-    def _regions(self, scene: Scene) -> dict[str, Html]:
-        """Everything that a move may change, by where it stands."""
-        views: dict[str, Callable[[], Html]] = {
-            "panel": lambda: panel_view.panel(scene),
-            "what_if": lambda: screens.what_if_view(scene),
-            "evidence": lambda: file_views.evidence_view(scene),
-            "hand_over": lambda: screens.hand_over_view(scene),
-            "events": lambda: file_views.events_view(scene, self._material.pooled()),
+    def _pieces(self, scene: Scene) -> dict[str, Html]:
+        """Everything that a move may change, by the id of what holds it."""
+        views: dict[str, Callable[[], dict[str, Html]]] = {
+            "panel": lambda: panel_view.pieces_of(scene),
+            "what_if": lambda: {"work": screens.what_if_view(scene)},
+            "evidence": lambda: {"work": file_views.evidence_view(scene)},
+            "hand_over": lambda: {"work": screens.hand_over_view(scene)},
+            "events": lambda: {"work": file_views.events_view(scene, self._material.pooled())},
         }
-        return {
-            "top": view.top(scene),
-            "trouble": view.trouble(scene),
-            "work": views[scene.look.view](),
-            "answer": view.answer(scene),
-        }
+        common = {"top": view.top(scene), "trouble": view.trouble(scene), "answer": view.answer(scene)}
+        return common | views[scene.look.view]()
+
+    def _draw(self, session: Session, scene: Scene, version: object) -> dict[str, Html]:
+        """What differs from the version that the page has; all of it where that is another one than the last."""
+        pieces, before = self._pieces(scene), session.drawn
+        same = version == session.version and before.keys() == pieces.keys()
+        session.drawn, session.version = pieces, session.version + 1
+        if same:
+            return {key: html for key, html in pieces.items() if before[key] != html}
+        return whole(pieces)
 
     async def _move(self, request: Request) -> Response:
         """Make moves, one after the other, and draw the page anew."""
@@ -210,15 +216,16 @@ class Page:
         if not request.headers.get("content-type", "").startswith("application/json"):
             return _refused(415, "moves are JSON")
         try:
-            moves = json.loads(await request.body())
+            given = json.loads(await request.body())
+            version, moves = given["version"], given["moves"]
             valid = isinstance(moves, list) and 0 < len(moves) <= MOST_MOVES and all(map(_plain, moves))
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, KeyError, TypeError):
             valid = False
         if not valid:
-            return _refused(400, "moves are a list of objects")
-        return await run_in_threadpool(self._moved, session, moves)
+            return _refused(400, "moves are a list of objects, and the version that they were made on")
+        return await run_in_threadpool(self._moved, session, moves, version)
 
-    def _moved(self, session: Session, moves: list[dict[str, Any]]) -> Response:
+    def _moved(self, session: Session, moves: list[dict[str, Any]], version: object) -> Response:
         since, busy = time.perf_counter(), time.thread_time()
         with session.lock:
             for move in moves:
@@ -227,9 +234,16 @@ class Page:
                 else:
                     session.move(move)
             scene = session.scene()
-            regions = self._regions(scene)
+            regions = self._draw(session, scene, version)
+            version = session.version
         took, worked = 1000.0 * (time.perf_counter() - since), 1000.0 * (time.thread_time() - busy)
-        drawn = {"regions": regions, "live": view.live(scene), "view": scene.look.view, "keep": self._keeper.failure}
+        drawn = {
+            "version": version,
+            "regions": regions,
+            "live": view.live(scene),
+            "view": scene.look.view,
+            "keep": self._keeper.failure,
+        }
         return JSONResponse(drawn, headers={"server-timing": f"move;dur={took:.1f}, processor;dur={worked:.1f}"})
 
     def _take(self, session: Session, move: Mapping[str, Any]) -> None:
@@ -325,7 +339,13 @@ async def _fault(_request: Request, error: Exception) -> Response:
     return PlainTextResponse(message, 500)
 
 
-def frame(scene: Scene, regions: Mapping[str, Html], offers: Html) -> str:
+def whole(pieces: Mapping[str, Html]) -> dict[str, Html]:
+    """The regions of a page from its pieces."""
+    work = pieces["work"] if "work" in pieces else panel_view.panel(pieces)
+    return {key: pieces[key] for key in ("top", "trouble", "answer")} | {"work": work}
+
+
+def frame(scene: Scene, regions: Mapping[str, Html], offers: Html, version: int) -> str:
     """The whole page."""
     kept = (
         markup(
@@ -343,7 +363,8 @@ def frame(scene: Scene, regions: Mapping[str, Html], offers: Html) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'{head}\n<link rel="stylesheet" href="../../assets/report.css">\n'
         '<link rel="stylesheet" href="../../assets/page.css">\n<link rel="icon" href="../../assets/icon.svg">\n'
-        '<script src="../../assets/page.js" defer></script>\n</head>\n<body>\n'
+        '<script src="../../assets/page.js" defer></script>\n</head>\n'
+        f'<body data-version="{version}">\n'
         '<a class="skip" href="#answer">To the answer</a>\n'
         f'<header id="top">{regions["top"]}</header>\n'
         f'<div id="trouble" role="alert">{regions["trouble"]}</div>\n{kept}'

@@ -19,6 +19,7 @@ from opinionpool.page.answer import Answer, Material, answer
 from opinionpool.page.assessment import Assessment, example, from_dict, number, one_line, to_dict
 from opinionpool.page.moves import UNITS, Move, moved
 from opinionpool.page.scene import VIEWS, Look, Scene
+from opinionpool.report.html import Html
 
 # Steps that can be undone, and pages whose assessments the file keeps.
 DEPTH, PAGES = 500, 20
@@ -51,6 +52,9 @@ class Session:
         self.present = start
         self.look = Look()
         self.trouble = ""
+        # What the page was sent last, in pieces, and the number of that.
+        self.drawn: dict[str, Html] = {}
+        self.version = 0
         self._answered: tuple[Assessment, Answer | None, str] | None = None
 
     @property

@@ -8,6 +8,8 @@ const find = (id) => document.getElementById(id);
 let waiting = [];
 let busy = false;
 let sequence = 0;
+// The number of what is drawn, so that only what differs from it is sent.
+let version = Number(document.body.dataset.version);
 let ended = false;
 
 function move(entry) {
@@ -28,7 +30,7 @@ async function send() {
     const response = await fetch("move", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify(moves),
+      body: JSON.stringify({ version, moves }),
     });
     if (response.status === 410) return location.reload();
     if (!response.ok) throw new Error(await response.text());
@@ -49,6 +51,7 @@ function trouble(message) {
 }
 
 function draw(told, moves) {
+  version = told.version;
   const travelled = moves.some((entry) => ["undo", "redo", "take", "panel", "event"].includes(entry.do));
   const switched = moves.some((entry) => ["view", "event"].includes(entry.do));
   for (const [id, html] of Object.entries(told.regions)) morph(find(id), html, travelled);
