@@ -169,7 +169,7 @@ def test_events_are_found_and_chosen(browser, with_file):
         page.wait_for_selector("h1 >> text=q31")
         # Expert c has no forecast on it, and may give one.
         assert "did not answer: c" in page.inner_text("#work")
-        page.select_option("#hear", label="c")
+        page.select_option("#include", label="c")
         page.wait_for_selector("#forecast-3")
         page.click("#view-hand_over")
         page.wait_for_selector("text=pool.json")

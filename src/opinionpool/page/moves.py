@@ -141,7 +141,7 @@ def _clear(a: Assessment, move: Move) -> Assessment:
     return a.with_expert(replace(a.expert(move.get("expert")), forecast=None))
 
 
-def _hear(a: Assessment, move: Move) -> Assessment:
+def _include(a: Assessment, move: Move) -> Assessment:
     """An expert who gives one after all, beginning at the prior."""
     key = int(number(move.get("value"), "an expert", 0, 1e9))
     k = len(a.classes)
@@ -312,7 +312,7 @@ _MOVES: Mapping[str, Callable[[Assessment, Move], Assessment]] = MappingProxyTyp
         "remove": _remove,
         "forecast": _forecast,
         "clear": _clear,
-        "hear": _hear,
+        "include": _include,
         "prior": _prior,
         "base_rate": _base_rate,
         "accuracy": _accuracy,

@@ -281,7 +281,7 @@ def _silent(silent: Sequence[Expert]) -> Html:
     options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in silent[:500])]
     return markup(
         '<div class="adding"><p class="note">{} of the file did not answer: {}</p>{}</div>',
-        counted(len(silent), "expert"), names, choice("hear", "Give a forecast for", options, "", data_do="hear"),
+        counted(len(silent), "expert"), names, choice("include", "Give a forecast for", options, "", data_do="include"),
     )  # fmt: skip
 
 

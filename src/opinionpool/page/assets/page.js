@@ -50,14 +50,14 @@ function trouble(message) {
   find("trouble").replaceChildren(line);
 }
 
-function draw(told, moves) {
-  version = told.version;
+function draw(drawn, moves) {
+  version = drawn.version;
   const travelled = moves.some((entry) => ["undo", "redo", "take", "panel", "event"].includes(entry.do));
   const switched = moves.some((entry) => ["view", "event"].includes(entry.do));
-  for (const [id, html] of Object.entries(told.regions)) morph(find(id), html, travelled);
-  find("live").textContent = told.live;
+  for (const [id, html] of Object.entries(drawn.regions)) morph(find(id), html, travelled);
+  find("live").textContent = drawn.live;
   document.title = `${questionText()} – opinionpool`;
-  if (told.keep) trouble(told.keep);
+  if (drawn.keep) trouble(drawn.keep);
   // What was done here, such as adding experts, is done once it has been drawn.
   for (const entry of moves) {
     if (entry.do === "add" && !find("trouble").textContent) find("new").value = "";
@@ -156,12 +156,12 @@ async function later() {
       try {
         const response = await fetch(`later/${part.dataset.later}`);
         if (!response.ok) return;
-        const told = await response.json();
+        const drawn = await response.json();
         if (mine !== sequence || !part.isConnected) return;
         const template = document.createElement("template");
-        template.innerHTML = told.html;
+        template.innerHTML = drawn.html;
         morphChildren(part, template.content, false);
-        again = told.again;
+        again = drawn.again;
       } catch {
         return;
       }
