@@ -143,10 +143,11 @@ def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     [False, False, True]
     """
     q = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
-    low, high = (np.full((len(forecasts.experts), q.shape[1]), end) for end in (np.inf, -np.inf))
-    np.minimum.at(low, forecasts.expert_index, q)
-    np.maximum.at(high, forecasts.expert_index, q)
-    return np.asarray((forecasts.counts >= CONSTANT) & (low == high).all(axis=1))
+    expert, n = forecasts.expert_index, len(forecasts.experts)
+    one = np.empty((n, q.shape[1]))
+    one[expert] = q
+    other = np.bincount(expert[(q != one[expert]).any(axis=1)], minlength=n)
+    return np.asarray((forecasts.counts >= CONSTANT) & (other == 0))
 
 
 # An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.
