@@ -15,7 +15,7 @@ from pygments.lexers.special import TextLexer
 from sphinx.addnodes import pending_xref
 
 from opinionpool import __all__ as public
-from opinionpool.tables.layout import SYNONYMS
+from opinionpool.tables.roles import SYNONYMS
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

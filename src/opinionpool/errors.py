@@ -23,7 +23,9 @@ which rule was broken, by which value, and what to do about it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 __all__ = [
     "AccuracyUnknownError",
@@ -85,8 +87,26 @@ class SavedPoolError(OpinionPoolError):
     """A saved pool that cannot be read, or something that cannot be saved."""
 
 
+# Options of reading, each with its value, that together are a way out.
+Remedy: TypeAlias = Mapping[str, object]
+
+
 class TableError(OpinionPoolError):
-    """A file or data frame that cannot be read as forecasts."""
+    """A file or data frame that cannot be read as forecasts.
+
+    Parameters
+    ----------
+    message : str
+    remedies : sequence of mapping
+        Options of `opinionpool.read_forecasts` with their values, any of which lets the table be read: one where that
+        is a way out, several where the user must choose.
+    count : int
+        How many cells, rows or forecasts are concerned.
+    """
+
+    def __init__(self, message: str = "", *, remedies: Sequence[Remedy] = (), count: int = 1) -> None:
+        super().__init__(message)
+        self.remedies, self.count = tuple(remedies), count
 
 
 class LayoutError(TableError):

@@ -18,13 +18,14 @@ UNRESOLVED = -1
 Labels: TypeAlias = npt.NDArray[Any]
 Codes: TypeAlias = npt.NDArray[np.intp]
 
+# Pairs of classes that need no explanation: the second is the positive one.
+FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("nein", "ja"), ("non", "oui"))
+
 # What a missing outcome looks like after it was turned into text.
 _LOST = ("", "nan", "none", "<na>", "nat", "na", "n/a", "null", "-", ".")
 # Words for outcomes that are none.
-UNSETTLED = frozenset(
-    {"annulled", "annul", "ambiguous", "void", "voided", "cancelled", "canceled", "unresolved", "open", "pending"}
-    | {"tbd", "unknown", "undetermined", "?"}
-)
+VOID = frozenset({"void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous"})
+UNSETTLED = frozenset({"unresolved", "open", "pending", "tbd", "unknown", "undetermined", "?"})
 
 
 def label_text(label: object) -> str:
@@ -88,7 +89,7 @@ def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
         if label in classes:
             seen[plain] = label
             continue
-        if plain in UNSETTLED:
+        if plain in VOID | UNSETTLED:
             raise OutcomeError(
                 f"outcome {label!r} says that an event has none: use None for it; if it is a class, say which classes "
                 "there are, fit(..., classes=[...])"

@@ -89,18 +89,27 @@ def position(expert: object, names: Sequence[str]) -> int:
     return names.index(str(expert))
 
 
-def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Names that differ only in case, white space or the form of their letters, in groups.
+def name_key(name: str) -> str:
+    """What is the same for names that differ only in case, white space or the form of their letters.
 
-    >>> alike(["Ann", "bob", "ann ", "B ob", "Ann"])
-    [('Ann', 'ann ')]
+    >>> name_key("Ann  Lee") == name_key("ANN LEE"), name_key("Anna") == name_key("Ann")
+    (True, False)
     """
     from unicodedata import normalize
 
+    folded = name if name.isascii() else normalize("NFKC", name)
+    return "".join(folded.casefold().split())
+
+
+def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Names that differ only in case, white space or the form of their letters, in groups.
+
+    >>> alike(["Ann", "bob", "ann ", "B ob", "Ann", "Rob"])
+    [('Ann', 'ann '), ('bob', 'B ob')]
+    """
     groups: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
-        folded = name if name.isascii() else normalize("NFKC", name)
-        groups.setdefault(" ".join(folded.casefold().split()), []).append(name)
+        groups.setdefault(name_key(name), []).append(name)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

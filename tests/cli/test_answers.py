@@ -267,7 +267,8 @@ def test_check_describes_the_file(file, command):
     assert "'0' 3 times, '1' 3 times" in said.out
     assert "20, 16.7% missing" in said.out
     assert "nothing: these forecasts can be pooled" in said.out
-    assert said.out.splitlines()[-3].split() == ["alice", "7", "6", "0", "0", "0"]
+    assert said.out.splitlines()[-2:] == ["To read it, type", "  opinionpool pool forecasts.csv"]
+    assert said.out.splitlines()[-6].split() == ["alice", "7", "6", "0", "0", "0"]
     page = json.loads(command("check", "forecasts.csv", "--format", "json").out)
     assert page["summary"]["obstacles"] == []
     assert [expert["halves"] for expert in page["experts"]] == [0, 1, 0]

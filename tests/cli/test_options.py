@@ -67,7 +67,10 @@ def test_outcomes_in_a_file_of_their_own(file, answers):
         (["--encoding", "klingon"], "klingon"),
         (["--column", "event"], "ROLE=NAME"),
         (["--column", "colour=red"], "colour"),
-        (["--column", "event=event", "--column", "event=alice"], "event is named twice"),
+        (["--column", "prior=event", "--column", "prior=alice"], "prior is named twice"),
+        (["--column", "event=", "--column", "event=alice"], "event is given no column, and one too"),
+        (["--dates", "ymd"], "--dates can be dmy"),
+        (["--silence", "loud"], "silence is a probability"),
         (["--prior", "0_1.0"], "not a number"),
         (["--prior", "０.５"], "not a number"),
         (["--outcomes", "nowhere.csv"], "nowhere.csv"),
@@ -113,8 +116,10 @@ def test_data_that_do_not_allow_it_are_status_1_and_one_message(file, command, t
     said = command("pool", file(text), status=status)
     if status:
         assert said.err.startswith("opinionpool: error: ")
-        assert told in said.err
-        assert len(said.err.splitlines()) == 1
+        first, *ways = said.err.splitlines()
+        assert told in first
+        # What follows, if anything, are the command lines that read it.
+        assert [way.split()[:2] for way in ways[1:]] == [["opinionpool", "pool"]] * max(len(ways) - 1, 0)
         assert said.out == ""
 
 

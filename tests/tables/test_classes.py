@@ -45,7 +45,8 @@ def test_spellings_are_counted():
 def test_words_for_not_resolved_are_counted_and_quoted():
     _classes, codes, notes = settled(["yes", "annulled", "VOID", "", "open", "later"], missing=frozenset({"", "later"}))
     assert codes == [1, -1, -1, -1, -1, -1]
-    assert notes["unresolved"] == "5 of 6 events not resolved (blank, or marked 'VOID', 'annulled', 'later', 'open')"
+    assert notes["unresolved"] == "3 of 4 events not resolved (blank, or marked 'later', 'open')"
+    assert notes["void"] == "2 events left out as void (annulled, cancelled, n/a and the like)"
 
 
 def test_of_two_named_classes_the_positive_one_is_asked_for():

@@ -167,10 +167,8 @@ def test_json_lines_and_arrays():
         ("[" * 100_000, "JSON|CSV|no rows"),
         ('{"a":1,"b":2}\n{"a":1,"b":2,"a":3}\n', "object 2 has the key 'a' twice"),
         ("{}\n{}\n", "every object in it is empty"),
-        (
-            '{"events": [\n{"event": "q1"}\n], "summary": {}}',
-            "line 1 is not JSON: .*; JSON lines are wanted, one object",
-        ),
+        ('{"events": [\n{"event": "q1"}\n], "summary": }', "line 1 is not JSON: .*; JSON lines are wanted, one object"),
+        ('{"a": [{"event": "q1"}], "b": [{"event": "q1"}]}', "holds several lists of rows, 'a', 'b'"),
     ],
 )
 def test_faulty_json_is_found_by_line(text, told):
@@ -196,7 +194,7 @@ def test_parquet_keeps_ids_and_gives_up_its_types(tmp_path):
         assert single.values[0] == np.float64(np.float32(0.33))
         assert flag is None
         np.testing.assert_array_equal(number.values, [7, np.nan])
-        assert opened.locate([1]) == ("row", [2])
+        assert opened.place([1]) == f"{path}, row 2"
     _, rows, notes = table(path)
     assert rows == [
         ["007", "7", "7", "0.33", "true", "x", "1970-01-01 00:00:00+00", "u"],

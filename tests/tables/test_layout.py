@@ -3,17 +3,31 @@
 import pytest
 
 from opinionpool.errors import ArgumentError, LayoutError
-from opinionpool.tables.layout import SYNONYMS, layout_notes, recognise, split_classes
+from opinionpool.tables.contents import Contents
+from opinionpool.tables.frames import FrameTable
+from opinionpool.tables.layout import layout_notes, recognise, split_classes
+from opinionpool.tables.roles import SYNONYMS, check_columns, normal
+
+
+def frame(names, words=""):
+    """A table of four rows: some columns hold words, those called "" nothing, others what their names promise."""
+    columns = []
+    for i, name in enumerate(names.split(",")):
+        role = next((role for role, synonyms in SYNONYMS.items() if normal(name) in synonyms), "")
+        cells = [round((0.13 + 0.29 * i + 0.23 * row) % 0.97 + 0.01, 3) for row in range(4)]
+        if name in words.split(",") or role in {"event", "expert", "class"} or name in {"id", "q", "who"}:
+            cells = [f"{name}{row}" for row in range(4)]
+        if role in {"time", "closes", "resolved_at", "expires"}:
+            cells = [f"2025-01-0{row + 1}" for row in range(4)]
+        if role == "outcome" and name not in words.split(","):
+            cells = [0, 1, 1, 0]
+        columns.append((name, [None] * 4 if not name and i else cells))
+    return FrameTable(columns)
 
 
 def layout(names, words="", columns=None):
-    """The layout of a table in which some columns hold words, and those called "" nothing."""
-    names = names.split(",")
-
-    def kind(i):
-        return "" if not names[i] else "words" if names[i] in words.split(",") else "numbers"
-
-    return recognise("the table", names, kind, columns)
+    """The layout of such a table."""
+    return recognise(Contents(frame(names, words)), check_columns(columns))
 
 
 def roles(names, **more):
@@ -91,8 +105,16 @@ def test_words_that_are_neither_event_nor_forecast_are_reported():
 def test_its_own_name_wins_and_an_id_wins_among_synonyms():
     assert roles("event,id,expert,p")["event"] == "event"
     assert roles("question,question_id,expert,p")["event"] == "question_id"
-    with pytest.raises(LayoutError, match=r"columns 'question', 'item' could each be the event; .* --column event="):
-        layout("question,item,expert,p")
+    # Two columns that tell the same rows apart are one key in other words.
+    assert roles("question,item,expert,p")["event"] == "question"
+    table = FrameTable(
+        [("question", ["a", "a", "b"]), ("item", ["x", "y", "x"]), ("expert", list("klm")), ("p", [0.1, 0.2, 0.3])]
+    )
+    with pytest.raises(
+        LayoutError, match=r"columns 'question', 'item' could each be the event; .* --column event="
+    ) as raised:
+        recognise(Contents(table))
+    assert raised.value.remedies == ({"columns": {"event": "question"}}, {"columns": {"event": "item"}})
 
 
 def test_a_second_column_of_outcomes_or_priors_is_no_expert():
@@ -116,7 +138,8 @@ def test_columns_that_the_user_names():
         "prior": "x",
     }
     assert layout("event,prior,ann", columns={"prior": None}).cells == (("prior", None), ("ann", None))
-    assert layout("event,model,p,y", columns={"expert": None}).cells == (("model", None), ("p", None))
+    numbers = FrameTable([("event", ["a", "b"]), ("model", [0.2, 0.7]), ("p", [0.1, 0.3]), ("y", [0, 1])])
+    assert recognise(Contents(numbers), {"expert": None}).cells == (("model", None), ("p", None))
     with pytest.raises(LayoutError, match=r"no column 'questoin'; did you mean 'question'?"):
         layout("question,ann", columns={"event": "questoin"})
     with pytest.raises(ArgumentError, match=r"a column can be event, .* and not 'events'"):
@@ -129,7 +152,7 @@ def test_columns_that_the_user_names():
     ("names", "words", "told"),
     [
         ("forecaster,prediction,z", "", "none for the event among 'forecaster', 'prediction', 'z'; .* event=NAME"),
-        ("event,forecaster,rating", "forecaster", "none for the probability among .* probability=NAME"),
+        ("event,forecaster,x,rating", "forecaster", "none for the probability among .* probability=NAME"),
         ("event,outcome", "", "no column holds forecasts. A table has a row per forecast, with columns event"),
         ("event,ann,ann", "", "two columns are called 'ann'"),
     ],
@@ -143,7 +166,7 @@ def test_columns_without_a_name():
     assert layout("event,,ann,").experts == (2,)
     assert layout("event,expert,p,").unused == ()
     with pytest.raises(LayoutError, match="column 2 has no name, and holds something"):
-        recognise("the table", ["event", "", "ann"], lambda i: "numbers")
+        recognise(Contents(FrameTable([("event", ["a"]), ("", [1]), ("ann", [0.5])])))
 
 
 def test_headers_of_expert_and_class():

@@ -18,8 +18,9 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit
 from opinionpool.pools.registry import fit_pool, learn_parts, one_after_another
 from opinionpool.tables import parts
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.parts import PartNotes, open_parts
-from opinionpool.tables.read import Request, read_forecasts
+from opinionpool.tables.read import read_forecasts
 
 EVENTS, EXPERTS = 90, 4
 
@@ -179,11 +180,11 @@ def test_faults_in_a_sorted_file_are_named_with_their_lines(tmp_path, small_part
     lines[40] = ",".join([*lines[40].split(",")[:2], "1.5", ""])
     path = tmp_path / "forecasts.csv"
     path.write_text("\n".join(lines) + "\n")
-    with open_parts(path, Request.of(), None, None) as found, pytest.raises(CellError, match="line 41,"):
+    with open_parts(path, ReadOptions(), None) as found, pytest.raises(CellError, match="line 41,"):
         list(found.forecasts())
     lines[40] = lines[39]
     path.write_text("\n".join(lines) + "\n")
-    with open_parts(path, Request.of(), None, None) as found, pytest.raises(DuplicateError, match="lines 40, 41"):
+    with open_parts(path, ReadOptions(), None) as found, pytest.raises(DuplicateError, match="lines 40, 41"):
         list(found.forecasts())
 
 
@@ -194,7 +195,7 @@ def test_parts_hold_the_whole_in_order_whatever_their_size(tmp_path, monkeypatch
     whole = read_forecasts(path)
     for cells, threads in ((7, 1), (50, 3), (10**6, 2)):
         monkeypatch.setattr(parts, "CELLS", cells)
-        with open_parts(path, Request.of(), None, None) as found:
+        with open_parts(path, ReadOptions(), None) as found:
             read = list(found.forecasts(threads))
             assert len(read) == 1 if cells == 10**6 else len(read) > 3
             together = one_after_another(read)
@@ -207,7 +208,7 @@ def test_parts_hold_the_whole_in_order_whatever_their_size(tmp_path, monkeypatch
 def test_tables_with_classes_in_rows_are_read_at_once(tmp_path, small_parts):
     path = tmp_path / "classes.csv"
     path.write_text("event,expert,class,probability\na,x,r,0.2\na,x,s,0.3\na,x,t,0.5\n")
-    with open_parts(path, Request.of(), None, None) as found:
+    with open_parts(path, ReadOptions(), None) as found:
         assert found is None
 
 
@@ -279,7 +280,7 @@ def test_the_engine_draws_nothing_on_standard_output(tmp_path):
     path = tmp_path / "forecasts.csv"
     path.write_text(wide(*said(), False))
     for progress in (None, lambda _: None):
-        with open_parts(path, Request.of(), None, progress) as found:
+        with open_parts(path, ReadOptions(), progress) as found:
             names = ("enable_progress_bar", "enable_progress_bar_print")
             drawn, printed = (
                 found.table.connection.execute(f"SELECT current_setting('{name}')").fetchone()[0] for name in names

@@ -80,7 +80,19 @@ def test_one_statement_each_by_either_rule(rows, times):
     for row in rows:
         groups[row[:3]].append(row)
     given_rows = statements(rows, times=times)
-    for rule in ("last", "mean"):
+    ties = {}
+    for row in rows if times else ():
+        ties.setdefault((*row[:3], row[4]), set()).add(row[3])
+    latest = {key: max(-1 if row[4] is None else row[4] for row in several) for key, several in groups.items()}
+    tied = any(
+        len(values) > 1 and latest[key[:3]] == (-1 if key[3] is None else key[3]) for key, values in ties.items()
+    )
+    if tied:
+        with pytest.raises(
+            DuplicateError, match=r"different numbers at one time by column 'time', .* so none is the last"
+        ):
+            one_each(given_rows, "last", "time")
+    for rule in ("mean",) if tied else ("last", "mean"):
         kept, notes = one_each(given_rows, rule, "time" if times else None)
         found = {key[:3]: key[3] for key in said(kept)}
         assert set(found) == set(groups)

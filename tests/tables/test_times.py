@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool.errors import ArgumentError, CellError
-from opinionpool.tables.cells import as_time, parse_time, read_times
 from opinionpool.tables.frames import read_frame
+from opinionpool.tables.times import as_time, parse_time, read_times
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_forms_that_are_understood(text, instant):
 
 
 OTHERS = """
-03/04/2025 | 1.3.2025 | 2025 | 2025-03 | 1740787200 | 2025-02-30 | 2025-03-01T25:00 | yesterday | 2025-W09-6 | 20250301
+2025 | 2025-03 | 1740787200 | 2025-02-30 | 2025-03-01T25:00 | yesterday | 2025-W09-6 | 20250301
 | 2025-03-01x10:00 | 0001-01-01T00:00+14:00 | 2025-03-01T10:00+25:00
 """
 

@@ -52,6 +52,7 @@ from opinionpool.report.listing import printable, write_json, write_listing, wri
 from opinionpool.version import __version__
 
 if TYPE_CHECKING:
+    from opinionpool.report.check import Findings
     from opinionpool.report.findings import Source
 
 
@@ -193,7 +194,7 @@ def report(
                 beliefs=belief_file.beliefs,
                 by="time" if by_time else "group" if by_group else None,
                 repeats=repeats,
-                source=_source(title, reading.file, [*inputs, output], inputs, context.obj),
+                source=_source(title, reading, [*inputs, output], inputs, context.obj),
                 sort=sort,
                 progress=advance,
             )
@@ -206,12 +207,12 @@ def report(
     tell(f"{summary.size_line(forecasts)}{where}")
 
 
-def _source(title: str | None, file: str, paths: list[str], inputs: list[str], arguments: list[str]) -> Source:
+def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str], arguments: list[str]) -> Source:
     """What the page says about where its numbers come from; folders are nobody's business."""
     from opinionpool.report.findings import Source
 
     words = [os.path.basename(word) if word in paths else word for word in arguments]
-    named = "standard input" if file == "-" else os.path.basename(file)
+    named = "standard input" if reading.files == ("-",) else os.path.basename(os.path.normpath(reading.files[0]))
     today = datetime.now(tz=UTC).astimezone()
     date = f"{today.day} {today:%B %Y}"
     digests = tuple((os.path.basename(name), _digest(name)) for name in inputs if os.path.isfile(name))
@@ -432,14 +433,16 @@ def paper(folder: str, seed: int, iterations: int) -> None:
 
 @app.command(short_help="What is in the file, and what stands in the way.")
 @reading
+@click.option("--write-options", metavar="FILE.toml", help="Write the options that read the file to this one.")
 @writing
-def check(reading: Reading, writing: Writing) -> int:
+def check(reading: Reading, writing: Writing, write_options: str | None) -> int:
     """Describe the file: what is in it, what was coerced, what stands in the way of pooling it.
 
     Prints a table wherever it goes, unless --format or the name of the output says otherwise; CSV holds its second
     part, the experts. The exit status is 1 if something stands in the way.
     """
     writing.check(reading.inputs)
+    Writing(write_options, "table").check(reading.inputs)
     from opinionpool.report import answers, check as describe, summary
 
     findings = find(reading)
@@ -451,10 +454,15 @@ def check(reading: Reading, writing: Writing) -> int:
             write_json("experts", answers.records(columns), describe.finding_facts(findings), out)
         else:
             if kind == "table":
-                write_topics(describe.topics(findings, reading.file), out)
+                write_topics(describe.topics(findings, reading.name), out)
             if columns:
                 out.write("\n" if kind == "table" else "")
                 write_listing(columns, kind, out)
+            if kind == "table" and findings.commands:
+                choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
+                out.write("\n".join(["", choice, *(f"  {printable(command)}" for command in findings.commands)]) + "\n")
+    if write_options is not None:
+        _write_options(write_options, findings)
     size = [] if forecasts is None else [summary.size_line(forecasts)]
     obstacles = [*map(error_line, findings.obstacles)]
     if obstacles and kind == "table" and writing.output is None:
@@ -462,6 +470,16 @@ def check(reading: Reading, writing: Writing) -> int:
         obstacles = [] if sys.stdout.isatty() else [error_line("something stands in the way; see above")]
     conclude(kind, *size, *obstacles)
     return 1 if findings.obstacles else 0
+
+
+def _write_options(path: str, findings: Findings) -> None:
+    """Write the options that read a file to another one."""
+    if findings.options is None:
+        tell(f"nothing written to {printable(path)}: no options read the file")
+        return
+    with destination(path) as out:
+        out.write(findings.options.toml())
+    tell(f"options written to {printable(path)}")
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

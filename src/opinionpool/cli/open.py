@@ -49,7 +49,7 @@ def open_page(
     'opinionpool[page]'.
     """
     _check_installed()
-    inputs = [name for name in (None if reading is None else reading.file, panel, model) if name is not None]
+    inputs = [*([] if reading is None else reading.inputs), *(name for name in (panel, model) if name is not None)]
     if keep is not None:
         Writing(keep, "json").check(inputs)
     if panel is not None and model is not None:
@@ -96,7 +96,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
     if model is not None:
         material = _saved(reading, model)
         return material, None if reading is not None else blank(material.experts, material.classes)
-    source = Source() if reading is None else Source(reading.file, reading.words)
+    source = Source() if reading is None else Source(reading.name, reading.words)
     material = Material(None if reading is None else read_for(reading, None), source=source)
     if panel is None:
         return material, None
@@ -124,4 +124,4 @@ def _saved(reading: Reading | None, model: str) -> Material:
     if reading is None:
         return Material(trained=state, source=Source(model=model))
     kept = kept_for(read_for(reading, trained), "gaussian", None, {}, trained, learning=False)
-    return Material(kept.forecasts, state, kept.reference, Source(reading.file, reading.words, model))
+    return Material(kept.forecasts, state, kept.reference, Source(reading.name, reading.words, model))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from opinionpool.forecasts import Forecasts
     from opinionpool.learning.beliefs import Beliefs
     from opinionpool.streams.trained import TrainedPool
+    from opinionpool.tables.options import ReadOptions
 
 # Endings of names that say nothing wrong about what is in the file.
 WRITTEN = ("", ".csv", ".json", ".txt")
@@ -27,42 +29,45 @@ WRITTEN = ("", ".csv", ".json", ".txt")
 PriorOption: TypeAlias = tuple[tuple[str | None, float], ...]
 
 
+# A file of this name beside the data holds options.
+OPTIONS_FILE = "opinionpool.toml"
+
+
 @dataclass(frozen=True)
 class Reading:
-    """How to read a file of forecasts, as given on the command line."""
+    """How to read files of forecasts, as given on the command line and in a file of options."""
 
-    file: str
+    files: tuple[str, ...]
     outcomes: str | None
-    positive: str | None
-    column: tuple[tuple[str, str], ...]
-    options: str | None
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    duplicates: str | None
-    as_of: str | None
-    percent: bool
-    decimal: str | None
-    encoding: str | None
-    missing_value: tuple[str, ...]
+    options: ReadOptions
+    options_file: str | None = None
+
+    @property
+    def source(self) -> str | list[str]:
+        """What is read."""
+        return self.files[0] if len(self.files) == 1 else list(self.files)
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options, as they are typed; without the files."""
+        outcomes = () if self.outcomes is None else ("--outcomes", self.outcomes)
+        return (*outcomes, *self.options.arguments())
+
+    @property
+    def again(self) -> bool:
+        """Whether it can be read once more."""
+        return "-" not in self.files
 
     @property
     def inputs(self) -> list[str]:
         """The files that are read."""
-        return [name for name in (self.file, self.outcomes) if name not in (None, "-")]
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The options, as they are typed; without the file."""
-        found: list[str] = []
-        for each in fields(self):
-            option, value = f"--{each.name.replace('_', '-')}", getattr(self, each.name)
-            if each.name == "file" or value in {None, False}:
-                continue
-            if value is True:
-                found.append(option)
-            for one in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
-                found += [option, "=".join(one) if isinstance(one, tuple) else one]
-        return tuple(found)
+        named = (*self.files, self.outcomes, self.options_file)
+        return [name for name in named if name not in (None, "-")]
 
 
 @dataclass(frozen=True)
@@ -261,7 +266,7 @@ Decorator: TypeAlias = Callable[[Command], Command]
 
 def reading(command: Command) -> Command:
     """Give a command the argument FILE and the options that say how to read it, as ``reading``."""
-    return _stack(_reading_options(required=True), _gather(Reading, "reading")(command))
+    return _stack(_reading_options(required=True), _gather_reading(command))
 
 
 def optional_reading(command: Command) -> Command:
@@ -269,26 +274,36 @@ def optional_reading(command: Command) -> Command:
 
     @functools.wraps(command)
     def wrapper(reading: Reading, **given: object) -> object:
-        if not reading.file and reading.words:
+        if not reading.files and reading.words:
             raise click.UsageError(f"{reading.words[0]} says how to read FILE, and there is none")
-        return command(reading=reading if reading.file else None, **given)
+        if "-" in reading.files:
+            raise click.UsageError("FILE is read again by the page, and standard input can be read once")
+        return command(reading=reading if reading.files else None, **given)
 
-    return _stack(_reading_options(required=False), _gather(Reading, "reading")(wrapper))
+    return _stack(_reading_options(required=False), _gather_reading(wrapper))
 
 
 def _reading_options(*, required: bool) -> list[Decorator]:
-    file = click.Path(exists=True, dir_okay=False, allow_dash=required)
+    file = click.Path(exists=True, dir_okay=False, allow_dash=True)
     return [
-        click.argument("file", type=file, required=required),
+        click.argument(
+            "files",
+            metavar="FILE...",
+            type=click.Path(allow_dash=True),
+            nargs=-1,
+            callback=_files if required else _given_files,
+        ),
         click.option("--outcomes", metavar="FILE", type=file, help="Outcomes in a file of their own."),
         click.option("--positive", metavar="CLASS", help="The outcome that the probabilities are about."),
         click.option(
             "--column",
+            "columns",
             metavar="ROLE=NAME",
             callback=_assignments,
             multiple=True,
-            help="The column that holds the event, expert, probability, class, outcome, time, closes, resolved_at, "
-            "prior or group, where its name does not say so. Nothing after = means: no column. Repeatable.",
+            help="The column that holds the event, expert, probability, class, verdict, outcome, time, closes, "
+            "resolved_at, expires, prior or group, where its name does not say so. Nothing after = means: no column. "
+            "Repeatable; event or expert named twice is a key of several columns.",
         ),
         click.option(
             "--options",
@@ -299,18 +314,110 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         click.option("--include", metavar="EXPERT", multiple=True, help="Hear this expert only. Repeatable."),
         click.option("--exclude", metavar="EXPERT", multiple=True, help="Do not hear this expert. Repeatable."),
         click.option(
+            "--where",
+            metavar="CONDITION",
+            help="Rows to read, such as \"type <> 'bot' and rating >= 3\": columns, values in single quotes, = <> < <= "
+            "> >=, in (...), is blank, and, or, not, parentheses.",
+        ),
+        click.option(
             "--duplicates",
             type=click.Choice(["last", "mean"]),
             help="Which of several forecasts by one expert on one event counts.",
         ),
         click.option("--as-of", metavar="TIME", help="Use what was known at this time, such as 2025-03-01T12:00Z."),
+        click.option(
+            "--dates",
+            metavar="dmy|mdy|FORMAT",
+            help="Whether days or months come first in dates such as 3/4/2025, or a format such as %d.%m.%Y.",
+        ),
         click.option("--percent", is_flag=True, help="Probabilities are percentages, 0 to 100."),
         click.option("--decimal", type=click.Choice([".", ","]), help="The decimal mark."),
         click.option(
             "--encoding", metavar="NAME", callback=_encoding, help="The text's encoding if not UTF-8, such as cp1252."
         ),
-        click.option("--missing-value", metavar="V", multiple=True, help="A word or number for no answer. Repeatable."),
+        click.option(
+            "--missing-value",
+            "missing_values",
+            metavar="V",
+            multiple=True,
+            help="A word or number for no answer. Repeatable.",
+        ),
+        click.option(
+            "--merge-names", is_flag=True, help="Experts whose names differ in case, spaces or Unicode form are one."
+        ),
+        click.option(
+            "--silence", metavar="P", help="Who gives no forecast on an event is taken to say this, such as 10%."
+        ),
+        click.option(
+            "--drop-incomplete",
+            is_flag=True,
+            help="Leave out forecasts that lack a class or option, such as one added later.",
+        ),
+        click.option(
+            "--expert-from-name",
+            is_flag=True,
+            help="Each FILE is one expert's, named after it. Default for several files with one column of forecasts "
+            "and none for the expert.",
+        ),
+        click.option(
+            "--options-file",
+            metavar="FILE.toml",
+            type=click.Path(exists=True, dir_okay=False),
+            help=f"Options of reading in a file; the command line wins. Default: {OPTIONS_FILE} beside the first FILE.",
+        ),
     ]
+
+
+def _gather_reading(command: Command) -> Command:
+    """Hand a command how to read its files, as ``reading``."""
+
+    @functools.wraps(command)
+    def wrapper(**given: Any) -> object:  # noqa: ANN401 - what options hold
+        from opinionpool.tables.options import ReadOptions
+
+        names = ["outcomes", *(field.name for field in fields(ReadOptions) if field.name in given)]
+        own = {name: given.pop(name) for name in names}
+        files, file = given.pop("files"), given.pop("options_file")
+        file = file or (_options_beside(files[0]) if files else None)
+        reading = _reading(files, file, own)
+        if file is not None:
+            from opinionpool.report.listing import printable
+
+            typed = shlex.join(reading.options.arguments()) or "no options"
+            click.echo(f"reading with {printable(file)}: {printable(typed)}", err=True)
+        return command(**given, reading=reading)
+
+    return wrapper
+
+
+def _options_beside(file: str) -> str | None:
+    """The file of options in the folder of the data, if there is one."""
+    folder = file if os.path.isdir(file) else os.path.dirname(file)
+    path = os.path.join(folder, OPTIONS_FILE)
+    return path if file != "-" and os.path.isfile(path) else None
+
+
+def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any]) -> Reading:
+    """How to read some files: as a file of options says, where the command line says nothing."""
+    from opinionpool.errors import ArgumentError
+    from opinionpool.tables.options import ReadOptions, read_options
+
+    context = click.get_current_context()
+    typed = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+    try:
+        kept = {} if file is None else read_options(file)
+        merged = own | {name: value for name, value in kept.items() if name not in typed}
+        if "columns" in kept and "columns" in typed:
+            merged["columns"] = kept["columns"] | own["columns"]
+        outcomes = merged.pop("outcomes")
+        if merged["as_of"] is not None:
+            from opinionpool.tables.times import as_time
+
+            merged["as_of"] = as_time(merged["as_of"], "--as-of")
+        options = ReadOptions(**merged)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    return Reading(files, outcomes, options, file)
 
 
 def writing(command: Command) -> Command:
@@ -472,19 +579,41 @@ def read_prior(_context: click.Context, _parameter: click.Parameter, given: tupl
     return tuple(found)
 
 
+def _given_files(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse names of files and folders that are not there; a pattern may stand for several."""
+    import glob
+
+    for name in names:
+        if name != "-" and not os.path.exists(name) and not glob.glob(name):
+            raise click.BadParameter(f"there is no file {name}")
+    if "-" in names and len(names) > 1:
+        raise click.BadParameter("standard input, -, cannot be read together with files")
+    return names
+
+
+def _files(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The same where there must be one; what stands after it, as an event, is taken first."""
+    if not names and not context.resilient_parsing:
+        others = [each for each in context.command.params if isinstance(each, click.Argument) and each is not parameter]
+        missing = next((each.name for each in others if each.name), "file").upper()
+        raise click.UsageError(f"Missing argument '{missing}'.", context)
+    return _given_files(context, parameter, names)
+
+
 def _assignments(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    """Texts of the form ROLE=NAME, split at the first equals sign."""
-    found: list[tuple[str, str]] = []
+) -> dict[str, str | tuple[str, ...] | None]:
+    """Texts of the form ROLE=NAME, split at the first equals sign; a role named again has a key of columns."""
+    found: dict[str, list[str]] = {}
     for value in given:
         role, sign, name = value.partition("=")
         if not sign or not role.strip():
             raise click.BadParameter(f"{value!r} is not of the form ROLE=NAME, such as event=question")
-        if role.strip() in dict(found):
-            raise click.BadParameter(f"{role.strip()} is named twice; one column can be it")
-        found.append((role.strip(), name.strip()))
-    return tuple(found)
+        found.setdefault(role.strip(), []).append(name.strip())
+    for role, names in found.items():
+        if len(names) > 1 and "" in names:
+            raise click.BadParameter(f"{role} is given no column, and one too")
+    return {role: (names[0] or None) if len(names) == 1 else tuple(names) for role, names in found.items()}
 
 
 def _encoding(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:

@@ -7,12 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import click
 import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.cli.options import Pooling, PriorOption, Reading, Writing, prior_option
-from opinionpool.cli.streams import asked, conclude, destination, progress
+from opinionpool.cli.streams import conclude, destination, progress
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.labels import label_text
@@ -400,18 +399,15 @@ def pool_in_parts(
     With a `model`, nothing is learned.
     """
     from opinionpool.tables.parts import is_large, open_parts
-    from opinionpool.tables.read import Request
 
-    if reading.outcomes is not None or not is_large(reading.file):
+    if reading.outcomes is not None or len(reading.files) > 1 or not is_large(reading.files[0]):
         return False
-    labels = None if model is None else [label_text(label) for label in model[1].classes]
-    try:
-        request = Request.of(**asked(reading, labels))
-    except ArgumentError as error:
-        raise click.UsageError(str(error)) from None
+    options = reading.options
+    if model is not None:
+        options = replace(options, classes=[label_text(label) for label in model[1].classes])
     with ExitStack() as stack:
-        with progress(f"reading {reading.file}") as advance:
-            parts = stack.enter_context(open_parts(reading.file, request, reading.encoding, advance))
+        with progress(f"reading {reading.name}") as advance:
+            parts = stack.enter_context(open_parts(reading.source, options, advance))
         if parts is not None:
             pool_parts(parts, pooling, writing, base_rate, model)
         return parts is not None

@@ -8,15 +8,15 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from opinionpool.atomic import replacing
 from opinionpool.cli.options import BeliefFile, Comparing, Reading
-from opinionpool.errors import ArgumentError, DuplicateError, TableError
+from opinionpool.errors import ArgumentError, TableError
 from opinionpool.report.listing import folded, printable
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from opinionpool.report.check import Findings
     from opinionpool.scoring.comparison import Comparison
     from opinionpool.streams.trained import TrainedPool
+    from opinionpool.tables.options import ReadOptions
 
 # Seconds before a progress bar appears.
 PATIENCE = 1.0
@@ -137,47 +138,56 @@ class _Bar:
             self._shown.stop()
 
 
-def read(reading: Reading, duplicates: str | None = None, classes: Sequence[object] | None = None) -> Forecasts:
-    """The forecasts in a file, about these classes if they are known; what is wrong with the options is wrong usage."""
-    from opinionpool.tables.read import read_forecasts
-
-    try:
-        keywords = asked(reading, classes)
-        with progress(f"reading {reading.file}") as advance:
-            return read_forecasts(
-                reading.file,
-                outcomes=reading.outcomes,
-                encoding=reading.encoding,
-                progress=advance,
-                **(keywords if duplicates is None else keywords | {"duplicates": duplicates}),
-            )
-    except ArgumentError as error:
-        raise click.UsageError(str(error)) from None
-
-
-def asked(reading: Reading, classes: Sequence[object] | None) -> dict[str, Any]:
-    """What the command line says about the table, as `opinionpool.tables.read.Request.of` takes it.
+def read(reading: Reading, classes: Sequence[object] = ()) -> Forecasts:
+    """The forecasts in files, about these classes if they are known; what is wrong with the options is wrong usage.
 
     Raises
     ------
-    ArgumentError
-        If --as-of is no time.
+    TableError
+        If they cannot be read: with all that stands in the way.
     """
-    from opinionpool.tables.cells import as_time
+    from opinionpool.tables.read import open_outcomes, open_table, read_table
 
-    return {
-        "positive": reading.positive,
-        "classes": classes,
-        "columns": {role: name or None for role, name in reading.column},
-        "options": reading.options,
-        "duplicates": reading.duplicates,
-        "as_of": None if reading.as_of is None else as_time(reading.as_of, "--as-of"),
-        "percent": reading.percent,
-        "decimal": reading.decimal,
-        "missing_values": reading.missing_value,
-        "include": reading.include,
-        "exclude": reading.exclude,
-    }
+    options = replace(reading.options, classes=classes) if classes else reading.options
+    try:
+        with ExitStack() as stack:
+            with progress(f"reading {reading.name}") as advance:
+                table = stack.enter_context(open_table(reading.source, options, advance))
+            other = None if reading.outcomes is None else stack.enter_context(open_outcomes(reading.outcomes, options))
+            return read_table(table, other, options)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    except TableError as error:
+        raise _all_faults(reading, options, error) from None
+
+
+def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
+    """One error for all that stands in the way of reading files, ending with the command lines that read them."""
+    from opinionpool.tables.diagnosis import diagnose
+
+    if not reading.again or not error.remedies or _is_large(reading):
+        return error
+    found = diagnose(reading.source, reading.outcomes, options)
+    faults = [fault.text for fault in found.faults if not fault.proposed]
+    if str(error) in faults:
+        faults.remove(str(error))
+    lines = [str(error), *(f"further: {text}" for text in faults)]
+    commands = command_lines(reading, [way.options for way in found.readable])
+    lines += ["what reads it, one of these:" if len(commands) > 1 else "what reads it:"] if commands else []
+    return type(error)("\n".join([*lines, *(f"  {command}" for command in commands)]))
+
+
+def _is_large(reading: Reading) -> bool:
+    from opinionpool.tables.parts import is_large
+
+    return any(map(is_large, reading.files))
+
+
+def command_lines(reading: Reading, ways: Sequence[ReadOptions]) -> list[str]:
+    """What is typed to pool files, read in each of these ways."""
+    from opinionpool.tables.options import command_line
+
+    return [command_line("pool", reading.files, reading.outcomes, options) for options in ways]
 
 
 def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecasts:
@@ -188,7 +198,7 @@ def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecas
     from opinionpool.streams.trained import matched
 
     file, trained = model
-    return matched(read(reading, classes=[label_text(label) for label in trained.classes]), trained, file)
+    return matched(read(reading, [label_text(label) for label in trained.classes]), trained, file)
 
 
 def contest(
@@ -216,19 +226,16 @@ def contest(
 
 
 def find(reading: Reading) -> Findings:
-    """What is known about a file, duplicates or not."""
-    from opinionpool.report.check import Findings, examine
+    """What is known about files, and all that stands in the way of reading them."""
+    from opinionpool.report.check import examine
+    from opinionpool.tables.diagnosis import diagnose
 
     try:
-        return examine(read(reading))
-    except DuplicateError as error:
-        if reading.file == "-":
-            return Findings(None, obstacles=(str(error),))
-        forecasts = read(reading, "last")
-        unruled = tuple(note for note in forecasts.notes if note.code != "duplicates")
-        return examine(replace(forecasts, notes=unruled), [str(error)])
-    except TableError as error:
-        return Findings(None, obstacles=(str(error),))
+        with progress(f"reading {reading.name}") as advance:
+            diagnosis = diagnose(reading.source, reading.outcomes, reading.options, advance)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    return examine(diagnosis, command_lines(reading, [way.options for way in diagnosis.readable]))
 
 
 def conclude(kind: str, *lines: str) -> None:
@@ -239,4 +246,4 @@ def conclude(kind: str, *lines: str) -> None:
 
 def error_line(message: str) -> str:
     """An error as it is shown."""
-    return f"opinionpool: error: {printable(message)}"
+    return "opinionpool: error: " + "\n".join(map(printable, message.split("\n")))

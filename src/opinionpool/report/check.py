@@ -15,7 +15,9 @@ from opinionpool.learning.learn import learn
 from opinionpool.report.answers import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
 from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_counts, remarkable
-from opinionpool.tables.cells import span
+from opinionpool.tables.diagnosis import Diagnosis, Fault
+from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.times import span
 from opinionpool.text import counted
 
 # What each check looks for, where it finds nothing.
@@ -73,24 +75,39 @@ class Findings:
     Attributes
     ----------
     forecasts : Forecasts or None
-        None if it could not be read.
+        As the first of `commands` reads them; None if they could not be read.
     notes : tuple of Note
         What was coerced or dropped in reading, and what learning from it would say.
     obstacles : tuple of str
-        Errors that keep it from being pooled.
+        What keeps it from being pooled, the most harmful first.
     checks : tuple of Check
         Whether forecasts are as the model takes them to be.
+    faults : tuple of Fault
+        Obstacles of reading, and what is proposed, each with the options that remedy it.
+    commands : tuple of str
+        The command lines that read it, one for each way in which it can be meant.
+    options : ReadOptions or None
+        Those of the first.
     """
 
     forecasts: Forecasts | None
     notes: tuple[Note, ...] = ()
     obstacles: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    commands: tuple[str, ...] = ()
+    options: ReadOptions | None = None
 
 
-def examine(forecasts: Forecasts, obstacles: Sequence[str] = ()) -> Findings:
+def examine(diagnosis: Diagnosis, commands: Sequence[str] = ()) -> Findings:
     """Try to learn the default pool from forecasts, and collect what that says."""
-    notes, found = forecasts.notes, list(obstacles)
+    faults = diagnosis.faults
+    obstacles = [fault.text for fault in faults if not fault.proposed]
+    if not diagnosis.readable:
+        return Findings(None, obstacles=tuple(obstacles), faults=faults)
+    forecasts = diagnosis.readable[0].forecasts
+    assert forecasts is not None
+    notes = tuple(note for note in forecasts.notes if note.code not in {"duplicates"} or not obstacles)
     checks: list[Check] = []
     try:
         state = learn(forecasts)
@@ -98,8 +115,11 @@ def examine(forecasts: Forecasts, obstacles: Sequence[str] = ()) -> Findings:
         notes += tuple(note for note in state.notes if note.code != "leakage")
         checks = check_model(forecasts, state)
     except OpinionPoolError as error:
-        found.append(str(error))
-    return Findings(forecasts, notes + _shortcomings(forecasts), tuple(found), tuple(checks))
+        obstacles.append(str(error))
+    notes += _shortcomings(forecasts)
+    return Findings(
+        forecasts, notes, tuple(obstacles), tuple(checks), faults, tuple(commands), diagnosis.readable[0].options
+    )
 
 
 def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
@@ -147,6 +167,7 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     rows += [("note", note.text) for note in findings.notes if remarkable(forecasts, note)]
     rows += [("model", line) for line in check_lines(_unreported(findings))]
     rows += _in_the_way(findings)
+    rows += [("proposed", fault.text) for fault in findings.faults if fault.proposed]
     return [(topic, printable(text)) for topic, text in rows if text]
 
 
@@ -216,7 +237,16 @@ def duplicate_columns(forecasts: Forecasts) -> list[Column]:
 def finding_facts(findings: Findings) -> dict[str, object]:
     """The findings for JSON."""
     forecasts = findings.forecasts
-    last = {"notes": note_records(findings.notes), "obstacles": list(findings.obstacles)}
+    faults = [
+        {"text": fault.text, "count": fault.count, "options": fault.options(), "proposed": fault.proposed}
+        for fault in findings.faults
+    ]
+    last = {
+        "notes": note_records(findings.notes),
+        "obstacles": list(findings.obstacles),
+        "faults": faults,
+        "commands": list(findings.commands),
+    }
     if forecasts is None:
         return last
     first_time, last_time = (None, None) if forecasts.times is None else span(forecasts.times)

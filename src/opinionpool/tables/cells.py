@@ -11,14 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, CellError, Note
+from opinionpool.errors import ArgumentError, CellError, Note, Remedy
 from opinionpool.tables.frames import Numbers, Table, Words, cell_error, place
 from opinionpool.text import counted, listed, quoted, shown
 
@@ -27,6 +24,7 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", 
 _NUMBER = re.compile(r"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{1,5})?)\s*(%?)", re.ASCII)
 _NUMERIC_LOOK = re.compile(r"[\s<>~≈=+\-−]*[.,]?[0-9][0-9.,:/%<>~≈+\-−eE\s]*(?:inf(?:inity)?)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+_ODDS = re.compile(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?")
 _PERCENT_NAME = re.compile(r"%|(?:^|[\W_])(?:percent|percentage|pct)(?:$|[\W_])", re.IGNORECASE)
 
 # What rounding to single precision may add to 1: softmax outputs say 1.0000001.
@@ -110,7 +108,13 @@ def looks_numeric(word: str) -> bool:
 
 
 def read_probabilities(
-    table: Table, column: int, plain: Numbers | None, rules: NumberRules, log: Coerced, hint: str = ""
+    table: Table,
+    column: int,
+    plain: Numbers | None,
+    rules: NumberRules,
+    log: Coerced,
+    hint: str = "",
+    remedies: Sequence[Remedy] = (),
 ) -> Array:
     """One column as fractions in [0, 1].
 
@@ -124,8 +128,8 @@ def read_probabilities(
     rules : NumberRules
     log : Coerced
         Takes what was done to the cells.
-    hint : str
-        A further way out, added to errors about numbers out of range.
+    hint, remedies : str and sequence of mapping
+        Further ways out, in words and as options, for errors about cells that hold no probability.
 
     Returns
     -------
@@ -138,7 +142,7 @@ def read_probabilities(
         Names the row, the column, the cell, and the ways out.
     """
     if plain is None or (rules.decimal == "," and table.is_text(column)):
-        values, marked = _read_words(table, column, rules, log, hint)
+        values, marked = _read_words(table, column, rules, log, hint, remedies)
     else:
         values, marked = plain.values, False
         log.missing += plain.words
@@ -156,7 +160,7 @@ def read_probabilities(
             log.tiny.append(name)
         values = values / 100.0
         log.percent.append(name)
-    return _within_bounds(table, column, values, percent, log, hint)
+    return _within_bounds(table, column, values, percent, log, hint, remedies)
 
 
 def unmarked_percent(name: str, rules: NumberRules) -> bool:
@@ -167,11 +171,14 @@ def unmarked_percent(name: str, rules: NumberRules) -> bool:
 def _ambiguous_percent(table: Table, name: str) -> CellError:
     return CellError(
         f"{table.name}: column {shown(name)} is about per cent by its name, and no number in it is above 1; "
-        "say --percent if 0.5 means 0.5%, or rename the column if it means 50%"
+        "say --percent if 0.5 means 0.5%, or rename the column if it means 50%",
+        remedies=[{"percent": True}],
     )
 
 
-def _within_bounds(table: Table, column: int, values: Array, percent: bool, log: Coerced, hint: str) -> Array:
+def _within_bounds(
+    table: Table, column: int, values: Array, percent: bool, log: Coerced, hint: str, remedies: Sequence[Remedy]
+) -> Array:
     """Values in [0, 1], those beyond it by rounding moved to its ends."""
     outside = (values < 0) | (values > 1)
     if not outside.any():
@@ -182,15 +189,25 @@ def _within_bounds(table: Table, column: int, values: Array, percent: bool, log:
         words = table.words(column)
         cell = words.values[words.codes[row]]
         problem = f"{cell} is not between {'0% and 100%' if percent else '0 and 1'}"
-        outs = []
-        if not percent and 1 < np.nanmax(values) <= 100 and np.nanmin(values) >= 0:
+        outs, found, count = [], [*remedies], int(far.sum())
+        inside = values[~np.isnan(values)]
+        if not percent and 1 < inside.max() <= 100 and inside.min() >= 0:
             outs.append("if the column holds percentages, say --percent")
+            found = [{"percent": True}] if _percentages(inside) else []
         if np.isfinite(values[row]) and (percent or not _counts(values)):
             outs.append(f"if {cell} stands for no answer, say --missing-value {quoted(cell)}")
+            others = np.unique(words.codes[far])
+            codes = tuple(words.values[code] for code in others.tolist()[:5])
+            found = found or [{"missing_values": codes}]
         outs += [hint] if hint else []
-        raise cell_error(table, row, column, "; ".join([problem, *outs]))
+        raise cell_error(table, row, column, "; ".join([problem, *outs]), remedies=found, count=count)
     log.overshoot += int(outside.sum())
     return np.clip(values, 0.0, 1.0)
+
+
+def _percentages(values: Array) -> bool:
+    """Whether numbers up to 100 are likely percentages, and no codes among fractions: more are above 1 than within."""
+    return bool((values > 1).sum() > ((values > 0) & (values < 1)).sum())
 
 
 def _counts(values: Array) -> bool:
@@ -223,7 +240,9 @@ class _Marks:
             self.point = code if self.point is None else self.point
 
 
-def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, hint: str) -> tuple[Array, bool]:
+def _read_words(
+    table: Table, column: int, rules: NumberRules, log: Coerced, hint: str, remedies: Sequence[Remedy]
+) -> tuple[Array, bool]:
     """The numbers as written, and whether they carry per cent signs."""
     words = table.words(column)
     missing = rules.missing_words
@@ -236,7 +255,7 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, hin
             continue
         match = _NUMBER.fullmatch(word)
         if match is None:
-            raise _not_a_number(table, column, words, code, hint)
+            raise _not_a_number(table, column, words, missing, hint, remedies)
         marks.see(code, match[1], match[2])
         numbers[code] = float(match[1].replace(",", "."))
     _check_marks(table, column, words, marks, rules)
@@ -246,16 +265,28 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, hin
     return words.expand(numbers, np.nan), marks.percent is not None
 
 
-def _not_a_number(table: Table, column: int, words: Words, code: int, hint: str) -> CellError:
-    word = words.values[code]
+def _not_a_number(
+    table: Table, column: int, words: Words, missing: frozenset[str], hint: str, remedies: Sequence[Remedy]
+) -> CellError:
+    """The error for the first word that is no number, and how many such cells there are."""
+    bad = [
+        code for code, word in enumerate(words.values) if word.lower() not in missing and not _NUMBER.fullmatch(word)
+    ]
+    code, word = bad[0], words.values[bad[0]]
     if _INFINITE.fullmatch(word):
         problems = [f"{shown(word)} is not between 0 and 1"]
-    elif re.fullmatch(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?", word):
+    elif _ODDS.fullmatch(word):
         problems = [f"{shown(word)} looks like odds, which may be for or against: write the probability instead"]
     else:
         problems = [f"{shown(word)} is not a number: write a fraction (0.45) or a percentage (45%)"]
     problems.append(f"if it stands for no answer, leave the cell empty or say --missing-value {quoted(word[:60])}")
-    return cell_error(table, int(words.rows(code)[0]), column, "; ".join([*problems, *([hint] if hint else [])]))
+    problem = "; ".join([*problems, *([hint] if hint else [])])
+    few = len(bad) <= 5 and 2 * len(bad) <= len(words.values) and not _ODDS.fullmatch(word)
+    blank: tuple[Remedy, ...] = (
+        ({"missing_values": tuple(words.values[each] for each in bad)},) if few else tuple(remedies)
+    )
+    count = int(words.counts[bad].sum())
+    return cell_error(table, int(words.rows(code)[0]), column, problem, remedies=blank, count=count)
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: NumberRules) -> None:
@@ -273,7 +304,7 @@ def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: 
     if wrong is not None:
         row = int(words.rows(wrong)[0])
         wording = f"{shown(words.values[wrong])} does not have the decimal mark {rules.decimal!r} that was named"
-        raise cell_error(table, row, column, wording)
+        raise cell_error(table, row, column, wording, remedies=[{"decimal": None}])
 
 
 def half_units(words: Words, percent: bool = False) -> Array:
@@ -300,100 +331,13 @@ def is_text(words: Words) -> bool:
     return bool(meant) and not any(map(looks_numeric, meant))
 
 
-Times: TypeAlias = npt.NDArray[np.datetime64]
+def written_numbers(words: Words) -> Array:
+    """Words as the numbers that they write, whatever their units; NaN for others.
 
-_DAY = r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})"
-_CLOCK = r"(\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)"
-_SHAPE = re.compile(rf"{_DAY}(?:[T ]\s*{_CLOCK})?\s*(Z|[+-]\d{{2}}(?::?\d{{2}})?)?", re.ASCII | re.IGNORECASE)
-_FORM = "write times as 2025-03-01 or 2025-03-01T14:30+02:00"
-
-
-def _moment(text: str) -> datetime:
-    """One time in UTC, without its zone; ValueError or OverflowError if there is none in `text`."""
-    if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "}:
-        moment = datetime.fromisoformat(text.replace("UTC", "+00:00") if text.endswith("UTC") else text)
-    else:
-        match = _SHAPE.fullmatch(text)
-        if match is None:
-            raise ValueError(text)
-        year, month, day, clock, zone = match.groups()
-        hour, _, rest = (clock or "0:00").partition(":")
-        moment = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{rest}{zone or ''}")
-    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
-
-
-def parse_time(text: str) -> np.datetime64:
-    """One time in UTC, to the microsecond.
-
-    Raises
-    ------
-    ValueError, OverflowError
-        If `text` is not a time in one of the forms that are understood.
-
-    Examples
-    --------
-    >>> parse_time("2025-03-01T00:30+02:00"), parse_time("2025/3/1")
-    (np.datetime64('2025-02-28T22:30:00.000000'), np.datetime64('2025-03-01T00:00:00.000000'))
+    >>> from opinionpool.tables.frames import encode
+    >>> written_numbers(encode(["0,5", "70 %", "x", None]))
+    array([ 0.5, 70. ,  nan,  nan])
     """
-    return np.datetime64(_moment(text.strip()), "us")
-
-
-def span(times: Times) -> tuple[str | None, str | None]:
-    """The first and the last of some times, in UTC, without the clock where all are midnights; None if none is known.
-
-    >>> span(np.array(["2025-03-02", "NaT", "2025-03-01"], dtype="datetime64[us]"))
-    ('2025-03-01', '2025-03-02')
-    """
-    known = times[~np.isnat(times)]
-    if not len(known):
-        return None, None
-    dates = bool((known == known.astype("datetime64[D]")).all())
-    ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
-    first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
-    return first, last
-
-
-def read_times(table: Table, column: int, missing: frozenset[str] = MISSING, role: str = "time") -> Times:
-    """One column as times, shape (rows,), NaT where blank.
-
-    Raises
-    ------
-    CellError
-        Names the first cell that is not a time, and how to do without the column in its `role`.
-    """
-    words = table.words(column)
-    parsed: list[datetime | None] = []
-    for code, word in enumerate(words.values):
-        if word.lower() in missing or word == "NaT":
-            parsed.append(None)
-            continue
-        try:
-            parsed.append(_moment(word))
-        except (ValueError, OverflowError):
-            row = int(words.rows(code)[0])
-            way = f"or say --column {role}= to do without {role}, and so without all that depends on it"
-            raise cell_error(table, row, column, f"{shown(word)} is not a time: {_FORM}, {way}") from None
-    return words.expand(np.array(parsed, dtype="datetime64[us]"), "NaT")
-
-
-def as_time(value: object, what: str) -> np.datetime64:
-    """An argument as a time in UTC.
-
-    Parameters
-    ----------
-    value : str, date, datetime or datetime64
-    what : str
-        Its name, for errors.
-
-    Raises
-    ------
-    ArgumentError
-        If it is none of these, or a text in another form.
-    """
-    text = value.isoformat() if isinstance(value, date) else str(value)
-    if isinstance(value, (str, date, np.datetime64)):
-        try:
-            return parse_time(text)
-        except (ValueError, OverflowError):
-            pass
-    raise ArgumentError(f"{what} must be a time, and {value!r} is not: {_FORM}")
+    matches = [_NUMBER.fullmatch(word) for word in words.values]
+    numbers = [float(match[1].replace(",", ".")) if match else np.nan for match in matches]
+    return words.expand(np.array(numbers, dtype=np.float64), np.nan)

@@ -13,14 +13,12 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
-from opinionpool.labels import Options
+from opinionpool.labels import FAMILIES, Options
 from opinionpool.logodds import SUM_TOLERANCE
 from opinionpool.tables.frames import place
 from opinionpool.tables.melt import Melted
-from opinionpool.tables.statements import EXACT, LongRows, normalised_note, off_sum
+from opinionpool.tables.statements import EXACT, LongRows, normalised_note, off_sum, without_incomplete
 from opinionpool.text import counted, listed, quoted, shown
-
-FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
         if asked.positive is not None:
             raise LayoutError(f"--positive is for two classes, and there are {len(ordered)}: {listed(ordered)}")
         return tuple(ordered)
-    return _with_positive(ordered, asked)
+    return _with_positive(ordered, asked, written[0])
 
 
 def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
@@ -146,14 +144,15 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
             raise LayoutError(
                 f"every resolved event ended as {shown(labels[0])}: if that is what the probabilities are about, say "
                 f"--positive {quoted(labels[0])} (in Python positive={shown(labels[0])}); if they are about something "
-                "else, name that with it"
+                "else, name that with it",
+                remedies=[{"positive": labels[0]}],
             )
         labels.append(f"not {labels[0]}")
     return _with_positive(sorted(labels), asked)
 
 
-def _with_positive(labels: Sequence[str], asked: Asked) -> tuple[object, ...]:
-    """Two classes, the one that probabilities are about last."""
+def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None) -> tuple[object, ...]:
+    """Two classes, the one that probabilities are about last; forecasts of both are shown as those of the `first`."""
     keys = [key(label) for label in labels]
     family = next((family for family in FAMILIES if set(keys) == set(family)), None)
     if asked.positive is not None:
@@ -162,11 +161,14 @@ def _with_positive(labels: Sequence[str], asked: Asked) -> tuple[object, ...]:
         positive = key(asked.classes[-1])
     elif family:
         positive = family[1]
+    elif first is not None:
+        positive = key(first)
     else:
         raise LayoutError(
             f"the outcomes are {listed(labels)}: which of them are the probabilities about? "
             f"Say --positive {quoted(labels[0])} or --positive {quoted(labels[1])} "
-            f"(in Python positive={shown(labels[0])} or positive={shown(labels[1])})"
+            f"(in Python positive={shown(labels[0])} or positive={shown(labels[1])})",
+            remedies=({"positive": labels[0]}, {"positive": labels[1]}),
         )
     if positive not in keys:
         raise LayoutError(
@@ -297,13 +299,13 @@ def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> 
 
 def _pairs(melted: Melted) -> tuple[Index, Index]:
     """Event and label of all forecasts; of events without any, those that rows name."""
-    long_rows = melted.long_rows
-    silent = np.ones(len(long_rows.events), dtype=bool)
-    silent[long_rows.event] = False
+    given = melted.long_rows.select(~np.isnan(melted.long_rows.value))
+    silent = np.ones(len(given.events), dtype=bool)
+    silent[given.event] = False
     rows = np.flatnonzero((melted.row_events >= 0) & (melted.row_labels >= 0))
     rows = rows[silent[melted.row_events[rows]]]
-    event = np.concatenate([long_rows.event, melted.row_events[rows]])
-    return event, np.concatenate([long_rows.label, melted.row_labels[rows]])
+    event = np.concatenate([given.event, melted.row_events[rows]])
+    return event, np.concatenate([given.label, melted.row_labels[rows]])
 
 
 def _clear(found: EventOptions) -> bool:
@@ -327,12 +329,16 @@ def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
         f"the forecast by {long_rows.who(first)} has no probability for class {shown(lacking)} "
         f"({place(long_rows.table, int(long_rows.row[first]))}), as others have. If that was left out, it needs "
         "a row, of 0 "
-        f"too; if each event has options of its own, as {examples}, say --options event"
+        f"too; if each event has options of its own, as {examples}, say --options event",
+        remedies=[{"options": "event"}, {"options": "shared", "drop_incomplete": True}],
     )
 
 
 def fold_options(
-    long_rows: LongRows, found: EventOptions, half_units: Callable[[LongRows], Array]
+    long_rows: LongRows,
+    found: EventOptions,
+    half_units: Callable[[LongRows], Array],
+    drop_incomplete: bool = False,
 ) -> tuple[LongRows, Array, list[Note]]:
     """Forecasts over the options of their events, one row each; as `opinionpool.tables.statements.fold_classes`.
 
@@ -352,8 +358,11 @@ def fold_options(
     long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
     short = counts != found.sizes[long_rows.event[starts]]
+    dropped: list[Note] = []
     if short.any():
-        raise _lacking(long_rows, found, int(starts[short.argmax()]))
+        if not drop_incomplete:
+            raise _lacking(long_rows, found, int(starts[short.argmax()]), int(short.sum()))
+        long_rows, starts, counts, dropped = without_incomplete(long_rows, counts, short)
     row = np.repeat(np.arange(len(starts)), counts)
     table = np.zeros((len(starts), max(2, int(found.sizes.max(initial=2)))))
     table[row, found.slot(long_rows)] = long_rows.value
@@ -368,10 +377,10 @@ def fold_options(
             raise off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]))
     uneven = np.abs(total - 1.0) > EXACT
     table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
-    return long_rows.select(starts), table, normalised_note(total, uneven)
+    return long_rows.select(starts), table, [*dropped, *normalised_note(total, uneven)]
 
 
-def _lacking(long_rows: LongRows, found: EventOptions, start: int) -> CellError:
+def _lacking(long_rows: LongRows, found: EventOptions, start: int, count: int) -> CellError:
     event = int(long_rows.event[start])
     present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
     lacking = next(label for label in found.of_events[event] if label not in present)
@@ -379,5 +388,8 @@ def _lacking(long_rows: LongRows, found: EventOptions, start: int) -> CellError:
         f"the forecast by {long_rows.who(start)} has no probability for option {shown(lacking)}, as others on "
         "that event "
         f"have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of the event's "
-        f"{counted(int(found.sizes[event]), 'option')}, 0 too"
+        f"{counted(int(found.sizes[event]), 'option')}, 0 too; if it was added later, --drop-incomplete leaves out "
+        "forecasts that lack one",
+        remedies=[{"drop_incomplete": True}],
+        count=count,
     )

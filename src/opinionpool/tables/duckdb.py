@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
@@ -19,11 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
-from opinionpool.errors import Note, TableError
-from opinionpool.tables.faults import csv_fault, json_fault, lines_of
-from opinionpool.tables.files import FileSource, Workspace, check_cells, check_columns, prepare, with_line_feeds
-from opinionpool.tables.frames import Numbers, Words, encode
-from opinionpool.text import APOSTROPHE, shown
+from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.tables.contents import Contents
+from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault, lines_of
+from opinionpool.tables.files import FileSource, Workspace, check_cells, check_columns, expand, prepare, with_line_feeds
+from opinionpool.tables.frames import BETWEEN, FrameTable, Numbers, Words, encode
+from opinionpool.tables.layout import WIDE, recognise
+from opinionpool.tables.where import parse_where
+from opinionpool.text import APOSTROPHE, counted, listed, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,6 +37,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
+# White space around names.
+SPACE = "chr(32) || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
 # What the engine may hold of a table that is on disk.
 MEMORY = "400MB"
 _NUMERIC = ("VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -54,7 +59,11 @@ class FileTable:
     part : bool
         Whether there are others.
     moved : bool
-        Whether rows are in another order than in the file, their places in it kept beside them.
+        Whether rows are not those of the file in its order, their places in it kept beside them.
+    keys : tuple of tuple of int
+        Columns beyond those of the file: each is several of them together.
+    pieces : tuple of (FileSource, int)
+        Files that hold the rows, and where in the table each begins, if there are several.
     known : mapping
         All the words of some columns, of which a part has some.
     seen : dict
@@ -68,6 +77,8 @@ class FileTable:
     first: int = 0
     part: bool = False
     moved: bool = False
+    keys: tuple[tuple[int, ...], ...] = ()
+    pieces: tuple[tuple[FileSource, int], ...] = ()
     known: Mapping[int, Sequence[str]] = field(default_factory=dict)
     seen: dict[int, Words] = field(default_factory=dict)
 
@@ -84,7 +95,8 @@ class FileTable:
     def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
         """Columns as plain numbers; None for a column with a cell that is neither that nor among `missing`."""
         found: dict[int, Numbers | None] = {}
-        able = [i for i in columns if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
+        own = [i for i in columns if i < len(self.types)]
+        able = [i for i in own if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
         words = f"[{', '.join(map(_literal, sorted(missing)))}]"
         # The time to plan a query grows with the square of what it selects.
         for start in range(0, len(able), 32):
@@ -113,6 +125,10 @@ class FileTable:
 
     def text(self, column: int) -> str:
         """What to select for a column as text."""
+        if column >= len(self.types):
+            parts = [f"trim({self.text(part)}, {SPACE})" for part in self.keys[column - len(self.types)]]
+            blank = " OR ".join(f"coalesce({part}, '') = ''" for part in parts)
+            return f"CASE WHEN {blank} THEN NULL ELSE concat_ws({_literal(BETWEEN)}, {', '.join(parts)}) END"
         cell = f"c{column}"
         if self.source.format == "csv":
             formula = f"{cell}[1] = '''' AND regexp_matches({cell}, '{APOSTROPHE}')"
@@ -121,27 +137,39 @@ class FileTable:
             cell = f"CASE WHEN isnan({cell}) THEN NULL ELSE regexp_replace({cell}::VARCHAR, '\\.0$', '') END"
         return f"CAST({cell} AS VARCHAR)"
 
-    def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]]) -> FileTable:
+    def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> FileTable:
         """Some rows of the whole, to be used in a thread of its own."""
         return replace(
-            self, connection=self.connection.cursor(), rows=rows, first=first, part=True, known=known, seen={}
+            self, connection=self.connection.cursor(), rows=rows, first=first, part=True, known=known or {}, seen={}
         )
+
+    def with_key(self, columns: Sequence[int]) -> FileTable:
+        """The table with one more column: several columns together."""
+        name = BETWEEN.join(self.names[column] for column in columns)
+        return replace(self, names=(*self.names, name), keys=(*self.keys, tuple(columns)), seen={})
 
     def is_text(self, column: int) -> bool:
         """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
-        return self.types[column] == "VARCHAR"
+        return column >= len(self.types) or self.types[column] == "VARCHAR"
 
-    def locate(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        """The lines of a text file, the rows of another."""
+    def place(self, rows: Sequence[int]) -> str:
+        """Where rows stand, for people: the lines of a text file, the rows of another."""
         rows = [self.first + int(row) for row in rows]
         if self.moved:
             places = ", ".join(map(str, rows))
             query = f"SELECT rowid, place FROM t WHERE rowid IN ({places})"
             place = dict(self.connection.execute(query).fetchall())
             rows = [place[row] for row in rows]
-        if self.source.format in {"csv", "json"}:
-            return "line", lines_of(self.source, rows)
-        return "row", [row + 1 for row in rows]
+        found = []
+        starts = [start for _, start in self.pieces]
+        for number, (source, start) in enumerate(self.pieces or ((self.source, 0),)):
+            end = starts[number + 1] if number + 1 < len(starts) else None
+            own = [row - start for row in rows if row >= start and (end is None or row < end)]
+            if own:
+                lines = source.format in {"csv", "json"} and not source.sheet
+                unit, numbers = ("line", lines_of(source, own)) if lines else ("row", [row + 1 for row in own])
+                found.append(f"{source.name}, {unit}{'s' if len(own) > 1 else ''} {', '.join(map(str, numbers))}")
+        return "; ".join(found)
 
 
 def _number(column: int, missing: str | None) -> str:
@@ -165,51 +193,131 @@ def _distinguished(values: Array) -> Numbers | None:
 
 @contextmanager
 def open_file(
-    source: object, encoding: str | None, progress: Progress | None, on_disk: bool = False
+    source: object,
+    encoding: str | None,
+    progress: Progress | None,
+    on_disk: bool = False,
+    name_experts: bool | None = False,
 ) -> Iterator[FileTable]:
-    """A file as a table, for the time of a with statement.
+    """A file, or several that are one table in pieces, as a table, for the time of a with statement.
 
     Parameters
     ----------
-    source : str, path or binary file object
+    source : str, path or binary file object, or a list of paths
     encoding : str or None
     progress : callable or None
         Called now and then with the share of the file that is read.
     on_disk : bool
         Whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
+    name_experts : bool, optional
+        Whether each file is one expert's, named after it; None where they say it by having one column of forecasts.
 
     Raises
     ------
     TableError
         If it is no table or has no rows; never an error of the engine's own.
     """
-    workspace = Workspace()
-    try:
-        table = _read(prepare(source, encoding, workspace), workspace, progress, on_disk)
-        try:
+    sources = expand(source)
+    with ExitStack() as stack:
+        tables = []
+        for each in sources:
+            workspace = Workspace()
+            stack.callback(workspace.close)
+            table = _read(prepare(each, encoding, workspace), workspace, progress, on_disk)
+            stack.callback(table.connection.close)
             if table.rows == 0:
                 raise TableError(f"{table.name} has column names and no rows below them")
-            yield table
-        finally:
-            table.connection.close()
-    finally:
-        workspace.close()
+            tables.append(table)
+        if len(tables) == 1 and not name_experts:
+            yield tables[0]
+            return
+        together = _together(tables, _experts_are_files(tables) if name_experts is None else name_experts)
+        stack.callback(together.connection.close)
+        yield together
+
+
+def _together(tables: Sequence[FileTable], by_name: bool) -> FileTable:
+    """Several tables as one, with a column that names the expert after the file where each is one expert's."""
+    names = list(dict.fromkeys(name for table in tables for name in table.names))
+    first, columns = tables[0], [*names, "expert"] if by_name else names
+    connection = _connect("", None, False)
+    connection.execute(f"CREATE TABLE t ({', '.join(f'c{i} VARCHAR' for i in range(len(columns)))})")
+    pieces, start = [], 0
+    for table in tables:
+        place = {name: i for i, name in enumerate(table.names)}
+        own = [f"{table.text(place[name])} AS c{place[name]}" for name in names if name in place]
+        cells = {name: values.tolist() for name, values in table.select(", ".join(own)).items()}
+        stem = os.path.basename(table.name).partition(".")[0]
+        added = [cells[f"c{place[name]}"] if name in place else [None] * table.rows for name in names]
+        added += [[stem] * table.rows] if by_name else []
+        connection.register("w", {f"c{i}": np.array(column, dtype=object) for i, column in enumerate(added)})
+        connection.execute("INSERT INTO t SELECT * FROM w")
+        connection.unregister("w")
+        pieces.append((table.source, start))
+        start += table.rows
+    what = "a file per expert, named after it" if by_name else "one table in pieces"
+    notes = [note for table in tables for note in table.notes if note.code != "format"]
+    note = Note("pieces", f"{len(tables)} files, {what}: {listed([table.name for table in tables], 4)}", len(tables))
+    source = replace(
+        first.source, name=first.name if len(tables) == 1 else f"{len(tables)} files", notes=(note, *notes)
+    )
+    return FileTable(source, connection, tuple(columns), ("VARCHAR",) * len(columns), start, pieces=tuple(pieces))
+
+
+def _experts_are_files(tables: Sequence[FileTable]) -> bool:
+    """Whether each of several files has a single column of forecasts, and none that says whose they are."""
+    for table in tables:
+        try:
+            layout = recognise(Contents(table))
+        except LayoutError:
+            return False
+        if layout.shape != WIDE or len(layout.experts) != 1:
+            return False
+    return len({table.names for table in tables}) == 1
+
+
+def matching(table: FileTable | FrameTable, where: str) -> FileTable | FrameTable:
+    """The rows of a table that meet a condition."""
+    if isinstance(table, FileTable):
+        found = parse_where(where, table.name, table.names, table.text)
+        place = "t.place" if table.moved else "t.rowid"
+        columns = ", ".join(f"c{i}" for i in range(len(table.types)))
+        query = f"CREATE TABLE s AS SELECT {columns}, {place} AS place FROM t WHERE {found.query}"
+        table.connection.execute(query, found.parameters)
+        table.connection.execute("DROP TABLE t; ALTER TABLE s RENAME TO t")
+        counted = table.connection.execute("SELECT count(*) FROM t").fetchone()
+        return replace(table, rows=int(counted[0]) if counted else 0, moved=True, seen={})
+    used: dict[int, str] = {}
+    found = parse_where(where, table.name, table.names, lambda i: used.setdefault(i, f"c{i}"))
+    cells = {name: np.array([cell or "" for cell in table.words(i).texts()], dtype=object) for i, name in used.items()}
+    connection = _connect("", None, False)
+    connection.register("w", {**cells, "place": np.arange(table.rows)})
+    query = f"SELECT place FROM w WHERE {found.query} ORDER BY place"
+    places = connection.execute(query, found.parameters).fetchnumpy()["place"]
+    connection.close()
+    return table.at_rows(np.asarray(places, dtype=np.intp))
 
 
 def _read(
     source: FileSource, workspace: Workspace, progress: Progress | None, on_disk: bool, again: bool = False
 ) -> FileTable:
-    connection = _connect(source.path, workspace if on_disk else None, again)
+    connection = _connect(source.path, workspace if on_disk else None, again or source.padded)
     try:
         with _watch(connection, progress):
             return _LOADERS[source.format](source, connection)
     except _engine_errors() as error:
         connection.close()
+        short = csv_short_rows(source) if source.format == "csv" and not source.padded else 0
+        if short:
+            text = f"{source.name}: {counted(short, 'row')} shorter than the header, the cells that lack taken as blank"
+            padded = replace(source, padded=True, notes=(*source.notes, Note("short-rows", text, short)))
+            return _read(padded, workspace, progress, on_disk, again)
         fault = {"csv": csv_fault, "json": json_fault}.get(source.format, lambda _: None)(source)
         if fault is None and source.format == "csv" and not again:
             # Well formed after all: its lines do not all end in the same way.
             return _read(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
-        kind = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}[source.format]
+        kinds = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}
+        kind = kinds.get(source.format, "JSON")
         reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
         raise fault or TableError(f"{source.name} cannot be read as {kind}: {reason}") from None
 
@@ -253,6 +361,7 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection) -> File
     columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(source.header)))
     options = (
         f"auto_detect = false, delim = {_literal(source.delimiter)}, quote = '\"', escape = '\"', header = true, "
+        f"{'null_padding = true, ' if source.padded else ''}"
         f"skip = {source.skip}, compression = '{'gzip' if source.gzip else 'none'}', hive_partitioning = false, "
         f"columns = {{{columns}}}"
     )
@@ -274,7 +383,7 @@ def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> 
 
 
 def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
-    layout = "newline_delimited" if source.format == "json" else "array"
+    layout = "array" if source.format == "json array" else "newline_delimited"
     scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
     rows = _create(connection, f"SELECT json FROM {scan}", source.path)
     kinds = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
@@ -287,19 +396,38 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> Fil
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
             raise TableError(f"{source.name}: object {row} has the key {shown(twice)} twice, and one value is wanted")
-    names = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
+    keys = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
+    paths = [path for key in keys for path in _paths(connection, key)]
+    names = [".".join(path) for path in paths]
     if not names:
         raise TableError(f"{source.name}: every object in it is empty")
     check_columns(source.name, len(names))
     check_cells(source.name, rows, len(names), sum(len(keys) * count for keys, _, count in lists))
-    pointers = [_literal("/" + name.replace("~", "~0").replace("/", "~1")) for name in names]
-    columns = ", ".join(f"json ->> {pointer} AS c{i}" for i, pointer in enumerate(pointers))
+    columns = ", ".join(f"json ->> {_pointer(path)} AS c{i}" for i, path in enumerate(paths))
     connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM t; DROP TABLE t")
     connection.execute("ALTER TABLE columns RENAME TO t")
     return FileTable(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
 
 
-_LOADERS = {"csv": _load_csv, "parquet": _load_parquet, "json": _load_json, "json array": _load_json}
+def _pointer(path: Sequence[str]) -> str:
+    return _literal("".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path))
+
+
+def _paths(connection: duckdb.DuckDBPyConnection, key: str) -> list[tuple[str, ...]]:
+    """Where the values of a key stand: at it, or one level below where it holds objects."""
+    inner = f"json -> {_pointer([key])}"
+    query = f"SELECT DISTINCT unnest(json_keys({inner})) FROM t WHERE json_type({inner}) = 'OBJECT' LIMIT 1000"
+    below = [str(row[0]) for row in connection.execute(query).fetchall()]
+    return [(key, each) for each in sorted(below)] if below else [(key,)]
+
+
+_LOADERS = {
+    "csv": _load_csv,
+    "parquet": _load_parquet,
+    "json": _load_json,
+    "json array": _load_json,
+    "json rows": _load_json,
+}
 
 
 @contextmanager

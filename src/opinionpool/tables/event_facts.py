@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LayoutError, Note
-from opinionpool.tables.cells import Times, read_times, span
 from opinionpool.tables.classes import EventOptions, Matcher, fold_options
 from opinionpool.tables.frames import Table, cell_error
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.outcomes import Joined, event_values, one_per_key
 from opinionpool.tables.statements import LongRows, fold_classes
+from opinionpool.tables.times import Times, span
 from opinionpool.text import shown
 
 
@@ -101,9 +101,7 @@ def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, rea
     if role in layout.roles:
         sources.append((melted.long_rows.table, layout.roles[role], melted.row_events))
     for table, column, rows in sources:
-        values = event_values(
-            table, column, read_times(table, column, reading.rules.missing_words, role), "NaT", rows, events
-        )
+        values = event_values(table, column, reading.column_times(table, column, role), "NaT", rows, events)
         found = np.where(np.isnat(found), values, found)
     return found
 

@@ -42,6 +42,23 @@ def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
             ) from None
 
 
+def csv_short_rows(source: FileSource) -> int:
+    """How many rows of a CSV file end before the header does; 0 where some are longer, or not well formed."""
+    width, short = len(source.header), 0
+    try:
+        for _, record in numbered_records(source):
+            if len(record) > width:
+                return 0
+            # A record of one cell is more likely a line that is no record.
+            if 1 < len(record) < width:
+                short += 1
+            elif len(record) == 1 < width:
+                return 0
+    except (TableError, UnicodeDecodeError):
+        return 0
+    return short
+
+
 def csv_fault(source: FileSource) -> TableError | None:
     """What is wrong with a CSV file that the engine could not read, or None."""
     with source.open() as file:

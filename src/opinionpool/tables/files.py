@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO, cast
 
 from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.tables.roles import SYNONYMS, normal
 from opinionpool.text import shown, without_apostrophe
 
 # The engine's work for a column is that for thousands of cells.
@@ -124,7 +125,7 @@ class FileSource:
         What people call it.
     path : str
         What the engine opens.
-    format : {"csv", "parquet", "json", "json array"}
+    format : {"csv", "parquet", "json", "json array", "json rows"}
     gzip : bool
         Whether what stands at `path` is compressed.
     delimiter : str
@@ -134,6 +135,10 @@ class FileSource:
     skip : int
         Lines before the header.
     notes : tuple of Note
+    sheet : bool
+        Whether people see rows of a spreadsheet, and not lines.
+    padded : bool
+        Whether rows may end early.
     """
 
     name: str
@@ -144,6 +149,8 @@ class FileSource:
     header: tuple[str, ...] = ()
     skip: int = 0
     notes: tuple[Note, ...] = field(default=())
+    sheet: bool = False
+    padded: bool = False
 
     def open(self) -> BinaryIO:
         """The bytes, decompressed."""
@@ -184,6 +191,8 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
     """
     name, path = _local(source, workspace)
     head, gzipped = _first_bytes(path, name)
+    if is_sheet(head, name):
+        return _sheet_source(name, path, workspace)
     _check_kind(head, name)
     if head.startswith(b"PAR1"):
         if gzipped:
@@ -202,12 +211,95 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
             head = file.read(_HEAD)
     start = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if re.match(rb"\{\s*[\"}]|\[\s*[{\]]", start):
-        kind, text = ("json", "JSON lines") if start[:1] == b"{" else ("json array", "a JSON array")
-        return FileSource(name, path, kind, gzipped, notes=(Note("format", text + how), *notes))
+        if start[:1] == b"{":
+            return _object_source(FileSource(name, path, "json", gzipped, notes=notes), how, workspace)
+        return FileSource(name, path, "json array", gzipped, notes=(Note("format", "a JSON array" + how), *notes))
     if re.match(rb"<(!doctype|html|\?xml)", start, re.IGNORECASE):
         raise TableError(f"{name} is a web page or XML document, not a table: was it downloaded without logging in?")
     source = _csv_source(name, path, gzipped, head, how)
     return replace(source, notes=(*source.notes, *notes))
+
+
+def is_sheet(head: bytes, name: str) -> bool:
+    """Whether a file is a spreadsheet."""
+    if head.startswith(b"\xd0\xcf\x11\xe0"):
+        return name.lower().endswith(".xls")
+    sheet = name.lower().endswith(_SPREADSHEETS) or b"xl/" in head or b"opendocument.spreadsheet" in head
+    return head.startswith(b"PK\x03\x04") and sheet and not name.lower().endswith(".numbers")
+
+
+def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
+    """A spreadsheet as text between commas."""
+    from opinionpool.tables.sheets import sheet_as_csv
+
+    target = workspace.path("sheet.csv")
+    notes = sheet_as_csv(name, path, target)
+    with open(target, "rb") as file:
+        source = _csv_source(name, target, False, file.read(_HEAD), "")
+    return replace(source, notes=(Note("format", "a spreadsheet"), *notes), sheet=True)
+
+
+def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSource:
+    """JSON that begins with an object: lines of them, or one that holds a table."""
+    from opinionpool.tables.objects import LARGEST, first_object, is_row, lines, read_document, rows_of
+
+    plain = replace(source, notes=(Note("format", "JSON lines" + how), *source.notes))
+    try:
+        with source.lines() as text:
+            first, more = first_object(text)
+    except UnicodeDecodeError:
+        return plain
+    if first is not None and (more or is_row(first)):
+        return plain
+    if os.path.getsize(source.path) > LARGEST:
+        raise TableError(f"{source.name} is one JSON object of more than {LARGEST:,} bytes; save it as JSON lines")
+    with source.lines() as text:
+        document = read_document(text)
+    if document is None:
+        return plain
+    known = {name for names in SYNONYMS.values() for name in names if len(name) > 1}
+    rows, shape = rows_of(source.name, document, lambda name: normal(name) in known)
+    path = workspace.path("rows.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(lines(rows))
+    note = Note("format", f"JSON, {shape}{how}")
+    return FileSource(source.name, path, "json rows", notes=(note, *source.notes))
+
+
+# Names of files that a folder is read for.
+_TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xls", ".ods")
+
+
+def expand(source: object) -> list[object]:
+    """The files that are meant: one, several, those in a folder, or those that fit a pattern.
+
+    Raises
+    ------
+    TableError
+        If there is none.
+    """
+    if isinstance(source, list | tuple):
+        found = [each for one in source for each in expand(one)]
+        if not found:
+            raise TableError("no file is named")
+        return found
+    if not isinstance(source, str | os.PathLike) or source == "-" or os.path.isfile(source):
+        return [source]
+    path = os.fsdecode(source)
+    if os.path.isdir(path):
+        names = sorted(name for name in os.listdir(path) if name.lower().removesuffix(".gz").endswith(_TABLES))
+        if not names:
+            raise TableError(
+                f"{path} is a directory, and no file in it has a name that ends as tables do, such as .csv"
+            )
+        return [os.path.join(path, name) for name in names]
+    if re.search(r"[*?\[]", path) and not os.path.exists(path):
+        import glob
+
+        matching = sorted(glob.glob(path))
+        if matching:
+            return [each for one in matching for each in expand(one)]
+    return [source]
 
 
 def _local(source: object, workspace: Workspace) -> tuple[str, str]:
@@ -224,8 +316,6 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
     source = cast("str | os.PathLike[str]", source)
     path = os.fsdecode(source)
     name = path.encode("utf-8", "replace").decode("utf-8")
-    if os.path.isdir(path):
-        raise TableError(f"{name} is a directory; name the file in it")
     try:
         if not os.path.isfile(path):
             with open(path, "rb") as stream:
@@ -282,7 +372,7 @@ def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
 def _check_kind(head: bytes, name: str) -> None:
     """Raise for files that are no tables, saying what they are."""
     if head.startswith(b"PK\x03\x04"):
-        sheet = name.lower().endswith(_SPREADSHEETS) or b"xl/" in head or b"opendocument.spreadsheet" in head
+        sheet = name.lower().endswith(_SPREADSHEETS)
         raise TableError(f"{name} is a " + (f"spreadsheet: {_SAVE_AS}" if sheet else "zip archive: unpack it first"))
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         raise TableError(f"{name} is a spreadsheet or document of an old Office program: {_SAVE_AS}")
@@ -428,6 +518,7 @@ def bad_encoding(name: str, lines: Iterable[bytes]) -> TableError | None:
         except UnicodeDecodeError as error:
             return TableError(
                 f"{name}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; say which encoding the file "
-                "has, as in --encoding cp1252 (Windows, western Europe) or --encoding latin-1"
+                "has, as in --encoding cp1252 (Windows, western Europe) or --encoding latin-1",
+                remedies=[{"encoding": "cp1252"}],
             )
     return None

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, unmasked
-from opinionpool.errors import CellError, Note, TableError
+from opinionpool.errors import CellError, Note, Remedy, TableError
 from opinionpool.text import shown
 
 BLANK = -1
+# Between the parts of a key of several columns.
+BETWEEN = " / "
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,11 @@ class Words:
     def counts(self) -> Index:
         """How many rows hold each word."""
         return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
+
+    def texts(self) -> list[str | None]:
+        """The cells, None where blank."""
+        words = [*self.values, None]
+        return [words[code] for code in self.codes.tolist()]
 
     def among(self, values: Sequence[str]) -> Words:
         """The same cells, coded as positions among more words."""
@@ -102,14 +109,19 @@ class Table(Protocol):
     def is_text(self, column: int) -> bool:
         """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
 
-    def locate(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        """Where rows stand, for people: ``("line", [7])``."""
+    def place(self, rows: Sequence[int]) -> str:
+        """Where rows stand, for people: ``"forecasts.csv, line 7"``."""
+
+    def rows_from(self, first: int, rows: int) -> Table:
+        """Some of the rows."""
+
+    def with_key(self, columns: Sequence[int]) -> Table:
+        """The table with one more column: several columns together."""
 
 
 def place(table: Table, *rows: int) -> str:
     """Where rows stand: ``"forecasts.csv, line 7"``."""
-    unit, numbers = table.locate(rows)
-    return f"{table.name}, {unit}{'s' if len(rows) > 1 else ''} {', '.join(map(str, numbers))}"
+    return table.place(rows)
 
 
 def encode(cells: Iterable[str | None]) -> Words:
@@ -132,9 +144,13 @@ def encode(cells: Iterable[str | None]) -> Words:
     return Words(codes[spelled], list(words), int(untidy[spelled].sum()))
 
 
-def cell_error(table: Table, row: int, column: int, problem: str) -> CellError:
-    """The error for one cell, with its place and column."""
-    return CellError(f"{place(table, row)}, column {shown(table.names[column])}: {problem}")
+def cell_error(
+    table: Table, row: int, column: int, problem: str, *, remedies: Sequence[Remedy] = (), count: int = 1
+) -> CellError:
+    """The error for one cell, with its place and column, and how many like it there are."""
+    more = f" (and {count - 1:,} more like it)" if count > 1 else ""
+    message = f"{place(table, row)}, column {shown(table.names[column])}: {problem}{more}"
+    return CellError(message, remedies=remedies, count=count)
 
 
 class FrameTable:
@@ -161,6 +177,7 @@ class FrameTable:
         self.rows = lengths.pop() if lengths else 0
         if self.rows == 0:
             raise TableError("the table has no rows")
+        self._places: Sequence[int] = range(self.rows)
 
     def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:  # noqa: ARG002
         """Columns as plain numbers; None for a column that is of another type, or has an infinite number."""
@@ -189,9 +206,30 @@ class FrameTable:
         """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
         return bool(self._columns[column].dtype.kind == "O")
 
-    def locate(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+    def place(self, rows: Sequence[int]) -> str:
         """The positions of rows, from 0 as in the frame."""
-        return "row", list(rows)
+        return f"{self.name}, row{'s' if len(rows) > 1 else ''} {', '.join(str(self._places[row]) for row in rows)}"
+
+    def rows_from(self, first: int, rows: int) -> FrameTable:
+        """Some of the rows."""
+        return self.at_rows(np.arange(first, first + rows))
+
+    def at_rows(self, rows: Index) -> FrameTable:
+        """Some of the rows, by their positions."""
+        if not len(rows):
+            raise TableError("no row of the table meets --where")
+        found = FrameTable((name, column[rows]) for name, column in zip(self.names, self._columns, strict=True))
+        found._places = [self._places[row] for row in rows.tolist()]
+        return found
+
+    def with_key(self, columns: Sequence[int]) -> FrameTable:
+        """The table with one more column: several columns together."""
+        parts = [self.words(column).texts() for column in columns]
+        key = [None if None in cells else BETWEEN.join(map(str, cells)) for cells in zip(*parts, strict=True)]
+        name = BETWEEN.join(self.names[column] for column in columns)
+        found = FrameTable([*zip(self.names, self._columns, strict=True), (name, key)])
+        found._places = self._places
+        return found
 
 
 def read_frame(source: object) -> FrameTable:

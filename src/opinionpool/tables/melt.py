@@ -1,29 +1,28 @@
-"""Long and wide tables to statements: one row for each number that an expert gave."""
+"""Tables of every shape to long rows: one for each number that an expert gave."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import ExpertError, LayoutError, Note
-from opinionpool.names import unknown_expert
+from opinionpool.errors import CellError, ExpertError, LayoutError, Note, Remedy
+from opinionpool.labels import FAMILIES
+from opinionpool.names import name_key, unknown_expert
 from opinionpool.tables.cells import (
     Coerced,
     NumberRules,
-    Times,
     half_units,
-    is_text,
     read_probabilities,
-    read_times,
     unmarked_percent,
 )
+from opinionpool.tables.contents import Contents
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, cell_error, encode
-from opinionpool.tables.layout import Layout
-from opinionpool.tables.statements import ForecastCounts, LongRows
+from opinionpool.tables.layout import WIDE, Layout, guesses
+from opinionpool.tables.statements import ForecastCounts, LongRows, withdrawn_only
+from opinionpool.tables.times import Times, read_times
 from opinionpool.text import counted, listed, quoted, shown
 
 
@@ -57,6 +56,10 @@ class Reading:
     rules : NumberRules
     include, exclude : sequence of str
         Experts to keep, all if empty, and to leave out.
+    dates : str, optional
+        The order of days and months, or a format.
+    merge_names : bool
+        Whether names of experts that hardly differ are one.
     log : Coerced
     notes : list of Note
     long_rows : list of ForecastCounts
@@ -66,23 +69,36 @@ class Reading:
     rules: NumberRules
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
+    dates: str | None = None
+    merge_names: bool = False
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
-    long_rows: list[ForecastCounts] = field(default_factory=list)
+    counts: list[ForecastCounts] = field(default_factory=list)
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
         """Columns as plain numbers, None for those that are not."""
         return table.numbers(columns, self.rules.missing_words)
 
-    def probabilities(self, table: Table, column: int, plain: Numbers | None, hint: str = "") -> Array:
-        """A column as fractions, (rows,)."""
-        return read_probabilities(table, column, plain, self.rules, self.log, hint)
+    @property
+    def chosen(self) -> bool:
+        """Whether experts are left out on purpose."""
+        return bool(self.include or self.exclude)
 
-    def times(self, table: Table, layout: Layout, rows: Index) -> Times | None:
-        """When the forecasts in some rows were made, None if there is no such column."""
-        if "time" not in layout.roles:
+    def probabilities(
+        self, table: Table, column: int, plain: Numbers | None, hint: str = "", remedies: Sequence[Remedy] = ()
+    ) -> Array:
+        """A column as fractions, (rows,); a hint and remedies are further ways out for errors."""
+        return read_probabilities(table, column, plain, self.rules, self.log, hint, remedies)
+
+    def times(self, table: Table, layout: Layout, rows: Index, role: str = "time") -> Times | None:
+        """When the forecasts in some rows were made or expire, None if there is no such column."""
+        if role not in layout.roles:
             return None
-        return read_times(table, layout.roles["time"], self.rules.missing_words)[rows]
+        return self.column_times(table, layout.roles[role], role)[rows]
+
+    def column_times(self, table: Table, column: int, role: str) -> Times:
+        """A column of times, (rows,)."""
+        return read_times(table, column, self.rules.missing_words, role, self.dates, self.notes)
 
     def half_units(self, long_rows: LongRows) -> Array:
         """Half a unit of the last written digit of each statement."""
@@ -95,38 +111,12 @@ class Reading:
 
 
 def row_events(table: Table, layout: Layout) -> Words:
-    """The event of each row; rows are numbered if no column says it."""
+    """The event of each row; rows are numbered if no column says it. Where columns are events, no row has one."""
+    if layout.events:
+        return Words(np.full(table.rows, BLANK), list(layout.events))
     if "event" in layout.roles:
         return table.words(layout.roles["event"])
     return encode([str(table.first + i + 1) for i in range(table.rows)])
-
-
-class Contents:
-    """What the columns of a table hold, looked at once, when somebody asks."""
-
-    def __init__(self, table: Table, reading: Reading) -> None:
-        self._table, self._reading = table, reading
-
-    @cached_property
-    def plain(self) -> list[Numbers | None]:
-        """All columns as plain numbers, None for those that are not."""
-        return self._reading.numbers(self._table, range(len(self._table.names)))
-
-    def kind(self, column: int) -> str:
-        """``"numbers"``, readable or not, ``"words"``, or nothing: ``""``."""
-        numbers = self.plain[column]
-        if numbers is not None:
-            return "" if np.isnan(numbers.values).all() else "numbers"
-        return "words" if is_text(self._table.words(column)) else "numbers"
-
-    def numbers_rows(self, column: int) -> bool:
-        """Whether a column holds whole numbers, none of them twice."""
-        numbers = self.plain[column]
-        if numbers is None or len(numbers.values) < 2:
-            return False
-        return bool((numbers.values == np.round(numbers.values)).all()) and len(np.unique(numbers.values)) == len(
-            numbers.values
-        )
 
 
 def choose(experts: Iterable[str], reading: Reading) -> list[str]:
@@ -148,24 +138,71 @@ def choose(experts: Iterable[str], reading: Reading) -> list[str]:
     return kept
 
 
+def merged(words: Words) -> Words:
+    """Names that differ in case, white space or Unicode form as the one that stands most often.
+
+    >>> from opinionpool.tables.frames import encode
+    >>> merged(encode(["Ann", "bob", "ANN ", "Ann"])).values
+    ['Ann', 'bob']
+    """
+    groups: dict[str, list[int]] = {}
+    for code, name in enumerate(words.values):
+        groups.setdefault(name_key(name), []).append(code)
+    if len(groups) == len(words.values):
+        return words
+    counts = words.counts
+    position = np.empty(len(words.values), dtype=np.intp)
+    values: list[str] = []
+    for codes in groups.values():
+        position[codes] = len(values)
+        values.append(words.values[max(codes, key=lambda code: int(counts[code]))])
+    return Words(words.expand(position, BLANK), values, words.trimmed)
+
+
+def _expert_words(table: Table, column: int, reading: Reading) -> Words:
+    """The expert of each row, names merged if that was asked for."""
+    words = table.words(column)
+    if not reading.merge_names:
+        return words
+    found = merged(words)
+    if len(found.values) < len(words.values):
+        lost = len(words.values) - len(found.values)
+        text = (
+            f"{counted(lost, 'name')} that differ only in case, white space or the form of letters merged with others"
+        )
+        reading.notes.append(Note("merged-names", text, lost))
+    return found
+
+
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
-    """A row per forecast, or per forecast and class."""
-    events, experts = table.words(layout.roles["event"]), table.words(layout.roles["expert"])
-    labels = table.words(layout.roles["class"]) if "class" in layout.roles else Words(np.zeros(table.rows, np.intp), [])
+    """A row per forecast, or per forecast and class, or per verdict and how sure somebody is of it."""
+    events, experts = table.words(layout.roles["event"]), _expert_words(table, layout.roles["expert"], reading)
+    about = layout.roles.get("class", layout.roles.get("verdict"))
+    labels = Words(np.zeros(table.rows, np.intp), []) if about is None else table.words(about)
     column = layout.roles["probability"]
     value = reading.probabilities(table, column, reading.numbers(table, [column])[0])
     present = ~np.isnan(value)
     for role, words in (("event", events), ("expert", experts), ("class", labels)):
         lacking = present & (words.codes == BLANK)
         if lacking.any():
-            raise cell_error(table, int(lacking.argmax()), layout.roles[role], f"a forecast without its {role}")
+            own = layout.roles[role] if role in layout.roles else layout.roles["verdict"]
+            raise cell_error(
+                table,
+                int(lacking.argmax()),
+                own,
+                f"a forecast without its {role}; --where can leave such rows out",
+                remedies=[{"where": f'"{table.names[own]}" is not blank'}],
+                count=int(lacking.sum()),
+            )
     kept = choose(experts.values, reading)
     if not kept:
         header = shown(table.names[layout.roles["expert"]])
         raise LayoutError(f"{table.name}: no row names an expert in column {header}")
     position = {name: i for i, name in enumerate(kept)}
     expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
-    rows = np.flatnonzero(present & (expert != BLANK))
+    # A blank may take back what was forecast before, where there are times to tell.
+    answers = (events.codes != BLANK) & (present | ("time" in layout.roles))
+    rows = np.flatnonzero(answers & (expert != BLANK))
     _note_ids(reading, events, experts)
     long_rows = LongRows(
         table=table,
@@ -174,61 +211,126 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         classes=labels.values if len(labels.values) > 1 else (),
         event=events.codes[rows],
         expert=expert[rows],
-        label=labels.codes[rows],
+        label=np.maximum(labels.codes[rows], 0),
         value=value[rows],
         row=rows,
         column=np.full(len(rows), column),
         time=reading.times(table, layout, rows),
+        expires=reading.times(table, layout, rows, "expires"),
     )
-    return Melted(long_rows, events.codes, labels.codes, labels.values)
+    if "verdict" in layout.roles and "class" not in layout.roles:
+        return _with_complements(Melted(long_rows, events.codes, labels.codes, labels.values), layout)
+    return Melted(withdrawn_only(long_rows), events.codes, labels.codes, labels.values)
 
 
-def melt_wide(table: Table, layout: Layout, contents: Contents, reading: Reading) -> Melted:
-    """A row per event, a column per expert, or per expert and class."""
+def _with_complements(melted: Melted, layout: Layout) -> Melted:
+    """What is left to the other of two verdicts beside each, as a forecast of two classes."""
+    rows, verdicts = melted.long_rows, melted.written
+    if len(verdicts) > 2:
+        name = rows.table.names[layout.roles["verdict"]]
+        raise LayoutError(
+            f"{rows.table.name}: column {shown(name)} has {len(verdicts)} verdicts, {listed(verdicts, 4)}, and how "
+            "sure somebody is of one says nothing of each of the others: a column is wanted for each of them"
+        )
+    if len(verdicts) < 2:
+        verdicts = [*verdicts, *(_other_of(word) for word in verdicts)]
+    other = replace(rows, label=1 - rows.label, value=1.0 - rows.value)
+    return replace(melted, long_rows=withdrawn_only(replace(rows.and_also(other), classes=verdicts)), written=verdicts)
+
+
+def _other_of(word: str) -> str:
+    """What is not that verdict."""
+    family = next((family for family in FAMILIES if word.lower() in family), None)
+    return f"not {word}" if family is None else family[1 - family.index(word.lower())]
+
+
+def melt_columns(table: Table, layout: Layout, contents: Contents, reading: Reading) -> Melted:
+    """Columns of forecasts: a row per event, a row per forecast with a column per class, or a row per expert."""
     events = row_events(table, layout)
-    kept = choose((expert for expert, _ in layout.cells), reading)
+    by_row = _expert_words(table, layout.roles["expert"], reading) if "expert" in layout.roles else None
+    kept = choose(by_row.values if by_row else (str(expert) for expert, _ in layout.cells), reading)
     position = {name: i for i, name in enumerate(kept)}
+    if by_row:
+        codes = np.array([position.get(name, BLANK) for name in by_row.values], dtype=np.intp)
+        by_expert = by_row.expand(codes, BLANK)
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
-    parts: list[tuple[Index, int, int, int, Array]] = []
-    for column, (expert, label) in zip(layout.experts, layout.cells, strict=True):
-        if expert not in position:
+    parts: list[tuple[Index, Index, Index, Index, Index, Array]] = []
+    plain = reading.numbers(table, layout.experts)
+    for i, (column, (expert, label)) in enumerate(zip(layout.experts, layout.cells, strict=True)):
+        if by_row is None and expert not in position:
             continue
-        hint = f"if column {shown(table.names[column])} is not an expert's, say --exclude {quoted(expert)}"
-        if "event" not in layout.roles and contents.numbers_rows(column):
-            hint = f"if it says which event a row is about, say --column event={quoted(table.names[column])}; {hint}"
-        value = reading.probabilities(table, column, contents.plain[column], hint)
-        rows = np.flatnonzero(~np.isnan(value))
-        lacking = rows[events.codes[rows] == BLANK]
-        if len(lacking):
-            raise cell_error(table, int(lacking[0]), column, "a forecast in a row without an event")
-        parts.append((rows, column, position[expert], classes.index(label) if label else 0, value[rows]))
-    row = np.concatenate([np.empty(0, np.intp), *(rows for rows, *_ in parts)])
-    column_of, expert_of, label_of = (
-        np.repeat(np.array([part[i] for part in parts], np.intp), [len(part[0]) for part in parts]) for i in (1, 2, 3)
+        value = reading.probabilities(table, column, plain[i], *_ways_out(table, layout, contents, column, expert))
+        present = ~np.isnan(value)
+        of_row = by_expert if by_row else np.full(table.rows, position[str(expert)])
+        event = np.full(table.rows, i) if layout.events else events.codes
+        # Who is left out has no code, as who is not named.
+        checked = [("event", event)] if by_row is None or reading.chosen else [("event", event), ("expert", of_row)]
+        for what, codes in checked:
+            lacking = present & (codes == BLANK)
+            if lacking.any():
+                raise _nameless(table, layout, column, int(lacking.argmax()), what, int(lacking.sum()))
+        rows = np.flatnonzero(present & (of_row != BLANK))
+        label_code = classes.index(label) if label else 0
+        parts.append(
+            (rows, np.full(len(rows), column), of_row[rows], np.full(len(rows), label_code), event[rows], value[rows])
+        )
+    row, column_of, expert_of, label_of, event_of = (
+        np.concatenate([np.empty(0, np.intp), *(part[i] for part in parts)]) for i in range(5)
     )
-    _note_ids(reading, events)
+    _note_ids(reading, events if not layout.events else None, by_row)
     long_rows = LongRows(
         table=table,
         events=events.values,
         experts=kept,
         classes=classes if len(classes) > 1 else (),
-        event=events.codes[row],
+        event=event_of,
         expert=expert_of,
         label=label_of,
-        value=np.concatenate([np.empty(0), *(value for *_, value in parts)]),
+        value=np.concatenate([np.empty(0), *(part[5] for part in parts)]),
         row=row,
         column=column_of,
         time=reading.times(table, layout, row),
+        expires=reading.times(table, layout, row, "expires"),
     )
     return Melted(long_rows, events.codes, np.zeros(table.rows, np.intp), classes)
 
 
-def _note_ids(reading: Reading, *ids: Words) -> None:
-    trimmed = sum(words.trimmed for words in ids)
+def _ways_out(
+    table: Table, layout: Layout, contents: Contents, column: int, expert: str | None
+) -> tuple[str, tuple[Remedy, ...]]:
+    """What to do where a column turns out to hold no forecasts, in words and as options."""
+    name = table.names[column]
+    if layout.shape != WIDE:
+        return "", ()
+    hint = f"if column {shown(name)} is not an expert's, say --exclude {quoted(str(expert))}"
+    remedies: tuple[Remedy, ...] = ({"exclude": (str(expert),)},)
+    if "event" not in layout.roles and contents.numbers_rows(column):
+        hint = f"if it says which event a row is about, say --column event={quoted(name)}; {hint}"
+        remedies = ({"columns": {"event": name}},)
+    return hint, remedies
+
+
+def _nameless(table: Table, layout: Layout, column: int, row: int, what: str, count: int) -> CellError:
+    """The error for a forecast in a row that does not say whose or on what it is."""
+    own = table.names[layout.roles[what]]
+    guess = guesses(layout, table.names)
+    return cell_error(
+        table,
+        row,
+        column,
+        f"a forecast in a row without an {what}: column {shown(own)} is blank there; --where can leave such rows "
+        f"out{guess}",
+        remedies=[{"where": f'"{own}" is not blank'}],
+        count=count,
+    )
+
+
+def _note_ids(reading: Reading, events: Words | None, experts: Words | None) -> None:
+    trimmed = sum(words.trimmed for words in (events, experts) if words is not None)
     if trimmed:
         text = f"blanks around the names of events and experts cut off in {counted(trimmed, 'cell')}"
         reading.notes.append(Note("trimmed", text, trimmed))
-    nameless = int((ids[0].codes == BLANK).sum())
+    nameless = 0 if events is None else int((events.codes == BLANK).sum())
     if nameless:
         text = f"{counted(nameless, 'row')} without an event left out"
         reading.notes.append(Note("no-event", text, nameless))

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.errors import CellError, LayoutError, Note
-from opinionpool.labels import UNRESOLVED, UNSETTLED, Options, option_slots
+from opinionpool.labels import FAMILIES, UNRESOLVED, UNSETTLED, VOID, Options, option_slots
 from opinionpool.tables.cells import MISSING, looks_numeric
-from opinionpool.tables.classes import FAMILIES, Asked, Matcher, key, order_classes, two_classes
+from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.frames import BLANK, Table, Words, cell_error, place
-from opinionpool.tables.layout import find_roles, single
+from opinionpool.tables.roles import find_roles, single
 from opinionpool.text import counted, listed, quoted, shown, suggestion
 
 
@@ -96,6 +96,12 @@ def event_values(
     return take(values, first, blank)
 
 
+# In files, "n/a" is what sites write for questions that were annulled.
+_VOID = VOID | {"n/a"}
+# Among positions of outcomes: the event is void.
+_VOIDED = UNRESOLVED - 1
+
+
 @dataclass(frozen=True)
 class Observed:
     """A column of outcomes, and which event each of its rows is about, -1 for none."""
@@ -108,10 +114,11 @@ class Observed:
 
 @dataclass(frozen=True)
 class Settled:
-    """Classes in order, and the position of each event's outcome among them, -1 where not resolved."""
+    """Classes in order, the position of each event's outcome among them, -1 where not resolved, and what is void."""
 
     classes: tuple[object, ...]
     outcomes: Index
+    void: npt.NDArray[np.bool_]
     notes: tuple[Note, ...]
 
 
@@ -174,7 +181,7 @@ def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], missin
         (column, code, word)
         for column in observed
         for code, word in enumerate(column.words.values)
-        if known.find(word) is not None or word.lower() not in UNSETTLED | missing
+        if known.find(word) is not None or word.lower() not in _VOID | UNSETTLED | missing
     ]
 
 
@@ -202,11 +209,16 @@ def settle_among(
             if slot is not None:
                 slots[i] = slot
                 respelled += word != labels[slot]
+            elif word.lower() in _VOID:
+                slots[i] = _VOIDED
             elif word.lower() in UNSETTLED | missing or not labels:
                 unsettled.add(word)
             else:
                 row = int(rows[np.flatnonzero(inverse == i)[0]])
-                raise cell_error(column.table, row, column.column, _none_of(events[event], word, labels))
+                remedies = [{"missing_values": (word,)}]
+                raise cell_error(
+                    column.table, row, column.column, _none_of(events[event], word, labels), remedies=remedies
+                )
         found[rows] = slots[inverse]
         values.append(found)
     flat = np.concatenate(values)
@@ -215,8 +227,9 @@ def settle_among(
     if clash is not None:
         raise _two_outcomes(observed, clash, events)
     outcomes = take(flat, first, UNRESOLVED)
-    notes = _notes((), outcomes, sorted(unsettled), respelled, "options of their events")
-    return Settled(option_slots(options), outcomes, tuple(notes))
+    void, outcomes = outcomes == _VOIDED, np.maximum(outcomes, UNRESOLVED)
+    notes = _notes((), outcomes, void, sorted(unsettled), respelled, "options of their events")
+    return Settled(option_slots(options), outcomes, void, tuple(notes))
 
 
 def _none_of(event: str, word: str, labels: Sequence[object]) -> str:
@@ -229,7 +242,7 @@ def _none_of(event: str, word: str, labels: Sequence[object]) -> str:
 def distinct_outcomes(observed: Sequence[Observed], missing: frozenset[str] = MISSING) -> list[str]:
     """What happened, in lower case, without the words for "not resolved"."""
     words = {key(word) for column in observed for word in column.words.values}
-    return sorted(words - UNSETTLED - missing)
+    return sorted(words - _VOID - UNSETTLED - missing)
 
 
 def _spellings(observed_outcomes: Sequence[_Outcome]) -> dict[str, str]:
@@ -259,7 +272,14 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
     why = "; an event that settled at a fraction is neither" if fraction else ""
     way = f"if the event is not resolved, leave it empty or say --missing-value {quoted(word)}"
     row = int(column.words.rows(code)[0])
-    return cell_error(column.table, row, column.column, f"outcome {shown(word)} is {what}{why}; {way}")
+    return cell_error(
+        column.table,
+        row,
+        column.column,
+        f"outcome {shown(word)} is {what}{why}; {way}",
+        remedies=[{"missing_values": (word,)}],
+        count=int(column.words.counts[code]),
+    )
 
 
 def _encode(
@@ -280,6 +300,10 @@ def _encode(
         of_word[id(column)][code] = found
         if word != str(classes[found]) and not looks_numeric(word):
             respelled += int(rows[id(column)][code])
+    for column in observed:
+        for code, word in enumerate(column.words.values):
+            if word.lower() in _VOID and of_word[id(column)][code] == UNRESOLVED:
+                of_word[id(column)][code] = _VOIDED
     blank = np.empty(0, dtype=np.intp)
     values = np.concatenate([blank, *(column.words.expand(of_word[id(column)], UNRESOLVED) for column in observed)])
     row_events = np.concatenate([blank, *(column.row_events for column in observed)])
@@ -287,21 +311,31 @@ def _encode(
     if clash is not None:
         raise _two_outcomes(observed, clash, events)
     outcomes = take(values, first, UNRESOLVED)
+    void, outcomes = outcomes == _VOIDED, np.maximum(outcomes, UNRESOLVED)
     settled = {word for _, _, word in observed_outcomes}
-    words = sorted({word for column in observed for word in column.words.values if word not in settled})
-    return Settled(classes, outcomes, tuple(_notes(classes, outcomes, words, respelled)))
+    others = {word for column in observed for word in column.words.values if word not in settled}
+    words = sorted(word for word in others if word.lower() not in _VOID)
+    return Settled(classes, outcomes, void, tuple(_notes(classes, outcomes, void, words, respelled)))
 
 
 def _notes(
-    classes: tuple[object, ...], outcomes: Index, words: list[str], respelled: int, names: str = ""
+    classes: tuple[object, ...],
+    outcomes: Index,
+    void: npt.NDArray[np.bool_],
+    words: list[str],
+    respelled: int,
+    names: str = "",
 ) -> list[Note]:
     notes = []
     if len(classes) == 2:
         notes.append(Note("positive", f"probabilities are those of outcome {classes[1]}, not of {classes[0]}"))
-    count = int((outcomes == UNRESOLVED).sum())
+    if void.any():
+        text = f"{counted(int(void.sum()), 'event')} left out as void (annulled, cancelled, n/a and the like)"
+        notes.append(Note("void", text, int(void.sum())))
+    count = int((outcomes[~void] == UNRESOLVED).sum())
     if count:
         marked = f" (blank, or marked {listed(words)})" if words else ""
-        text = f"{count:,} of {counted(len(outcomes), 'event')} not resolved{marked}"
+        text = f"{count:,} of {counted(int((~void).sum()), 'event')} not resolved{marked}"
         notes.append(Note("unresolved", text, count))
     if respelled:
         text = (
@@ -317,7 +351,9 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
     meant = suggestion(word, [str(label) for label in classes], "these are")
     return CellError(
         f"outcome {shown(word)} is not among the classes of the forecasts ({places}); if it means that an "
-        f"event is not resolved, say --missing-value {quoted(word)}; {meant}"
+        f"event is not resolved, say --missing-value {quoted(word)}; {meant}",
+        remedies=[{"missing_values": (word,)}],
+        count=len(rows),
     )
 
 
@@ -333,7 +369,12 @@ def _two_outcomes(observed: Sequence[Observed], clash: tuple[int, int], events: 
             f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})"
         )
         event = events[column.row_events[local]]
-    return CellError(f"event {shown(event)} has two outcomes: {observed_outcomes[0]} and {observed_outcomes[1]}")
+    name = observed[0].table.names[observed[0].column]
+    return CellError(
+        f"event {shown(event)} has two outcomes: {observed_outcomes[0]} and {observed_outcomes[1]}; if column "
+        f"{shown(name)} holds what each expert answered, say --column outcome=",
+        remedies=[{"columns": {"outcome": None}}],
+    )
 
 
 _ROLES = ("event", "outcome", "closes", "resolved_at")

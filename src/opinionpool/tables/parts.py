@@ -15,19 +15,22 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from os import PathLike
+from typing import cast
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import in_order
-from opinionpool.errors import CellError, Note
+from opinionpool.errors import CellError, Note, Remedy
 from opinionpool.forecasts import Forecasts
-from opinionpool.tables.duckdb import FileTable, Progress, open_file
+from opinionpool.tables.contents import Contents
+from opinionpool.tables.duckdb import SPACE, FileTable, Progress
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
-from opinionpool.tables.layout import Layout, recognise, split_classes
-from opinionpool.tables.melt import Contents, Reading
+from opinionpool.tables.layout import LONG, WIDE, Layout, recognise, split_classes
+from opinionpool.tables.melt import Reading
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Observed, distinct_outcomes, find_classes
-from opinionpool.tables.read import Request, Whole, forecast_notes, read_table
+from opinionpool.tables.read import Whole, forecast_notes, open_table, read_table
 from opinionpool.tables.statements import ForecastCounts
 from opinionpool.text import shown
 
@@ -35,9 +38,6 @@ from opinionpool.text import shown
 LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 3}
 # Forecasts in a part, about, and rows whose events are compared at once.
 CELLS, ROWS = 1 << 16, 1 << 18
-# Parts that are looked at to tell what a column holds.
-LOOKS = 9
-_SPACE = "chr(32) || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
 
 
 def is_large(source: object) -> bool:
@@ -72,10 +72,12 @@ class _PartReading(Reading):
 
     percent: dict[int, bool] = field(default_factory=dict)
 
-    def probabilities(self, table: Table, column: int, plain: Numbers | None, hint: str = "") -> Array:
+    def probabilities(
+        self, table: Table, column: int, plain: Numbers | None, hint: str = "", remedies: Sequence[Remedy] = ()
+    ) -> Array:
         """A column as fractions, (rows,)."""
         before = len(self.log.percent)
-        values = super().probabilities(table, column, plain, hint)
+        values = super().probabilities(table, column, plain, hint, remedies)
         if not np.isnan(values).all():
             self.percent[column] = len(self.log.percent) > before
         return values
@@ -88,7 +90,7 @@ class Parts:
     Attributes
     ----------
     table : FileTable
-    request : Request
+    request : ReadOptions
     whole : Whole
     known : mapping
         The words of some columns, by column.
@@ -99,7 +101,7 @@ class Parts:
     """
 
     table: FileTable
-    request: Request
+    request: ReadOptions
     whole: Whole
     known: Mapping[int, Sequence[str]]
     spans: list[tuple[int, int]]
@@ -118,7 +120,7 @@ class Parts:
         self.counted.clear()
         for (first, _), (forecasts, reading) in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
             self._check_units(reading, first)
-            self.counted[:] = [reduce(add, (*self.counted, *reading.long_rows))]
+            self.counted[:] = [reduce(add, (*self.counted, *reading.counts))]
             yield forecasts
 
     def standing_out(self) -> list[Note]:
@@ -127,7 +129,8 @@ class Parts:
 
     def _read(self, span: tuple[int, int]) -> tuple[Forecasts, _PartReading]:
         part = self.table.rows_from(*span, self.known)
-        reading = _PartReading(self.request.rules, self.request.include, self.request.exclude)
+        plain = self.request.reading()
+        reading = _PartReading(plain.rules, plain.include, plain.exclude, plain.dates)
         try:
             return read_table(part, None, self.request, reading, self.whole), reading
         finally:
@@ -146,28 +149,28 @@ class Parts:
 
 
 @contextmanager
-def open_parts(
-    source: object, request: Request, encoding: str | None, progress: Progress | None
-) -> Iterator[Parts | None]:
+def open_parts(source: object, request: ReadOptions, progress: Progress | None) -> Iterator[Parts | None]:
     """A file in parts, for the time of a with statement; None if it must be read as a whole.
 
-    That is so for long tables with a class column, and where options are of events.
+    That is so for tables with a class column, and for what is decided from all of a table at once.
 
     Raises
     ------
     TableError, LayoutError, CellError
         As for `opinionpool.tables.read.read_forecasts`.
     """
-    with open_file(source, encoding, progress, on_disk=True) as table:
-        layout = recognise(table.name, table.names, _Kinds(table, request).kind, request.columns)
-        if "class" in layout.roles or request.options == "event":
+    with open_table(source, request, progress, on_disk=True) as table:
+        layout = recognise(Contents(table, request.rules.missing_words), request.keys)
+        whole = request.options == "event" or request.merge_names or request.silence is not None
+        if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.shape not in {LONG, WIDE}:
             yield None
             return
-        yield _parts(table, request, layout)
+        yield _parts(cast(FileTable, table), request, layout)
 
 
-def _parts(table: FileTable, request: Request, layout: Layout) -> Parts:
+def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
     missing = request.rules.missing_words
+    request = _with_dates(table, request, layout)
     observed = []
     if "outcome" in layout.roles:
         column = layout.roles["outcome"]
@@ -195,20 +198,19 @@ def _parts(table: FileTable, request: Request, layout: Layout) -> Parts:
     return Parts(table, request, whole, known, spans, notes)
 
 
-class _Kinds:
-    """What the columns of a table hold, from parts of it."""
-
-    def __init__(self, table: FileTable, request: Request) -> None:
-        rows = max(1, CELLS // len(table.names))
-        firsts = np.unique(np.linspace(0, max(table.rows - rows, 0), LOOKS).astype(int)).tolist()
-        self._contents = [
-            Contents(table.rows_from(first, min(rows, table.rows - first), {}), request.reading()) for first in firsts
-        ]
-
-    def kind(self, column: int) -> str:
-        """As `opinionpool.tables.melt.Contents.kind`."""
-        kinds = {contents.kind(column) for contents in self._contents}
-        return next((kind for kind in ("numbers", "words") if kind in kinds), "")
+def _with_dates(table: FileTable, request: ReadOptions, layout: Layout) -> ReadOptions:
+    """The request with the order of days and months of all dates, where parts might tell it differently."""
+    columns = [layout.roles[role] for role in ("time", "closes", "resolved_at", "expires") if role in layout.roles]
+    if request.dates is not None:
+        return request
+    for column in columns:
+        cell = f"trim({table.text(column)})"
+        number = f"max(TRY_CAST(regexp_extract({cell}, '^(\\d{{1,2}})[-/.](\\d{{1,2}})[-/.]', %d) AS INTEGER))"
+        found = table.connection.execute(f"SELECT {number % 1}, {number % 2} FROM t").fetchone()
+        first, second = found or (None, None)
+        if first is not None and second is not None and max(first, second) > 12:
+            return replace(request, dates="dmy" if first > 12 else "mdy")
+    return request
 
 
 def _tally(table: FileTable, column: int) -> _Tally:
@@ -232,7 +234,7 @@ def _tally(table: FileTable, column: int) -> _Tally:
 
 
 def _event_hash(table: FileTable, column: int) -> str:
-    return f"hash(trim({table.text(column)}, {_SPACE}))"
+    return f"hash(trim({table.text(column)}, {SPACE}))"
 
 
 def _grouped_spans(table: FileTable, column: int, rows: int) -> list[tuple[int, int]] | None:
@@ -260,9 +262,10 @@ def _grouped_spans(table: FileTable, column: int, rows: int) -> list[tuple[int, 
 
 def _sorted(table: FileTable, column: int) -> FileTable:
     """The table with the rows of each event together, events in order of first appearance."""
-    name = f"trim({table.text(column)}, {_SPACE})"
+    name = f"trim({table.text(column)}, {SPACE})"
+    columns = ", ".join(f"t.c{i}" for i in range(len(table.types)))
     table.connection.execute(
-        "CREATE TABLE s AS SELECT t.*, t.rowid AS place FROM t "
+        f"CREATE TABLE s AS SELECT {columns}, {'t.place' if table.moved else 't.rowid AS place'} FROM t "
         f"JOIN (SELECT {name} AS event, min(rowid) AS first FROM t GROUP BY 1) AS g "
         f"ON {name} IS NOT DISTINCT FROM g.event ORDER BY g.first, t.rowid"
     )

@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import ArgumentError, DuplicateError, LayoutError, Note
+from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError, Note, Remedy, TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.names import alike
-from opinionpool.tables.cells import NumberRules, Times, as_time
-from opinionpool.tables.classes import Asked, EventOptions, find_options, fold_options
+from opinionpool.tables.classes import EventOptions, find_options, fold_options
+from opinionpool.tables.contents import Contents
 from opinionpool.tables.event_facts import class_order, read_facts, time_notes
-from opinionpool.tables.files import check_classes
-from opinionpool.tables.frames import Table
-from opinionpool.tables.layout import Layout, check_columns, layout_notes, recognise, split_classes
-from opinionpool.tables.melt import Contents, Reading, melt_long, melt_wide, row_events
+from opinionpool.tables.files import check_cells, check_classes
+from opinionpool.tables.frames import FrameTable, Table
+from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, recognise, split_classes
+from opinionpool.tables.melt import Reading, melt_columns, melt_long, row_events
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Joined, Observed, distinct_outcomes, join_outcomes, settle, settle_among
-from opinionpool.tables.statements import ForecastCounts, LongRows, drop_late, fold_classes, one_each
+from opinionpool.tables.roles import position
+from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, drop_late, fold_classes, one_each
+from opinionpool.tables.times import Times
 from opinionpool.text import counted, is_formula, listed, quoted, shown
 
+if TYPE_CHECKING:
+    from opinionpool.tables.duckdb import FileTable
 
-def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave open
+
+def read_forecasts(
     source: object,
     *,
     outcomes: object = None,
-    positive: object = None,
-    classes: Sequence[object] | None = None,
-    columns: Mapping[str, str | None] | None = None,
-    options: str | None = None,
-    duplicates: str | None = None,
-    as_of: object = None,
-    percent: bool = False,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    missing_values: Sequence[object] = (),
-    include: Sequence[object] = (),
-    exclude: Sequence[object] = (),
     progress: Callable[[float], None] | None = None,
+    **options: Any,  # noqa: ANN401 - the fields of ReadOptions, each with its type there
 ) -> Forecasts:
     """Forecasts from a table.
 
@@ -125,90 +122,63 @@ def read_forecasts(  # noqa: PLR0913 - each is one thing that a table may leave 
     >>> f.classes, f.outcomes.tolist()
     (('no', 'yes'), [1, -1])
     """
-    request = Request.of(
-        positive=positive,
-        classes=classes,
-        columns=columns,
-        options=options,
-        duplicates=duplicates,
-        as_of=as_of,
-        percent=percent,
-        decimal=decimal,
-        missing_values=missing_values,
-        include=include,
-        exclude=exclude,
-    )
+    found = ReadOptions(**options)
     with ExitStack() as stack:
-        table = stack.enter_context(_open(source, encoding, progress))
-        other = None if outcomes is None else stack.enter_context(_open(outcomes, encoding, None))
-        return read_table(table, other, request)
-
-
-@dataclass(frozen=True)
-class Request:
-    """How a table is to be read: the arguments of `read_forecasts`, checked."""
-
-    asked: Asked
-    rules: NumberRules
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    columns: dict[str, str | None]
-    options: str | None
-    duplicates: str | None
-    cutoff: np.datetime64 | None
-
-    @classmethod
-    def of(  # noqa: PLR0913 - as for `read_forecasts`
-        cls,
-        *,
-        positive: object = None,
-        classes: Sequence[object] | None = None,
-        columns: Mapping[str, str | None] | None = None,
-        options: str | None = None,
-        duplicates: str | None = None,
-        as_of: object = None,
-        percent: bool = False,
-        decimal: str | None = None,
-        missing_values: Sequence[object] = (),
-        include: Sequence[object] = (),
-        exclude: Sequence[object] = (),
-    ) -> Request:
-        """From what a user gave; raises `ArgumentError`."""
-        if duplicates not in {None, "last", "mean"}:
-            raise ArgumentError(f"duplicates can be 'last' or 'mean', and not {duplicates!r}")
-        return cls(
-            Asked(None if positive is None else str(positive), _texts(classes)),
-            NumberRules(percent, decimal, _texts(missing_values)),
-            _texts(include),
-            _texts(exclude),
-            check_columns(columns),
-            options,
-            duplicates,
-            None if as_of is None else as_time(as_of, "as_of"),
-        )
-
-    def reading(self) -> Reading:
-        """How cells are read, nothing done so far."""
-        return Reading(self.rules, self.include, self.exclude)
-
-
-def _texts(values: Sequence[object] | None) -> tuple[str, ...]:
-    """Values as text; a single one needs no list around it."""
-    return (values,) if isinstance(values, str) else tuple(map(str, values or ()))
+        table = stack.enter_context(open_table(source, found, progress))
+        other = None if outcomes is None else stack.enter_context(open_outcomes(outcomes, found))
+        return read_table(table, other, found)
 
 
 @contextmanager
-def _open(source: object, encoding: str | None, progress: Callable[[float], None] | None) -> Iterator[Table]:
-    """A file or frame as a table; only what is needed for it is imported."""
-    if isinstance(source, (str, PathLike)) or hasattr(source, "read"):
+def open_table(
+    source: object, options: ReadOptions, progress: Callable[[float], None] | None = None, on_disk: bool = False
+) -> Iterator[Table]:
+    """A file, several files or a frame as a table, with the rows and the keys that were asked for.
+
+    Only what is needed for it is imported.
+    """
+    with _open(source, options, progress, on_disk) as table:
+        chosen: Table = table
+        if options.where is not None:
+            from opinionpool.tables.duckdb import matching
+
+            chosen = matching(table, options.where)
+        if chosen.rows == 0:
+            raise TableError(f"no row of {table.name} meets --where {options.where}")
+        yield _keyed(chosen, options)
+
+
+@contextmanager
+def open_outcomes(source: object, options: ReadOptions) -> Iterator[Table]:
+    """A table of outcomes; it is read whole, and has the keys that it has all columns of."""
+    with _open(source, replace(options, expert_from_name=False), None, False) as table:
+        yield _keyed(table, options, optional=True)
+
+
+@contextmanager
+def _open(
+    source: object, options: ReadOptions, progress: Callable[[float], None] | None, on_disk: bool
+) -> Iterator[FileTable | FrameTable]:
+    paths = isinstance(source, list | tuple) and all(isinstance(each, str | PathLike) for each in source)
+    if paths or isinstance(source, str | PathLike) or hasattr(source, "read"):
         from opinionpool.tables.duckdb import open_file
 
-        with open_file(source, encoding, progress) as table:
+        with open_file(source, options.encoding, progress, on_disk, options.expert_from_name or None) as table:
             yield table
     else:
         from opinionpool.tables.frames import read_frame
 
         yield read_frame(source)
+
+
+def _keyed(table: Table, options: ReadOptions, optional: bool = False) -> Table:
+    """The table with a column for each key of several columns."""
+    for parts in options.columns.values():
+        if isinstance(parts, tuple):
+            there = all(name in table.names for name in parts)
+            if there or not optional:
+                table = table.with_key([position(table.name, table.names, name) for name in parts])
+    return table
 
 
 @dataclass(frozen=True)
@@ -222,26 +192,41 @@ class Whole:
 def read_table(
     table: Table,
     other: Table | None,
-    request: Request,
+    request: ReadOptions,
     reading: Reading | None = None,
     whole: Whole | None = None,
 ) -> Forecasts:
     """From open tables to forecasts; for a part of a table, as was decided for the whole."""
     reading = request.reading() if reading is None else reading
+    contents = Contents(table, reading.rules.missing_words)
+    layout = recognise(contents, _own(request, table, other)) if whole is None else whole.layout
+    try:
+        return _read_as(table, other, request, reading, whole, contents, layout)
+    except CellError as error:
+        guessed = guesses(layout, table.names)
+        if not guessed or guessed in str(error):
+            raise
+        raise CellError(f"{error}{guessed}", remedies=error.remedies, count=error.count) from None
+
+
+def _read_as(
+    table: Table,
+    other: Table | None,
+    request: ReadOptions,
+    reading: Reading,
+    whole: Whole | None,
+    contents: Contents,
+    layout: Layout,
+) -> Forecasts:
+    """Forecasts of a table whose columns are known."""
     asked, cutoff = request.asked, request.cutoff
-    contents = Contents(table, reading)
-    layout = (
-        recognise(table.name, table.names, contents.kind, _own(request.columns, table, other))
-        if whole is None
-        else whole.layout
-    )
     events = row_events(table, layout)
-    joined = None if other is None else join_outcomes(other, request.columns, events.values, table.name)
+    joined = None if other is None else join_outcomes(other, request.keys, events.values, table.name)
     observed = _observed(table, layout, events.codes, joined)
     missing = reading.rules.missing_words
     if whole is None:
         layout = split_classes(layout, distinct_outcomes(observed, missing))
-    melted = melt_long(table, layout, reading) if layout.long else melt_wide(table, layout, contents, reading)
+    melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, contents, reading)
     options = find_options(melted, layout.long, request.options, asked)
     if options is None:
         classes = None if whole is None else whole.classes
@@ -256,47 +241,77 @@ def read_table(
     times = time_notes(long_rows, facts)
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     try:
-        long_rows, repeated = one_each(long_rows, request.duplicates, time_column)
+        long_rows, repeated = one_each(long_rows, request.duplicates, time_column, layout.unused)
     except DuplicateError as error:
-        raise DuplicateError(f"{error}{_long_hint(table, layout, contents)}") from None
+        hint, remedies = _long_hint(table, layout, contents)
+        raise DuplicateError(f"{error}{hint}", remedies=(*remedies, *error.remedies), count=error.count) from None
+    long_rows, expired = drop_expired(long_rows, cutoff, facts.closes, facts.resolved_at)
     if options is None:
-        long_rows, probabilities, folded = _ordered(long_rows, class_order(melted.written, settled.classes), reading)
+        order = class_order(melted.written, settled.classes)
+        long_rows, probabilities, folded = _ordered(long_rows, order, reading, request.drop_incomplete)
     else:
-        long_rows, probabilities, folded = fold_options(long_rows, options, reading.half_units)
+        long_rows, probabilities, folded = fold_options(long_rows, options, reading.half_units, request.drop_incomplete)
         probabilities = probabilities if len(settled.classes) > 2 else np.ascontiguousarray(probabilities[:, 1])
     outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
-    reading.long_rows.append(ForecastCounts.of(long_rows))
-    return _with_options(
-        options,
-        Forecasts(
-            events=tuple(events.values),
-            experts=tuple(long_rows.experts),
-            classes=settled.classes,
-            event_index=long_rows.event,
-            expert_index=long_rows.expert,
-            probabilities=probabilities,
-            outcomes=outcomes,
-            prior=facts.prior,
-            times=facts.latest(long_rows),
-            groups=facts.groups,
-            settled=facts.settled,
-            notes=(
-                *table.notes,
-                *layout_notes(layout, table.names),
-                *times,
-                *reading.log.notes(),
-                *reading.notes,
-                *alike_notes(long_rows.experts),
-                *formula_notes([*events.values, *long_rows.experts]),
-                *(joined.notes if joined else ()),
-                *settled.notes,
-                *late,
-                *hidden,
-                *repeated,
-                *folded,
-                *(forecast_notes(reading.long_rows[0], layout) if whole is None else ()),
-            ),
+    reading.counts.append(ForecastCounts.of(long_rows))
+    forecasts = Forecasts(
+        events=tuple(events.values),
+        experts=tuple(long_rows.experts),
+        classes=settled.classes,
+        event_index=long_rows.event,
+        expert_index=long_rows.expert,
+        probabilities=probabilities,
+        outcomes=outcomes,
+        prior=facts.prior,
+        times=facts.latest(long_rows),
+        groups=facts.groups,
+        settled=facts.settled,
+        notes=(
+            *table.notes,
+            *layout_notes(layout, table.names),
+            *times,
+            *reading.log.notes(),
+            *reading.notes,
+            *alike_notes(long_rows.experts),
+            *formula_notes([*events.values, *long_rows.experts]),
+            *(joined.notes if joined else ()),
+            *settled.notes,
+            *late,
+            *hidden,
+            *repeated,
+            *expired,
+            *folded,
+            *(forecast_notes(reading.counts[0], layout) if whole is None else ()),
         ),
+    )
+    if request.silence is not None:
+        forecasts = with_silence(forecasts, float(str(request.silence)))
+    forecasts = _with_options(options, replace(forecasts, notes=forecasts.notes), settled.void)
+    return forecasts if not settled.void.any() or options is not None else forecasts.select_events(~settled.void)
+
+
+def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
+    """Forecasts in which who gave none is taken to have given a probability.
+
+    Raises
+    ------
+    ArgumentError
+        If there are more than two classes.
+    """
+    if len(forecasts.classes) > 2:
+        raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
+    t, n = forecasts.shape
+    check_cells("the table with --silence", t, n, t * n)
+    x = np.full((t, n), p)
+    x[forecasts.event_index, forecasts.expert_index] = forecasts.probabilities
+    silent = t * n - len(forecasts.event_index)
+    text = f"{counted(silent, 'missing forecast')} taken as {p:.3g}, since --silence says that silence is a statement"
+    return replace(
+        forecasts,
+        event_index=np.repeat(np.arange(t), n),
+        expert_index=np.tile(np.arange(n), t),
+        probabilities=x.ravel(),
+        notes=(*forecasts.notes, Note("silence", text, silent)),
     )
 
 
@@ -309,7 +324,7 @@ def alike_notes(experts: Sequence[str]) -> list[Note]:
     text = (
         f"{phrase}{'; ...' if len(groups) > 3 else ''}: names that differ only in case, white space or the form "
         "of their "
-        "letters count as different experts; if they are one, give them one name in the file"
+        "letters count as different experts; if they are one, say --merge-names"
     )
     return [Note("similar-names", text, sum(map(len, groups)), serious=True)]
 
@@ -331,8 +346,8 @@ def forecast_notes(counts: ForecastCounts, layout: Layout) -> list[Note]:
     return [*counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
 
 
-def _with_options(options: EventOptions | None, forecasts: Forecasts) -> Forecasts:
-    """Forecasts on events with options of their own, without events of which no options are known."""
+def _with_options(options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]) -> Forecasts:
+    """Forecasts on events with options of their own, without events of which no options are known or that are void."""
     if options is None:
         return forecasts
     known = options.sizes >= 2
@@ -340,26 +355,33 @@ def _with_options(options: EventOptions | None, forecasts: Forecasts) -> Forecas
     if not known.all():
         text = f"{counted(int((~known).sum()), 'event')} without forecasts and options left out"
         notes.append(Note("no-options", text, int((~known).sum())))
+    known &= ~void
+    if not known.all():
         forecasts = forecasts.select_events(known)
-    labels = tuple(labels for labels in options.of_events if len(labels) >= 2)
+    labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
     return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes))
 
 
-def _long_hint(table: Table, layout: Layout, contents: Contents) -> str:
+def _long_hint(table: Table, layout: Layout, contents: Contents) -> tuple[str, list[Remedy]]:
     """How to read a table as a long one, if it was read as a wide one and has a column that may name experts."""
-    words = [quoted(table.names[i]) for i in layout.unused if not layout.long and contents.kind(i) == "words"]
-    if not words:
-        return ""
+    names = [table.names[i] for i in layout.unused if layout.shape == WIDE and contents.kind(i) == "words"]
+    if not names:
+        return "", []
+    words = [quoted(name) for name in names]
     who = words[0] if len(words) == 1 else "NAME"
     value = quoted(table.names[layout.experts[0]]) if len(layout.experts) == 1 else "NAME"
     which = f"column {words[0]}" if len(words) == 1 else f"one of the columns {', '.join(words)}"
-    return f"; if {which} says whose forecast a row is, say --column expert={who} --column probability={value}"
+    hint = f"; if {which} says whose forecast a row is, say --column expert={who} --column probability={value}"
+    if len(layout.experts) > 1:
+        return hint, []
+    value = table.names[layout.experts[0]]
+    return hint, [{"columns": {"expert": name, "probability": value}} for name in names]
 
 
-def _own(columns: dict[str, str | None], table: Table, other: Table | None) -> dict[str, str | None]:
+def _own(request: ReadOptions, table: Table, other: Table | None) -> dict[str, str | None]:
     """The roles that the user named, without those that only the table of outcomes has a column for."""
     names = () if other is None else other.names
-    return {role: name for role, name in columns.items() if name in table.names or name not in names}
+    return {role: name for role, name in request.keys.items() if name in table.names or name not in names}
 
 
 def _observed(table: Table, layout: Layout, row_events: Index, joined: Joined | None) -> list[Observed]:
@@ -370,10 +392,12 @@ def _observed(table: Table, layout: Layout, row_events: Index, joined: Joined | 
     return [Observed(where, column, where.words(column), rows) for where, column, rows in places]
 
 
-def _ordered(long_rows: LongRows, order: Sequence[int], reading: Reading) -> tuple[LongRows, Array, list[Note]]:
+def _ordered(
+    long_rows: LongRows, order: Sequence[int], reading: Reading, drop_incomplete: bool
+) -> tuple[LongRows, Array, list[Note]]:
     """One forecast per statement, by event and expert, with its probability or those of all classes."""
     if long_rows.classes:
-        long_rows, table, notes = fold_classes(long_rows, order, reading.half_units)
+        long_rows, table, notes = fold_classes(long_rows, order, reading.half_units, drop_incomplete)
         return long_rows, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
     pair = long_rows.pair
     if (np.diff(pair) < 0).any():

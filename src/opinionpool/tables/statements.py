@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,14 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import CellError, DuplicateError, Note
+from opinionpool.errors import CellError, DuplicateError, Note, Remedy
 from opinionpool.logodds import SUM_TOLERANCE
-from opinionpool.tables.cells import Times
 from opinionpool.tables.frames import Table, place
+from opinionpool.tables.times import Times
 from opinionpool.text import counted, listed, quoted, shown
 
 # Sums over classes that are this close to 1 are left as they are.
 EXACT = 1e-9
+
+
+_BY_ROW = ("event", "expert", "label", "value", "row", "column", "time", "expires")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +38,11 @@ class LongRows:
     event, expert, label : ndarray of int, shape (M,)
         Index in the three above; `label` is 0 throughout where there are no classes.
     value : ndarray, shape (M,)
-        In [0, 1].
+        In [0, 1]; NaN where a blank may take back an earlier forecast.
     row, column : ndarray of int, shape (M,)
         The cell of each number.
-    time : ndarray of datetime64 or None, shape (M,)
-        When it was made, NaT where unknown.
+    time, expires : ndarray of datetime64 or None, shape (M,)
+        When it was given, and until when it holds; NaT where unknown.
     """
 
     table: Table
@@ -53,6 +56,7 @@ class LongRows:
     row: Index
     column: Index
     time: Times | None = None
+    expires: Times | None = None
 
     @property
     def pair(self) -> Index:
@@ -65,9 +69,20 @@ class LongRows:
         return self.pair * max(len(self.classes), 1) + self.label
 
     def select(self, chosen: npt.NDArray[Any]) -> LongRows:
-        """Some of the statements: a mask, or positions."""
-        kept = {name: getattr(self, name)[chosen] for name in ("event", "expert", "label", "value", "row", "column")}
-        return replace(self, **kept, time=None if self.time is None else self.time[chosen])
+        """Some of the rows: a mask, or positions."""
+        return self._with({name: of[chosen] for name, of in self._by_row().items()})
+
+    def and_also(self, other: LongRows) -> LongRows:
+        """These rows and others from the same table."""
+        others = other._by_row()
+        return self._with({name: np.concatenate([of, others[name]]) for name, of in self._by_row().items()})
+
+    def _by_row(self) -> dict[str, npt.NDArray[Any]]:
+        """What there is a value of for each row."""
+        return {name: of for name in _BY_ROW if (of := getattr(self, name)) is not None}
+
+    def _with(self, columns: Mapping[str, Any]) -> LongRows:
+        return replace(self, **columns)
 
     def who(self, i: int) -> str:
         """Expert and event of one statement, for people."""
@@ -116,39 +131,101 @@ def _date(time: np.datetime64) -> str:
     return str(time).removesuffix(".000000")
 
 
-def one_each(long_rows: LongRows, rule: str | None, time_column: str | None) -> tuple[LongRows, list[Note]]:
+def withdrawn_only(long_rows: LongRows) -> LongRows:
+    """Without blanks, but for those of experts who forecast the same event too: one of them took something back."""
+    blank = np.isnan(long_rows.value)
+    if not blank.any():
+        return long_rows
+    pairs = long_rows.pair
+    return long_rows.select(~blank | np.isin(pairs, np.unique(pairs[~blank])))
+
+
+def drop_expired(
+    long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
+) -> tuple[LongRows, list[Note]]:
+    """Without forecasts that ran out before their event closed or was resolved, or the time of --as-of."""
+    if long_rows.expires is None:
+        return long_rows, []
+    until = np.fmin(closes, resolved_at)
+    until = until if as_of is None else np.fmin(until, as_of)
+    notes: list[Note] = []
+    expired = long_rows.expires < until[long_rows.event]
+    return _drop(long_rows, expired, Note("expired", "expired before the event closed"), notes), notes
+
+
+def one_each(
+    long_rows: LongRows, rule: str | None, time_column: str | None, unused: Sequence[int] = ()
+) -> tuple[LongRows, list[Note]]:
     """One number for each expert, event and class.
 
     Parameters
     ----------
-    long_rows : Statements
+    long_rows : LongRows
     rule : {None, "last", "mean"}
         What to do with several: refuse; keep the latest, by time if there is one, then by position; or average.
     time_column : str or None
         The header of the column that the times are from.
+    unused : sequence of int
+        Columns that may distinguish forecasts of one time.
 
     Raises
     ------
     DuplicateError
-        Without a rule, if there are several; lists up to three.
+        Without a rule, if there are several; lists up to three. With "last", if several are of the latest time.
     """
+    notes: list[Note] = []
+    blank = np.isnan(long_rows.value)
+    if blank.any():
+        back = _taken_back(long_rows, blank)
+        if rule is None and back.any():
+            raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column)
+        count = len(np.unique(long_rows.pair[back]))
+        if count:
+            text = f"{counted(count, 'forecast')} withdrawn: left blank later by who made them"
+            notes.append(Note("withdrawn", text, count))
+        long_rows = long_rows.select(~blank & ~back)
     keys = long_rows.key
     order = np.argsort(keys, kind="stable")
     again = np.flatnonzero(np.diff(keys[order]) == 0)
     if not len(again):
-        return long_rows, []
+        return long_rows, notes
     pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
         raise _duplicates(long_rows, pairs, time_column)
     many = f"several forecasts by one expert on one event, {counted(len(pairs), 'time')}"
     if rule == "mean":
-        return _mean(long_rows.select(order)), [Note("duplicates", f"{many}: their mean counts", len(pairs))]
+        return _mean(long_rows.select(order)), [*notes, Note("duplicates", f"{many}: their mean counts", len(pairs))]
     by = (
         f"the last by column {shown(time_column)}"
         if time_column
         else "the last row of the file, since there are no times,"
     )
-    return _latest(long_rows), [Note("duplicates", f"{many}: {by} counts", len(pairs))]
+    return _latest(long_rows, time_column, unused), [*notes, Note("duplicates", f"{many}: {by} counts", len(pairs))]
+
+
+def _stamps(long_rows: LongRows) -> Index:
+    """Times as integers, the smallest where there is none."""
+    if long_rows.time is None:
+        return np.full(len(long_rows.value), np.iinfo(np.int64).min)
+    return np.where(np.isnat(long_rows.time), np.iinfo(np.int64).min, long_rows.time.astype(np.int64))
+
+
+def _latest_of_pair(long_rows: LongRows) -> npt.NDArray[np.bool_]:
+    """Which rows are of the latest time of their expert and event."""
+    stamp = _stamps(long_rows)
+    _, pair = np.unique(long_rows.pair, return_inverse=True)
+    latest = np.full(pair.max(initial=-1) + 1, np.iinfo(np.int64).min)
+    np.maximum.at(latest, pair, stamp)
+    return np.asarray(stamp == latest[pair])
+
+
+def _taken_back(long_rows: LongRows, blank: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Rows of experts and events whose latest row is blank, and nothing else stands at that time."""
+    latest = _latest_of_pair(long_rows)
+    pairs = long_rows.pair
+    timed = np.zeros(len(pairs), dtype=bool) if long_rows.time is None else ~np.isnat(long_rows.time)
+    answered = np.isin(pairs, pairs[latest & ~blank])
+    return ~answered & np.isin(pairs, pairs[latest & blank & timed])
 
 
 def _mean(long_rows: LongRows) -> LongRows:
@@ -161,17 +238,49 @@ def _mean(long_rows: LongRows) -> LongRows:
     return replace(long_rows.select(starts), value=means)
 
 
-def _latest(long_rows: LongRows) -> LongRows:
+def _latest(long_rows: LongRows, time_column: str | None, unused: Sequence[int]) -> LongRows:
     """The last number of each expert on each event and class; classes are taken from one time."""
     if long_rows.time is not None:
-        stamp = np.where(np.isnat(long_rows.time), np.iinfo(np.int64).min, long_rows.time.astype(np.int64))
-        _, pair = np.unique(long_rows.pair, return_inverse=True)
-        latest = np.full(pair.max() + 1, np.iinfo(np.int64).min)
-        np.maximum.at(latest, pair, stamp)
-        long_rows = long_rows.select(stamp == latest[pair])
+        long_rows = long_rows.select(_latest_of_pair(long_rows))
     order = np.lexsort((long_rows.row, long_rows.key))
-    last = np.append(np.diff(long_rows.key[order]) != 0, True)
-    return long_rows.select(order[last])
+    ordered = long_rows.select(order)
+    last = np.append(np.diff(ordered.key) != 0, True)
+    if time_column is not None:
+        starts = np.flatnonzero(np.append(True, last[:-1]))
+        low, high = np.minimum.reduceat(ordered.value, starts), np.maximum.reduceat(ordered.value, starts)
+        if (low < high).any():
+            raise _tied(ordered, starts, low < high, time_column, unused)
+    return ordered.select(last)
+
+
+def _tied(
+    ordered: LongRows, starts: Index, tied: npt.NDArray[np.bool_], time_column: str, unused: Sequence[int]
+) -> DuplicateError:
+    """The error for different numbers at one time, with what distinguishes them."""
+    ends = np.append(starts[1:], len(ordered.key))
+    spans = list(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
+    table = ordered.table
+    able = []
+    for column in unused:
+        words = table.words(column)
+        if all(len(np.unique(words.codes[ordered.row[a:b]])) == b - a for a, b in spans[:200]):
+            able.append(table.names[column])
+    first, end = spans[0]
+    numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
+    where = place(table, *ordered.row[first:end][:5].tolist())
+    ways = "say --duplicates mean for their average, or --column time= if the last in the file counts"
+    remedies: list[Remedy] = [{"duplicates": "mean"}]
+    if able:
+        verb = "distinguishes them" if len(able) == 1 else "distinguish them"
+        name = quoted(able[0])
+        ways = f"{listed(able, 3)} {verb}: if it is what a forecast is about, say --column class={name}; else {ways}"
+        remedies = [{"columns": {"class": able[0]}, "duplicates": "last"}, *remedies]
+    return DuplicateError(
+        f"{ordered.who(first)} has different numbers at one time by column {shown(time_column)}, {numbers} ({where}), "
+        f"so none is the last{f', and {len(spans) - 1} more' if len(spans) > 1 else ''}; {ways}",
+        remedies=remedies,
+        count=len(spans),
+    )
 
 
 def _duplicates(long_rows: LongRows, pairs: Index, time_column: str | None) -> DuplicateError:
@@ -185,12 +294,14 @@ def _duplicates(long_rows: LongRows, pairs: Index, time_column: str | None) -> D
     last = f"the last by column {shown(time_column)}" if time_column else "the last in the file"
     return DuplicateError(
         f"an expert may have one forecast on an event, and there are several by {', by '.join(examples)}{more}; "
-        f"say which counts: --duplicates last for {last}, or --duplicates mean for their average"
+        f"say which counts: --duplicates last for {last}, or --duplicates mean for their average",
+        remedies=[{"duplicates": "last"}] if time_column else [{"duplicates": "last"}, {"duplicates": "mean"}],
+        count=len(pairs),
     )
 
 
 def fold_classes(
-    long_rows: LongRows, order: Sequence[int], half_units: Callable[[LongRows], Array]
+    long_rows: LongRows, order: Sequence[int], half_units: Callable[[LongRows], Array], drop_incomplete: bool = False
 ) -> tuple[LongRows, Array, list[Note]]:
     """Forecasts of K classes, one row each.
 
@@ -202,6 +313,8 @@ def fold_classes(
         Index of the classes in the order wanted.
     half_units : callable
         Half a unit of the last written digit of statements, for the tolerance of sums.
+    drop_incomplete : bool
+        Whether forecasts that lack a class are left out.
 
     Returns
     -------
@@ -219,8 +332,12 @@ def fold_classes(
     size = len(long_rows.classes)
     long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
-    if (counts != size).any():
-        raise _lacking(long_rows, int(starts[(counts != size).argmax()]))
+    dropped: list[Note] = []
+    short = counts != size
+    if short.any():
+        if not drop_incomplete:
+            raise _lacking(long_rows, int(starts[short.argmax()]), int(short.sum()))
+        long_rows, starts, _, dropped = without_incomplete(long_rows, counts, short)
     table = long_rows.value.reshape(-1, size)
     total = table.sum(axis=1)
     off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
@@ -233,7 +350,22 @@ def fold_classes(
     uneven = np.abs(total - 1) > EXACT
     if uneven.any():
         table = np.where(uneven[:, None], table / total[:, None], table)
-    return long_rows.select(starts), np.ascontiguousarray(table[:, list(order)]), normalised_note(total, uneven)
+    return (
+        long_rows.select(starts),
+        np.ascontiguousarray(table[:, list(order)]),
+        [*dropped, *normalised_note(total, uneven)],
+    )
+
+
+def without_incomplete(
+    long_rows: LongRows, counts: Index, short: npt.NDArray[np.bool_]
+) -> tuple[LongRows, Index, Index, list[Note]]:
+    """Rows in the order of their keys, without forecasts that lack a class; where each begins, and how long it is."""
+    long_rows = long_rows.select(np.repeat(~short, counts))
+    counts = counts[~short]
+    count = int(short.sum())
+    text = f"{counted(count, 'forecast')} left out that lack a class or option which others on the event have"
+    return long_rows, np.cumsum(counts) - counts, counts, [Note("incomplete", text, count)]
 
 
 def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
@@ -245,13 +377,15 @@ def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
     return [Note("normalised", text, count)]
 
 
-def _lacking(long_rows: LongRows, start: int) -> CellError:
+def _lacking(long_rows: LongRows, start: int, count: int) -> CellError:
     present = long_rows.label[long_rows.pair == long_rows.pair[start]]
     lacking = next(name for i, name in enumerate(long_rows.classes) if i not in present)
     return CellError(
         f"the forecast by {long_rows.who(start)} has no probability for class {shown(lacking)} "
         f"({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
-        f"{len(long_rows.classes)} classes"
+        f"{len(long_rows.classes)} classes; --drop-incomplete leaves out those that do not",
+        remedies=[{"drop_incomplete": True}],
+        count=count,
     )
 
 

@@ -1,0 +1,176 @@
+"""All that stands in the way of reading a table, found in one go: each fault is put right by its option, and on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from opinionpool.errors import Remedy, TableError
+from opinionpool.forecasts import Forecasts
+from opinionpool.tables.frames import Table
+from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.read import open_outcomes, open_table, read_table
+
+# Faults in one table, and ways to read it that are gone.
+_FAULTS, _WAYS = 40, 4
+# Options that matter when a file is opened, and not only when its columns are read.
+_OPENING = {"encoding", "where", "expert_from_name"}
+# Kinds of faults by their options, the most harmful first: those that would turn the answers to nonsense unseen.
+_HARM = (
+    "columns",
+    "options",
+    "positive",
+    "percent",
+    "decimal",
+    "dates",
+    "duplicates",
+    "drop_incomplete",
+    "missing_values",
+    "where",
+    "encoding",
+    "exclude",
+    "merge_names",
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that stands in the way.
+
+    Attributes
+    ----------
+    text : str
+        What and where, for people.
+    count : int
+        How many cells, rows or forecasts are concerned.
+    remedies : tuple of mapping
+        Options that remedy it, any of which would do; the first was taken. Empty if none does.
+    proposed : bool
+        Whether the table could be read without it.
+    """
+
+    text: str
+    count: int
+    remedies: tuple[Remedy, ...]
+    proposed: bool = False
+
+    @property
+    def harm(self) -> int:
+        """Its place among kinds of faults, the most harmful first."""
+        names = [name for remedy in self.remedies[:1] for name in remedy]
+        return min((_HARM.index(name) for name in names if name in _HARM), default=-1)
+
+    def options(self) -> list[list[str]]:
+        """The options that remedy it, as they are typed."""
+        return [ReadOptions().revised(remedy).arguments() for remedy in self.remedies]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to read a table: with which options, what they remedy, and what comes of it."""
+
+    options: ReadOptions
+    faults: tuple[Fault, ...]
+    forecasts: Forecasts | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What stands in the way of reading a table, and the ways to read it, if there are any."""
+
+    ways: tuple[Way, ...]
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """All faults, the most harmful first."""
+        found = {fault.text: fault for way in reversed(self.ways) for fault in way.faults}
+        return tuple(sorted(found.values(), key=lambda fault: (fault.proposed, fault.harm)))
+
+    @property
+    def readable(self) -> tuple[Way, ...]:
+        """The ways that lead to forecasts."""
+        return tuple(way for way in self.ways if way.forecasts is not None)
+
+
+def diagnose(
+    source: object,
+    outcomes: object = None,
+    options: ReadOptions | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Diagnosis:
+    """All that stands in the way of reading a table.
+
+    Parameters
+    ----------
+    source, outcomes : as for `opinionpool.read_forecasts`
+    options : ReadOptions, optional
+    progress : callable, optional
+
+    Raises
+    ------
+    ArgumentError
+        If the options are wrong whatever the table holds.
+
+    Examples
+    --------
+    >>> table = {"event": ["q1", "q1"], "expert": ["ann", "ann"], "probability": [70, 80]}
+    >>> found = diagnose(table)
+    >>> [fault.options() for fault in found.faults]
+    [[['--percent']], [['--duplicates', 'last'], ['--duplicates', 'mean']]]
+    """
+    search = _Search(source, outcomes, progress)
+    with ExitStack() as stack:
+        search.stack = stack
+        search.go(options or ReadOptions(), ())
+    return Diagnosis(tuple(search.ways))
+
+
+class _Search:
+    """Goes every way that errors name, so far as there are few."""
+
+    def __init__(self, source: object, outcomes: object, progress: Callable[[float], None] | None) -> None:
+        self.source, self.outcomes, self.progress = source, outcomes, progress
+        self.ways: list[Way] = []
+        self.stack = ExitStack()
+        self._open: dict[str, tuple[Table, Table | None]] = {}
+
+    def go(self, options: ReadOptions, faults: tuple[Fault, ...]) -> None:
+        """Read with these options, and with those that remedy what comes up."""
+        try:
+            forecasts = read_table(*self._tables(options), options)
+        except TableError as error:
+            self._meet(options, faults, Fault(str(error), error.count, error.remedies))
+            return
+        alike = next((note for note in forecasts.notes if note.code == "similar-names"), None)
+        if alike is not None:
+            fault = Fault(alike.text, alike.count, ({"merge_names": True},), proposed=True)
+            self._meet(options, faults, fault)
+            return
+        self.ways.append(Way(options, faults, forecasts))
+
+    def _meet(self, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
+        known = {before.text for before in faults}
+        able = [] if fault.text in known or len(faults) >= _FAULTS or not self._again(fault) else fault.remedies
+        if not able:
+            self.ways.append(Way(options, (*faults, fault), None))
+            return
+        for remedy in able:
+            if remedy is able[0] or len(self.ways) < _WAYS:
+                self.go(options.revised(remedy), (*faults, fault))
+
+    def _again(self, fault: Fault) -> bool:
+        """Whether the source can be opened once more, if that is needed."""
+        opening = any(_OPENING & set(remedy) for remedy in fault.remedies)
+        return not opening or not (self.source == "-" or hasattr(self.source, "read"))
+
+    def _tables(self, options: ReadOptions) -> tuple[Table, Table | None]:
+        keys = sorted((role, of) for role, of in options.columns.items() if isinstance(of, tuple))
+        state = repr([keys, *(getattr(options, name) for name in sorted(_OPENING))])
+        if state not in self._open:
+            table = self.stack.enter_context(open_table(self.source, options, self.progress))
+            other = None
+            if self.outcomes is not None:
+                other = self.stack.enter_context(open_outcomes(self.outcomes, options))
+            self._open[state] = table, other
+        return self._open[state]

@@ -1,0 +1,234 @@
+"""How a table is to be read: one object for Python, the command line, files in parts and files of options."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opinionpool.errors import ArgumentError, Remedy
+from opinionpool.tables.cells import NumberRules
+from opinionpool.tables.classes import CHOICES, Asked
+from opinionpool.tables.frames import BETWEEN
+from opinionpool.tables.melt import Reading
+from opinionpool.tables.roles import Columns, check_columns
+from opinionpool.tables.times import as_time, check_dates
+from opinionpool.text import listed, suggestion
+
+# What the command line calls fields whose options may be repeated.
+_SINGULAR = {"columns": "column", "missing_values": "missing-value"}
+_LISTS = ("classes", "missing_values", "include", "exclude")
+_FLAGS = ("percent", "merge_names", "drop_incomplete", "expert_from_name")
+
+Values: TypeAlias = Sequence[object]
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a user says about a table of forecasts; `opinionpool.read_forecasts` has what each means.
+
+    Raises
+    ------
+    ArgumentError
+        If one is none of what it can be.
+
+    Examples
+    --------
+    >>> options = ReadOptions(percent=True, columns={"event": "race"})
+    >>> options.revised({"columns": {"class": "party"}}).arguments()
+    ['--column', 'event=race', '--column', 'class=party', '--percent']
+    """
+
+    positive: object = None
+    classes: Values = ()
+    columns: Columns = field(default_factory=dict)
+    options: str | None = None
+    include: Values = ()
+    exclude: Values = ()
+    where: str | None = None
+    duplicates: str | None = None
+    as_of: object = None
+    dates: str | None = None
+    percent: bool = False
+    decimal: str | None = None
+    encoding: str | None = None
+    missing_values: Values = ()
+    merge_names: bool = False
+    silence: object = None
+    drop_incomplete: bool = False
+    expert_from_name: bool = False
+
+    def __post_init__(self) -> None:
+        for name in _LISTS:
+            object.__setattr__(self, name, _texts(getattr(self, name)))
+        object.__setattr__(self, "columns", check_columns(self.columns))
+        if self.duplicates not in {None, "last", "mean"}:
+            raise ArgumentError(f"duplicates can be 'last' or 'mean', and not {self.duplicates!r}")
+        if self.options not in {None, *CHOICES}:
+            raise ArgumentError(f"options can be 'event' or 'shared', and not {self.options!r}")
+        check_dates(self.dates)
+        if self.as_of is not None:
+            object.__setattr__(self, "as_of", as_time(self.as_of, "as_of"))
+        if self.silence is not None:
+            object.__setattr__(self, "silence", _probability(self.silence))
+        _ = self.rules
+
+    @property
+    def asked(self) -> Asked:
+        """What is given about classes."""
+        return Asked(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
+
+    @property
+    def keys(self) -> dict[str, str | None]:
+        """The column of each role; that of several together is called after all of them."""
+        return {role: BETWEEN.join(of) if isinstance(of, tuple) else of for role, of in self.columns.items()}  # type: ignore[misc]
+
+    @property
+    def rules(self) -> NumberRules:
+        """How numbers are written."""
+        return NumberRules(self.percent, self.decimal, tuple(map(str, self.missing_values)))
+
+    @property
+    def cutoff(self) -> np.datetime64 | None:
+        """The time of --as-of."""
+        return self.as_of if isinstance(self.as_of, np.datetime64) else None
+
+    def reading(self) -> Reading:
+        """How cells are read, nothing done so far."""
+        return Reading(self.rules, _texts(self.include), _texts(self.exclude), self.dates, self.merge_names)
+
+    def revised(self, remedy: Remedy) -> ReadOptions:
+        """The same with a way out that an error names; what can be repeated is added to what is there."""
+        changes: dict[str, Any] = dict(remedy)
+        if "columns" in changes:
+            changes["columns"] = {**self.columns, **changes["columns"]}
+        for name in _LISTS:
+            if name in changes:
+                changes[name] = tuple(dict.fromkeys((*getattr(self, name), *changes[name])))
+        if self.where and "where" in changes:
+            changes["where"] = f"({self.where}) and {changes['where']}"
+        return replace(self, **changes)
+
+    def arguments(self) -> list[str]:
+        """The options as they are typed."""
+        words: list[str] = []
+        for name, value in self.given().items():
+            option = "--" + _SINGULAR.get(name, name).replace("_", "-")
+            if name in _FLAGS:
+                words.append(option)
+            elif isinstance(value, Mapping):
+                for role, columns in value.items():
+                    for column in (columns,) if columns is None or isinstance(columns, str) else columns:
+                        words += [option, f"{role}={column or ''}"]
+            else:
+                for each in value if name in _LISTS else (value,):
+                    words += [option, str(each).removesuffix("T00:00:00.000000").removesuffix(".000000")]
+        return words
+
+    def given(self) -> dict[str, Any]:
+        """The options that are not what they are without a word."""
+        without = ReadOptions.__dataclass_fields__
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if getattr(self, each.name) not in (without[each.name].default, (), {})
+        }
+
+    def toml(self) -> str:
+        """The options as a file that `read_options` reads."""
+        lines, tables = [], []
+        for name, value in self.given().items():
+            key = _SINGULAR.get(name, name).replace("_", "-")
+            if isinstance(value, Mapping):
+                tables = [f"\n[{key}]", *(f"{role} = {_toml(column or '')}" for role, column in value.items())]
+            else:
+                plain = value.item().isoformat() if isinstance(value, np.datetime64) else value
+                lines.append(f"{key} = {_toml(plain)}")
+        return "\n".join([*lines, *tables]) + "\n"
+
+
+def read_options(path: str) -> dict[str, Any]:
+    """The options in a file, as arguments of `ReadOptions`, and `outcomes`, a path beside the file.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no such file.
+    """
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            found = tomllib.load(file)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ArgumentError(f"{path} cannot be read as a file of options: {reason}") from None
+    names = {name.replace("_", "-"): name for name in ReadOptions.__dataclass_fields__}
+    names |= {option: name for name, option in _SINGULAR.items()} | {"outcomes": "outcomes"}
+    given: dict[str, Any] = {}
+    for key, value in found.items():
+        name = names.get(key.replace("_", "-"))
+        if name is None:
+            near = suggestion(key, sorted(names), "there are")
+            raise ArgumentError(f"{path}: no option of reading is called {key!r}; {near}")
+        given[name] = _checked(path, key, name, value)
+    if "outcomes" in given:
+        given["outcomes"] = os.path.join(os.path.dirname(path), given["outcomes"])
+    return given
+
+
+def _checked(path: str, key: str, name: str, value: object) -> Any:  # noqa: ANN401 - what TOML holds
+    """A value of the type that an option has; in a table of columns nothing, "", is None."""
+    if name == "columns":
+        if isinstance(value, dict):
+            return {role: column or None for role, column in value.items()}
+        raise ArgumentError(f'{path}: {key} is a table of roles and columns, such as [column] and event = "race"')
+    wanted = (bool,) if name in _FLAGS else (list, str) if name in _LISTS else (str, int, float)
+    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+        what = "true or false" if name in _FLAGS else "a list" if name in _LISTS else "a text or number"
+        raise ArgumentError(f"{path}: {key} is {what}, and not {value!r}")
+    return value
+
+
+def command_line(command: str, files: Sequence[str], outcomes: object, options: ReadOptions) -> str:
+    """What is typed to read files with these options."""
+    words = ["opinionpool", command, *files]
+    words += [] if outcomes is None else ["--outcomes", str(outcomes)]
+    return shlex.join([*words, *options.arguments()])
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    """Values as text; a single one needs no list around it."""
+    if values is None:
+        return ()
+    return (values,) if isinstance(values, str) else tuple(map(str, values))  # type: ignore[call-overload]
+
+
+def _probability(value: object) -> float:
+    """A probability from 0 to 1, as a number, or as text such as 0.2 or 20%."""
+    text = str(value).strip()
+    try:
+        p = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+    except ValueError:
+        raise ArgumentError(f"silence is a probability such as 0.1 or 10%, and not {value!r}") from None
+    if not 0.0 <= p <= 1.0:
+        raise ArgumentError(f"silence is a probability from 0 to 1, and not {value!r}")
+    return p
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, str):
+        import json
+
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(_toml, value))}]"
+    raise ArgumentError(f"{listed([value])} is not written to a file of options")

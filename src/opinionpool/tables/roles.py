@@ -1,0 +1,156 @@
+"""Names of columns: which role a header stands for, as forecasting sites, surveys and evaluation scripts call it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from opinionpool.errors import ArgumentError, LayoutError
+from opinionpool.text import listed, shown, suggestion
+
+# From a role to its column, to several that are its key together, or to None if no column plays it.
+Columns: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
+
+# The first name of a role wins over its synonyms, which are equals.
+_NAMES = """
+event: event event_id question question_id questionid id item item_id claim claim_id case case_id problem problem_id
+    market market_id statement statement_id task task_id match match_id contract contract_id race race_id game game_id
+    fixture prompt_id example_id
+    ereignis frage evenement evento pregunta
+expert: expert expert_id forecaster forecaster_id user user_id userid username user_name model model_id model_name
+    source judge judge_id participant participant_id respondent respondent_id rater rater_id annotator annotator_id
+    predictor method agent worker worker_id pollster bookmaker bookie trader trader_id bettor bettor_id pundit analyst
+    grader labeler labeller evaluator classifier forecaster_name
+    experte expertin prognostiker experto experta
+probability: probability prob p forecast forecast_probability prediction predicted predicted_probability estimate value
+    p_yes prob_yes probability_yes yes_probability prob_1 confidence certainty percent percentage probability_percent
+    probability_pct prob_pct win_prob win_probability p_win prob_win prob_after probability_after
+    wahrscheinlichkeit prognose vorhersage schatzung schaetzung probabilite prevision probabilidad pronostico
+class: class class_label option category choice answer_option outcome_class candidate party
+    klasse kategorie classe categorie clase categoria
+outcome: outcome result resolution y label truth answer actual y_true ground_truth resolved_to observed target gold
+    gold_label winner human human_label correct_answer
+    ergebnis ausgang resultat resultado
+verdict: verdict vote decision judgement judgment predicted_label predicted_class predicted_outcome
+time: time timestamp date datetime created_at created created_time forecast_time forecast_date forecasted_at made_at
+    submitted submitted_at submission_time updated_at
+    zeit zeitpunkt datum heure fecha hora
+closes: closes closes_at close_time close_date closing_time closing_date closed_at closed deadline
+resolved_at: resolved_at resolve_time resolution_time resolution_date resolve_date resolved_on resolved_time
+expires: expires expires_at expiry expiry_date expiration expired_at valid_until
+prior: prior prior_probability reference_prior
+group: group
+"""
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    role: tuple(names.split()) for role, names in re.findall(r"^(\w+):((?: .*\n)(?:    .*\n)*)", _NAMES, re.MULTILINE)
+}
+ROLES = tuple(SYNONYMS)
+# Roles that several columns can play together.
+KEYED = ("event", "expert")
+# Names of numbers that say how sure somebody is of a verdict.
+CONFIDENCE = frozenset({"confidence", "certainty"})
+# What a column of 0 and 1 beside forecasts is called where it says what came of it.
+_HAPPENED = re.compile(r"(?:^|.*_)(?:win|won|wins|happened|occurred|came_true|success|passed)$")
+
+
+def says_outcome(name: str) -> bool:
+    """Whether a header is that of an outcome though it is no synonym, as ``home_win``."""
+    return bool(_HAPPENED.fullmatch(normal(name)))
+
+
+def normal(name: str) -> str:
+    """A header as names are compared, without its unit and its accents.
+
+    >>> normal("Question ID"), normal("questionId"), normal("Probability (%)"), normal("Événement")
+    ('question_id', 'question_id', 'probability', 'evenement')
+    """
+    name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[(\[]?%[)\]]?", "", name))
+    return re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower()
+
+
+def find_roles(table: str, names: Sequence[str], given: Columns, wanted: Sequence[str]) -> dict[str, list[int]]:
+    """Candidates for each role: one where it was named or has its own name, several where synonyms compete.
+
+    Raises
+    ------
+    LayoutError
+        If a named column does not exist.
+    """
+    found: dict[str, list[int]] = {}
+    taken: set[int] = set()
+    for role, name in given.items():
+        if name is not None:
+            found[role] = [position(table, names, str(name))]
+            taken.add(found[role][0])
+    normals = [normal(name) for name in names]
+    for role in wanted:
+        if role in given:
+            continue
+        for accepted in (SYNONYMS[role][:1], SYNONYMS[role][1:]):
+            hits = [i for i, name in enumerate(normals) if name in accepted and i not in taken]
+            ids = [i for i in hits if normals[i].endswith("_id")]
+            if hits:
+                hits = ids if len(ids) == 1 else hits
+                found[role] = hits
+                break
+    return found
+
+
+def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
+    """The columns that the user named, by role; several are the parts of a key.
+
+    Raises
+    ------
+    ArgumentError
+        If a role does not exist, or has several columns and is not one that names something.
+    """
+    found: dict[str, str | tuple[str, ...] | None] = {}
+    for role, names in (columns or {}).items():
+        if role not in ROLES:
+            raise ArgumentError(f"a column can be {', '.join(ROLES)}, and not {shown(role)}")
+        if names is None or isinstance(names, str):
+            found[role] = names
+        elif role in KEYED or len(names) == 1:
+            found[role] = names[0] if len(names) == 1 else tuple(map(str, names))
+        else:
+            raise ArgumentError(
+                f"{role} is named twice, {listed(list(names))}; one column can be it, and several columns together "
+                "only an event or expert"
+            )
+    return found
+
+
+def position(table: str, names: Sequence[str], name: str) -> int:
+    """Where a column that the user named stands; raises `LayoutError` if nowhere."""
+    if name in names:
+        return list(names).index(name)
+    raise LayoutError(f"{table}: there is no column {shown(name)}; {suggestion(name, names, 'its columns are')}")
+
+
+def single(table: str, names: Sequence[str], found: Mapping[str, list[int]], roles: Sequence[str]) -> dict[str, int]:
+    """One column a role.
+
+    Raises
+    ------
+    LayoutError
+        Where two columns could play one role, or one column several.
+    """
+    chosen: dict[str, int] = {}
+    for role in roles:
+        hits = found.get(role, [])
+        if len(hits) > 1:
+            raise LayoutError(
+                f"{table}: columns {listed([names[i] for i in hits])} could each be the {role}; "
+                f"say which with --column {role}=NAME",
+                remedies=[{"columns": {role: names[i]}} for i in hits],
+            )
+        if hits:
+            chosen[role] = hits[0]
+    for role, column in chosen.items():
+        other = next((r for r, c in chosen.items() if c == column and r != role), None)
+        if other is not None:
+            raise LayoutError(f"{table}: column {shown(names[column])} cannot be both the {role} and the {other}")
+    return chosen

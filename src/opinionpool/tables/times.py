@@ -1,0 +1,295 @@
+"""Cells that hold times: ISO, days or months first, month names, Unix times, and days as spreadsheets number them.
+
+How a column is written is decided for the column, from all its cells: days or months come first where only one of
+the two is possible, and else the user is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.tables.cells import MISSING
+from opinionpool.tables.frames import Table, cell_error
+from opinionpool.text import quoted, shown
+
+Times: TypeAlias = npt.NDArray[np.datetime64]
+
+_DAY = r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})"
+_CLOCK = r"(\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)"
+_ZONE = r"(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?"
+_SHAPE = re.compile(rf"{_DAY}(?:[T ]\s*{_CLOCK})?\s*{_ZONE}", re.ASCII | re.IGNORECASE)
+_HALF = r"\s*([AaPp])?\.?(?:[Mm]\.?)?"
+_EITHER = re.compile(
+    rf"(\d{{1,2}})[-/.](\d{{1,2}})[-/.](\d{{4}}|\d{{2}})(?:[T, ]\s*{_CLOCK}{_HALF})?\s*{_ZONE}",
+    re.ASCII | re.IGNORECASE,
+)
+_NAMED = re.compile(
+    rf"(?:[A-Z]{{2,9}},?\s+)?(?:(\d{{1,2}})[- ]([A-Z]{{3,9}})\.?,?|([A-Z]{{3,9}})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?)"
+    rf"[- ](\d{{4}})(?:[T, ]\s*{_CLOCK}{_HALF})?\s*{_ZONE}",
+    re.ASCII | re.IGNORECASE,
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
+_FORM = "write times as 2025-03-01 or 2025-03-01T14:30+02:00, or say --dates FORMAT"
+ORDERS = ("dmy", "mdy")
+
+# Numbers that are times: from, below, units in a second or None for days, and what they are called.
+_COUNTS: tuple[tuple[float, float, float | None, str], ...] = (
+    (20_000, 80_000, None, "days as spreadsheets number them"),
+    (1e8, 1e10, 1, "Unix times in seconds"),
+    (1e11, 1e13, 1e3, "Unix times in milliseconds"),
+    (1e14, 1e16, 1e6, "Unix times in microseconds"),
+    (1e17, 1e19, 1e9, "Unix times in nanoseconds"),
+)
+_ORIGIN = datetime(1970, 1, 1)
+_SHEETS = datetime(1899, 12, 30)
+
+
+def _placed(year: int, month: int, day: int, clock: str | None, half: str | None, zone: str | None) -> datetime:
+    """One time in UTC; ValueError or OverflowError if there is no such day."""
+    hour, _, rest = (clock or "0:00").partition(":")
+    if half:
+        if not 1 <= int(hour) <= 12:
+            raise ValueError(clock)
+        hour = str(int(hour) % 12 + (12 if half in "pP" else 0))
+    zone = "+00:00" if zone and zone.upper() in {"UTC", "GMT"} else zone or ""
+    moment = datetime.fromisoformat(f"{year:04d}-{month:02d}-{day:02d}T{hour:0>2}:{rest.replace(',', '.')}{zone}")
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _moment(text: str) -> datetime:
+    """One time that can be read in one way only; ValueError or OverflowError if there is none in `text`."""
+    if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "}:
+        moment = datetime.fromisoformat(text.replace("UTC", "+00:00") if text.endswith("UTC") else text)
+        return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    match = _SHAPE.fullmatch(text)
+    if match is not None:
+        return _placed(int(match[1]), int(match[2]), int(match[3]), match[4], None, match[5])
+    match = _NAMED.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    month = _MONTHS.index((match[2] or match[3])[:3].lower()) + 1
+    return _placed(int(match[5]), month, int(match[1] or match[4]), match[6], match[7], match[8])
+
+
+def parse_time(text: str) -> np.datetime64:
+    """One time in UTC, to the microsecond.
+
+    Raises
+    ------
+    ValueError, OverflowError
+        If `text` is not a time in one of the forms that can be read in one way.
+
+    Examples
+    --------
+    >>> parse_time("2025-03-01T00:30+02:00"), parse_time("2025/3/1"), parse_time("1 March 2025")
+    (np.datetime64('2025-02-28T22:30:00.000000'), np.datetime64('2025-03-01T00:00:00.000000'), \
+np.datetime64('2025-03-01T00:00:00.000000'))
+    """
+    return np.datetime64(_moment(text.strip()), "us")
+
+
+def check_dates(dates: str | None) -> None:
+    """Raise an `ArgumentError` for what is neither an order of days and months nor a format."""
+    if dates is not None and dates not in ORDERS and "%" not in dates:
+        raise ArgumentError(
+            f"--dates can be dmy (days first), mdy (months first) or a format such as %d.%m.%Y, and not {dates!r}"
+        )
+
+
+def read_times(
+    table: Table,
+    column: int,
+    missing: frozenset[str] = MISSING,
+    role: str = "time",
+    dates: str | None = None,
+    notes: list[Note] | None = None,
+) -> Times:
+    """One column as times, shape (rows,), NaT where blank.
+
+    Parameters
+    ----------
+    table, column
+        Where they stand.
+    missing : frozenset of str
+        Words for "no value", in lower case.
+    role : str
+        What the column is, for errors.
+    dates : {"dmy", "mdy"} or str, optional
+        Whether days or months come first, or a format as `datetime.strptime` takes it.
+    notes : list of Note, optional
+        Takes how the column was read, where that is not plain.
+
+    Raises
+    ------
+    CellError
+        Names the first cell that is not a time, or that can be read in two ways, and the ways out.
+    """
+    words = table.words(column)
+    known = [word.lower() not in missing and word != "NaT" for word in words.values]
+    cells = [word for word, there in zip(words.values, known, strict=True) if there]
+    try:
+        read, how = _reader(cells, dates)
+        found = [read(word) if there else None for word, there in zip(words.values, known, strict=True)]
+    except _TwoWaysError as error:
+        row = int(words.rows(words.values.index(error.word))[0])
+        raise cell_error(
+            table,
+            row,
+            column,
+            f"{shown(error.word)} and all other dates there can be read in two ways: say --dates dmy if days come "
+            f"first, --dates mdy if months do, or say --column {role}= to do without {role}",
+            remedies=({"dates": "dmy"}, {"dates": "mdy"}),
+        ) from None
+    except _NoTimeError as error:
+        row = int(words.rows(words.values.index(error.word))[0])
+        bad = [word for word in cells if _fails(read_one := error.read, word) and read_one is not None]
+        way = f"or say --column {role}= to do without {role}, and so without all that depends on it"
+        few = 0 < len(bad) <= 5 and 2 * len(bad) <= len(cells)
+        blank = f"; if it stands for no time, say --missing-value {quoted(error.word)}" if few else ""
+        remedy = {"missing_values": tuple(bad)} if few else {"columns": {role: None}}
+        count = int(sum(words.counts[words.values.index(word)] for word in bad)) or 1
+        problem = f"{shown(error.word)} is not a time: {_FORM}, {way}{blank}"
+        raise cell_error(table, row, column, problem, remedies=(remedy,), count=count) from None
+    if how and notes is not None and cells:
+        notes.append(Note("dates", f"column {shown(table.names[column])} read as {how}"))
+    return words.expand(np.array(found, dtype="datetime64[us]"), "NaT")
+
+
+class _TwoWaysError(Exception):
+    """Dates of which nobody can tell whether days or months come first."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(word)
+        self.word = word
+
+
+class _NoTimeError(Exception):
+    """A word that is no time, and how it was tried to be read."""
+
+    def __init__(self, word: str, read: Callable[[str], datetime] | None) -> None:
+        super().__init__(word)
+        self.word, self.read = word, read
+
+
+def _fails(read: Callable[[str], datetime] | None, word: str) -> bool:
+    try:
+        return read is None or read(word) is None
+    except (_NoTimeError, ValueError, OverflowError):
+        return True
+
+
+def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], datetime], str]:
+    """How the cells of a column are read, and how that is called where it is not plain."""
+    if dates is not None and "%" in dates:
+        return _guarded(lambda word: _formatted(word, dates)), f"dates written as {dates}"
+    numbers = [word for word in cells if _NUMBER.fullmatch(word)]
+    if cells and 2 * len(numbers) > len(cells):
+        return _counted(numbers)
+    either = [match for match in map(_EITHER.fullmatch, cells) if match is not None]
+    if not either:
+        return _guarded(_moment), ""
+    order = dates or _order(either)
+    what = "days" if order == "dmy" else "months"
+
+    def read(word: str) -> datetime:
+        match = _EITHER.fullmatch(word)
+        if match is None:
+            return _moment(word)
+        day, month = (int(match[1]), int(match[2])) if order == "dmy" else (int(match[2]), int(match[1]))
+        year = int(match[3]) + (2000 if len(match[3]) == 2 else 0)
+        return _placed(year, month, day, match[4], match[5], match[6])
+
+    return _guarded(read), f"dates with {what} first"
+
+
+def _order(either: Sequence[re.Match[str]]) -> str:
+    """Whether days or months come first, where all these dates allow but one of the two."""
+    firsts, seconds = ([int(match[i]) for match in either] for i in (1, 2))
+    possible = [order for order, months in (("dmy", seconds), ("mdy", firsts)) if max(months) <= 12]
+    if len(possible) == 2 and firsts != seconds:
+        raise _TwoWaysError(next(match[0] for match in either if match[1] != match[2]))
+    return possible[0] if possible else "dmy"
+
+
+def _guarded(read: Callable[[str], datetime]) -> Callable[[str], datetime]:
+    """The same, raising `_NoTimeError` for what is no time."""
+
+    def guarded(word: str) -> datetime:
+        try:
+            return read(word)
+        except (ValueError, OverflowError):
+            raise _NoTimeError(word, read) from None
+
+    return guarded
+
+
+def _formatted(word: str, form: str) -> datetime:
+    moment = datetime.strptime(word, form)
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
+    """How a column of numbers is read: all on one scale, or dates without separators."""
+    if all(len(word) == 8 and "19000101" <= word <= "21001231" for word in numbers):
+        return _guarded(lambda word: datetime.strptime(word, "%Y%m%d")), "dates written as year, month, day"
+    values = [float(word) for word in numbers]
+    middle = sorted(values)[len(values) // 2]
+    for low, high, units, what in _COUNTS:  # noqa: B007 - used below
+        if low <= middle < high:
+            break
+    else:
+        return _guarded(_moment), ""
+
+    def read(word: str) -> datetime:
+        value = float(word)
+        if not low <= value < high:
+            raise ValueError(word)
+        return _SHEETS + timedelta(days=value) if units is None else _ORIGIN + timedelta(seconds=value / units)
+
+    return _guarded(read), what
+
+
+def span(times: Times) -> tuple[str | None, str | None]:
+    """The first and the last of some times, in UTC, without the clock where all are midnights; None if none is known.
+
+    >>> span(np.array(["2025-03-02", "NaT", "2025-03-01"], dtype="datetime64[us]"))
+    ('2025-03-01', '2025-03-02')
+    """
+    known = times[~np.isnat(times)]
+    if not len(known):
+        return None, None
+    dates = bool((known == known.astype("datetime64[D]")).all())
+    ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
+    first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
+    return first, last
+
+
+def as_time(value: object, what: str) -> np.datetime64:
+    """An argument as a time in UTC.
+
+    Parameters
+    ----------
+    value : str, date, datetime or datetime64
+    what : str
+        Its name, for errors.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none of these, or a text in another form.
+    """
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    if isinstance(value, (str, date, np.datetime64)):
+        try:
+            return parse_time(text)
+        except (ValueError, OverflowError):
+            pass
+    raise ArgumentError(f"{what} must be a time, and {value!r} is not: write times as 2025-03-01 or 2025-03-01T14:30Z")

@@ -1,0 +1,489 @@
+"""Tables as strangers bring them: each is read right as it is, or by the command that ``check`` prints.
+
+Every table has a mess that is common in exports. The right answers are those of the average pool, computed by hand from
+the forecasts that count. A table needs 0 runs where ``pool FILE`` reads it as it is, 1 where the command at the end of
+``check FILE`` does; where two readings are possible, ``choice`` is what the reader of that message decides.
+"""
+
+import io
+import json
+import re
+import shlex
+import zipfile
+from dataclasses import dataclass, field
+
+import pytest
+
+from opinionpool.cli import app as cli
+
+SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A table as it came, and how it is to be read."""
+
+    mess: str
+    files: dict[str, str | bytes]
+    answers: dict[str, float | dict[str, float]]  # event: the average, or by class
+    runs: int = 0
+    options: tuple[str, ...] = ()  # what its owner asks for beforehand
+    choice: str = ""  # what the owner picks from the command lines offered
+    experts: int | None = None
+    resolved: int | None = None
+    arguments: tuple[str, ...] = field(default=())  # files on the command line, if not the first
+
+
+def workbook(rows):
+    """A spreadsheet as office programs write it, in the least that they accept."""
+    cells = "".join(
+        "<row>"
+        + "".join(
+            f"<c><v>{cell}</v></c>" if isinstance(cell, int | float) else f'<c t="inlineStr"><is><t>{cell}</t></is></c>'
+            for cell in row
+        )
+        + "</row>"
+        for row in rows
+    )
+    kinds = "http://schemas.openxmlformats.org/package/2006"
+    office = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{kinds}/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{office}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{office}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{kinds}/relationships">'
+        f'<Relationship Id="r1" Type="{DOCUMENT}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{SHEET}" xmlns:r="{DOCUMENT}"><sheets>'
+        '<sheet name="Sheet1" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{kinds}/relationships">'
+        f'<Relationship Id="r1" Type="{DOCUMENT}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{SHEET}"><sheetData>{cells}</sheetData></worksheet>',
+    }
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, '<?xml version="1.0" encoding="UTF-8"?>' + text)
+    return target.getvalue()
+
+
+STRANGERS = [
+    Stranger(
+        "a column of few words beside a row per event",
+        {"games.csv": "m1,m2,home_win,region\n.8,.6,1,north\n.3,.1,0,south\n.5,.9,1,north\n.2,.4,0,south\n"},
+        {"1": 0.7, "2": 0.2, "3": 0.7, "4": 0.3},
+        experts=2,
+        resolved=4,
+    ),
+    Stranger(
+        "a pandas index, a constant column and a blank one",
+        {
+            "frame.csv": "Unnamed: 0,season,note,match,alpha,beta,result\n0,2024,,A-B,0.5,0.7,1\n"
+            "1,2024,,C-D,0.2,0.4,0\n2,2024,,E-F,0.6,0.8,\n"
+        },
+        {"A-B": 0.6, "C-D": 0.3, "E-F": 0.7},
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "rows that end early",
+        {
+            "short.csv": "question,forecaster,probability,outcome,comment,weight\nq1,ann,0.9,1\nq1,bob,0.5,1,late,2\n"
+            "q2,ann,0.3,0\nq2,bob,0.1\n"
+        },
+        {"q1": 0.7, "q2": 0.2},
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "a verdict and how sure its judge is",
+        {
+            "judges.csv": "item,judge,verdict,confidence,human\ni1,j1,pass,90,pass\ni1,j2,fail,60,pass\n"
+            "i2,j1,fail,80,fail\ni2,j2,fail,70,fail\ni3,j1,fail,90,\ni3,j2,fail,80,\n"
+        },
+        {"i1": 0.65, "i2": 0.25, "i3": 0.15},  # P(pass): 1 - confidence where the verdict is fail
+        runs=1,
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "annotators' own labels beside the gold label",
+        {
+            "labels.csv": "item_id,annotator_id,label,confidence,gold\ni1,a,yes,0.9,yes\ni1,b,yes,0.6,yes\n"
+            "i2,a,no,0.8,no\ni2,b,no,0.7,no\ni3,a,no,0.9,yes\ni3,b,yes,0.7,yes\n"
+        },
+        {"i1": 0.75, "i2": 0.25, "i3": 0.4},
+        experts=2,
+        resolved=3,
+    ),
+    Stranger(
+        "a row per respondent and a column per question, in per cent",
+        {
+            "survey.csv": "respondent,q1,q2,q3\nann,80,30,60\nbob,70,20,50\ncy,90,40,\n",
+            "truth.csv": "question,outcome\nq1,1\nq2,0\nq3,\n",
+        },
+        {"q1": 0.8, "q2": 0.3, "q3": 0.55},
+        runs=1,
+        options=("--outcomes", "truth.csv"),
+        experts=3,
+        resolved=2,
+    ),
+    Stranger(
+        "candidates of a race, all on one day",
+        {
+            "races.csv": "race,model,candidate,prob,date\nR1,m1,smith,0.9,2024-11-04\nR1,m1,jones,0.1,2024-11-04\n"
+            "R1,m2,smith,0.8,2024-11-04\nR1,m2,jones,0.2,2024-11-04\nR2,m1,jones,0.3,2024-11-04\n"
+            "R2,m1,smith,0.7,2024-11-04\nR2,m2,smith,0.6,2024-11-04\nR2,m2,jones,0.4,2024-11-04\n"
+        },
+        {"R1": {"smith": 0.85, "jones": 0.15}, "R2": {"smith": 0.65, "jones": 0.35}},
+        experts=2,
+    ),
+    Stranger(
+        "a forecast that its author took back",
+        {
+            "withdrawn.csv": "event,expert,probability,time\nq1,ann,0.9,2025-01-01\nq1,ann,,2025-01-20\n"
+            "q1,bob,0.3,2025-01-05\nq2,ann,0.6,2025-01-01\nq2,ann,0.7,2025-01-02\nq2,bob,0.5,2025-01-05\n"
+        },
+        {"q1": 0.3, "q2": 0.6},
+        runs=1,
+        experts=2,
+    ),
+    Stranger(
+        "Unix times in milliseconds, newest first, by the names of a market's interface",
+        {
+            "bets.csv": "contractId,userId,probAfter,createdTime,resolution\n"
+            "m1,ann,0.95,1671980447761,YES\nm1,bob,0.85,1671880447761,YES\n"
+            "m1,ann,0.30,1641980447761,YES\nm1,bob,0.40,1641880447761,YES\nm2,ann,0.05,1671980447761,NO\n"
+            "m2,bob,0.15,1671880447761,NO\nm2,ann,0.60,1641980447761,NO\nm2,bob,0.55,1641880447761,NO\n"
+        },
+        {"m1": 0.9, "m2": 0.1},
+        runs=1,
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "Unix times in seconds",
+        {
+            "seconds.csv": "event,expert,prediction,timestamp\nq1,ann,0.2,1700000100\nq1,ann,0.6,1700000000\n"
+            "q1,bob,0.4,1700000050\n"
+        },
+        {"q1": 0.3},
+        runs=1,
+        experts=2,
+    ),
+    Stranger(
+        "JSON: rows under a key of an object",
+        {
+            "wrapped.json": '{"count": 3, "next": null, "results": [\n {"event": "q1", "expert": "a", '
+            '"probability": 0.8},\n {"event": "q1", "expert": "b", "probability": 0.6},\n '
+            '{"event": "q2", "expert": "b", "probability": 0.1}]}'
+        },
+        {"q1": 0.7, "q2": 0.1},
+        experts=2,
+    ),
+    Stranger(
+        "JSON: columns, each an object by the row's number",
+        {
+            "columns.json": '{"event": {"0": "q1", "1": "q2"}, "ann": {"0": 0.7, "1": 0.2}, '
+            '"bob": {"0": 0.5, "1": null}}'
+        },
+        {"q1": 0.6, "q2": 0.2},
+        experts=2,
+    ),
+    Stranger(
+        "JSON: a list of rows with objects within",
+        {
+            "nested.json": json.dumps(
+                [
+                    {"question": {"id": "q1", "title": "Rain?"}, "user": {"name": user}, "prediction": p, "outcome": 1}
+                    for user, p in (("ann", 0.9), ("bob", 0.5))
+                ]
+            )
+        },
+        {"q1": 0.7},
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "two classes that are named, forecasts of each",
+        {"two.csv": "race,model,candidate,prob\nR1,m1,smith,0.9\nR1,m1,jones,0.1\nR1,m2,smith,0.6\nR1,m2,jones,0.4\n"},
+        {"R1": {"smith": 0.75, "jones": 0.25}},
+        experts=2,
+    ),
+    Stranger(
+        "a row per forecast, a column per class",
+        {
+            "soccer.csv": "match,bookmaker,home,draw,away,result\nA-B,x,0.5,0.3,0.2,home\nA-B,y,0.7,0.2,0.1,home\n"
+            "C-D,x,0.2,0.2,0.6,away\nC-D,y,0.4,0.2,0.4,away\nE-F,x,0.1,0.1,0.8,\n"
+        },
+        {
+            "A-B": {"home": 0.6, "draw": 0.25, "away": 0.15},
+            "C-D": {"home": 0.3, "draw": 0.2, "away": 0.5},
+            "E-F": {"home": 0.1, "draw": 0.1, "away": 0.8},
+        },
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "a spreadsheet, with dates as it numbers them",
+        {
+            "book.xlsx": workbook(
+                [
+                    ["Question", "Forecaster", "Probability", "Date"],
+                    ["q1", "ann", 0.2, 45660],
+                    ["q1", "ann", 0.6, 45650],
+                    ["q1", "bob", 0.4, 45655],
+                ]
+            )
+        },
+        {"q1": 0.3},
+        runs=1,
+        experts=2,
+    ),
+    Stranger(
+        "one table in pieces",
+        {
+            "jan.csv": "event,expert,probability\nq1,ann,0.9\nq1,bob,0.5\n",
+            "feb.csv": "event,expert,probability\nq2,ann,0.3\nq2,cy,0.1\n",
+        },
+        {"q1": 0.7, "q2": 0.2},
+        arguments=("jan.csv", "feb.csv"),
+        experts=3,
+    ),
+    Stranger(
+        "a folder with a file per expert",
+        {
+            "models/ann.csv": "id,prediction\nq1,0.9\nq2,0.3\n",
+            "models/bob.csv": "id,prediction\nq1,0.5\nq2,0.1\n",
+        },
+        {"q1": 0.7, "q2": 0.2},
+        arguments=("models",),
+        experts=2,
+    ),
+    Stranger(
+        "rows that are not to count",
+        {
+            "kinds.csv": "event,expert,probability,type\nq1,ann,0.9,human\nq1,bob,0.5,human\nq1,gpt,0.1,bot\n"
+            "q2,ann,0.3,human\nq2,gpt,0.8,bot\n"
+        },
+        {"q1": 0.7, "q2": 0.3},
+        options=("--where", "type <> 'bot' and not probability is blank"),
+        experts=2,
+    ),
+    Stranger(
+        "a key of two columns",
+        {
+            "matches.csv": "date,home,pundit,prob\n2025-01-04,Ajax,x,0.6\n2025-01-04,Ajax,y,0.8\n"
+            "2025-01-11,Ajax,x,0.2\n2025-01-11,Ajax,y,0.4\n2025-01-11,PSV,x,0.5\n"
+        },
+        {"2025-01-04 / Ajax": 0.7, "2025-01-11 / Ajax": 0.3, "2025-01-11 / PSV": 0.5},
+        options=("--column", "event=date", "--column", "event=home", "--column", "expert=pundit"),
+        experts=2,
+    ),
+    Stranger(
+        "one name in three spellings",
+        {
+            "spelt.csv": "event,expert,probability\nq1,José,0.9\nq1,bob,0.5\nq2,JOSE\u0301,0.3\nq2,Bob,0.1\n"
+            "q3, josé ,0.6\nq3,B ob,0.2\n"
+        },
+        {"q1": 0.7, "q2": 0.2, "q3": 0.4},
+        options=("--merge-names",),
+        experts=2,
+    ),
+    Stranger(
+        "days first, as one date shows",
+        {
+            "days.csv": "event,expert,probability,date\nq1,ann,0.2,05/02/2025\nq1,ann,0.6,28/01/2025\n"
+            "q1,bob,0.4,01/02/2025\n"
+        },
+        {"q1": 0.3},
+        runs=1,
+        experts=2,
+    ),
+    Stranger(
+        "dates that can be read in two ways",
+        {
+            "both.csv": "event,expert,probability,date\nq1,ann,0.2,03/02/2025\nq1,ann,0.6,02/03/2025\n"
+            "q1,bob,0.4,01/02/2025\n"
+        },
+        {"q1": 0.5},  # by days first, 2 March is the later
+        runs=1,
+        choice="--dates dmy",
+        experts=2,
+    ),
+    Stranger(
+        "times in several zones",
+        {
+            "zones.csv": "event,expert,probability,submitted_at\nq1,ann,0.2,2025-03-01T09:00:00-05:00\n"
+            "q1,ann,0.6,2025-03-01T13:00:00+01:00\nq1,bob,0.4,2025-03-01 12:30:00Z\n"
+        },
+        {"q1": 0.3},  # 14:00Z is later than 12:00Z
+        runs=1,
+        experts=2,
+    ),
+    Stranger(
+        "questions that were annulled",
+        {
+            "void.csv": "question,user,probability,outcome\nq1,ann,0.9,yes\nq1,bob,0.5,yes\nq2,ann,0.3,annulled\n"
+            "q2,bob,0.1,annulled\nq3,ann,0.4,\nq3,bob,0.2,\n"
+        },
+        {"q1": 0.7, "q3": 0.3},
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "a European export: marks of bytes, semicolons, decimal commas, per cent signs",
+        {
+            "Umfrage.csv": (
+                "\ufeffFrage;Müller;Schmidt;Ergebnis\r\nRegen?;62,5 %;37,5 %;ja\r\nSchnee?;20 %;10 %;nein\r\n"
+            ).encode()
+        },
+        {"Regen?": 0.5, "Schnee?": 0.15},
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "polls by the names that pollsters use",
+        {
+            "polls.csv": "state,pollster,dem_win,result\nOH,alpha,0.4,0\nOH,beta,0.2,0\nPA,alpha,0.7,1\nPA,beta,0.5,1\n"
+            "NV,alpha,0.6,\n"
+        },
+        {"OH": 0.3, "PA": 0.6, "NV": 0.6},
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "five faults at once",
+        {
+            "tournament.csv": "Question ID,Participant,Forecast (%),Submitted,Resolution,Closed\n"
+            "q1,ann,20,2025-01-01,TRUE,2025-02-01\nq1,Ann,90,2025-01-10,TRUE,2025-02-01\nq1,bob,50,2025-01-03,TRUE,"
+            "2025-02-01\nq1,cy,1,2025-02-09,TRUE,2025-02-01\nq2,ann,30,2025-01-01,FALSE,2025-03-01\n"
+            "q2,bob,40,2025-01-02,FALSE,2025-03-01\nq2,bob,10,2025-01-04,FALSE,2025-03-01\n"
+            "q3,bob,60,2025-01-04,annulled,2025-03-01\nq4,bob,60,2025-01-04,,2025-03-01\n"
+        },
+        {"q1": 0.7, "q2": 0.2, "q4": 0.6},
+        runs=1,
+        resolved=2,
+    ),
+    Stranger(
+        "forecasts that ran out before the question closed",
+        {
+            "expiring.csv": "event,expert,probability,time,expires,closes\n"
+            "q1,ann,0.9,2025-01-01,2025-01-10,2025-02-01\n"
+            "q1,bob,0.3,2025-01-05,2025-03-01,2025-02-01\nq2,ann,0.6,2025-01-01,,2025-02-01\n"
+            "q2,bob,0.4,2025-01-05,2025-02-15,2025-02-01\n"
+        },
+        {"q1": 0.3, "q2": 0.5},
+        experts=2,
+    ),
+    Stranger(
+        "an option that was added while the question was open",
+        {
+            "options.csv": "question,forecaster,option,probability,time,resolution\nq1,ann,a,0.6,2025-01-01,b\n"
+            "q1,ann,other,0.4,2025-01-01,b\nq1,bob,a,0.5,2025-02-01,b\nq1,bob,b,0.3,2025-02-01,b\n"
+            "q1,bob,other,0.2,2025-02-01,b\nq1,cy,a,0.3,2025-02-03,b\nq1,cy,b,0.5,2025-02-03,b\n"
+            "q1,cy,other,0.2,2025-02-03,b\nq2,ann,yes,0.7,2025-01-05,yes\nq2,ann,no,0.3,2025-01-05,yes\n"
+            "q2,bob,yes,0.9,2025-01-05,yes\nq2,bob,no,0.1,2025-01-05,yes\n"
+        },
+        {"q1": {"a": 0.4, "b": 0.4, "other": 0.2}, "q2": {"yes": 0.8, "no": 0.2}},
+        runs=1,
+        options=("--options", "event"),
+        resolved=2,
+    ),
+    Stranger(
+        "sources that only ever speak up for it",
+        {"alarms.csv": "id,s1,s2,outcome\nd0,,0.9,1\nd1,,,0\nd2,0.9,0.9,1\nd3,,,0\nd4,,,0\nd5,0.9,,0\n"},
+        {"d0": 0.55, "d1": 0.2, "d2": 0.9, "d3": 0.2, "d4": 0.2, "d5": 0.55},  # silence read as 20%
+        options=("--silence", "20%"),
+        experts=2,
+        resolved=6,
+    ),
+    Stranger(
+        "UTF-16 from a spreadsheet, tabs between",
+        {"unicode.txt": "Event\tExpert\tProbability\r\nq1\tJürgen\t90%\r\nq1\tZoë\t50%\r\n".encode("utf-16")},
+        {"q1": 0.7},
+        experts=2,
+    ),
+    Stranger(
+        "words for what was wrong and a column of amounts",
+        {
+            "amounts.csv": "market,trader,win_prob,stake,winner\nm1,x,0.9,1200,yes\nm1,y,0.5,30,yes\nm2,x,0.3,55,no\n"
+            "m2,y,#N/A,10,no\n"
+        },
+        {"m1": 0.7, "m2": 0.3},
+        experts=2,
+        resolved=2,
+    ),
+]
+
+NAMES = [stranger.mess for stranger in STRANGERS]
+
+
+def written(stranger, folder):
+    for name, data in stranger.files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return [*(stranger.arguments or (next(iter(stranger.files)),)), *stranger.options]
+
+
+def answered(arguments, capsys):
+    """What ``pool`` makes of a table, or None where it refuses, and what it tells."""
+    status = cli.run(["pool", *arguments, "--pool", "average", "--format", "json"])
+    output = capsys.readouterr()
+    assert "Traceback" not in output.err
+    return (json.loads(output.out) if status == 0 else None), output.err
+
+
+def offered(arguments, capsys):
+    """The command lines that ``check`` ends with."""
+    cli.run(["check", *arguments])
+    output = capsys.readouterr()
+    assert "Traceback" not in output.err
+    return re.findall(r"^\s*opinionpool pool (.+)$", output.out + output.err, re.MULTILINE)
+
+
+def right(found, stranger):
+    """Whether the answers are those expected, for the same events."""
+    if found is None or [record["event"] for record in found["events"]] != list(stranger.answers):
+        return False
+    for record, expected in zip(found["events"], stranger.answers.values(), strict=True):
+        given = record.get("probabilities", record.get("probability"))
+        if isinstance(expected, dict) and not isinstance(given, dict):
+            # Of two classes the answer is the probability of one, which is named.
+            given = {label: given if label == found["summary"]["positive"] else 1.0 - given for label in expected}
+        if given != pytest.approx(expected, abs=1e-9):
+            return False
+    counts = {"experts": stranger.experts, "resolved": stranger.resolved}
+    return all(found["summary"][name] == count for name, count in counts.items() if count is not None)
+
+
+def runs(stranger, folder, capsys):
+    """How many runs the table takes; no answer before that is wrong."""
+    arguments = written(stranger, folder)
+    found, told = answered(arguments, capsys)
+    if found is not None:
+        assert right(found, stranger), (found, told)
+        return 0
+    commands = [command for command in offered(arguments, capsys) if stranger.choice in command]
+    assert len(commands) == 1, (told, commands)
+    found, told = answered(shlex.split(commands[0]), capsys)
+    assert right(found, stranger), (commands, found, told)
+    return 1
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=NAMES)
+def test_read_right_at_once_or_by_the_command_that_check_prints(stranger, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert runs(stranger, tmp_path, capsys) == stranger.runs
+
+
+def test_the_page_on_formats_counts_them(root):
+    counts = [sum(stranger.runs == n for stranger in STRANGERS) for n in (0, 1)]
+    text = " ".join((root / "docs" / "formats.md").read_text(encoding="utf-8").split())
+    assert f"Of {len(STRANGERS)} tables" in text
+    assert (
+        f"{counts[0]} were read as they are, {counts[1]} by the command that `check` printed, and none needed more"
+        in text
+    )
