@@ -350,7 +350,9 @@ class TestDamage:
     def test_each_kind_is_named(self, path, page, damage, told):
         page = json.loads(page)
         damage(page)
-        assert told in self.refused(path, json.dumps(page))
+        assert told in self.refused(
+            path, json.dumps({key: page[key] for key in page if told == key or key != "checksum"})
+        )
 
     def test_text_that_is_no_json(self, path, page):
         assert "it ends too early" in self.refused(path, page[: len(page) // 2])

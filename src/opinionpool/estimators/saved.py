@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -65,13 +66,16 @@ def _maker(kind: type[IncrementalPool]) -> Callable[..., IncrementalPool]:
     return make
 
 
+_TYPE = re.compile(r"[<>|=]?(?:[biuf][1-8]?|U\d*|O8?)")
+
+
 def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
     """Labels as an array of the type that they had."""
     try:
-        dtype = np.dtype(kind)
-        if dtype.kind not in "biufUO":
+        if not _TYPE.fullmatch(kind):
             raise TypeError
-        array = np.array(classes, dtype=dtype)
+        # Text takes as much room as it needs, whatever the file says.
+        array = np.array(classes, dtype="U" if "U" in kind else np.dtype(kind))
     except (TypeError, ValueError, OverflowError):
         raise SavedPoolError(f"the classes {classes} are not of type {kind[:20]!r}") from None
     if tuple(array.tolist()) != classes:

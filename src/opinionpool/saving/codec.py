@@ -29,6 +29,8 @@ def shaped(array: Array, shape: tuple[int, ...], what: str, *, least: float | No
         raise SavedPoolError(f"{what} should be at least {least:g}, and holds {array.min():.15g}")
 
 
+# An axis of an array without values may be so long.
+MOST_EMPTY = 1_000_000
 _ODD = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 # Labels of classes.
 Label = str | bool | int | float
@@ -163,6 +165,8 @@ class Kinds:
         choices = [each for each in wanted if each is not type(None)]
         named = self._by_name.get(given["type"]) if isinstance(given, dict) and _text(given.get("type")) else None
         choices = [each for each in choices if named is not None and named.python is each] or choices
+        # A whole number that is too large is not taken for another one.
+        choices = [int] if type(given) is int and int in choices else choices
         for each in choices[:-1]:
             try:
                 return self.decode(given, each, place)
@@ -277,6 +281,8 @@ def _of_array(given: Any, dtype: np.dtype[Any] | None, place: str) -> np.ndarray
         raise SavedPoolError(f"{place}: an array needs a shape of whole numbers and a list of values")
     if lower and not (len(shape) == 2 and shape[0] == shape[1]):
         raise SavedPoolError(f"{place}: a lower triangle needs a square shape, not {shape}")
+    if max(shape, default=0) > max(len(values), MOST_EMPTY):
+        raise SavedPoolError(f"{place}: an array of shape {shape} cannot have {len(values)} values")
     size = shape[0] * (shape[0] + 1) // 2 if lower else math.prod(shape)
     if len(values) != size:
         raise SavedPoolError(

@@ -6,17 +6,19 @@ import hashlib
 import json
 import os
 import re
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from opinionpool.atomic import replacing
 from opinionpool.errors import SavedPoolError
 from opinionpool.saving.codec import Kinds
-from opinionpool.saving.kinds import KINDS
+from opinionpool.saving.kinds import KINDS, check_answers
+from opinionpool.text import shown
 from opinionpool.version import __version__
 
 FORMAT, VERSION = "opinionpool", 1
 # A file larger than this is not read, and none is written. Numbers take up to nine times their length in memory.
 MOST_BYTES = 256 * 2**20
+_KEYS = {"format", "version", "written_by", "content", "checksum"}
 # A saved pool has few lists and tables, however long they are.
 MOST_BRACKETS = 1_000_000
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -36,7 +38,7 @@ def save(pool: object, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     SavedPoolError
-        If this is no pool, or it would take more than 256 MB.
+        If this is no pool, it would take more than 256 MB, or holds what `load` refuses. What was there then stays.
     OSError
         If the file cannot be written.
 
@@ -60,7 +62,7 @@ def to_bytes(pool: object) -> bytes:
     Raises
     ------
     SavedPoolError
-        If this is no pool, or it would take more than 256 MB.
+        If this is no pool, it would take more than 256 MB, or holds what `load` refuses.
     """
     kinds = _kinds(estimators=type(pool).__module__ == "opinionpool.estimators.pools")
     if kinds.of(pool) is None:
@@ -75,6 +77,13 @@ def to_bytes(pool: object) -> bytes:
             f"this pool would take {len(data) / 2**20:.0f} MB, and a file may have {MOST_BYTES // 2**20}; a stream "
             "with a smaller capacity takes less"
         )
+    try:
+        _check_brackets(data)
+        _made(content, kinds)
+    except SavedPoolError as error:
+        raise SavedPoolError(
+            f"this pool cannot be saved, as what would be written could not be read: {error}"
+        ) from None
     return data
 
 
@@ -100,20 +109,38 @@ def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was sa
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        found = _parsed(data)
-        content = found.get("content")
-        named = content.get("type") if isinstance(content, dict) else None
-        kinds = _kinds(estimators=isinstance(named, str) and named.startswith("estimator"))
-        if not isinstance(named, str):
-            raise SavedPoolError("content: should be a saved pool, and is not")
-        made = kinds.decode(content, Any, "content")
-        if "checksum" in found and found["checksum"] != _checksum(content):
-            raise SavedPoolError("something in it was changed after it was written, as its checksum shows")
+            data = _bytes_of(file)
+        return _read(data)
     except SavedPoolError as error:
         reason = " ".join(str(error).split())
         reason = reason if len(reason) <= 300 else reason[:297] + "..."
         raise SavedPoolError(f"{name} cannot be read as a saved pool: {reason}") from None
+
+
+def _read(data: bytes) -> Any:  # noqa: ANN401 - whatever was saved
+    """What was saved as these bytes, checked: it gives answers."""
+    found = _parsed(data)
+    content = found.get("content")
+    if "checksum" in found and found["checksum"] != _checksum(content):
+        raise SavedPoolError("something in it was changed after it was written, as its checksum shows")
+    named = content.get("type") if isinstance(content, dict) else None
+    if not isinstance(named, str):
+        raise SavedPoolError("content: should be a saved pool, and is not")
+    return _made(content, _kinds(estimators=named.startswith("estimator")))
+
+
+def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
+    """What was saved, if all its parts are what they should be, fit together and give answers."""
+    try:
+        made = kinds.decode(content, Any, "content")
+        check_answers(made)
+    except SavedPoolError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        # Parts that are right by themselves.
+        raise SavedPoolError(f"content: its parts do not fit together ({error})") from None
+    except MemoryError:
+        raise SavedPoolError("content: it says that it is larger than what fits into memory") from None
     return made
 
 
@@ -131,18 +158,27 @@ def _dumped(content: object) -> str:
 
 
 def _checksum(content: object) -> str:
-    ordered = json.dumps(content, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    try:
+        ordered = json.dumps(content, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    except ValueError:
+        raise SavedPoolError("a number is too large") from None
     return hashlib.sha256(ordered.encode("ascii")).hexdigest()
+
+
+def _bytes_of(file: BinaryIO) -> bytes:
+    """What is in a file, or as much of it as is too much; room is taken for what is there alone."""
+    parts, size = [], 0
+    while size <= MOST_BYTES and (part := file.read(1 << 20)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
     """The outermost table of a file, whose format is one that is known."""
     if len(data) > MOST_BYTES:
         raise SavedPoolError(f"it is larger than {MOST_BYTES // 2**20} MB")
-    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS:
-        bare = _TEXT.sub(b"", data)
-        if bare.count(b"[") + bare.count(b"{") > MOST_BRACKETS:
-            raise SavedPoolError(f"it has more than {MOST_BRACKETS:,} lists and tables")
+    _check_brackets(data)
     try:
         found = json.loads(data.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_distinct)
     except UnicodeDecodeError:
@@ -159,6 +195,9 @@ def _parsed(data: bytes) -> dict[str, Any]:
         raise SavedPoolError("a number has too many digits") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise SavedPoolError(f'it does not say "format": "{FORMAT}"')
+    strange = found.keys() - _KEYS
+    if strange:
+        raise SavedPoolError(f"it has a {shown(min(strange))}, which is unknown")
     version = found.get("version")
     if type(version) is not int or version < 1:
         raise SavedPoolError('its "version" should be a whole number')
@@ -168,6 +207,13 @@ def _parsed(data: bytes) -> dict[str, Any]:
             "newer one"
         )
     return found
+
+
+def _check_brackets(data: bytes) -> None:
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS:
+        bare = _TEXT.sub(b"", data)
+        if bare.count(b"[") + bare.count(b"{") > MOST_BRACKETS:
+            raise SavedPoolError(f"it has more than {MOST_BRACKETS:,} lists and tables")
 
 
 def _no_number(token: str) -> NoReturn:

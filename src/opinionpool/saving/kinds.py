@@ -23,6 +23,7 @@ from opinionpool.model.pooling import Settings
 from opinionpool.pools.registry import POOLS, FittedPool
 from opinionpool.saving.codec import Kind, Label, shaped
 from opinionpool.saving.streams import STREAMS
+from opinionpool.streams.stream import Stream
 from opinionpool.streams.trained import TrainedPool
 
 # How far a covariance may be from positive, relative to its variances, by rounding.
@@ -187,6 +188,22 @@ def _check_answer(learned: FittedPanel | FittedPool, n: int, k: int) -> None:
     q = np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k)
     if not np.isfinite(learned.pool(q, even)).all():
         raise SavedPoolError("this pool gives no answer")
+
+
+def check_answers(made: Any) -> None:  # noqa: ANN401 - whatever was saved
+    """Refuse what was made of a file if it cannot do what it is for."""
+    made = getattr(made, "stream", None) if isinstance(made, TrainedPool) else made
+    if isinstance(made, Stream):
+        if made.experts:
+            made.sample()
+    elif isinstance(made, Panel | FullPanel):
+        n, k = len(made.names), len(made.classes)
+        even: Any = 0.5 if k == 2 else np.full(k, 1.0 / k)
+        answer = made.pool(np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k), even)
+        if not np.isfinite(answer).all():
+            raise SavedPoolError("this panel gives no answer")
+    elif hasattr(made, "_check"):
+        made._check()
 
 
 def _nothing(_: object) -> None:
