@@ -59,13 +59,13 @@ def name_keys(names: Iterable[str]) -> Keys:
 
 
 def _cell_keys(values: Array, of: Keys) -> Keys:
-    """A number for each value, 0 where it is missing; `of` broadcasts, and tells values of different experts apart."""
+    """A number for each value, 0 where it is missing; `of` broadcasts, and keeps values of different experts different."""
     # 0 in place of -0.
     found = (values + 0.0).view(np.uint64)
     buffer = found >> np.uint64(29)
     with np.errstate(over="ignore"):
         found ^= buffer
-        # That 0 was said is something, too.
+        # A forecast of 0 counts, too.
         found += _GOLDEN
         found *= of
     np.right_shift(found, np.uint64(32), out=buffer)
@@ -138,7 +138,7 @@ def content_keys(contents: Keys, outcomes: Index, before: Sequence[Keys] = ()) -
     contents : ndarray of uint64, shape (T,)
     outcomes : ndarray of int, shape (T,)
     before : sequence of ndarray
-        Contents and outcomes of earlier events as `sorted_contents` gives them: those that are the same are told apart
+        Contents and outcomes of earlier events as `sorted_contents` gives them: those that are the same are distinguished
         by counting.
     """
     whole = _with_outcomes(contents, outcomes)
