@@ -71,7 +71,13 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - every name is text
 
 
+# Modules that are used by their own names, such as `op.plots.weights`.
+_MODULES = ("plots",)
+
+
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"opinionpool.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'opinionpool' has no attribute {name!r}")
     value = getattr(import_module(f"opinionpool.{_HOME[name]}"), name)

@@ -1,3 +1,4 @@
+from opinionpool import plots as plots
 from opinionpool.analysis.checks import check_model as check_model
 from opinionpool.analysis.explanation import explain as explain, explain_event as explain_event
 from opinionpool.analysis.selection import (

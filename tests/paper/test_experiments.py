@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from opinionpool import plots
 from opinionpool.estimators.calibration import LogOddsTransformer
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit, logit
@@ -15,6 +14,7 @@ from opinionpool.model import accuracy as expected
 from opinionpool.paper import batch_fits, datasets, experiments
 from opinionpool.paper.datasets import DataSet, simulated, simulated_panel
 from opinionpool.paper.experiments import METHODS, draw, fit_five, run
+from opinionpool.plots import figures as plots
 from opinionpool.pools.registry import fit_pool
 from opinionpool.scoring.scores import log_score
 

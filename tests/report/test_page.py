@@ -9,6 +9,7 @@ import pytest
 
 import opinionpool as op
 from opinionpool.analysis.sensitivity import sensitivity
+from opinionpool.analysis.steps import steps
 from opinionpool.analysis.weights import weight_table
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.registry import POOLS, fit_pool
@@ -18,7 +19,7 @@ from opinionpool.report.html import Html, joined, markup, name, text
 from opinionpool.report.listing import decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
 from opinionpool.report.summary import size_line
-from opinionpool.report.waterfall import brief, steps
+from opinionpool.report.waterfall import brief
 
 VOID = {"meta", "br", "img", "hr", "input", "link"}
 # Elements of SVG that are closed at once.

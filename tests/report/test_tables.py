@@ -199,29 +199,3 @@ def test_an_expert_alone_is_recalibrated():
     q = np.linspace(0.01, 0.99, 9)
     expected = recalibrate(q, state.marginal.calibration[1], state.marginal.bias[1, 0], prior=0.4)
     np.testing.assert_allclose(recalibrated_by(state, 1, q, 0.4), expected, rtol=1e-12)
-
-
-def test_drawings_show_their_tables():
-    figure = pytest.importorskip("matplotlib.figure")
-    from opinionpool import plots as panelplots
-
-    forecasts = panel(60)
-    state = learn(forecasts)
-    axes = figure.Figure(layout="constrained").subplots(2, 2).ravel()
-    table = weight_table(state)
-    assert panelplots.weights_plot(axes[0], table) is axes[0]
-    assert [tick.get_text() for tick in axes[0].get_yticklabels()] == list(table.experts)
-    np.testing.assert_allclose(axes[0].lines[0].get_xdata(), table.weight)
-    errors = shared_errors(forecasts, state)
-    assert panelplots.correlation_plot(axes[1], errors) is axes[1]
-    np.testing.assert_allclose(axes[1].images[0].get_array(), errors.correlation)
-    curve = reliability_curve(forecasts.X[:, 0], forecasts.outcomes)
-    q = np.array([0.1, 0.5, 0.9])
-    assert panelplots.reliability_plot(axes[2], curve, (q, recalibrated_by(state, 0, q, 0.5))) is axes[2]
-    drawn = {line.get_label(): line for line in axes[2].lines}
-    np.testing.assert_allclose(drawn["observed (isotonic)"].get_ydata(), 100 * curve.frequency)
-    np.testing.assert_allclose(drawn["equation 14"].get_xdata(), 100 * q)
-    learning = learning_curve(forecasts)
-    assert panelplots.learning_plot(axes[3], learning) is axes[3]
-    np.testing.assert_allclose(axes[3].lines[0].get_ydata(), learning.score)
-    assert axes[3].figure.get_axes()[0] is axes[0]

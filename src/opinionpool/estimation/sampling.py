@@ -59,7 +59,7 @@ def name_keys(names: Iterable[str]) -> Keys:
 
 
 def _cell_keys(values: Array, of: Keys) -> Keys:
-    """A number for each value, 0 where it is missing; `of` broadcasts, and keeps values of different experts different."""
+    """A number for each value, 0 where it is missing; `of` broadcasts, and distinguishes experts."""
     # 0 in place of -0.
     found = (values + 0.0).view(np.uint64)
     buffer = found >> np.uint64(29)
@@ -138,8 +138,8 @@ def content_keys(contents: Keys, outcomes: Index, before: Sequence[Keys] = ()) -
     contents : ndarray of uint64, shape (T,)
     outcomes : ndarray of int, shape (T,)
     before : sequence of ndarray
-        Contents and outcomes of earlier events as `sorted_contents` gives them: those that are the same are distinguished
-        by counting.
+        Contents and outcomes of earlier events as `sorted_contents` gives them: those that are the same are
+        distinguished by counting.
     """
     whole = _with_outcomes(contents, outcomes)
     ordered = np.sort(whole)

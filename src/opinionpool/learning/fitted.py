@@ -90,7 +90,7 @@ class Uncertainty:
         return self._errors(panel, batch, panel.pool(probabilities, prior))[1]
 
     def at_least(self, other: Uncertainty) -> Uncertainty:
-        """No combination of intercept and weights is surer than here or there."""
+        """No combination of intercept and weights is less uncertain than here or there."""
         values, vectors = np.linalg.eigh(other.covariance - self.covariance)
         return Uncertainty(self.covariance + (vectors * np.maximum(values, 0.0)) @ vectors.T)
 
@@ -253,7 +253,7 @@ class FittedPanel:
             ends[:, rows] = self.interval(q, own, rate, level)
         return ends[0], ends[1]
 
-    def no_surer_than(self, other: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike) -> FittedPanel:
+    def at_least_as_uncertain_as(self, other: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike) -> FittedPanel:
         """The same with weights and answers that are at least as uncertain as those of another fit.
 
         Of the answers, in log-odds, this holds for every event of some forecasts with the given prior.

@@ -147,7 +147,7 @@ def _learn(
                 independent = _learn_default(
                     few, given, full, shared, shrunken, settings, estimated=estimated, class_model="symmetric"
                 )
-                found = found.no_surer_than(independent, few, public_probabilities(given))
+                found = found.at_least_as_uncertain_as(independent, few, public_probabilities(given))
             found = replace(found, present=np.asarray(forecasts.counts > 0))
         # Counts are of events as they came.
         counts = _counts(forecasts, weight)

@@ -6,16 +6,16 @@ import math
 
 import numpy as np
 
+from opinionpool.analysis.steps import by_effect, of_class
 from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.beliefs import Belief
 from opinionpool.page import charts, what_if
 from opinionpool.page.answer import Answer, Material
 from opinionpool.page.assessment import Assessment, Expert
 from opinionpool.page.charts import Bar
-from opinionpool.report.explanation import by_effect
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name, section, sentence, table
 from opinionpool.report.listing import decimal, percent, printable
-from opinionpool.report.waterfall import brief, of_class, waterfall
+from opinionpool.report.waterfall import brief, waterfall
 from opinionpool.text import counted
 from opinionpool.version import __version__
 

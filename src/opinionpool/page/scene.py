@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opinionpool.analysis.steps import of_class
 from opinionpool.arrays import Array
 from opinionpool.page.answer import Answer, Material
 from opinionpool.page.assessment import Assessment
 from opinionpool.report.listing import printable
-from opinionpool.report.waterfall import of_class
 
 VIEWS = {"panel": "Panel", "what_if": "What if", "evidence": "Evidence", "hand_over": "Hand over", "events": "Events"}
 UNIT_NAMES = {"auc": "pairs ranked rightly (AUC)", "hit_rate": "events called rightly", "score": "expected log score"}

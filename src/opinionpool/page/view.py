@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from opinionpool.analysis.steps import by_effect
 from opinionpool.page import charts
 from opinionpool.page.answer import Answer
 from opinionpool.page.charts import Mark
 from opinionpool.page.controls import attributes, button, choice
 from opinionpool.page.scene import ROWS, VIEWS, Scene
-from opinionpool.report.explanation import by_effect
 from opinionpool.report.html import Html, joined, markup, name, sentence, table
 from opinionpool.report.listing import percent, printable
 from opinionpool.report.waterfall import brief, waterfall

@@ -17,13 +17,13 @@ import numpy as np
 
 from opinionpool.analysis.selection import Gain, gain_from
 from opinionpool.analysis.sensitivity import WIDTH, accuracy_range, correlation_range
+from opinionpool.analysis.steps import of_class
 from opinionpool.analysis.value import Decision, PanelValue, decision_value, expected_auc, known_panel, learned_value
 from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.beliefs import Belief, ExpertBeliefs
 from opinionpool.model.accuracy import accuracy_of_auc
 from opinionpool.page.answer import Answer, Material, as_given, event_forecasts, given_prior, own_prior
 from opinionpool.page.assessment import ACCURACIES, Assessment, Expert
-from opinionpool.report.waterfall import of_class
 
 # A forecast may be so far off in log-odds, if asked for again.
 AGAIN = 0.5

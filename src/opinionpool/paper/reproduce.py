@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opinionpool import plots
 from opinionpool.atomic import replacing
 from opinionpool.paper import datasets
 from opinionpool.paper.datasets import CORRELATIONS, VARIANCES, DataSet, MissingDataError
@@ -24,6 +23,7 @@ from opinionpool.paper.sections import (
     separation_section,
     write_csv,
 )
+from opinionpool.plots import figures as plots
 
 # What of the work the experiments are; the rest is drawing.
 EXPERIMENTS = 0.8

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from opinionpool import plots
 from opinionpool.arrays import Array
 from opinionpool.atomic import replacing
 from opinionpool.model.panel import Panel
@@ -19,7 +18,8 @@ from opinionpool.paper.datasets import VARIANCES
 from opinionpool.paper.experiments import DEFAULT, METHODS, Curves
 from opinionpool.paper.page import Claim, Picture, Section
 from opinionpool.paper.score_claims import PAR, SIGNIFICANT, Expected, separation_rows
-from opinionpool.plots import BAND, Line, Numbers
+from opinionpool.plots import figures as plots
+from opinionpool.plots.figures import BAND, Line, Numbers
 from opinionpool.pools.logarithmic import Recalibrated
 
 # Of figure 1; then the largest N and the correlations of figure 2.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opinionpool.analysis.explanation import Explanation
+from opinionpool.analysis.steps import by_effect
 from opinionpool.arrays import Array
 from opinionpool.report.answers import plain, signed
 from opinionpool.report.listing import Column, decimal, percent, printable
@@ -73,13 +74,6 @@ class _Rows:
         self.bias, self.contrast = each(at(why.bias)), each(at(why.contrast))
         self.weight, self.without = each(why.weights), each(at(why.without))
         self.adds = [x for *_, x in before] + adds + [x for *_, x in after]
-
-
-def by_effect(why: Explanation) -> list[int]:
-    """Index of the experts, those who add most, of either sign, first."""
-    size = np.abs(why.contributions)
-    size = size if size.ndim == 1 else size.max(axis=1)
-    return [int(i) for i in np.argsort(-size, kind="stable")]
 
 
 def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:

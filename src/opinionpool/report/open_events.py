@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from opinionpool.analysis.explanation import Explanation, explain_event
+from opinionpool.analysis.steps import by_effect, of_class
 from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError
 from opinionpool.report.answers import about, signed
 from opinionpool.report.charts import interval_bar, legend
-from opinionpool.report.explanation import by_effect
 from opinionpool.report.findings import Findings
 from opinionpool.report.html import Html, columns, folded, joined, markup, missing, name, section, sentence, table
 from opinionpool.report.listing import decimal, whole
-from opinionpool.report.waterfall import brief, of_class, waterfall
+from opinionpool.report.waterfall import brief, waterfall
 from opinionpool.text import counted, listed
 
 # Rows that a table shows at once, and that it holds at most; open events that are explained, and shown as cards.

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
-
-import numpy as np
 
 from opinionpool import logodds
 from opinionpool.analysis.explanation import Explanation
-from opinionpool.arrays import Array
+from opinionpool.analysis.steps import Step, of_class, steps
 from opinionpool.report.charts import Scale, drawing, label, line, nice_ticks, number, rect, shortened, titled
-from opinionpool.report.explanation import by_effect
 from opinionpool.report.html import Html, joined
 from opinionpool.report.listing import percent
 
@@ -38,7 +34,7 @@ def odds(p: float) -> float:
     return math.log(max(p, 1e-12) / max(1.0 - p, 1e-12))
 
 
-def probability_scale(low: float, high: float, start: float = LEFT, end: float = WIDTH - 10) -> Scale:
+def probability_scale(low: float, high: float, start: float = LEFT, end: float = WIDTH - 18) -> Scale:
     """Places on a scale that is even in log-odds, with room on either side."""
     a, b = odds(low), odds(high)
     room = max(0.08 * (b - a), 0.25)
@@ -58,51 +54,7 @@ def axis(x: Scale, bottom: float) -> list[Html]:
     return parts
 
 
-class Step(NamedTuple):
-    """One bar of a waterfall: from where to where the probability moves, by whom."""
-
-    name: str
-    before: float
-    after: float
-
-
-def steps(why: Explanation, at: int) -> list[Step]:
-    """How the probability of class `at` moves from the prior to the answer, the largest contributions first.
-
-    Only for pools that are sums of log-odds. With more than two classes each step is what the sum so far makes of the
-    class beside the others.
-    """
-    parts = [why.contributions[i] for i in by_effect(why)]
-    names = [why.experts[i] for i in by_effect(why)]
-    if np.any(why.intercept != 0):
-        parts, names = [why.intercept, *parts], ["all experts", *names]
-    if np.any(why.shift != 0):
-        parts, names = [*parts, why.shift], [*names, "base rate"]
-    total, found = np.asarray(why.start), []
-    before = _class_probability(total, at)
-    for name, part in zip(names, parts, strict=True):
-        total = total + part
-        after = _class_probability(total, at)
-        found.append(Step(name, before, after))
-        before = after
-    return found
-
-
-def _class_probability(total: Array, at: int) -> float:
-    """Of class `at`, from log-odds, or from centred log-probabilities."""
-    return of_class(
-        np.asarray(logodds.expit(total) if total.ndim == 0 else logodds.softmax(logodds.uncentred(total))), at
-    )
-
-
 MOST_STEPS = 16
-
-
-def of_class(p: Array, at: int) -> float:
-    """The probability of class `at`, from one number for two classes or one for each."""
-    if p.ndim == 0:
-        return float(p) if at == 1 else 1.0 - float(p)
-    return float(p[at])
 
 
 def waterfall(why: Explanation, at: int, what: str, interval: tuple[float, float] | None) -> Html:

@@ -1,0 +1,310 @@
+"""Pictures of panels, answers and comparisons on Matplotlib's Axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.analysis.explanation import Explanation
+from opinionpool.analysis.residuals import SharedErrors
+from opinionpool.analysis.selection import clusters
+from opinionpool.analysis.steps import of_class, steps
+from opinionpool.analysis.weights import WeightTable, weight_table
+from opinionpool.errors import ArgumentError
+from opinionpool.logodds import logit
+from opinionpool.model.panel import Panel
+from opinionpool.plots.figures import OTHER, POOL, QUIET, styled
+from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
+from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
+from opinionpool.scoring.learning_curve import LearningCurve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Fewer experts than this leave room for numbers in the cells of a heat map.
+LEGIBLE = 13
+GRID: Any = {"visible": True, "color": "#e4e4e4", "linewidth": 0.5}
+# Probabilities that a scale even in log-odds may name.
+TICKS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
+
+
+def _axes(ax: Axes | None, height: float) -> Axes:
+    """The Axes to draw on: those given, else of a new figure of that height in inches."""
+    if ax is None:
+        from matplotlib import pyplot
+
+        ax = pyplot.subplots(figsize=(5.2, height), layout="constrained")[1]
+    ax.set_axisbelow(True)
+    return ax
+
+
+def weights(fitted: Any, ax: Axes | None = None, *, level: float = 0.9) -> Axes:  # noqa: ANN401 - estimators too
+    """Weights with their credible intervals, the largest at the top.
+
+    Parameters
+    ----------
+    fitted : fitted estimator, what a fit leaves, Panel, or WeightTable
+        Of a pool that has weights.
+    ax : Axes, optional
+        Drawn on a new figure if not given.
+    level : float, default 0.9
+        Of the intervals, each by itself; a panel without outcomes has none.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ArgumentError
+        If the pool has no weights.
+    OpinionPoolError
+        If Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from opinionpool.model.panel import Panel
+    >>> ax = weights(Panel.exchangeable(3, correlation=0.5, names=["ann", "bob", "cy"]))
+    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    ['ann', 'bob', 'cy']
+    """
+    table = _weight_table(fitted, level)
+    with styled():
+        ax = _axes(ax, 1.0 + 0.24 * len(table.experts))
+        y = np.arange(len(table.experts))[::-1]
+        known = np.isfinite(table.low)
+        ax.hlines(y[known], table.low[known], table.high[known], color=POOL, alpha=0.5, linewidth=2)
+        ax.plot(table.weight, y, "o", color=POOL, markersize=4.5)
+        ax.axvline(0.0, color=QUIET, linewidth=0.8, zorder=0)
+        ax.set_yticks(y, [_plain(name) for name in table.experts])
+        ax.set_xlabel(f"Weight and {table.level:.0%} credible interval" if known.any() else "Weight")
+        ax.grid(axis="x", **GRID)
+        ax.set_ylim(-0.7, len(y) - 0.3)
+    return ax
+
+
+def _weight_table(fitted: Any, level: float) -> WeightTable:  # noqa: ANN401
+    if isinstance(fitted, WeightTable):
+        return fitted
+    if isinstance(fitted, Panel):
+        order = np.argsort(-fitted.weights, kind="stable")
+        unknown = np.full(len(fitted), np.nan)
+        names = tuple(fitted.names[i] for i in order.tolist())
+        return WeightTable(names, fitted.weights[order], unknown, unknown, level)
+    state = getattr(fitted, "state_", fitted)
+    table = weight_table(state, level) if hasattr(state, "weights") else None
+    if table is None:
+        raise ArgumentError(f"{type(fitted).__name__} has no weights: it treats all experts alike, or is not fitted")
+    return table
+
+
+def correlation(panel: Any, ax: Axes | None = None) -> Axes:  # noqa: ANN401
+    """Correlations of the experts' errors, given the outcome, from -1 (red) to 1 (blue), similar experts side by side.
+
+    Parameters
+    ----------
+    panel : Panel, fitted GaussianPool, what its fit leaves, or SharedErrors
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ArgumentError
+        If there is no panel of two or more experts.
+    """
+    errors = _errors(panel)
+    with styled():
+        n = len(errors.experts)
+        ax = _axes(ax, 2.4 + 0.2 * n)
+        image = ax.imshow(errors.correlation, cmap="RdBu", vmin=-1.0, vmax=1.0)
+        names = [_plain(name) for name in errors.experts]
+        ax.set_xticks(range(n), names, rotation=90)
+        ax.set_yticks(range(n), names)
+        ax.tick_params(length=0)
+        if n < LEGIBLE:
+            for i, j in np.ndindex(n, n):
+                r = float(errors.correlation[i, j])
+                colour = "white" if abs(r) > 0.6 else "black"
+                ax.text(j, i, f"{r:.2f}".replace("-", "−"), ha="center", va="center", fontsize=7, color=colour)
+        ax.figure.colorbar(image, ax=ax, label="Correlation of errors", shrink=0.8)
+    return ax
+
+
+def _errors(panel: Any) -> SharedErrors:  # noqa: ANN401
+    if isinstance(panel, SharedErrors):
+        return panel
+    state = getattr(panel, "state_", panel)
+    own = getattr(state, "panel", state)
+    if not isinstance(own, Panel) or len(own) < 2:
+        raise ArgumentError(
+            "correlations are those of a panel of two or more experts, such as a fitted GaussianPool has"
+        )
+    matrix = np.asarray(own.parts.dependence.matrix())
+    order = list(clusters(matrix).order)
+    names = tuple(own.names[i] for i in order)
+    off = matrix[~np.eye(len(matrix), dtype=bool)]
+    return SharedErrors(experts=names, correlation=matrix[np.ix_(order, order)], common=float(off.mean()), left_out=0)
+
+
+def reliability(
+    probabilities: npt.ArrayLike | ReliabilityCurve, outcomes: npt.ArrayLike | None = None, ax: Axes | None = None
+) -> Axes:
+    """Observed frequencies by forecast probability (isotonic regression), with a consistency band.
+
+    Parameters
+    ----------
+    probabilities : array_like, shape (T,), or (T, K) for K > 2; or ReliabilityCurve
+        Of events out of sample, such as ``comparison.answers["gaussian"]``; NaN where there is none.
+    outcomes : array_like of int, shape (T,)
+        Positions of the classes that happened, -1 where not resolved, such as ``forecasts.outcomes``.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    if isinstance(probabilities, ReliabilityCurve):
+        curve = probabilities
+    else:
+        curve = reliability_curve(np.asarray(probabilities, dtype=np.float64), np.asarray(outcomes, dtype=np.intp))
+    p = 100 * curve.probability
+    with styled():
+        ax = _axes(ax, 4.6)
+        band = f"consistency band ({curve.level:.0%})"
+        ax.fill_between(p, 100 * curve.low, 100 * curve.high, color=POOL, alpha=0.15, linewidth=0, label=band)
+        ax.plot([0, 100], [0, 100], color=QUIET, linewidth=0.8, linestyle=":", label="perfect calibration")
+        marker = "o" if len(p) == 1 else None
+        ax.plot(p, 100 * curve.frequency, color=POOL, linewidth=1.8, marker=marker, label="observed (isotonic)")
+        ax.set(xlim=(0, 100), ylim=(0, 100), xlabel="Forecast (%)", ylabel="Observed frequency (%)", aspect="equal")
+        ax.grid(**GRID)
+        ax.legend(loc="best")
+    return ax
+
+
+def learning(curve: LearningCurve, ax: Axes | None = None) -> Axes:
+    """Mean scores out of sample by how many resolved events were learned from, beside the simple average.
+
+    Parameters
+    ----------
+    curve : LearningCurve
+        From `opinionpool.scoring.learning_curve.learning_curve`.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    with styled():
+        ax = _axes(ax, 3.6)
+        low, high = curve.average + curve.low, curve.average + curve.high
+        band = f"average plus the pool's gain ({curve.level:.0%} band)"
+        ax.fill_between(curve.sizes, low, high, color=POOL, alpha=0.15, linewidth=0, label=band)
+        ax.plot(curve.sizes, curve.score, color=POOL, marker="o", markersize=4, label=curve.pool)
+        ax.plot(curve.sizes, curve.average, color=OTHER, linestyle="--", label="simple average")
+        ax.set_xscale("symlog", linthresh=5.0)
+        last = int(curve.sizes[-1])
+        ticks = [size for size in curve.sizes.tolist() if size == last or size <= last / 1.8]
+        ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
+        ax.minorticks_off()
+        ax.set_xlabel("Resolved events learned from")
+        ax.set_ylabel("Mean log score\n(0 = uninformed, 1 = perfect)")
+        ax.grid(**GRID)
+        ax.legend(loc="best")
+    return ax
+
+
+def gains(comparison: Comparison, ax: Axes | None = None) -> Axes:
+    """How much each pool's mean score is above or below that of the simple average, with intervals.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        From `opinionpool.compare_pools`.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    shown = [pool for pool in comparison.pools if pool.pool != AVERAGE]
+    with styled():
+        ax = _axes(ax, 1.0 + 0.28 * len(shown))
+        y = np.arange(len(shown))[::-1]
+        low, mean, high = (np.array([getattr(p.over_average, k) for p in shown]) for k in ("low", "mean", "high"))
+        known = np.isfinite(low)
+        ax.hlines(y[known], low[known], high[known], color=POOL, alpha=0.5, linewidth=2)
+        ax.plot(mean, y, "o", color=POOL, markersize=4.5)
+        ax.axvline(0.0, color=QUIET, linewidth=0.8, zorder=0)
+        ax.set_yticks(y, [pool.pool for pool in shown])
+        interval = f", {LEVEL:.0%} intervals" if known.any() else ""
+        ax.set_xlabel(f"Gain over the simple average{interval}")
+        ax.grid(axis="x", **GRID)
+        ax.set_ylim(-0.7, len(y) - 0.3)
+    return ax
+
+
+def waterfall(explanation: Explanation, ax: Axes | None = None, *, of: object = None) -> Axes:
+    """From the prior to the answer: what each expert's forecast adds, on a scale even in log-odds.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        From `opinionpool.explain` or `opinionpool.explain_event`, by a pool of log-odds.
+    ax : Axes, optional
+    of : class label, optional
+        Whose probability is drawn; the second of two classes if not given, the most probable one of more.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ArgumentError
+        If the pool is one of probabilities, or there is no such class.
+    """
+    at = _class_of(explanation, of)
+    if explanation.scale != "log-odds":
+        raise ArgumentError(f"a waterfall is of log-odds, and the {explanation.pool} pool adds up {explanation.scale}")
+    found, answer = steps(explanation, at), of_class(explanation.probability, at)
+    start = found[0].before if found else answer
+    names = ["prior", *(_plain(step.name) for step in found), "answer"]
+    with styled():
+        ax = _axes(ax, 1.2 + 0.26 * len(names))
+        for y, step in enumerate(found, 1):
+            a, b = logit(np.array([step.before, step.after]))
+            ax.barh(y, b - a, left=a, height=0.62, color=POOL if b >= a else OTHER)
+            ax.plot([a, a], [y - 1, y], color=QUIET, linewidth=0.6, zorder=0)
+        ends = logit(np.array([start, answer]))
+        ax.plot(ends, [0, len(found) + 1], "|", color="black", markersize=13, markeredgewidth=2)
+        if explanation.interval is not None:
+            ax.hlines(len(found) + 1, *logit(np.array(explanation.interval)), color=POOL, alpha=0.5, linewidth=2)
+        for p, y in ((start, 0), (answer, len(found) + 1)):
+            ax.annotate(
+                f"{p:.0%}", (float(logit(np.array(p))), y), xytext=(6, 0), textcoords="offset points", va="center"
+            )
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        ticks = [p for p in TICKS if ax.get_xlim()[0] <= float(logit(np.array(p))) <= ax.get_xlim()[1]]
+        ax.set_xticks(logit(np.array(ticks)).tolist(), [f"{100 * p:g}%" for p in ticks])
+        ax.set_xlabel("Probability")
+        ax.grid(axis="x", **GRID)
+    return ax
+
+
+def _class_of(explanation: Explanation, of: object) -> int:
+    if of is None:
+        return 1 if explanation.probability.ndim == 0 else int(np.argmax(explanation.probability))
+    if of not in explanation.classes:
+        raise ArgumentError(f"of must be one of the classes {explanation.classes}, and it is {of!r}")
+    return explanation.classes.index(of)
+
+
+def _plain(name: str) -> str:
+    """A name that is not read as a formula."""
+    return name.replace("$", r"\$")
