@@ -18,6 +18,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit
 from opinionpool.pools.registry import fit_pool, learn_parts, one_after_another
 from opinionpool.tables import parts
+from opinionpool.tables.event_facts import TimesNote
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.parts import PartNotes, open_parts
 from opinionpool.tables.read import read_forecasts
@@ -255,24 +256,36 @@ def test_the_sample_does_not_depend_on_the_parts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("texts", "together"),
+    ("template", "numbers", "together"),
     [
-        ([("1 row left", 1), ("1 row left", 1)], "2 rows left"),
-        ([("1,200 of 1,500 answers are new", 1200), ("3 of 40 answers are new", 3)], "1,203 of 1,540 answers are new"),
-        ([("blanks in 2 cells", 2), ("blanks in 1 cell", 1)], "blanks in 3 cells"),
+        ("{count:row} left", [(1,), (1,)], "2 rows left"),
+        ("{count} of {total} answers are new", [(1200, 1500), (3, 40)], "1,203 of 1,540 answers are new"),
+        ("blanks in {count:cell} of {{it}}", [(2,), (1,)], "blanks in 3 cells of {it}"),
+        (
+            "{count} of {total:row} off, {worst:.2g} at most",
+            [(1, 5, 0.1), (2, 6, 0.3)],
+            "3 of 11 rows off, 0.3 at most",
+        ),
     ],
 )
-def test_notes_on_parts_add_up(texts, together):
+def test_notes_on_parts_add_up(template, numbers, together):
     notes = PartNotes()
-    for text, count in texts:
-        notes.add([Note("code", text, count)])
-    assert [note.text for note in notes.all()] == [together]
+    for part in numbers:
+        notes.add([Note.of("code", template, *part), Note("code", "the same in each")])
+    assert [note.text for note in notes.all()] == [together, "the same in each"]
+
+
+def test_parts_without_a_note_count_among_all():
+    notes = PartNotes()
+    notes.add([Note.of("unresolved", "{count} of {total:event} not resolved", 2, 10)])
+    assert [note.text for note in notes.all(unresolved=2000)] == ["2 of 2,000 events not resolved"]
 
 
 def test_spans_of_time_on_parts_are_joined():
     notes = PartNotes()
-    notes.add([Note("times", "forecasts made 2020-03-01 to 2020-05-01; resolved 2021-01-01")])
-    notes.add([Note("times", "forecasts made 2020-01-01 to 2020-04-01; resolved 2021-02-01")])
+    made = "forecasts made"
+    notes.add([TimesNote.spanning([(made, "2020-03-01", "2020-05-01"), ("resolved", "2021-01-01", "2021-01-01")])])
+    notes.add([TimesNote.spanning([(made, "2020-01-01", "2020-04-01"), ("resolved", "2021-02-01", "2021-02-01")])])
     assert notes.all()[0].text == "forecasts made 2020-01-01 to 2020-05-01; resolved 2021-01-01 to 2021-02-01"
 
 

@@ -205,8 +205,8 @@ def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
     if not fresh:
         return ()
     way = "; --save NEW goes on learning" if stream is not None else ""
-    text = f"{counted(len(fresh), 'resolved event')} not learned from: the saved pool is used as it is{way}"
-    return (Note("not-learned", text, len(fresh)),)
+    template = "{count:resolved event} not learned from: the saved pool is used as it is" + way
+    return (Note.of("not-learned", template, len(fresh)),)
 
 
 def _aligned(forecasts: Forecasts, experts: tuple[str, ...]) -> Forecasts:

@@ -220,20 +220,20 @@ def answer_notes(pooled: Pooled) -> list[Note]:
     t = len(pooled.forecasts.events)
     taught = int(pooled.in_sample.sum())
     if taught:
-        text = (
-            f"{whole(taught)} of {whole(t)} answers are in-sample: the pool has learned from what happened there, so "
-            "they look better than it will do on new events"
+        template = (
+            "{count} of {total} answers are in-sample: the pool has learned from what happened there, so they look "
+            "better than it will do on new events"
         )
-        notes.append(Note("in-sample", text, taught))
+        notes.append(Note.of("in-sample", template, taught, t))
     blank = int((pooled.forecasts.crowd == 0).sum())
     if blank:
-        notes.append(Note("no-forecast", f"{counted(blank, 'event')} without a forecast got the prior", blank))
+        notes.append(Note.of("no-forecast", "{count:event} without a forecast got the prior", blank))
     p = pooled.probabilities.reshape(t, -1)
     used = np.arange(p.shape[1]) < pooled.forecasts.sizes[:, None]
     bound = int((((p <= POOL_FLOOR) | (p >= 1.0 - POOL_FLOOR)) & used).any(axis=1).sum())
     if bound:
-        text = f"{counted(bound, 'answer')} at the bound: nothing gets less than {percent(POOL_FLOOR)}"
-        notes.append(Note("at-floor", text, bound))
+        template = f"{{count:answer}} at the bound: nothing gets less than {percent(POOL_FLOOR)}"
+        notes.append(Note.of("at-floor", template, bound))
     return notes
 
 

@@ -219,9 +219,11 @@ def _beliefs(**saved: Any) -> Beliefs:  # noqa: ANN401 - what a file may hold
 
 _PANEL = {"bias": Array, "names": tuple[str, ...], "classes": tuple[Label, ...], "settings": Settings}
 
+_NOTE = {"code": str, "text": str, "count": int, "serious": bool}
+
 # A pool or panel that is added to the project is added here.
 PARTS = (
-    Kind.of("note", Note, _nothing),
+    Kind("note", Note, _NOTE, lambda note: {name: getattr(note, name) for name in _NOTE}, Note),
     Kind.of("extremes", Extremes, _check_extremes),
     Kind.of("settings", Settings, _check_settings),
     Kind.of("common-correlation", CommonCorrelation, _check_common),

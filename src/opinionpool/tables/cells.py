@@ -17,7 +17,7 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, CellError, Note, Remedy
 from opinionpool.tables.frames import Numbers, Table, Words, cell_error, place
-from opinionpool.text import counted, listed, quoted, shown
+from opinionpool.text import listed, quoted, shown
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
 
@@ -83,11 +83,11 @@ class Coerced:
         if self.comma:
             found.append(Note("decimal-comma", f"{_columns(self.comma)} read with decimal commas", len(self.comma)))
         if self.missing:
-            text = f"{counted(self.missing, 'cell')} with a word or number that means no answer"
-            found.append(Note("missing-words", text, self.missing))
+            template = "{count:cell} with a word or number that means no answer"
+            found.append(Note.of("missing-words", template, self.missing))
         if self.overshoot:
-            text = f"{self.overshoot} probabilities outside [0, 1] by rounding (1e-6 at most) taken as 0 or 1"
-            found.append(Note("overshoot", text, self.overshoot))
+            template = "{count} probabilities outside [0, 1] by rounding (1e-6 at most) taken as 0 or 1"
+            found.append(Note.of("overshoot", template, self.overshoot))
         if self.tiny:
             text = f"no number in {_columns(self.tiny)} is above 1, so nothing there is above 1%: is --percent right?"
             found.append(Note("percent-tiny", text, len(self.tiny), serious=True))

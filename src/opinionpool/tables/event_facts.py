@@ -56,15 +56,36 @@ class Facts:
         return known if known.any() else None
 
 
+@dataclass(frozen=True)
+class TimesNote(Note):
+    """From when to when forecasts were made, events closed and outcomes were known."""
+
+    spans: tuple[tuple[str, str, str], ...] = ()  # what, the first time and the last
+
+    @classmethod
+    def spanning(cls, spans: Sequence[tuple[str, str, str]]) -> TimesNote:
+        """The note on some spans."""
+        phrase = [f"{what} {first}" + ("" if last == first else f" to {last}") for what, first, last in spans]
+        return cls("times", "; ".join(phrase), spans=tuple(spans))
+
+    @property
+    def kind(self) -> str:
+        """All times are of one kind."""
+        return "times"
+
+    def __add__(self, other: Note) -> Note:
+        ends: dict[str, list[str]] = {}
+        for what, *times in (*self.spans, *(other.spans if isinstance(other, TimesNote) else ())):
+            ends.setdefault(what, []).extend(times)
+        return TimesNote.spanning([(what, min(times), max(times)) for what, times in ends.items()])
+
+
 def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
     """When forecasts were made, events closed and outcomes were known, as far as the tables say."""
     kinds = [("forecasts made", long_rows.time), ("events close", facts.closes), ("resolved", facts.resolved_at)]
-    phrase = []
-    for what, times in kinds:
-        first, last = (None, None) if times is None else span(times)
-        if first is not None:
-            phrase.append(f"{what} {first}" + ("" if last == first else f" to {last}"))
-    return [Note("times", "; ".join(phrase))] if phrase else []
+    spans = [(what, *span(times)) for what, times in kinds if times is not None]
+    known = [(what, first, last) for what, first, last in spans if first is not None and last is not None]
+    return [TimesNote.spanning(known)] if known else []
 
 
 def read_facts(

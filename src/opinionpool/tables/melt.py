@@ -328,9 +328,8 @@ def _nameless(table: Table, layout: Layout, column: int, row: int, what: str, co
 def _note_ids(reading: Reading, events: Words | None, experts: Words | None) -> None:
     trimmed = sum(words.trimmed for words in (events, experts) if words is not None)
     if trimmed:
-        text = f"blanks around the names of events and experts cut off in {counted(trimmed, 'cell')}"
-        reading.notes.append(Note("trimmed", text, trimmed))
+        template = "blanks around the names of events and experts cut off in {count:cell}"
+        reading.notes.append(Note.of("trimmed", template, trimmed))
     nameless = 0 if events is None else int((events.codes == BLANK).sum())
     if nameless:
-        text = f"{counted(nameless, 'row')} without an event left out"
-        reading.notes.append(Note("no-event", text, nameless))
+        reading.notes.append(Note.of("no-event", "{count:row} without an event left out", nameless))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError, LayoutError, Note
+from opinionpool.errors import CellError, LayoutError, Note, literal
 from opinionpool.labels import FAMILIES, UNRESOLVED, UNSETTLED, VOID, Options, option_slots
 from opinionpool.tables.cells import MISSING, looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
@@ -330,18 +330,16 @@ def _notes(
     if len(classes) == 2:
         notes.append(Note("positive", f"probabilities are those of outcome {classes[1]}, not of {classes[0]}"))
     if void.any():
-        text = f"{counted(int(void.sum()), 'event')} left out as void (annulled, cancelled, n/a and the like)"
-        notes.append(Note("void", text, int(void.sum())))
+        template = "{count:event} left out as void (annulled, cancelled, n/a and the like)"
+        notes.append(Note.of("void", template, int(void.sum())))
     count = int((outcomes[~void] == UNRESOLVED).sum())
     if count:
         marked = f" (blank, or marked {listed(words)})" if words else ""
-        text = f"{count:,} of {counted(int((~void).sum()), 'event')} not resolved{marked}"
-        notes.append(Note("unresolved", text, count))
+        template = "{count} of {total:event} not resolved" + literal(marked)
+        notes.append(Note.of("unresolved", template, count, int((~void).sum())))
     if respelled:
-        text = (
-            f"{counted(respelled, 'outcome')} with other capitals, or blanks around, read as {names or listed(classes)}"
-        )
-        notes.append(Note("outcome-spelling", text, respelled))
+        template = "{count:outcome} with other capitals, or blanks around, read as " + literal(names or listed(classes))
+        notes.append(Note.of("outcome-spelling", template, respelled))
     return notes
 
 

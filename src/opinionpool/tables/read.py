@@ -415,5 +415,5 @@ def _known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times)
     later = (resolved_at > cutoff) & (outcomes != UNRESOLVED)
     if not later.any():
         return outcomes, []
-    text = f"{counted(int(later.sum()), 'event')} resolved after the time of --as-of, taken as not resolved"
-    return np.where(later, UNRESOLVED, outcomes), [Note("as-of-outcomes", text, int(later.sum()))]
+    template = "{count:event} resolved after the time of --as-of, taken as not resolved"
+    return np.where(later, UNRESOLVED, outcomes), [Note.of("as-of-outcomes", template, int(later.sum()))]

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import CellError, DuplicateError, Note, Remedy
+from opinionpool.errors import CellError, DuplicateError, Note, Remedy, literal
 from opinionpool.logodds import SUM_TOLERANCE
 from opinionpool.tables.frames import Table, place
 from opinionpool.tables.times import Times
-from opinionpool.text import counted, listed, quoted, shown
+from opinionpool.text import listed, quoted, shown
 
 # Sums over classes that are this close to 1 are left as they are.
 EXACT = 1e-9
@@ -123,7 +123,7 @@ def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], what: Note, notes: l
     if not late.any():
         return long_rows
     count = len(np.unique(long_rows.pair[late])) if long_rows.classes else int(late.sum())
-    notes.append(Note(what.code, f"{counted(count, 'forecast')} left out, {what.text}", count))
+    notes.append(Note.of(what.code, "{count:forecast} left out, " + literal(what.text), count))
     return long_rows.select(~late)
 
 
@@ -181,8 +181,7 @@ def one_each(
             raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column)
         count = len(np.unique(long_rows.pair[back]))
         if count:
-            text = f"{counted(count, 'forecast')} withdrawn: left blank later by who made them"
-            notes.append(Note("withdrawn", text, count))
+            notes.append(Note.of("withdrawn", "{count:forecast} withdrawn: left blank later by who made them", count))
         long_rows = long_rows.select(~blank & ~back)
     keys = long_rows.key
     order = np.argsort(keys, kind="stable")
@@ -192,15 +191,16 @@ def one_each(
     pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
         raise _duplicates(long_rows, pairs, time_column)
-    many = f"several forecasts by one expert on one event, {counted(len(pairs), 'time')}"
+    many = "several forecasts by one expert on one event, {count:time}: "
     if rule == "mean":
-        return _mean(long_rows.select(order)), [*notes, Note("duplicates", f"{many}: their mean counts", len(pairs))]
+        return _mean(long_rows.select(order)), [*notes, Note.of("duplicates", many + "their mean counts", len(pairs))]
     by = (
         f"the last by column {shown(time_column)}"
         if time_column
         else "the last row of the file, since there are no times,"
     )
-    return _latest(long_rows, time_column, unused), [*notes, Note("duplicates", f"{many}: {by} counts", len(pairs))]
+    note = Note.of("duplicates", many + literal(f"{by} counts"), len(pairs))
+    return _latest(long_rows, time_column, unused), [*notes, note]
 
 
 def _stamps(long_rows: LongRows) -> Index:
@@ -364,8 +364,8 @@ def without_incomplete(
     long_rows = long_rows.select(np.repeat(~short, counts))
     counts = counts[~short]
     count = int(short.sum())
-    text = f"{counted(count, 'forecast')} left out that lack a class or option which others on the event have"
-    return long_rows, np.cumsum(counts) - counts, counts, [Note("incomplete", text, count)]
+    template = "{count:forecast} left out that lack a class or option which others on the event have"
+    return long_rows, np.cumsum(counts) - counts, counts, [Note.of("incomplete", template, count)]
 
 
 def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
@@ -373,8 +373,8 @@ def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
     if not uneven.any():
         return []
     count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
-    text = f"{count} of {len(total)} forecasts did not add up to 1 by rounding ({worst:.2g} at most): normalised"
-    return [Note("normalised", text, count)]
+    template = "{count} of {total:forecast} did not add up to 1 by rounding ({worst:.2g} at most): normalised"
+    return [Note.of("normalised", template, count, len(total), worst)]
 
 
 def _lacking(long_rows: LongRows, start: int, count: int) -> CellError:
