@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from opinionpool.analysis.value import expected_auc
-from opinionpool.report.charts import Scale, drawing, label, line, number, rect, shortened, titled
+from opinionpool.report.charts import Scale, drawing, label, line, number, rect, titled
 from opinionpool.report.html import Html, joined
 from opinionpool.report.listing import percent
-from opinionpool.report.waterfall import axis, odds, probability_scale
+from opinionpool.report.waterfall import axis, brief, odds, probability_scale
 
-WIDTH, WIDE = 400.0, 620.0
+WIDTH, BROAD = 400.0, 470.0
 
 
 def area(accuracy: float) -> float:
@@ -68,19 +68,19 @@ def tornado(bars: Sequence[Bar], answer: float, threshold: float | None, what: s
     shown = threshold is not None and abs(odds(threshold) - odds(answer)) < 4
     if shown and threshold is not None:
         ends.append(threshold)
-    left = min(30.0 + 6.6 * max(len(bar.name) for bar in bars), 214.0)
-    x = probability_scale(min(ends), max(ends), left, WIDE - 24)
+    left = min(26.0 + 6.4 * max(len(bar.name) for bar in bars), 196.0)
+    x = probability_scale(min(ends), max(ends), left, BROAD - 22)
     height = 25.0
     bottom = height * len(bars) + 20
     parts = axis(x, bottom)
     if shown and threshold is not None:
         parts.append(line(x(threshold), 14, x(threshold), bottom, "threshold"))
-        turned = x(threshold) > WIDE - 90
+        turned = x(threshold) > BROAD - 90
         parts.append(
             label(
                 x(threshold) + (-4 if turned else 4),
                 11,
-                "act above",
+                f"act above {brief(threshold)}",
                 anchor="end" if turned else "start",
                 kind="tick halo",
             )
@@ -93,7 +93,7 @@ def tornado(bars: Sequence[Bar], answer: float, threshold: float | None, what: s
                 f"{bar.name}: {percent(bar.low)} at {bar.at_low}, {percent(bar.high)} at {bar.at_high}",
                 joined(
                     [
-                        label(left - 10, top + 16, shortened(bar.name, 30), anchor="end"),
+                        label(left - 10, top + 16, bar.name, anchor="end"),
                         rect(a, top + 5, max(b - a, 1), height - 10, "range"),
                     ]
                 ),
@@ -103,7 +103,7 @@ def tornado(bars: Sequence[Bar], answer: float, threshold: float | None, what: s
     says = f"{what}, at present {percent(answer)}. " + "; ".join(
         f"{bar.name}: from {percent(min(bar.low, bar.high))} to {percent(max(bar.low, bar.high))}" for bar in bars
     )
-    return drawing(WIDE, bottom + 22, parts, says)
+    return drawing(BROAD, bottom + 22, parts, says)
 
 
 def share_bar(p: float) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from opinionpool.page import charts, what_if
 from opinionpool.page.answer import Answer, Material
 from opinionpool.page.assessment import Assessment, Expert
 from opinionpool.page.charts import Bar
+from opinionpool.report.charts import shortened
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name, section, sentence, table
 from opinionpool.report.listing import decimal, percent, printable
 from opinionpool.report.waterfall import brief, waterfall
@@ -160,10 +162,10 @@ def _changes(a: Assessment, material: Material, found: Answer) -> Html:
     """What moves the answer, and the decision."""
     parts = []
     at = 1 if a.binary else int(np.argmax(found.why.probability))
-    moves = what_if.effects(a, material, found, at)[: what_if.BARS]
+    moves = what_if.effects(a, material, found, at)
     if moves:
         threshold = a.stakes.action / a.stakes.loss if a.binary else None
-        bars = [Bar(*named(effect)[:1], *effect.answers, *named(effect)[1:]) for effect in moves]
+        bars = bars_of(moves)
         label = _classes(a, found)[0 if a.binary else at][1]
         figure = charts.tornado(bars, of_class(found.why.probability, at), threshold, f"Probability of {label}")
         words = "Each bar is the answer while one assessment goes over its range, where it lies with 90% probability."
@@ -192,13 +194,18 @@ def _changes(a: Assessment, material: Material, found: Answer) -> Html:
 
 def named(effect: what_if.Effect) -> tuple[str, str, str]:
     """An effect's name, and both ends of its range, as they are shown."""
-    if effect.expert:
-        word = {"accuracy": "how good", "calibration": "too sure", "bias": "bias", "forecast": "forecast"}[effect.what]
-        title = f"{effect.expert}: {word}"
-    else:
-        title = {"correlation": "How alike they are", "prior": "The prior"}[effect.what]
     low, high = (brief(x) if effect.what in {"forecast", "prior"} else f"{x:.2f}" for x in effect.values)
-    return title, low, high
+    return f"{effect.expert}: {effect.what}" if effect.expert else effect.what, low, high
+
+
+def bars_of(effects: Sequence[what_if.Effect]) -> list[Bar]:
+    """The largest effects as bars, names cut where they are long."""
+    bars = []
+    for effect in effects[: what_if.BARS]:
+        _, low, high = named(effect)
+        name_ = f"{shortened(effect.expert, 18)}: {effect.what}" if effect.expert else effect.what
+        bars.append(Bar(name_, *effect.answers, low, high))
+    return bars
 
 
 def _method(found: Answer, line: str) -> Html:

@@ -9,9 +9,8 @@ import numpy as np
 from opinionpool.errors import OpinionPoolError
 from opinionpool.page import charts, handover, what_if
 from opinionpool.page.answer import Answer
-from opinionpool.page.charts import Bar
 from opinionpool.page.controls import accuracy_words, attributes, button, field, slider
-from opinionpool.page.event_report import named
+from opinionpool.page.event_report import bars_of, named
 from opinionpool.page.scene import Scene
 from opinionpool.report.html import Html, joined, markup, sentence, table
 from opinionpool.report.listing import decimal, printable
@@ -44,13 +43,10 @@ def effects(scene: Scene) -> Html:
     if not found:
         return markup('<p class="missing">Nothing is assessed that could be otherwise.</p>')
     p = scene.probability(scene.found.why.probability)
-    bars = [
-        Bar(title, *effect.answers, low, high)
-        for effect, (title, low, high) in ((effect, named(effect)) for effect in found[: what_if.BARS])
-    ]
     threshold = scene.a.stakes.action / scene.a.stakes.loss if scene.a.binary else None
     figure = markup(
-        '<figure class="large">{}</figure>', charts.tornado(bars, p, threshold, f"Probability of {scene.event}")
+        '<figure class="large">{}</figure>',
+        charts.tornado(bars_of(found), p, threshold, f"Probability of {scene.event}"),
     )
     words = [figure, markup("<p>{}</p>", _most(scene, found, p, threshold))]
     rows = [
@@ -68,7 +64,8 @@ def _most(scene: Scene, found: Sequence[what_if.Effect], p: float, threshold: fl
     """The strongest one in words, and whether any of them would change the decision."""
     first = found[0]
     low, high = sorted(first.answers)
-    words = f"{named(first)[0]} matters most: over its range the answer goes from {brief(low)} to {brief(high)}."
+    of = f" of {printable(first.expert)}" if first.expert else ""
+    words = f"Most depends on the {first.what}{of}: over its range the answer goes from {brief(low)} to {brief(high)}."
     if threshold is None or scene.at != 1:
         return words
     turning = [effect for effect in found if any((q > threshold) != (p > threshold) for q in effect.answers)]
@@ -101,8 +98,9 @@ def _decision(scene: Scene, found: Answer) -> Html:
     )  # fmt: skip
     words = [
         markup(
-            '<p class="lead"><b>{}.</b> {} is {} {}, where acting begins to pay. On average, {} costs {} less.</p>',
-            verdict, brief(p), side, brief(stake.threshold), "acting" if stake.act else "not acting", _money(better),
+            '<p class="lead"><b>{}.</b> {} is {} {}, where acting begins to pay. On average, that costs {} less than '
+            "{}.</p>",
+            verdict, brief(p), side, brief(stake.threshold), _money(better), "not acting" if stake.act else "acting",
         ),
         table(
             ["choice", "it happens", "it does not", "expected"],
