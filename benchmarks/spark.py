@@ -166,6 +166,7 @@ def part(name: str, folder: Path) -> dict[str, float]:
     command = [sys.executable, __file__, name, str(folder)]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    print(name, found, file=sys.stderr, flush=True)
     return found
 
 
@@ -175,7 +176,6 @@ def measured(forecasts: int) -> list[Row]:
         folder = Path(name)
         generate(folder, forecasts)
         found = {each: part(each, folder) for each in PARTS}
-    print(json.dumps(found), file=sys.stderr)
     cells = found["without"]["events"] * EXPERTS
     single = cells / found["without"]["cpu"]
     rows = [

@@ -151,3 +151,16 @@ def test_long_classes():
     rows["probability"] = [0.2, 0.3, None]
     with pytest.raises(op.ProbabilityError, match="'ann' on event 'a': a forecast must give a probability for every"):
         list(read_blocks([pa.RecordBatch.from_pydict(rows)], layout))
+
+
+def test_long_priors_of_classes():
+    layout = Layout(None, ("x", "y", "z"), True, False, ("event", "prior"), ())
+    rows = {
+        "event": ["a", "a", "b"], "expert": ["ann", "bob", "ann"], "probability": [[0.2, 0.3, 0.5]] * 3,
+        "prior": pa.array([None, [0.5, 0.25, 0.25], None], pa.list_(pa.float64())),
+    }  # fmt: skip
+    found = np.concatenate([block.prior for block in read_blocks([pa.RecordBatch.from_pydict(rows)], layout)])
+    np.testing.assert_array_equal(found, [[0.5, 0.25, 0.25], [np.nan] * 3])
+    rows["prior"] = pa.array([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], None], pa.list_(pa.float64()))
+    with pytest.raises(op.CellError, match="rows about event 'a' have different priors"):
+        list(read_blocks([pa.RecordBatch.from_pydict(rows)], layout))

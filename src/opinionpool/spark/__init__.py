@@ -7,6 +7,8 @@
 
 from importlib import import_module
 
+from opinionpool.errors import OpinionPoolError
+
 _HOME = {
     "summarize": "functions",
     "pool": "functions",
@@ -18,9 +20,20 @@ _HOME = {
 __all__ = [*_HOME]  # noqa: PLE0604 - every name is text
 
 
+def need_pyspark() -> None:
+    """Raise an error that says how to get pyspark, unless it is there."""
+    try:
+        import_module("pyspark")
+    except ImportError:
+        raise OpinionPoolError("Spark is used through pyspark; get it with pip install 'opinionpool[spark]'") from None
+
+
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'opinionpool.spark' has no attribute {name!r}")
+    if _HOME[name] == "ml":
+        # Its classes derive from those of pyspark.
+        need_pyspark()
     return getattr(import_module(f"opinionpool.spark.{_HOME[name]}"), name)
 
 

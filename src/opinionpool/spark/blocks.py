@@ -185,7 +185,6 @@ def _block(
         stamps = stamps.astype("datetime64[us]")
         times = stamps[_one_per_event(stamps, np.isnat(stamps), event, starts, ids, "times")]
     if "group" in layout.roles:
-        groups = np.array(rows.column("group").take(pa.array(starts)).to_pylist(), dtype=object)
         groups = _alike(rows.column("group"), event, starts, ids, "group").to_numpy(zero_copy_only=False)
     kept = [_alike(rows.column(f"k{i}"), event, starts, ids, name) for i, name in enumerate(layout.kept)]
     return Block(
@@ -207,7 +206,7 @@ def _priors(column: Any, layout: Layout, ids: list[str], event: Index, starts: I
             raise LayoutError(f"the priors of {k} classes are an array for each event")
         values = _floats(column)
         return np.asarray(values[_one_per_event(values, np.isnan(values), event, starts, ids, "priors")])
-    values = _array_column(column, k, ids)
+    values = _array_column(column, k, [ids[i] for i in event] if ids else [])
     flat = np.ascontiguousarray(values).view(f"V{8 * k}")[:, 0]
     found = values[_one_per_event(flat, np.asarray(np.isnan(values).any(axis=1)), event, starts, ids, "priors")]
     return np.asarray(found[:, 1] if k == 2 else found)

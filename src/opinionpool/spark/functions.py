@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import ArgumentError, OpinionPoolError, ProbabilityError
+from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.names import unknown_expert
 from opinionpool.pools.registry import FittedPool
 from opinionpool.scoring.scores import brier_score, brier_sum, log_score
+from opinionpool.spark import need_pyspark
 from opinionpool.spark.layout import Asked, Layout, lay_out
 from opinionpool.streams.stream import Stream
 from opinionpool.streams.trained import TrainedPool
@@ -81,7 +82,7 @@ def summarize(
         stream = opinionpool.spark.summarize(df, ["ann", "bob"], outcome="y", event="id")
         pool = stream.learn()
     """
-    _need_pyspark()
+    need_pyspark()
     labels = (0, 1) if classes is None else tuple(classes)
     unknown = sorted(set(settings) - {"capacity", "seed", "floor", "pool_floor"})
     if unknown:
@@ -150,7 +151,7 @@ def pool(
         If columns, experts and pool do not go together. What is wrong with a value in the table is an error of the
         query that reads the rows.
     """
-    _need_pyspark()
+    need_pyspark()
     trained = TrainedPool.of(pool)
     state, classes = trained.learned, trained.classes
     if not isinstance(prior, str):
@@ -296,7 +297,7 @@ def scores(
         `expert`, `group` if there is one, `events`: how many resolved events have a forecast, `log_score`: the mean of
         `opinionpool.log_score`, `brier`: that of `opinionpool.brier_score`, or for K > 2 of `opinionpool.brier_sum`.
     """
-    _need_pyspark()
+    need_pyspark()
     labels = (0, 1) if classes is None else tuple(classes)
     if scoring_prior is not None:
         logodds.class_probabilities(scoring_prior, len(labels), "scoring prior")
@@ -354,11 +355,3 @@ def _numbered(labels: npt.NDArray[np.object_]) -> tuple[list[Any], Index]:
     place: dict[Any, int] = {}
     number = np.array([place.setdefault(label, len(place)) for label in labels.tolist()], dtype=np.intp)
     return [*place], number
-
-
-def _need_pyspark() -> None:
-    """Raise an error that says how to get pyspark, unless it is there."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise OpinionPoolError("Spark is used through pyspark; get it with pip install 'opinionpool[spark]'") from None
