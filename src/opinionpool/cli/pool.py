@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,12 @@ from opinionpool.priors import event_priors
 from opinionpool.report import answers, summary
 from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
 from opinionpool.report.listing import printable, whole, write_json, write_listing
-from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.tables.parts import PartNotes, Parts
 from opinionpool.text import counted, listed
+
+if TYPE_CHECKING:
+    # Loaded where a pool is saved or was.
+    from opinionpool.streams.trained import TrainedPool
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +262,8 @@ def pool_parts(
     """Write a probability for every event of each part, by a pool that is learned from all of them, or a saved one."""
     first = next(parts.forecasts(threads=1))
     if model is not None:
+        from opinionpool.streams.trained import matched
+
         first = matched(first, model[1], model[0])
     prior, rate = prior_option("--prior", pooling.prior, first), prior_option("--base-rate", base_rate, first)
     pool = _learned(parts, pooling, prior, rate) if model is None else _kept(parts, first, model, prior, rate)
@@ -297,6 +302,8 @@ def _kept(
     rate: float | Array | None,
 ) -> _Pool:
     """A pool from a file, as it is."""
+    from opinionpool.streams.trained import matched
+
     file, trained = model
 
     def kept_for(forecasts: Forecasts) -> Kept:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.analysis.weights import weight_interval
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
@@ -20,7 +19,6 @@ from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.registry import POOLS, Fitted
 from opinionpool.priors import event_priors
 from opinionpool.report.listing import Column, decimal, percent, printable, whole
-from opinionpool.scoring.reliability import areas
 from opinionpool.text import counted
 
 
@@ -266,6 +264,8 @@ def expert_notes(state: Fitted) -> list[Note]:
 
 def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
     """What was learned about each expert, those with the largest weights first."""
+    from opinionpool.analysis.weights import weight_interval
+
     resolved = np.bincount(forecasts.expert_index, forecasts.resolved[forecasts.event_index], len(forecasts.experts))
     columns = [Column("expert", forecasts.experts, "expert")]
     weights = state.weights
@@ -307,6 +307,8 @@ def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
         Column("accuracy", accuracy, "accuracy", decimal, spare=2),
     ]
     if len(classes) == 2 and forecasts.options is None:
+        from opinionpool.scoring.reliability import areas
+
         columns.append(Column("auc", _finite(areas(forecasts)), "AUC", decimal))
     return columns
 

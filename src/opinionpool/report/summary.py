@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opinionpool.analysis.selection import REDUNDANT, gain_from_one_more, redundant_groups
-from opinionpool.analysis.value import PanelValue, known_panel, learned_value
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.learning.fitted import FittedPanel
@@ -20,6 +18,7 @@ from opinionpool.report.listing import decimal, percent, printable, whole
 from opinionpool.text import counted, listed
 
 if TYPE_CHECKING:
+    from opinionpool.analysis.value import PanelValue
     from opinionpool.arrays import Array
     from opinionpool.learning.beliefs import Beliefs
 
@@ -204,6 +203,9 @@ def together(state: Fitted) -> Together | None:
     """What a fit says of the panel as a whole; None if it learned nothing of the kind."""
     if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
         return None
+    from opinionpool.analysis.selection import gain_from_one_more, redundant_groups
+    from opinionpool.analysis.value import known_panel, learned_value
+
     value = learned_value(state)
     if not isinstance(state.panel, Panel):
         return Together(value, None, [])
@@ -238,6 +240,8 @@ def together_lines(found: Together | None) -> list[str]:
     """The same for people."""
     if found is None:
         return []
+    from opinionpool.analysis.selection import REDUNDANT
+
     value = found.value
     if value.joint_score is None:
         phrase = f"AUC between two classes {decimal(value.joint_auc)}"
