@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from opinionpool.errors import OpinionPoolWarning
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
@@ -251,7 +252,8 @@ def test_an_expert_who_is_worse_than_guessing_has_an_area_below_a_half(file, ans
 
 
 def test_weights_below_zero_are_explained(file, command):
-    panel = Panel.from_features(calibration=1.0, correlation=0.9, accuracy=[4.0, 1.0])
+    with pytest.warns(OpinionPoolWarning, match="nested"):
+        panel = Panel.from_features(calibration=1.0, correlation=0.9, accuracy=[4.0, 1.0])
     said, happened = panel.simulate(300, seed=1)
     rows = [f"e{i},{a},{b},{y}" for i, ((a, b), y) in enumerate(zip(said.tolist(), happened.tolist(), strict=True))]
     file("\n".join(["event,strong,weak,outcome", *rows]))

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from opinionpool import Panel, read_forecasts
+from opinionpool import OpinionPoolWarning, Panel, read_forecasts
 from opinionpool.analysis.value import learned_value
 from opinionpool.pools.registry import fit_pool
 
@@ -22,7 +22,9 @@ def wide(x, y, names=("ann", "bob", "cy")):
 
 @pytest.fixture
 def panel_file(file):
-    x, y = Panel.from_features([0.8, 1.0, 1.1], 0.5, accuracy=[1.0, 1.5, 0.5], bias=[0.4, 0, -0.3]).simulate(60, seed=3)
+    with pytest.warns(OpinionPoolWarning, match="nested"):
+        panel = Panel.from_features([0.8, 1.0, 1.1], 0.5, accuracy=[1.0, 1.5, 0.5], bias=[0.4, 0, -0.3])
+    x, y = panel.simulate(60, seed=3)
     x[59, 1] = np.nan
     return file(wide(x, [*map(int, y[:59]), None]))
 
