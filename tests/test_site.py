@@ -115,6 +115,20 @@ def test_gains_are_those_of_the_page_on_few_data(page):
         assert values == [gains[names.get(pool, pool.strip("`"))][events] for pool in pools[1:]]
 
 
+def test_the_readme_compares_by_the_same_gains(root, page):
+    def rows(text, first):
+        lines = text[text.index(f"| {first} |") :].partition("\n\n")[0].splitlines()
+        return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+
+    pools, _, *chosen = rows(page("choosing.md"), "resolved events")
+    ways, _, *shown = rows((root / "README.md").read_text(encoding="utf-8"), "resolved events")
+    names = {"linear stacking": "linear", "stacking by logistic regression": "log", "opinionpool": "gaussian"}
+    assert [row[0] for row in shown] == [row[0] for row in chosen]
+    for row, other in zip(shown, chosen, strict=True):
+        gains = dict(zip(pools, other, strict=True))
+        assert row[2:] == [gains[names[way]] for way in ways[2:]]
+
+
 def test_every_field_of_an_answer_is_named(page, tmp_path):
     forecasts = tmp_path / "forecasts.csv"
     rows = [f"q{i},{0.3 + 0.01 * i},{0.7 - 0.02 * i},{i % 2}" for i in range(12)]

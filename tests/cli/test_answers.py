@@ -315,5 +315,6 @@ def test_nobody_knows_between_what_the_prior_lies_where_only_constant_experts_an
     assert (records[-1]["low"], records[-1]["high"], records[-1]["experts"]) == ("", "", "1")
     assert all(float(r["low"]) < float(r["probability"]) < float(r["high"]) for r in records[:-1])
     said = command("pool", file("event,b,outcome\n" + "".join(f"e{t},0.3,{t % 2}\n" for t in range(30))))
-    assert "whoever forecast resolved events always says the same, so nothing was learned, and the answers" in said.err
+    same = "every expert who forecast a resolved event always gave the same forecast"
+    assert f"{same}, so nothing was learned, and the answers" in said.err
     assert "'b' always gave the same forecast and got weight 0" in said.err

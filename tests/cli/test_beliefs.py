@@ -56,8 +56,8 @@ def test_without_outcomes_the_answer_says_what_it_rests_on(file, panel, answers,
     assert float(alice["calibration"]) == pytest.approx(0.95)
     said = command("experts", "forecasts.csv", "--panel", panel).err
     assert (
-        "no event is resolved, so the weights follow from what is believed and, where nothing is believed, assumed: no "
-        "bias; calibration 0.95; accuracy 1, which is an AUC of 0.84\n"
+        "no event is resolved, so the weights follow from the beliefs; assumed where none is given: no "
+        "bias; calibration 0.95; accuracy 1 (an AUC of 0.84)\n"
     ) in said
 
 

@@ -361,8 +361,8 @@ class TestPlaces:
         learned = fit(x, beliefs=Beliefs(calibration=0.9, experts={"a": {"auc": 0.9}}))
         (note,) = learned.notes
         assert note.text == (
-            "no event is resolved, so the weights follow from what is believed and, where nothing is believed, "
-            "assumed: no bias; accuracy 1, which is an AUC of 0.84; correlation 0.6"
+            "no event is resolved, so the weights follow from the beliefs; assumed where none is given: "
+            "no bias; accuracy 1 (an AUC of 0.84); correlation 0.6"
         )
         accuracy = [accuracy_of_auc(0.9), ACCURACY, ACCURACY]
         meant = Panel.from_features([0.9] * 3, CORRELATION, accuracy, dependence="nested")

@@ -173,7 +173,8 @@ class TestLearning:
         assert learned.events.sum() == 120
         assert learned.counts.tolist() == [120.0] * 3
         note = next(note for note in learned.notes if note.code == "shared-events")
-        assert "120 resolved events are in 12 groups" in note.text
+        assert note.text.startswith("120 resolved events count as ")
+        assert "they are in 12 groups" in note.text
         assert "--column group= (in Python groups=None) counts each in full" in note.text
 
     def test_intervals_cover_where_surprises_are_shared(self):

@@ -80,14 +80,14 @@ def explain(
     """Show why the pool answers what it answers on one EVENT: every forecast, and what it counted for.
 
     \b
-    bias      how far from the prior the expert is taken to be when it knows nothing, in log-odds
+    bias      how far from the prior the expert’s forecasts are when it knows nothing, in log-odds
     contrast  the forecast less prior and bias, in log-odds, with extremes moderated
     weight    among those who answered this event; share, in the average and linear pools
     adds      weight times contrast; from prior to base rate these add up to the pooled log-odds
     without   what the answer would be had this expert not answered
 
-    "all experts" is what the pool adds on its own account: what it holds to be common to all, and how far it does not
-    believe a prior that was estimated from few events; then every bias is about as far off that prior. The median,
+    "all experts" is the intercept: what the pool adds whatever the forecasts, for a bias that all share and for a prior
+    that few events can only estimate; every bias then changes about as much. The median,
     trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are log-probabilities less
     their mean over the classes.
     """  # noqa: D301 - click reads the character
@@ -111,7 +111,7 @@ def explain(
     in_sample = bool(kept.pooled(rate).in_sample[t])
     notes = [*kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
     if in_sample:
-        notes.append(Note("in-sample", "this answer is in-sample: the pool has learned from what happened there"))
+        notes.append(Note("in-sample", "this answer is in-sample: the pool has learned from its outcome"))
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
@@ -308,7 +308,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     bias         how far the expert is above (+) or below (-) where it should be, in log-odds
     calibration  1 = take as is, below 1 = overconfident, above 1 = underconfident
     accuracy     how much the expert knows, once bias and calibration are corrected
-    AUC          how well its own forecasts tell what happens from what does not: 0.5 = nothing, 1 = everything
+    AUC          how well its own forecasts discriminate: 0.5 = not at all, 1 = perfectly
     weight       its part in the pooled log-odds when every expert is present
     from, to     its 90% credible interval, given beliefs and outcomes
     CLASS        where weights differ between classes: of what it says of that one; the weight is their mean

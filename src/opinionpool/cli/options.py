@@ -311,8 +311,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             help="Whether each event has options of its own, or all share their classes. Default: its own where "
             "different sets have no class in common; where they do, this is asked.",
         ),
-        click.option("--include", metavar="EXPERT", multiple=True, help="Hear this expert only. Repeatable."),
-        click.option("--exclude", metavar="EXPERT", multiple=True, help="Do not hear this expert. Repeatable."),
+        click.option("--include", metavar="EXPERT", multiple=True, help="Use only this expert. Repeatable."),
+        click.option("--exclude", metavar="EXPERT", multiple=True, help="Leave this expert out. Repeatable."),
         click.option(
             "--where",
             metavar="CONDITION",

@@ -82,7 +82,7 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: 
     """Why outcomes had no part in the answer, and what it rests on."""
     what = "no resolved event has a forecast" if resolved else "no event is resolved"
     if constant:
-        what = "whoever forecast resolved events always says the same"
+        what = "every expert who forecast a resolved event always gave the same forecast"
     if constant and silent:
         return Note("nothing-learned", f"{what}, so nothing was learned, and the answers are the prior")
     if believed.assessed:
@@ -92,16 +92,16 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: 
         open_ = {
             "no bias": (believed.bias.worth == 0).any(),
             f"calibration {CALIBRATION:g}": (believed.calibration.worth == 0).any(),
-            f"accuracy {ACCURACY:g}, which is an AUC of 0.84": (believed.accuracy.worth == 0).any(),
+            f"accuracy {ACCURACY:g} (an AUC of 0.84)": (believed.accuracy.worth == 0).any(),
             f"correlation {CORRELATION:g}": believed.correlation is None and len(believed) > 1,
         }
         assumed = "; ".join(text for text, missing in open_.items() if missing)
-        text = f"{what}, so the weights follow from what is believed"
-        return Note("nothing-learned", text + f" and, where nothing is believed, assumed: {assumed}" * bool(assumed))
+        text = f"{what}, so the weights follow from the beliefs"
+        return Note("nothing-learned", text + f"; assumed where none is given: {assumed}" * bool(assumed))
     limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_PROBABILITIES)))
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "
-        f"equally accurate, correlated at {CORRELATION:g}, and extreme statements are believed as far as {limit:.1%} "
+        f"equally accurate, correlated at {CORRELATION:g}, and extreme forecasts count as {limit:.1%} at most "
         "where the prior is 50%"
     )
     return Note("nothing-learned", text)
@@ -423,7 +423,7 @@ def _averaged(found: list[Coefficients]) -> float:
 
 def _contrary() -> Note:
     text = (
-        "the forecasts point away from what happened, and the pool has turned them round: "
+        "the forecasts are higher where the event did not happen, so the pool inverts them: "
         "are they probabilities of the other outcome?"
     )
     return Note("contrary", text, serious=True)

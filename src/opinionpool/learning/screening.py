@@ -192,8 +192,8 @@ def leakage_note(experts: Sequence[str], found: npt.NDArray[np.bool_]) -> tuple[
         return ()
     text = (
         f"{listed(names, 3)}: right and nearly certain on every resolved event. If a model made these forecasts, were "
-        "they about events that it was fitted to? Then they and all that is learned from them look better than new "
-        "events will"
+        "they about events that it was fitted to? Then they look better than its forecasts of new events will; use "
+        "out-of-fold forecasts"
     )
     return (Note("leakage", text, len(names), serious=True),)
 
@@ -340,7 +340,7 @@ def _shared_notes(found: Clusters, clusters: int, events: float, worth: float) -
         undo = "--column closes= --column resolved_at= (in Python settled=None)"
     what = "are in" if found.unit == "group" else "closed or were resolved on"
     text = (
-        f"{events:,.6g} resolved events {what} {counted(clusters, found.unit)} and may share surprises, so in "
-        f"learning they count as {worth:,.3g} independent events; if they share none, {undo} counts each in full"
+        f"{events:,.6g} resolved events count as {worth:,.3g} independent ones: they {what} "
+        f"{counted(clusters, found.unit)}, and outcomes may be dependent; if not, {undo} counts each in full"
     )
     return (Note("shared-events", text),)

@@ -139,7 +139,7 @@ def _headline(scene: Scene, found: Answer) -> Html:
         low, high = scene.interval
         parts.append(
             markup(
-                '<p class="between">{} to {} <span class="quiet">({} interval, for what is open about the weights)'
+                '<p class="between">{} to {} <span class="quiet">({} credible interval)'
                 "</span></p>",
                 brief(low), brief(high), f"{why.level:.0%}",
             )

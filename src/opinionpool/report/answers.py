@@ -219,8 +219,8 @@ def answer_notes(pooled: Pooled) -> list[Note]:
     taught = int(pooled.in_sample.sum())
     if taught:
         template = (
-            "{count} of {total} answers are in-sample: the pool has learned from what happened there, so they look "
-            "better than it will do on new events"
+            "{count} of {total} answers are in-sample: the pool has learned from these outcomes, so they look better "
+            "than answers about new events will"
         )
         notes.append(Note.of("in-sample", template, taught, t))
     blank = int((pooled.forecasts.crowd == 0).sum())

@@ -125,7 +125,7 @@ def explanation_lines(why: Explanation) -> list[str]:
     text = ", ".join(f"{label}{percent(p)}" for label, p in zip(labels, answer.tolist(), strict=True))
     if why.interval is not None:
         low, high = map(percent, why.interval)
-        text += f" ({why.level:.0%} from {low} to {high}, for what is open about the weights)"
+        text += f" ({why.level:.0%} credible interval {low} to {high})"
     lines = [f"{name}: {text}"]
     if why.experts:
         without = why.without.reshape(len(why.experts), -1)

@@ -248,7 +248,7 @@ def together_lines(found: Together | None) -> list[str]:
     else:
         phrase = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)}"
     number = f"{value.effective:.1f} independent experts of their average accuracy"
-    phrase = f"all {len(value.experts):,} together, if the model holds: {phrase}, like {number}"
+    phrase = f"all {len(value.experts):,} together, if the model holds: {phrase}, as good as {number}"
     if found.gain is not None:
         phrase += f"; one more would add {found.gain:.3f}"
     lines = [phrase]
