@@ -9,11 +9,12 @@ from hypothesis import given, settings, strategies as st
 
 import opinionpool as op
 from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
+from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.registry import POOLS, fit_pool
 from opinionpool.scoring.comparison import Difference, compare_pools
 from opinionpool.scoring.scores import brier_score, log_loss, log_score
-from opinionpool.scoring.splits import event_keys, random_splits, time_splits
+from opinionpool.scoring.splits import random_splits, time_splits
 
 NAN = float("nan")
 seeds = st.integers(0, 10**6)
@@ -54,9 +55,9 @@ class TestScores:
         assert "array(" not in repr(found)
 
     def test_every_pool_is_scored_on_every_event(self):
-        found = compare_pools(crowd(missing=0.2), repeats=1)
+        found = compare_pools(crowd(events=90, missing=0.2), repeats=1)
         assert {pool.pool for pool in found.pools} == set(POOLS)
-        assert found.scored == found.events == 60
+        assert found.scored == found.events == 90
         scores = [pool.score for pool in found.pools]
         assert scores == sorted(scores, reverse=True)
         assert found.notes == ()
@@ -67,7 +68,7 @@ class TestScores:
         expected = np.full((2, 40), NAN)
         for number in range(2):
             for split in random_splits(
-                forecasts.outcomes, 4, np.random.default_rng([7, number]), event_keys(forecasts)
+                forecasts.outcomes, 4, np.random.default_rng([7, number]), event_contents(forecasts)
             ):
                 learned = fit_pool(name, forecasts.select_events(split.train))
                 expected[number, split.test] = learned.pool(forecasts.X[split.test])
@@ -412,7 +413,9 @@ def test_answers_out_of_sample_are_those_of_pools_fitted_to_the_other_folds():
     found = compare_pools(forecasts, ["gaussian"], repeats=1)
     rows = np.arange(39)
     expected = np.full(40, np.nan)
-    for split in random_splits(y[rows], 5, np.random.default_rng([0, 0]), event_keys(forecasts.select_events(rows))):
+    for split in random_splits(
+        y[rows], 5, np.random.default_rng([0, 0]), event_contents(forecasts.select_events(rows))
+    ):
         state = fit_pool("gaussian", forecasts.select_events(rows[split.train]))
         expected[split.test] = state.pool(q[split.test])
     np.testing.assert_allclose(found.answers["gaussian"], expected, rtol=1e-12)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, OpinionPoolError
+from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
@@ -23,7 +24,7 @@ from opinionpool.priors import with_priors
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.cross_validation import answers_of, scores_of
 from opinionpool.scoring.intervals import difference_intervals
-from opinionpool.scoring.splits import Plan, Split, clusters_of, event_keys, shuffled
+from opinionpool.scoring.splits import Plan, Split, clusters_of, shuffled
 
 # Numbers of events to learn from, as far as there are so many, and the most that there are.
 SIZES = (0, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -150,7 +151,7 @@ def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[in
         last = splits[-1]
         latest = np.argsort(sample.times[last.train], kind="stable")[::-1]
         return [Split(last.train[latest], last.test)]
-    rng, keys = np.random.default_rng(seed), event_keys(sample)
+    rng, keys = np.random.default_rng(seed), event_contents(sample)
     return [Split(split.train[shuffled(keys[split.train], rng)], split.test) for split in splits]
 
 

@@ -10,14 +10,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.errors import ArgumentError, LearningError, Note
-from opinionpool.estimation.sampling import mixed
+from opinionpool.estimation.sampling import Keys, event_contents, mixed
 from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group, by_settlement
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.text import counted
@@ -48,32 +47,13 @@ class Split:
     test: Index
 
 
-def event_keys(forecasts: Forecasts) -> npt.NDArray[np.uint64]:
-    """A number for each event, (T,), which follows from what was forecast of it, whatever its position.
-
-    Events of which everybody forecast the same have the same number.
-    """
-    seeds = [blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in forecasts.experts]
-    expert = np.frombuffer(b"".join(seeds), dtype="<u8").astype(np.uint64)[forecasts.expert_index]
-    # To nine decimals, so that it plays no part how a number was written.
-    p = np.rint(forecasts.probabilities * 1e9).astype(np.int64).astype(np.uint64).reshape(len(expert), -1)
-    key = expert
-    for column in p.T:
-        key = mixed(key ^ column)
-    # Sums of integers are exact, in any order.
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(key, dtype=np.uint64)])
-    ends = np.searchsorted(forecasts.event_index, np.arange(len(forecasts.events) + 1))
-    with np.errstate(over="ignore"):
-        return np.asarray(sums[ends[1:]] - sums[ends[:-1]])
-
-
-def shuffled(keys: npt.NDArray[np.uint64], rng: np.random.Generator) -> Index:
+def shuffled(keys: Keys, rng: np.random.Generator) -> Index:
     """Positions of events in an order that depends on their numbers, not on their positions."""
     with np.errstate(over="ignore"):
         return np.argsort(mixed(keys + rng.integers(2**63, dtype=np.uint64)), kind="stable")
 
 
-def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: npt.NDArray[np.uint64]) -> list[Split]:
+def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: Keys) -> list[Split]:
     """Folds that are as alike in their outcomes, and in size, as whole events allow.
 
     Parameters
@@ -270,7 +250,7 @@ class Plan:
                 )
                 notes.append(Note("random-folds", text))
 
-            keys = event_keys(forecasts.select_events(rows))
+            keys = event_contents(forecasts.select_events(rows))
 
             def deal(number: int) -> list[Split]:
                 return random_splits(outcomes, folds, _generator(seed, number), keys)
