@@ -13,7 +13,7 @@ from opinionpool.analysis.steps import steps
 from opinionpool.analysis.weights import weight_table
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.registry import POOLS, fit_pool
-from opinionpool.report import answers, findings as reportdata
+from opinionpool.report import answers, findings as reportdata, results
 from opinionpool.report.findings import Missing, best_expert, find
 from opinionpool.report.html import Html, joined, markup, name, text
 from opinionpool.report.listing import decimal, percent
@@ -369,3 +369,24 @@ def test_open_events_are_in_the_order_asked_for(sort):
 def test_an_unknown_order_is_an_error():
     with pytest.raises(op.ArgumentError, match="sort must be one of"):
         make_report(panel(), sort="loudest")
+
+
+def test_headline_and_learning_curve_make_the_same_claim():
+    rng = np.random.default_rng(4)
+    y = rng.integers(2, size=80)
+    q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(80, 4)))))
+    found = find(Forecasts.from_array(q, y))
+    own = next(pool for pool in found.comparison.pools if pool.pool == "gaussian")
+    curve = found.curve
+    assert (curve.low[-1], curve.high[-1]) == pytest.approx((own.over_average.low, own.over_average.high), abs=1e-12)
+    assert curve.score[-1] == pytest.approx(own.score, abs=1e-12)
+    assert curve.average[-1] == pytest.approx(found.comparison.average.score, abs=1e-12)
+
+
+def test_six_events_are_too_few_for_a_claim():
+    q = [[0.9, 0.7], [0.2, 0.4], [0.8, 0.9], [0.1, 0.3], [0.7, 0.8], [0.3, 0.1]]
+    found = find(Forecasts.from_array(q, [1, 0, 1, 0, 1, 0]))
+    assert {pool.over_average.verdict for pool in found.comparison.pools if pool.pool != "average"} == {"too few"}
+    section = str(results.gains_section(found))
+    assert "There are too few events to say what pooling gains." in section
+    assert "more than chance" not in section
