@@ -388,5 +388,5 @@ def test_six_events_are_too_few_for_a_claim():
     found = find(Forecasts.from_array(q, [1, 0, 1, 0, 1, 0]))
     assert {pool.over_average.verdict for pool in found.comparison.pools if pool.pool != "average"} == {"too few"}
     section = str(results.gains_section(found))
-    assert "There are too few events to say what pooling gains." in section
+    assert "There are too few events to measure what pooling gains." in section
     assert "more than chance" not in section
