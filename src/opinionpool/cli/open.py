@@ -95,7 +95,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
 
     if model is not None:
         material = _saved(reading, model)
-        return material, None if reading is not None else blank(material.experts, material.classes)
+        return material, None if reading is not None else blank(material.experts, material.classes, prior=False)
     source = Source() if reading is None else Source(reading.name, reading.words)
     material = Material(None if reading is None else read_for(reading, None), source=source)
     if panel is None:

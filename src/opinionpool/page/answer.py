@@ -262,17 +262,25 @@ def answer(a: Assessment, material: Material) -> Answer:
     if forecasts is not None and not changed:
         t = forecasts.events.index(a.question)
         why = explain_event(forecasts, t, state, prior=given_prior(a, material), base_rate=rate)
-        event = forecasts.select_events([t])
     else:
         event = event_forecasts(a, material, state)
         why = explain_event(event, 0, state, prior=given_prior(a, material), base_rate=rate)
-    notes = tuple(
-        note for note in (*state.notes, *why.notes) if note.code not in {"nothing-learned", "believed-unknown"}
-    )
+    notes = (*state.notes, *why.notes, *_in_sample(a, material))
+    notes = tuple(note for note in notes if note.code not in {"nothing-learned", "believed-unknown"})
     average, geometric = _simple(a, "average", why), _simple(a, "geometric", why)
     return Answer(
         why, state, _interval(why, state, rate), average, geometric, effective_number(state.panel), changed, notes
     )
+
+
+def _in_sample(a: Assessment, material: Material) -> tuple[Note, ...]:
+    """That the pool knows how this event ended."""
+    forecasts = material.forecasts
+    if forecasts is None or material.trained is not None or a.question not in forecasts.events:
+        return ()
+    if not forecasts.resolved[forecasts.events.index(a.question)]:
+        return ()
+    return (Note("in-sample", "this answer is in-sample: the pool has learned from what happened there"),)
 
 
 def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:

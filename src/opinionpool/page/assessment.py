@@ -137,12 +137,12 @@ def example() -> Assessment:
     )
 
 
-def blank(names: Sequence[str], classes: Sequence[object]) -> Assessment:
-    """A page about experts of whom nothing is assessed, with a question still to be typed."""
+def blank(names: Sequence[str], classes: Sequence[object], *, prior: bool = True) -> Assessment:
+    """A page about experts of whom nothing is assessed, its question still to be typed; a uniform prior or none."""
     experts = tuple(Expert(key, each) for key, each in enumerate(names, 1))
     k = len(classes)
-    even = (0.5,) if k == 2 else (1.0 / k,) * k
-    return Assessment("Will it happen?", tuple(classes), experts, prior=even)
+    uniform = (0.5,) if k == 2 else (1.0 / k,) * k
+    return Assessment("Will it happen?", tuple(classes), experts, prior=uniform if prior else None)
 
 
 def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:

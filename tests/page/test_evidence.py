@@ -1,0 +1,86 @@
+"""Evidence on a file: beliefs beside outcomes, and how good the pool is, computed in the background."""
+
+import functools
+import time
+
+import numpy as np
+import pytest
+
+from opinionpool.page import evidence
+from opinionpool.page.answer import Material, answer
+from opinionpool.page.file_views import evidence_view, matching
+from opinionpool.page.moves import moved
+from opinionpool.page.scene import Look, Scene
+from opinionpool.page.session import Session, start_of
+from opinionpool.report.findings import find
+from opinionpool.tables.read import read_forecasts
+
+from .test_handover import forecasts_file
+
+
+@pytest.fixture
+def material(tmp_path):
+    return Material(read_forecasts(forecasts_file(tmp_path)))
+
+
+def scene_of(a, material, view="evidence"):
+    return Scene(a, Look(view), material, answer(a, material))
+
+
+def test_beliefs_stand_beside_what_was_learned(material):
+    a = moved(start_of(material, None), {"do": "accuracy", "expert": 1, "unit": "auc", "value": 0.7})
+    html = evidence_view(scene_of(a, material))
+    state = material.learned(a)
+    before = material.before(a)
+    assert "0.70 → " in html
+    for i in range(3):
+        assert f"{before[i]:.2f} → {state.weights[i]:.2f}" in html
+
+
+def test_what_takes_long_comes_later(material, monkeypatch):
+    monkeypatch.setattr(evidence, "find", functools.partial(find, repeats=1))
+    found = evidence.Evidence(material)
+    scene = scene_of(start_of(material, None), material)
+    first = found.now(scene)
+    assert first["again"]
+    deadline = time.monotonic() + 120
+    while found.now(scene)["again"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    html = found.now(scene)["html"]
+    assert [html.count(f'<section id="{section}"') for section in evidence.SHOWN] == [1, 1, 1]
+    assert " style=" not in html
+    found.close()
+
+
+def test_events_are_found_and_ordered(material):
+    pooled = material.pooled()
+    p = pooled.probabilities
+    assert matching(pooled, "", "file").tolist() == list(range(32))
+    assert matching(pooled, "Q3 ", "file").tolist() == [t for t in range(32) if "q3" in pooled.forecasts.events[t]]
+    assert (np.diff(p[matching(pooled, "", "high")]) <= 0).all()
+    assert (np.diff(p[matching(pooled, "", "low")]) >= 0).all()
+    assert matching(pooled, "", "open")[:2].tolist() == [30, 31]
+    assert matching(pooled, "", "few")[0] == 31
+    assert matching(pooled, "nowhere", "high").tolist() == []
+
+
+def test_a_hundred_thousand_events_are_searched_quickly():
+    from opinionpool.forecasts import Forecasts
+
+    rng = np.random.default_rng(0)
+    f = Forecasts.from_array(rng.uniform(0.1, 0.9, (100_000, 2)), events=[f"question {i}" for i in range(100_000)])
+    pooled = Material(f).pooled()
+    busy = time.thread_time()
+    assert len(matching(pooled, "99 question", "high")) == sum("99" in str(i) for i in range(100_000))
+    assert time.thread_time() - busy < 1.0
+
+
+def test_who_is_chosen_first_and_what_a_choice_keeps(material):
+    session = Session(material, start_of(material, None), lambda _: None)
+    session.move({"do": "worth", "expert": 1, "value": "50"})
+    session.move({"do": "event", "value": 0})
+    assert session.present.question == "q0"
+    assert session.present.experts[0].beliefs.given
+    assert [note.code for note in session.scene().found.notes][-1] == "in-sample"
+    session.move({"do": "undo"})
+    assert session.present.question == "q30"
