@@ -20,6 +20,8 @@ from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.times import span
 from opinionpool.text import counted
 
+# Forecasts on which the model is checked, about.
+_CHECKED = 200_000
 # What each check looks for, where it finds nothing.
 LOOKED_FOR = {
     "normality": "long tails",
@@ -113,13 +115,24 @@ def examine(diagnosis: Diagnosis, commands: Sequence[str] = ()) -> Findings:
         state = learn(forecasts)
         # The checks of the model look for leakage themselves.
         notes += tuple(note for note in state.notes if note.code != "leakage")
-        checks = check_model(forecasts, state)
+        some = _some_events(forecasts)
+        checks = check_model(some, state)
+        if some is not forecasts:
+            total = counted(len(forecasts.events), "event")
+            text = f"the model is checked on {len(some.events):,} of {total}, evenly spread"
+            notes += (Note("checked-sample", text, len(some.events)),)
     except OpinionPoolError as error:
         obstacles.append(str(error))
     notes += _shortcomings(forecasts)
     return Findings(
         forecasts, notes, tuple(obstacles), tuple(checks), faults, tuple(commands), diagnosis.readable[0].options
     )
+
+
+def _some_events(forecasts: Forecasts) -> Forecasts:
+    """The forecasts, or those on evenly spread events where there are very many."""
+    every = len(forecasts.event_index) // _CHECKED
+    return forecasts if every < 2 else forecasts.select_events(np.arange(len(forecasts.events)) % every == 0)
 
 
 def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
@@ -164,7 +177,8 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
         ("prior", _priors(forecasts)),
         ("time", shown.get("times", "")),
     ]
-    rows += [("note", note.text) for note in findings.notes if remarkable(forecasts, note)]
+    notes = [note for note in findings.notes if note.code != "layout" and remarkable(forecasts, note)]
+    rows += [("note", note.text) for note in notes]
     rows += [("model", line) for line in check_lines(_unreported(findings))]
     rows += _in_the_way(findings)
     rows += [("proposed", fault.text) for fault in findings.faults if fault.proposed]

@@ -171,6 +171,9 @@ def remarkable(forecasts: Forecasts, note: Note) -> bool:
     """Whether people should read it."""
     if note.code == "positive":
         return about(forecasts) is not None
+    if note.code == "layout":
+        # What was recognised by its name is no surprise.
+        return "by what it holds" in note.text
     if note.code == "unresolved":
         # Blank outcomes are no surprise; words that were read as "not resolved" may be.
         return "marked" in note.text

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from opinionpool.errors import Remedy, TableError
+from opinionpool.errors import ArgumentError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.frames import Table
 from opinionpool.tables.options import ReadOptions
@@ -141,6 +141,12 @@ class _Search:
             forecasts = read_table(*self._tables(options), options)
         except TableError as error:
             self._meet(options, faults, Fault(str(error), error.count, error.remedies))
+            return
+        except ArgumentError:
+            if not faults:
+                raise
+            # What an error proposed leads nowhere.
+            self.ways.append(Way(options, faults, None))
             return
         alike = next((note for note in forecasts.notes if note.code == "similar-names"), None)
         if alike is not None:

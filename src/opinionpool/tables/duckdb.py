@@ -23,10 +23,10 @@ from opinionpool.errors import LayoutError, Note, TableError
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault, lines_of
 from opinionpool.tables.files import FileSource, Workspace, check_cells, check_columns, expand, prepare, with_line_feeds
-from opinionpool.tables.frames import BETWEEN, FrameTable, Numbers, Words, encode
+from opinionpool.tables.frames import BETWEEN, FrameTable, Numbers, Words, encode, tidied
 from opinionpool.tables.layout import WIDE, recognise
 from opinionpool.tables.where import parse_where
-from opinionpool.text import APOSTROPHE, counted, listed, shown
+from opinionpool.text import APOSTROPHE, counted, listed, shown, without_apostrophe
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,6 +39,9 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 # White space around names.
 SPACE = "chr(32) || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
+# Rows from which on the engine finds the words of a column, and reads times of this form.
+_MANY = 20_000
+_ISO = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?"
 # What the engine may hold of a table that is on disk.
 MEMORY = "400MB"
 _NUMERIC = ("VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -114,8 +117,44 @@ class FileTable:
         return self.seen[column]
 
     def _fetch(self, column: int) -> Words:
+        if not self.part and self.rows > _MANY:
+            return self._counted(column)
         words = encode(self.select(f"{self.text(column)} AS c")["c"].tolist())
         return words if column not in self.known else words.among(self.known[column])
+
+    def _counted(self, column: int) -> Words:
+        """A column of many rows as text, its different words found by the engine."""
+        csv = self.source.format == "csv" and column < len(self.types)
+        text, kind = f"c{column}" if csv else self.text(column), f"words{column}"
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE {kind}_found AS SELECT {text} AS w, min(rowid) AS first FROM t "
+            f"WHERE {text} IS NOT NULL GROUP BY 1 ORDER BY first"
+        )
+        words = f"SELECT w FROM {kind}_found ORDER BY first"
+        spellings = [word for (word,) in self.connection.execute(words).fetchall()]
+        # The engine sees them all as they stand: cheaper for each word than for each cell.
+        plain = [without_apostrophe(word) for word in spellings] if csv else spellings
+        self.connection.execute(f"DROP TYPE IF EXISTS {kind}; CREATE TYPE {kind} AS ENUM ({words})")
+        codes = self.select(f"enum_code(CAST({text} AS {kind})) AS c")["c"].astype(np.intp)
+        return tidied(plain, np.ma.filled(codes, len(spellings)))
+
+    def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
+        """A column as times in UTC, if each cell is blank or a date or time in UTC, year first; else None."""
+        if column >= len(self.types) or self.types[column] != "VARCHAR" or self.rows < _MANY:
+            return None
+        cell = f"trim(c{column})"
+        few = self.select(f"approx_count_distinct(c{column}) AS n")["n"][0] < self.rows / 8
+        if few:
+            # Each different word is read once then.
+            return None
+        able = self.select(f"bool_and({cell} = '' OR regexp_full_match({cell}, '{_ISO}')) AS able")["able"]
+        if not np.ma.filled(able, True)[0]:
+            return None
+        try:
+            times = self.select(f"CAST(nullif(rtrim({cell}, 'Z'), '') AS TIMESTAMP) AS c")["c"]
+        except _engine().Error:
+            return None
+        return np.asarray(np.ma.filled(times, np.datetime64("NaT")), dtype="datetime64[us]")
 
     def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
         """Columns that are computed from those of these rows."""

@@ -109,6 +109,9 @@ class Table(Protocol):
     def is_text(self, column: int) -> bool:
         """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
 
+    def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
+        """A column as times in UTC, if each cell is blank or a date or time in UTC, year first; else None."""
+
     def place(self, rows: Sequence[int]) -> str:
         """Where rows stand, for people: ``"forecasts.csv, line 7"``."""
 
@@ -132,16 +135,21 @@ def encode(cells: Iterable[str | None]) -> Words:
     """
     cells = list(cells)
     spellings = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    return tidied(list(spellings), np.fromiter(map(spellings.__getitem__, cells), np.intp, len(cells)))
+
+
+def tidied(spellings: Sequence[str | None], spelled: Index) -> Words:
+    """Coded words from different spellings, in order of first appearance, and the spelling of each row."""
     words: dict[str, int] = {}
-    codes = np.full(len(spellings), BLANK)
-    untidy = np.zeros(len(spellings), dtype=bool)
+    codes = np.full(len(spellings) + 1, BLANK)
+    untidy = np.zeros(len(spellings) + 1, dtype=bool)
     for i, cell in enumerate(spellings):
         word = "" if cell is None else cell.strip()
         if word:
             codes[i] = words.setdefault(word, len(words))
             untidy[i] = word != cell
-    spelled = np.fromiter(map(spellings.__getitem__, cells), np.intp, len(cells))
-    return Words(codes[spelled], list(words), int(untidy[spelled].sum()))
+    trimmed = int(untidy[spelled].sum()) if untidy.any() else 0
+    return Words(codes[spelled], list(words), trimmed)
 
 
 def cell_error(
@@ -205,6 +213,11 @@ class FrameTable:
     def is_text(self, column: int) -> bool:
         """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
         return bool(self._columns[column].dtype.kind == "O")
+
+    def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
+        """A column of times as such; None for one of anything else."""
+        values = self._columns[column]
+        return values.astype("datetime64[us]") if values.dtype.kind == "M" else None
 
     def place(self, rows: Sequence[int]) -> str:
         """The positions of rows, from 0 as in the frame."""

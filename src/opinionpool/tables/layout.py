@@ -75,7 +75,7 @@ class Layout:
         return CLASSES if "expert" in self.roles else WIDE
 
 
-def recognise(contents: Contents, columns: Mapping[str, str | None] | None = None) -> Layout:
+def recognise(contents: Contents, columns: Mapping[str, str | None] | None = None, parts: Sequence[str] = ()) -> Layout:
     """The layout of a table of forecasts.
 
     Parameters
@@ -84,13 +84,15 @@ def recognise(contents: Contents, columns: Mapping[str, str | None] | None = Non
         Its columns.
     columns : mapping, optional
         Roles to column names, where the user named them; None for "no column plays this role".
+    parts : sequence of str
+        Columns that are a key together, and play no other role.
 
     Raises
     ------
     LayoutError
         If the columns do not say what they hold.
     """
-    seen = _Seen(contents, dict(columns or {}))
+    seen = _Seen(contents, dict(columns or {}), parts)
     experts, probabilities = seen.candidates("expert"), seen.candidates("probability")
     if experts and probabilities:
         return _long(seen)
@@ -102,11 +104,15 @@ def recognise(contents: Contents, columns: Mapping[str, str | None] | None = Non
 class _Seen:
     """A table whose columns are being given roles."""
 
-    def __init__(self, contents: Contents, given: dict[str, str | None]) -> None:
+    def __init__(self, contents: Contents, given: dict[str, str | None], parts: Sequence[str]) -> None:
         self.contents, self.given = contents, given
         self.table, self.names = contents.table.name, contents.table.names
-        self.nameless = _check_names(self.table, self.names, contents)
-        self.found = find_roles(self.table, self.names, given, ROLES)
+        self.aside = _check_names(self.table, self.names, contents)
+        # They are seen in the key, and are neither free nor unused.
+        self.aside |= {i for i, name in enumerate(self.names) if name in parts}
+        found = find_roles(self.table, self.names, given, ROLES)
+        fit = {role: [i for i in hits if i not in self.aside] for role, hits in found.items()}
+        self.found = {role: hits for role, hits in fit.items() if hits}
         self.guessed: list[str] = []
         self._prune()
 
@@ -137,7 +143,7 @@ class _Seen:
     def free(self) -> list[int]:
         """Columns that no role has, and that are no candidates for one that only one can have."""
         taken = {column for columns in self.found.values() for column in columns}
-        return [i for i in range(len(self.names)) if i not in taken and i not in self.nameless]
+        return [i for i in range(len(self.names)) if i not in taken and i not in self.aside]
 
     def _prune(self) -> None:
         """Leave aside candidates that hold what their role cannot be."""
@@ -209,7 +215,7 @@ def _without_probability(seen: _Seen) -> Layout:
     numbers = [
         i
         for i in range(len(seen.names))
-        if i != expert and i not in taken and i not in seen.nameless and look.unit(i) and not look.is_index(i)
+        if i != expert and i not in taken and i not in seen.aside and look.unit(i) and not look.is_index(i)
     ]
     events = [i for i in seen.candidates("event") if i not in numbers]
     fractions = [i for i in numbers if look.unit(i) in {"fractions", "percentages"}]
@@ -242,7 +248,7 @@ def _respondents(seen: _Seen, expert: int, columns: Sequence[int]) -> Layout:
     roles = {"expert": expert}
     if "time" in seen.found:
         roles |= single(seen.table, seen.names, seen.found, ["time"])
-    unused = [i for i in range(len(seen.names)) if i not in (*roles.values(), *columns) and i not in seen.nameless]
+    unused = [i for i in range(len(seen.names)) if i not in (*roles.values(), *columns) and i not in seen.aside]
     cells = tuple((None, None) for _ in columns)
     events = tuple(seen.names[i] for i in columns)
     return Layout(roles, tuple(columns), cells, tuple(unused), events=events, guessed=tuple(seen.guessed))
@@ -256,7 +262,7 @@ def _class_columns(seen: _Seen, columns: Sequence[int]) -> Layout:
         if (left := [i for i in hits if i not in columns]) and role != "class"
     }
     roles = _row_roles(seen, ("event", "expert"))
-    unused = [i for i in range(len(seen.names)) if i not in (*roles.values(), *columns) and i not in seen.nameless]
+    unused = [i for i in range(len(seen.names)) if i not in (*roles.values(), *columns) and i not in seen.aside]
     cells = tuple((None, _class_name(seen.names[i])) for i in columns)
     return Layout(roles, tuple(columns), cells, tuple(unused), guessed=tuple(seen.guessed))
 
@@ -271,7 +277,7 @@ def _class_name(header: str) -> str:
 
 def _long(seen: _Seen) -> Layout:
     roles = _row_roles(seen, ("event", "expert", "probability"))
-    unused = tuple(i for i in range(len(seen.names)) if i not in roles.values() and i not in seen.nameless)
+    unused = tuple(i for i in range(len(seen.names)) if i not in roles.values() and i not in seen.aside)
     return Layout(roles, unused=unused, guessed=tuple(seen.guessed))
 
 
@@ -408,7 +414,7 @@ def _wide(seen: _Seen) -> Layout:
         _one_of(seen, role)
     _find_outcome(seen, [])
     roles = single(seen.table, names, seen.found, [role for role in ROLES if role not in _OF_ROWS])
-    free = [i for i in range(len(names)) if i not in roles.values() and i not in seen.nameless]
+    free = [i for i in range(len(names)) if i not in roles.values() and i not in seen.aside]
     priors = {}
     for i in free:
         head, colon, label = names[i].partition(":")

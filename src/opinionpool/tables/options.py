@@ -88,6 +88,11 @@ class ReadOptions:
         return {role: BETWEEN.join(of) if isinstance(of, tuple) else of for role, of in self.columns.items()}  # type: ignore[misc]
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The columns that are keys together."""
+        return tuple(name for of in self.columns.values() if isinstance(of, tuple) for name in of)
+
+    @property
     def rules(self) -> NumberRules:
         """How numbers are written."""
         return NumberRules(self.percent, self.decimal, tuple(map(str, self.missing_values)))

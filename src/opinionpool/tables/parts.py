@@ -159,7 +159,7 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
         As for `opinionpool.tables.read.read_forecasts`.
     """
     with open_table(source, request, progress, on_disk=True) as table:
-        layout = recognise(Contents(table, request.rules.missing_words), request.keys)
+        layout = recognise(Contents(table, request.rules.missing_words), request.keys, request.parts)
         whole = request.options == "event" or request.merge_names or request.silence is not None
         if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.shape not in {LONG, WIDE}:
             yield None

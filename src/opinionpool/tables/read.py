@@ -199,7 +199,7 @@ def read_table(
     """From open tables to forecasts; for a part of a table, as was decided for the whole."""
     reading = request.reading() if reading is None else reading
     contents = Contents(table, reading.rules.missing_words)
-    layout = recognise(contents, _own(request, table, other)) if whole is None else whole.layout
+    layout = recognise(contents, _own(request, table, other), request.parts) if whole is None else whole.layout
     try:
         return _read_as(table, other, request, reading, whole, contents, layout)
     except CellError as error:

@@ -132,6 +132,9 @@ def read_times(
     CellError
         Names the first cell that is not a time, or that can be read in two ways, and the ways out.
     """
+    plain = table.iso_times(column) if dates is None else None
+    if plain is not None:
+        return plain
     words = table.words(column)
     known = [word.lower() not in missing and word != "NaT" for word in words.values]
     cells = [word for word, there in zip(words.values, known, strict=True) if there]

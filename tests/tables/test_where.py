@@ -1,0 +1,103 @@
+"""Conditions on rows: what they mean, and that nothing but conditions gets to the engine."""
+
+import io
+
+import pytest
+
+from opinionpool.errors import ArgumentError, LayoutError, TableError
+from opinionpool.tables.read import read_forecasts
+from opinionpool.tables.where import parse_where
+
+TEXT = """event,expert,p,kind,stars,my note
+q1,ann,0.5,human,3,
+q2,bob,0.25,bot,10,x
+q3,cy,0.75,,2.5,it's
+q4,di,0.1,Bot,,x
+"""
+
+
+def events(where, source=TEXT):
+    return read_forecasts(io.BytesIO(source.encode()), where=where).events
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("kind = 'human'", "q1"),
+        ("kind == 'human' or kind = 'bot'", "q1 q2"),
+        ("kind <> 'bot'", "q1 q3 q4"),  # a blank differs from every value
+        ("kind != 'bot' and kind is not blank", "q1 q4"),
+        ("kind is blank", "q3"),
+        ("not kind is blank and not (stars > 5)", "q1 q4"),
+        ("stars >= 3", "q1 q2"),  # as numbers: 10 is more than 3
+        ("stars < 3", "q3"),
+        ("stars <> 3", "q2 q3 q4"),
+        ("stars > -1e3 and stars < .3e1", "q3"),
+        ("kind in ('bot', 'Bot')", "q2 q4"),
+        ("stars in (3, 2.5)", "q1 q3"),
+        ("kind not in ('bot', 'human')", "q3 q4"),
+        ("\"my note\" = 'it''s'", "q3"),
+        ("`my note` = 'x' AND NOT event > 'q2'", "q2"),
+        ("event = expert or KIND = 'human'", "q1"),
+        ("stars > p", "q1 q2 q3"),
+    ],
+)
+def test_what_conditions_mean(where, kept):
+    assert events(where) == tuple(kept.split())
+    table = {name: list(cells) for name, *cells in zip(*(line.split(",") for line in TEXT.splitlines()), strict=True)}
+    table["p"] = [float(cell) for cell in table["p"]]
+    assert read_forecasts(table, where=where).events == tuple(kept.split())
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "event in (SELECT path FROM glob('/*'))",
+        "(SELECT 1) = 1",
+        "read_text('/etc/passwd') = 'x'",
+        "event = getenv('HOME')",
+        "lower(kind) = 'bot'",
+        "kind = 'bot'; DROP TABLE t",
+        "kind = 'bot' -- and so on",
+        "kind = 'bot' /* */",
+        "kind = 'bot' UNION SELECT 1",
+        "kind LIKE '%b%'",
+        "1 = 1",
+        "kind",
+        "kind =",
+        "kind = ?",
+        "kind = $1",
+        "kind::INTEGER = 1",
+        "kind[1] = 'b'",
+        "kind = 'bot",
+        "",
+        "(" * 100 + "kind = 'bot'" + ")" * 100,
+        "kind = 'a' or " * 1000 + "kind = 'b'",
+    ],
+)
+def test_nothing_else_is_understood(where):
+    with pytest.raises((ArgumentError, LayoutError), match="--where"):
+        events(where)
+
+
+def test_columns_that_are_not_there_and_rows_that_are_not_left():
+    with pytest.raises(LayoutError, match="the column 'kidn', which is not there; did you mean 'kind'"):
+        events("kidn = 'bot'")
+    with pytest.raises(LayoutError, match=r"'human', which is not there; .*if it is a value, put it in single quotes"):
+        events("kind = human")
+    with pytest.raises(TableError, match="no row of the file meets --where stars > 99"):
+        events("stars > 99")
+    with pytest.raises(TableError, match="no row of the table meets --where"):
+        read_forecasts({"event": ["a"], "x": [0.5]}, where="x > 1")
+
+
+def test_values_are_bound_and_never_part_of_the_query():
+    found = parse_where("a = '1'' OR ''1' and b > 2", "t", ["a", "b"], "c{}".format)
+    assert found.parameters == ["1' OR '1", 2.0]
+    assert "'1" not in found.query
+    assert found.query.count("?") == 2
+
+
+def test_errors_name_the_lines_of_the_file_whatever_rows_are_left():
+    with pytest.raises(TableError, match=r"line 5, column 'p': 1\.5 is not between"):
+        events("kind <> 'human'", TEXT.replace("0.1,Bot", "1.5,Bot"))
