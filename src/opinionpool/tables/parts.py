@@ -272,7 +272,7 @@ def _sorted(table: FileTable, column: int) -> FileTable:
     return replace(table, moved=True, seen={})
 
 
-# On columns, which all parts share: what is said of the first part holds.
+# On columns, which all parts share: the note on the first part holds for all.
 _SHARED = {"format", "layout", "unused-columns", "encoding", "positive", "percent", "percent-tiny", "decimal-comma"}
 
 
