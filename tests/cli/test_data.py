@@ -86,3 +86,15 @@ def test_five_classes(shared, command):
     for event in page["events"]:
         assert sum(event["probabilities"].values()) == pytest.approx(1, abs=1e-9)
         assert event["outcome"] in event["probabilities"]
+
+
+def test_check_looks_at_beliefs_too(file, command):
+    name = file("event,ann,bob\nx,0.3,0.4\ny,0.6,0.7\n")
+    file("[experts.anne]\nauc = 0.9\n", "panel.toml")
+    assert "'anne', who made no forecast; did you mean 'ann'" in " ".join(
+        command("check", name, "--panel", "panel.toml").out.split()
+    )
+    file("[experts.ann]\nauc = 90\n", "panel.toml")
+    assert "if 90% is meant, write 0.9" in " ".join(
+        command("check", name, "--panel", "panel.toml", status=1).out.split()
+    )

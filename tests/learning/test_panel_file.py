@@ -6,8 +6,10 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from opinionpool.errors import OpinionPoolError
+from opinionpool.errors import ArgumentError, OpinionPoolError
+from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import LARGEST, Beliefs, beliefs_of_mapping, read_beliefs
+from opinionpool.learning.learn import learn
 
 
 @pytest.fixture
@@ -111,3 +113,41 @@ def test_no_bytes_are_a_fault(tmp_path_factory, raw):
     path.write_bytes(raw)
     with contextlib.suppress(OpinionPoolError):
         assert isinstance(read_beliefs(path), Beliefs)
+
+
+@pytest.mark.parametrize(
+    ("written", "advice"),
+    [
+        ("[experts.Ana Maria]\nauc = 0.8\n", r'stands in quotes: \[experts."Ana Maria"\]'),
+        ("correlation = 60%\n", "write 0.6 for 60%"),
+        ("[experts.ana]\nauc = 85\n", "if 85% is meant, write 0.85"),
+        ("correlation = 60\n", "if 60% is meant, write 0.6"),
+        ("prior = 0.3\n", "give it as --prior 0.3"),
+        ("[ana]\nauc = 0.8\n", r'write its name \[experts."ana"\]'),
+        ("[experts.J.Doe]\nauc = 0.8\n", r'in quotes if it has a dot, as \[experts."J. Doe"\]'),
+        ("calibration : 0.9\n", "a line looks like calibration = 0.9"),
+    ],
+)
+def test_what_people_write_wrongly_is_answered_with_what_is_right(tmp_path, written, advice):
+    path = tmp_path / "panel.toml"
+    path.write_text(written)
+    with pytest.raises(ArgumentError, match=advice) as error:
+        read_beliefs(path)
+    assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("beliefs", "noted"),
+    [
+        ({"experts": {"ann": {"auc": 0.7}}}, True),
+        ({"experts": {"ann": {"auc": 0.9}}}, False),
+        ({"auc": 0.65, "experts": {"ann": {"auc": 0.7}}}, False),
+        ({"experts": {"ann": {"auc": 0.7}, "bob": {"auc": 0.6}}}, False),
+    ],
+)
+def test_an_accuracy_below_what_is_assumed_of_the_others_is_noted(beliefs, noted):
+    f = Forecasts.from_array([[0.7, 0.6]], [None], experts=["ann", "bob"])
+    notes = {note.code: note.text for note in learn(f, beliefs=beliefs_of_mapping(beliefs)).notes}
+    assert ("believed-below" in notes) is noted
+    if noted:
+        assert notes["believed-below"].startswith("'ann' is assessed as less accurate")

@@ -27,6 +27,7 @@ from opinionpool.cli.options import (
     Writing,
     comparing,
     keeping,
+    panel_option,
     pooling,
     prior_option,
     read_prior,
@@ -434,18 +435,19 @@ def paper(folder: str, seed: int, iterations: int) -> None:
 @app.command(short_help="What is in the file, and what stands in the way.")
 @reading
 @click.option("--write-options", metavar="FILE.toml", help="Write the options that read the file to this one.")
+@panel_option
 @writing
-def check(reading: Reading, writing: Writing, write_options: str | None) -> int:
+def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None) -> int:
     """Describe the file: what is in it, what was coerced, what stands in the way of pooling it.
 
     Prints a table wherever it goes, unless --format or the name of the output says otherwise; CSV holds its second
-    part, the experts. The exit status is 1 if something stands in the way.
+    part, the experts. With --panel, beliefs are checked too. The exit status is 1 if something stands in the way.
     """
-    writing.check(reading.inputs)
+    writing.check([*reading.inputs, *([] if panel is None else [panel])])
     Writing(write_options, "table").check(reading.inputs)
     from opinionpool.report import answers, check as describe, summary
 
-    findings = find(reading)
+    findings = find(reading, panel)
     forecasts = findings.forecasts
     columns = [] if forecasts is None else describe.duplicate_columns(forecasts)
     kind = writing.chosen(people=True)

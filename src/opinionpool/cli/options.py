@@ -450,7 +450,7 @@ def pooling(command: Command) -> Command:
             help=f"One of {', '.join(NAMES)}. Default: gaussian.",
         ),
         _prior,
-        _panel,
+        panel_option,
     ]
     return _stack(options, _gather(Pooling, "pooling")(command))
 
@@ -501,7 +501,7 @@ def comparing(command: Command) -> Command:
         ),
         click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0."),
         _prior,
-        _panel,
+        panel_option,
     ]
     return _stack(options, _gather(Comparing, "comparing")(command))
 
@@ -518,7 +518,7 @@ def _prior(command: Command) -> Command:
     )(command)
 
 
-def _panel(command: Command) -> Command:
+def panel_option(command: Command) -> Command:
     """Give a command the option --panel."""
     return click.option(
         "--panel",

@@ -16,7 +16,7 @@ import click
 
 from opinionpool.atomic import replacing
 from opinionpool.cli.options import BeliefFile, Comparing, Reading
-from opinionpool.errors import ArgumentError, TableError
+from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
 from opinionpool.report.listing import folded, printable
 
 if TYPE_CHECKING:
@@ -225,8 +225,8 @@ def contest(
         raise click.UsageError(str(error)) from None
 
 
-def find(reading: Reading) -> Findings:
-    """What is known about files, and all that stands in the way of reading them."""
+def find(reading: Reading, panel: str | None = None) -> Findings:
+    """What is known about files, with what is believed of their experts, and all that stands in the way."""
     from opinionpool.report.check import examine
     from opinionpool.tables.diagnosis import diagnose
 
@@ -235,7 +235,13 @@ def find(reading: Reading) -> Findings:
             diagnosis = diagnose(reading.source, reading.outcomes, reading.options, advance)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    return examine(diagnosis, command_lines(reading, [way.options for way in diagnosis.readable]))
+    commands = command_lines(reading, [way.options for way in diagnosis.readable])
+    try:
+        beliefs = BeliefFile.of(panel).beliefs
+    except OpinionPoolError as error:
+        found = examine(diagnosis, commands)
+        return replace(found, obstacles=(*found.obstacles, str(error)))
+    return examine(diagnosis, commands, beliefs)
 
 
 def conclude(kind: str, *lines: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -91,7 +92,7 @@ class _Range(NamedTuple):
         if not (inside and value <= self.most):
             raise ArgumentError(
                 f"{what}: a value must be {'at least' if self.closed else 'above'} {self.least:g} and at most "
-                f"{self.most:g}, and it is {value:g}"
+                f"{self.most:g}, and it is {value:g}{_as_share(value) if self.most == 1.0 else ''}"
             )
 
 
@@ -315,7 +316,12 @@ def _converted(name: str, belief: Belief) -> Belief:
     try:
         return Belief(ELICITED[name](belief.value), belief.worth)
     except OpinionPoolError as error:
-        raise type(error)(f"{name}: {error}") from None
+        raise type(error)(f"{name}: {error}{_as_share(belief.value)}") from None
+
+
+def _as_share(value: float) -> str:
+    """What a number that looks like a percentage would be."""
+    return f"; if {value:g}% is meant, write {value / 100:g}" if 1 < value <= 100 else ""
 
 
 def _number(value: object, what: str) -> float:
@@ -340,9 +346,32 @@ def _described(value: object) -> str:
 
 
 def _check_keys(given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for key in given:
-        if key not in known:
-            raise ArgumentError(f"there is no key {shown(str(key))}; {suggestion(str(key), known, 'there are')}")
+    for key, value in given.items():
+        if key in known:
+            continue
+        if key == "prior":
+            raise ArgumentError(
+                "the prior is no belief about experts; give it as --prior 0.3 (in Python prior=), or in a column prior"
+            )
+        meant = suggestion(str(key), known, "there are")
+        if isinstance(value, Mapping) and meant.startswith("there are"):
+            quoted = f'[experts."{key}"]' if "experts" in known else 'in quotes if it has a dot, as [experts."J. Doe"]'
+            meant = f"if it is an expert, write its name {quoted}"
+        raise ArgumentError(f"there is no key {shown(str(key))}; {meant}")
+
+
+def _toml_advice(raw: bytes, error: str) -> str:
+    """How to correct the line that is not TOML."""
+    found = re.search(r"at line (\d+)", error)
+    lines = raw.decode("utf-8-sig").splitlines()
+    line = lines[int(found[1]) - 1].strip() if found and int(found[1]) <= len(lines) else ""
+    header = re.fullmatch(r"\[experts\.([^\"']+)\]", line)
+    if header:
+        return f'a name with a space or a special letter stands in quotes: [experts."{header[1].strip()}"]'
+    share = re.search(r"=\s*(\d+(?:\.\d+)?)\s*%", line)
+    if share:
+        return f"write {float(share[1]) / 100:g} for {share[1]}%"
+    return "a line looks like calibration = 0.9"
 
 
 # Bytes; what people believe of a thousand experts takes a tenth of it.
@@ -383,7 +412,7 @@ def read_beliefs(path: str | os.PathLike[str]) -> Beliefs:
     except RecursionError:
         raise ArgumentError(f"{name}: brackets are nested too deeply; beliefs need one pair at most") from None
     except ValueError as error:
-        raise ArgumentError(f"{name}: this is not TOML: {error}; a line looks like calibration = 0.9") from None
+        raise ArgumentError(f"{name}: this is not TOML: {error}; {_toml_advice(raw, str(error))}") from None
     try:
         return beliefs_of_mapping(given)
     except OpinionPoolError as error:

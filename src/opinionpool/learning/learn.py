@@ -29,7 +29,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.prior import Believed, strangers
+from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.screening import dense_leakage_notes, independent_weight, leakage_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
 from opinionpool.model.contrasts import contrasts
@@ -245,7 +245,7 @@ def _learn_default(
     settings = settings._replace(extremes=found.extremes)
     panel = Panel.from_parts(found.parts, bias, forecasts.experts, forecasts.classes, settings)
     kind = "default" if counts.any() and not believed.assessed else "assumed"
-    notes = found.notes + strangers(beliefs, forecasts.experts)
+    notes = found.notes + belief_notes(beliefs, forecasts.experts)
     learned = FittedPanel(panel, shared, kind, events, counts, present, notes, found.marginal, found.uncertainty)
     if class_model == "symmetric":
         return learned

@@ -230,14 +230,24 @@ def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
     return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
 
 
-def strangers(beliefs: Beliefs, experts: tuple[str, ...]) -> tuple[Note, ...]:
-    """A note on those of whom something is believed and who are not among the experts."""
+def belief_notes(beliefs: Beliefs, experts: tuple[str, ...]) -> tuple[Note, ...]:
+    """On names that are not among the experts, and on accuracies below what is assumed of the others."""
+    notes = []
     unknown = [name for name in beliefs.experts if name not in set(experts)]
-    if not unknown:
-        return ()
-    meant = suggestion(unknown[0], experts, "there are")
-    text = f"something is believed of {listed(unknown, 3)}, who made no forecast; {meant}"
-    return (Note("believed-unknown", text, len(unknown), serious=True),)
+    if unknown:
+        meant = suggestion(unknown[0], experts, "there are")
+        text = f"something is believed of {listed(unknown, 3)}, who made no forecast; {meant}"
+        notes.append(Note("believed-unknown", text, len(unknown), serious=True))
+    named = {name: own.absolute() for name, own in beliefs.experts.items() if name in set(experts)}
+    below = [name for name, accuracy in named.items() if accuracy is not None and accuracy.value < ACCURACY]
+    if below and beliefs.absolute() is None and any(named.get(name) is None for name in experts):
+        verb = "is" if len(below) == 1 else "are"
+        text = (
+            f"{listed(below, 3)} {verb} assessed as less accurate than what is assumed of the others, an AUC of 0.84; "
+            "if that is not meant, assess the others too: a line such as auc = 0.7 above the first [experts.NAME]"
+        )
+        notes.append(Note("believed-below", text, len(below)))
+    return tuple(notes)
 
 
 Block = TypeVar("Block", float, Array)

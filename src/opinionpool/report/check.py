@@ -11,6 +11,7 @@ import numpy.typing as npt
 from opinionpool.analysis.checks import Check, check_model
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.learn import learn
 from opinionpool.report.answers import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
@@ -101,8 +102,8 @@ class Findings:
     options: ReadOptions | None = None
 
 
-def examine(diagnosis: Diagnosis, commands: Sequence[str] = ()) -> Findings:
-    """Try to learn the default pool from forecasts, and collect what that says."""
+def examine(diagnosis: Diagnosis, commands: Sequence[str] = (), beliefs: Beliefs | None = None) -> Findings:
+    """Try to learn the default pool from forecasts and beliefs, and collect what that says."""
     faults = diagnosis.faults
     obstacles = [fault.text for fault in faults if not fault.proposed]
     if not diagnosis.readable:
@@ -112,7 +113,7 @@ def examine(diagnosis: Diagnosis, commands: Sequence[str] = ()) -> Findings:
     notes = tuple(note for note in forecasts.notes if note.code not in {"duplicates"} or not obstacles)
     checks: list[Check] = []
     try:
-        state = learn(forecasts)
+        state = learn(forecasts, beliefs=beliefs or Beliefs())
         # The checks of the model look for leakage themselves.
         notes += tuple(note for note in state.notes if note.code != "leakage")
         some = _some_events(forecasts)
