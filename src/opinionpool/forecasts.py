@@ -358,13 +358,6 @@ def encode_outcomes(
 class Totals:
     """Counts of some forecasts.
 
-    Attributes
-    ----------
-    classes : tuple
-    events, experts, cells : int
-    outcomes : tuple of int
-        Resolved events by class.
-
     Examples
     --------
     >>> f = Forecasts.from_array([[0.9, 0.7], [0.2, float("nan")]], [1, None])
@@ -376,7 +369,7 @@ class Totals:
     events: int
     experts: int
     cells: int
-    outcomes: tuple[int, ...]
+    outcomes: tuple[int, ...]  # resolved events by class
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> Totals:
@@ -399,22 +392,13 @@ class Totals:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which of T events belong together.
+    """Which of T events belong together."""
 
-    Attributes
-    ----------
-    unit : str
-        What they share: "group" or "date".
-    member : ndarray of int, shape (T,)
-        A number for each event; those without a label, or date, are groups of
-        their own, with the last numbers. Later dates have larger numbers.
-    shared : int
-        How many labels, or dates, there are.
-    """
-
-    unit: str
+    unit: str  # what they share: "group" or "date"
+    # (T,); a number for each event; those without a label, or date, are groups of their own, with the last numbers.
+    # Later dates have larger numbers.
     member: npt.NDArray[np.intp]
-    shared: int
+    shared: int  # how many labels, or dates, there are
 
 
 def by_group(forecasts: Forecasts) -> Clusters | None:

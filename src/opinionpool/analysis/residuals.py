@@ -28,32 +28,19 @@ class Residuals:
     """Contrasts on resolved events less their mean given the outcome, ordered by expert.
 
     Extremes count as far as they are believed.
-
-    Attributes
-    ----------
-    forecasts : Forecasts
-    event, expert : ndarray of int, shape (M,)
-    outcome : ndarray of int, shape (M,)
-        Where events have options of their own, which cannot be compared, 0.
-    values : ndarray, shape (M, K - 1)
-        In coordinates of equal variance, uncorrelated where the noise is the same for all classes. Where events have
-        options of their own, (M, 1): from the other options to the one that happened.
-    confidence : ndarray, shape (M,)
-        Log-odds given to what happened.
-    beyond : ndarray, shape (M,)
-        The same less the prior's.
-    starts : ndarray of int, shape (N + 1,)
-        Where each expert's begin.
     """
 
     forecasts: Forecasts
+    # event, expert: (M,)
     event: npt.NDArray[np.intp]
     expert: npt.NDArray[np.intp]
-    outcome: npt.NDArray[np.intp]
+    outcome: npt.NDArray[np.intp]  # (M,); where events have options of their own, which cannot be compared, 0
+    # (M, K - 1); in coordinates of equal variance, uncorrelated where the noise is the same for all classes. Where
+    # events have options of their own, (M, 1): from the other options to the one that happened.
     values: Array
-    confidence: Array
-    beyond: Array
-    starts: npt.NDArray[np.intp]
+    confidence: Array  # (M,); log-odds given to what happened
+    beyond: Array  # (M,); the same less the prior's
+    starts: npt.NDArray[np.intp]  # (N + 1,); where each expert's begin
 
     @classmethod
     def of(
@@ -131,24 +118,13 @@ ROUNDING = 1e-16
 
 @dataclass(frozen=True, eq=False)
 class SharedErrors:
-    """Correlations of the errors of N experts.
+    """Correlations of the errors of N experts."""
 
-    Attributes
-    ----------
-    experts : tuple of str
-        In an order that puts those who err together next to each other.
-    correlation : ndarray, shape (N, N)
-        Each shrunken towards the mean of all pairs, the more so the fewer events the pair has in common.
-    common : float
-        That mean.
-    left_out : int
-        Experts with forecasts on resolved events who are not shown, because others weigh more.
-    """
-
-    experts: tuple[str, ...]
+    experts: tuple[str, ...]  # in an order that puts those who err together next to each other
+    # (N, N); each shrunken towards the mean of all pairs, the more so the fewer events the pair has in common
     correlation: Array
-    common: float
-    left_out: int
+    common: float  # that mean
+    left_out: int  # experts with forecasts on resolved events who are not shown, because others weigh more
 
 
 def shared_errors(

@@ -267,18 +267,10 @@ REDUNDANT = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """N experts joined two clusters at a time, the most correlated first.
+    """N experts joined two clusters at a time, the most correlated first."""
 
-    Attributes
-    ----------
-    joined : ndarray of int, shape (N - 1, 2)
-        Experts are clusters 0 .. N - 1, and row s makes cluster N + s.
-    correlation : ndarray, shape (N - 1,)
-        Mean correlation between members of the two, never increasing.
-    """
-
-    joined: npt.NDArray[np.intp]
-    correlation: Array
+    joined: npt.NDArray[np.intp]  # (N - 1, 2); experts are clusters 0 .. N - 1, and row s makes cluster N + s.
+    correlation: Array  # (N - 1,); mean correlation between members of the two, never increasing
 
     @property
     def order(self) -> npt.NDArray[np.intp]:

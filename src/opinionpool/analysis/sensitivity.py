@@ -32,27 +32,13 @@ CORRELATIONS, PRIORS = (0.2, 0.85), (0.3, 0.7)
 
 @dataclass(frozen=True)
 class Effect:
-    """The answer at both ends of the range of one belief.
+    """The answer at both ends of the range of one belief."""
 
-    Attributes
-    ----------
-    what : str
-        "correlation", "calibration", "accuracy" or "prior".
-    expert : str
-        Empty for a belief about all experts.
-    assessed : bool
-        Whether somebody gave it; else it is what is assumed of any panel.
-    values : tuple of float
-        The ends of the range: an accuracy as an AUC.
-    answers : tuple of float
-        The pooled probabilities there.
-    """
-
-    what: str
-    expert: str
-    assessed: bool
-    values: tuple[float, float]
-    answers: tuple[float, float]
+    what: str  # "correlation", "calibration", "accuracy" or "prior"
+    expert: str  # empty for a belief about all experts
+    assessed: bool  # whether somebody gave it; else it is what is assumed of any panel
+    values: tuple[float, float]  # the ends of the range: an accuracy as an AUC
+    answers: tuple[float, float]  # the pooled probabilities there
 
     @property
     def size(self) -> float:

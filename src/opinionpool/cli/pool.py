@@ -32,32 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The pool that answers, and how it came about.
-
-    Attributes
-    ----------
-    name : str
-    state : Fitted
-    forecasts : Forecasts
-        By the experts of the pool, in its order.
-    prior : float, ndarray or None
-        What the answers are given with, where it is not what the pool has.
-    given : bool
-        Whether the prior was given, and not estimated.
-    trained : TrainedPool or None
-        What can be saved.
-    loaded : str or None
-        The file that the pool is from.
-    notes : tuple of Note
-    """
+    """The pool that answers, and how it came about."""
 
     name: str
     state: Fitted
-    forecasts: Forecasts
-    prior: float | Array | None
-    given: bool
-    trained: TrainedPool | None
-    loaded: str | None
+    forecasts: Forecasts  # by the experts of the pool, in its order
+    prior: float | Array | None  # what the answers are given with, where it is not what the pool has
+    given: bool  # whether the prior was given, and not estimated
+    trained: TrainedPool | None  # what can be saved
+    loaded: str | None  # the file that the pool is from
     notes: tuple[Note, ...]
 
     @property
@@ -221,39 +204,20 @@ def _aligned(forecasts: Forecasts, experts: tuple[str, ...]) -> Forecasts:
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
-    """The pool that answers.
-
-    Attributes
-    ----------
-    name : str
-    state : Fitted
-        With the prior that the answers start from.
-    given : bool
-        Whether the prior was given, and not estimated.
-    some : Forecasts
-        Some of those that it answers on.
-    forecasts : iterator of Forecasts
-        All of them, a part at a time.
-    answer : callable
-        From forecasts to the answers, and the notes on these.
-    notes, rate_notes : sequence of Note
-        On what was learned, and on the base rate.
-    lines : list of str
-        What was believed or where it is from, for people.
-    facts : dict
-        The same for JSON.
-    """
+    """The pool that answers."""
 
     name: str
-    state: Fitted
-    given: bool
-    some: Forecasts
-    forecasts: Iterator[Forecasts]
+    state: Fitted  # with the prior that the answers start from
+    given: bool  # whether the prior was given, and not estimated
+    some: Forecasts  # some of those that it answers on
+    forecasts: Iterator[Forecasts]  # all of them, a part at a time
+    # from forecasts to the answers, and the notes on these
     answer: Callable[[Forecasts], tuple[Pooled, Sequence[Note]]]
+    # notes, rate_notes: on what was learned, and on the base rate
     notes: Sequence[Note]
     rate_notes: Sequence[Note]
-    lines: list[str]
-    facts: dict[str, object]
+    lines: list[str]  # what was believed or where it is from, for people
+    facts: dict[str, object]  # the same for JSON
 
 
 def pool_parts(

@@ -21,25 +21,13 @@ ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """The regression D = b + mu [k = Y] + noise of each expert.
+    """The regression D = b + mu [k = Y] + noise of each expert."""
 
-    Attributes
-    ----------
-    bias : ndarray, shape (N, K - 1)
-    contrast : ndarray, shape (N,)
-    square : ndarray, shape (N,)
-        Residual sum of squares.
-    count : ndarray, shape (K, N)
-        Weight of the forecasts by outcome.
-    design : Design
-        What is expected by outcome.
-    """
-
-    bias: Array
-    contrast: Array
-    square: Array
-    count: Array
-    design: Design
+    bias: Array  # (N, K - 1)
+    contrast: Array  # (N,)
+    square: Array  # (N,); residual sum of squares
+    count: Array  # (K, N); weight of the forecasts by outcome
+    design: Design  # what is expected by outcome
 
     @property
     def terms(self) -> Array:

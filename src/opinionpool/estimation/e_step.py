@@ -26,56 +26,29 @@ BLOCK = 1 << 19
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Expected log-ratios and covariance of N experts.
+    """Expected log-ratios and covariance of N experts."""
 
-    Attributes
-    ----------
-    coefficients : ndarray, shape (N, K)
-        Whitened bias (K - 1) and contrast of each expert.
-    sigma : ndarray, shape (N, N)
-    """
-
-    coefficients: Array
-    sigma: Array
+    coefficients: Array  # (N, K); whitened bias (K - 1) and contrast of each expert
+    sigma: Array  # (N, N)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a step needs: sums over events and whitened classes at a model.
+    """What a step needs: sums over events and whitened classes at a model."""
 
-    Attributes
-    ----------
-    curvature : ndarray, shape (N, N)
-        Of v vᵀ − K.
-    score : ndarray, shape (N, K)
-        Of v times the regressors.
-    log_likelihood : float
-        Without its constant.
-    """
-
-    curvature: Array
-    score: Array
-    log_likelihood: float
+    curvature: Array  # (N, N); of v vᵀ − K
+    score: Array  # (N, K); of v times the regressors
+    log_likelihood: float  # without its constant
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Events on which the same experts answered, as moments in whitened log-ratios.
+    """Events on which the same experts answered, as moments in whitened log-ratios."""
 
-    Attributes
-    ----------
-    columns : ndarray of int, shape (n,)
-    weight : ndarray, shape (K,)
-        By outcome.
-    mean : ndarray, shape (K, n, K - 1)
-    scatter : ndarray, shape (n, n)
-        About those means, summed over classes.
-    """
-
-    columns: Index
-    weight: Array
-    mean: Array
-    scatter: Array
+    columns: Index  # (n,)
+    weight: Array  # (K,); by outcome
+    mean: Array  # (K, n, K - 1)
+    scatter: Array  # (n, n); about those means, summed over classes
 
     def sums(self, model: Model, shape: Array) -> tuple[Array, Array, float]:
         """Curvature (n, n), score (n, K) and log-likelihood."""
@@ -95,45 +68,22 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Events with the same number n of forecasts, by different experts.
+    """Events with the same number n of forecasts, by different experts."""
 
-    Attributes
-    ----------
-    columns : ndarray of int, shape (n, T)
-    ratios : ndarray, shape (K - 1, n, T)
-        Whitened.
-    outcomes : ndarray of int, shape (T,)
-    weight : ndarray, shape (T,)
-    """
-
-    columns: Index
-    ratios: Array
-    outcomes: Index
-    weight: Array
+    columns: Index  # (n, T)
+    ratios: Array  # (K - 1, n, T); whitened
+    outcomes: Index  # (T,)
+    weight: Array  # (T,)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Resolved events with missing forecasts, whitened over the classes and sorted by who answered.
+    """Resolved events with missing forecasts, whitened over the classes and sorted by who answered."""
 
-    Attributes
-    ----------
-    experts : int
-        N.
-    events : ndarray, shape (K,)
-        Weight of the events with a forecast by outcome.
-    shape : ndarray, shape (K, K - 1)
-        Whitened signature of each outcome.
-    biased : bool
-        Whether there is a bias; where not, it stays 0.
-    groups : tuple of Group
-    batches : tuple of Batch
-    """
-
-    experts: int
-    events: Array
-    shape: Array
-    biased: bool
+    experts: int  # N
+    events: Array  # (K,); weight of the events with a forecast by outcome
+    shape: Array  # (K, K - 1); whitened signature of each outcome
+    biased: bool  # whether there is a bias; where not, it stays 0
     groups: tuple[Group, ...]
     batches: tuple[Batch, ...]
 

@@ -45,25 +45,13 @@ class _Inverse:
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Information at a model.
+    """Information at a model."""
 
-    Attributes
-    ----------
-    sigma : ndarray, shape (N, N)
-    terms : float
-        Rows of the regression.
-    inverses : tuple of _Inverse
-    scale : ndarray, shape (N, N)
-        Root of how much rarer a pair is than an event; makes few products enough.
-    design : ndarray, shape (N, K, N, K)
-        Information on coefficients.
-    """
-
-    sigma: Array
-    terms: float
+    sigma: Array  # (N, N)
+    terms: float  # rows of the regression
     inverses: tuple[_Inverse, ...]
-    scale: Array
-    design: Array
+    scale: Array  # (N, N); root of how much rarer a pair is than an event; makes few products enough
+    design: Array  # (N, K, N, K); information on coefficients
 
     @classmethod
     def of(cls, sample: Sample, model: Model) -> Information:
@@ -168,22 +156,11 @@ CAUTIOUS = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """How the iteration went.
+    """How the iteration went."""
 
-    Attributes
-    ----------
-    values : tuple of float
-        Log-likelihood after each step, without its constant; never falling but by rounding.
-    passes : int
-        E-steps over all events.
-    step : float
-        The largest change that the last step made, in units of each expert's spread.
-    converged : bool
-    """
-
-    values: tuple[float, ...]
-    passes: int
-    step: float
+    values: tuple[float, ...]  # log-likelihood after each step, without its constant; never falling but by rounding
+    passes: int  # E-steps over all events
+    step: float  # the largest change that the last step made, in units of each expert's spread
     converged: bool
 
     @property
@@ -194,20 +171,11 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class Likeliest:
-    """Maximum-likelihood estimates of N experts.
+    """Maximum-likelihood estimates of N experts."""
 
-    Attributes
-    ----------
-    bias : ndarray, shape (N, K - 1)
-    contrast : ndarray, shape (N,)
-    covariance : ndarray, shape (N, N)
-        With the divisor (K − 1)T − K.
-    report : Report
-    """
-
-    bias: Array
-    contrast: Array
-    covariance: Array
+    bias: Array  # (N, K - 1)
+    contrast: Array  # (N,)
+    covariance: Array  # (N, N); with the divisor (K − 1)T − K
     report: Report
 
     @property

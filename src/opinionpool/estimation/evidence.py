@@ -24,18 +24,10 @@ FEW_EXPERTS = 500
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What a contrast mean of 1 looks like in each of G groups of events that are alike in this.
+    """What a contrast mean of 1 looks like in each of G groups of events that are alike in this."""
 
-    Attributes
-    ----------
-    signature : ndarray, shape (G, K - 1)
-        Log-ratios. Where events share their classes, groups are the outcomes.
-    biased : bool
-        Whether experts may be biased towards one class.
-    """
-
-    signature: Array
-    biased: bool = True
+    signature: Array  # (G, K - 1); log-ratios. Where events share their classes, groups are the outcomes.
+    biased: bool = True  # whether experts may be biased towards one class
 
     @classmethod
     def by_outcome(cls, classes: int) -> Design:
@@ -171,30 +163,16 @@ class MomentEvidence:
 
 @dataclass(frozen=True, eq=False)
 class RowEvidence:
-    """Evidence as rows: the log-ratios of M forecasts, ordered by event.
+    """Evidence as rows: the log-ratios of M forecasts, ordered by event."""
 
-    Attributes
-    ----------
-    event_index, expert_index : ndarray of int, shape (M,)
-    ratios : ndarray, shape (M, K - 1)
-        Less their reference where it differs from event to event.
-    outcomes : ndarray of int, shape (T,)
-        -1 where not resolved.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    experts : int
-        N.
-    groups : Design or None
-        What `outcomes` number, if not K classes.
-    """
-
+    # event_index, expert_index: (M,)
     event_index: npt.NDArray[np.intp]
     expert_index: npt.NDArray[np.intp]
-    ratios: Array
-    outcomes: npt.NDArray[np.intp]
-    weight: Array
-    experts: int
-    groups: Design | None = None
+    ratios: Array  # (M, K - 1); less their reference where it differs from event to event
+    outcomes: npt.NDArray[np.intp]  # (T,); -1 where not resolved
+    weight: Array  # (T,); frequencies
+    experts: int  # N
+    groups: Design | None = None  # what `outcomes` number, if not K classes
 
     @classmethod
     def of_dense(cls, ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array) -> RowEvidence:

@@ -29,17 +29,10 @@ _WAYS_OUT = "use beliefs='default', or class_model='symmetric'"
 
 
 class FullFit(NamedTuple):
-    """What was found.
-
-    Attributes
-    ----------
-    parts : Discriminant
-    bias : ndarray, shape (N, K - 1)
-    notes : list of Note
-    """
+    """What was found."""
 
     parts: Discriminant
-    bias: Array
+    bias: Array  # (N, K - 1)
     notes: list[Note]
 
 

@@ -37,30 +37,14 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """Outcomes of T events, given the contrasts of N experts.
+    """Outcomes of T events, given the contrasts of N experts."""
 
-    Attributes
-    ----------
-    x : ndarray, shape (T, N, K - 1)
-        Contrasts.
-    s : ndarray of int, shape (T,)
-        Outcomes.
-    offset : ndarray, shape (T, K - 1)
-        Log-ratios of the prior.
-    frequency : ndarray or None, shape (T,)
-        All positive; None where all are 1.
-    intercept : bool
-        Whether the coefficients end with an intercept.
-    shift : ndarray, shape (N, K - 1)
-        What is subtracted from the contrasts.
-    """
-
-    x: Array
-    s: Index
-    offset: Array
-    frequency: Array | None
-    intercept: bool
-    shift: Array
+    x: Array  # (T, N, K - 1); contrasts
+    s: Index  # (T,); outcomes
+    offset: Array  # (T, K - 1); log-ratios of the prior
+    frequency: Array | None  # (T,); all positive; None where all are 1
+    intercept: bool  # whether the coefficients end with an intercept
+    shift: Array  # (N, K - 1); what is subtracted from the contrasts
 
     @classmethod
     def of(

@@ -266,40 +266,19 @@ SEPARATED_PENALTY = 1.0
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """Coefficients of a logistic regression, and how they came about.
+    """Coefficients of a logistic regression, and how they came about."""
 
-    Attributes
-    ----------
-    intercept : ndarray, shape (K - 1,)
-        Log-ratios that are added to the prior's; 0 where none was asked for.
-    weights : ndarray, shape (N,)
-        One per expert.
-    gradient_norm : float
-        Largest component of the gradient of the mean loss per event, penalty included, in the directions that
-        the data determine.
-    iterations : int
-        Passes over all events in the search that ended here.
-    converged : bool
-        Whether `gradient_norm` is within the tolerance and a minimum is known to exist.
-    separated : bool
-        Whether the coefficients asked for are infinite, and these are the finite ones given instead.
-    penalty : ndarray, shape (N,)
-        The penalty used, per weight.
-    intercept_penalty : float
-        The penalty used on the intercept.
-    center : ndarray, shape (N,)
-        What the penalty drew the weights to.
-    """
-
-    intercept: Array
-    weights: Array
+    intercept: Array  # (K - 1,); log-ratios that are added to the prior's; 0 where none was asked for
+    weights: Array  # (N,); one per expert
+    # largest component of the gradient of the mean loss per event, penalty included, in the directions that the data
+    # determine
     gradient_norm: float
-    iterations: int
-    converged: bool
-    separated: bool
-    penalty: Array
-    intercept_penalty: float
-    center: Array
+    iterations: int  # passes over all events in the search that ended here
+    converged: bool  # whether `gradient_norm` is within the tolerance and a minimum is known to exist
+    separated: bool  # whether the coefficients asked for are infinite, and these are the finite ones given instead
+    penalty: Array  # (N,); the penalty used, per weight
+    intercept_penalty: float  # the penalty used on the intercept
+    center: Array  # (N,); what the penalty drew the weights to
 
     def log_ratios(self, x: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> Array:
         """Pooled log-ratios (T, K - 1) of contrasts (T, N), or (T, N, K - 1), and the prior's log-ratios."""

@@ -29,36 +29,19 @@ LEAST = 1e-6
 
 @dataclass(eq=False, slots=True)
 class Point:
-    """What one read of the array found about `v`.
+    """What one read of the array found about `v`."""
 
-    Attributes
-    ----------
-    v : ndarray, shape (N,)
-        A point of the simplex.
-    objective : float
-        Mean negative log-likelihood.
-    score : ndarray, shape (N,)
-        Minus its gradient; v'score = 0.
-    pooled : ndarray, shape (1, T), or (2, T) with missing forecasts
-        What `objective` takes logarithms of; linear in v.
-    hessian : ndarray, shape (C, C), or None
-        Second derivatives plus 1, of all experts or of `columns`; None if not asked for.
-    columns : ndarray of int, shape (C,), or None
-        The experts of `hessian`; None for all.
-    scale : ndarray, shape (N,), or None
-        Where `hessian` may be indefinite, the units to measure it in: the root of the diagonal of its convex part.
-    gap : float
-        The largest derivative of the mean log-likelihood towards one expert.
-    """
-
-    v: Array
-    objective: float
-    score: Array
-    pooled: Array
+    v: Array  # (N,); a point of the simplex
+    objective: float  # mean negative log-likelihood
+    score: Array  # (N,); minus its gradient; v'score = 0
+    pooled: Array  # (1, T), or (2, T) with missing forecasts; what `objective` takes logarithms of; linear in v
+    # (C, C), or None; second derivatives plus 1, of all experts or of `columns`; None if not asked for
     hessian: Array | None
-    columns: Index | None = None
+    columns: Index | None = None  # (C,), or None; the experts of `hessian`; None for all
+    # (N,), or None; where `hessian` may be indefinite, the units to measure it in: the root of the diagonal of its
+    # convex part
     scale: Array | None = None
-    gap: float = field(init=False)
+    gap: float = field(init=False)  # the largest derivative of the mean log-likelihood towards one expert
 
     def __post_init__(self) -> None:
         self.gap = float(self.score.max())

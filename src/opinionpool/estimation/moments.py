@@ -28,21 +28,12 @@ RESOLVED, OPEN = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class PatternMoments:
-    """Moments of events on which the same n experts answered.
+    """Moments of events on which the same n experts answered."""
 
-    Attributes
-    ----------
-    weight : ndarray, shape (K + 1,)
-        Events by outcome; the last entry is the unresolved ones.
-    mean : ndarray, shape (K + 1, n, K - 1)
-        Mean log-ratios by outcome.
-    scatter : ndarray, shape (2, n, n)
-        Centred cross-products, contracted over the classes by the metric: [0] about the mean of each outcome,
-        over resolved events; [1] of unresolved events.
-    """
-
-    weight: Array
-    mean: Array
+    weight: Array  # (K + 1,); events by outcome; the last entry is the unresolved ones
+    mean: Array  # (K + 1, n, K - 1); mean log-ratios by outcome
+    # (2, n, n); centred cross-products, contracted over the classes by the metric: [0] about the mean of each outcome,
+    # over resolved events; [1] of unresolved events
     scatter: Array
 
     @classmethod
@@ -108,17 +99,6 @@ class Moments:
 
     Immutable: `add`, `merge` and `remove` return new moments. `Moments.empty` is the identity of `merge`.
 
-    Attributes
-    ----------
-    experts : tuple of str
-        N names; merging matches them.
-    classes : int
-        K.
-    events : ndarray, shape (K + 1,)
-        Weight of the events by outcome, those without any forecast too; the last entry is the unresolved ones.
-    patterns : mapping of tuple of int to PatternMoments
-        Keyed by the positions of the experts who answered together.
-
     Examples
     --------
     >>> import numpy as np
@@ -128,10 +108,11 @@ class Moments:
     (array([1., 2., 0.]), array([-2.,  2.]))
     """
 
-    experts: tuple[str, ...]
-    classes: int
+    experts: tuple[str, ...]  # N names; merging matches them
+    classes: int  # K
+    # (K + 1,); weight of the events by outcome, those without any forecast too; the last entry is the unresolved ones
     events: Array
-    patterns: Mapping[tuple[int, ...], PatternMoments]
+    patterns: Mapping[tuple[int, ...], PatternMoments]  # keyed by the positions of the experts who answered together
 
     def __reduce__(self) -> tuple[object, ...]:
         return _unpickled, (self.experts, self.classes, self.events, dict(self.patterns))
@@ -255,21 +236,11 @@ def _unpickled(
 
 @dataclass(eq=False)
 class Marginals:
-    """Moments of each expert by itself.
+    """Moments of each expert by itself."""
 
-    Attributes
-    ----------
-    count : ndarray, shape (K + 1, N)
-        Weight of the expert's forecasts by outcome; last row: on unresolved events.
-    mean : ndarray, shape (K + 1, N, K - 1)
-        Mean log-ratios by outcome.
-    square : ndarray, shape (2, N)
-        Sum of squares about the means of the outcomes, over resolved and over unresolved events.
-    """
-
-    count: Array
-    mean: Array
-    square: Array
+    count: Array  # (K + 1, N); weight of the expert's forecasts by outcome; last row: on unresolved events
+    mean: Array  # (K + 1, N, K - 1); mean log-ratios by outcome
+    square: Array  # (2, N); sum of squares about the means of the outcomes, over resolved and over unresolved events
 
     def include(self, columns: npt.NDArray[np.intp], weight: Array, mean: Array, square: Array) -> None:
         """Add the forecasts of some experts, of equal weight by outcome."""
@@ -300,17 +271,10 @@ NEAR = 0.5
 
 @dataclass(frozen=True, eq=False)
 class BinaryOutcomes:
-    """What happened, kept as it came: numbers 0 and 1, or booleans; NaN where not resolved.
+    """What happened, kept as it came: numbers 0 and 1, or booleans; NaN where not resolved."""
 
-    Attributes
-    ----------
-    y : ndarray, shape (T,)
-    counts : ndarray, shape (3,)
-        Events with outcome 0, with outcome 1, and unresolved ones.
-    """
-
-    y: Floats
-    counts: Array
+    y: Floats  # (T,)
+    counts: Array  # (3,); events with outcome 0, with outcome 1, and unresolved ones
 
     @classmethod
     def of(cls, y: Floats) -> BinaryOutcomes | None:

@@ -174,27 +174,13 @@ TIED_SCORE = -1e-6
 
 @dataclass(frozen=True, eq=False)
 class SimplexFit:
-    """Weights on the simplex, and how far from the best they can be.
+    """Weights on the simplex, and how far from the best they can be."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (N,)
-        At least 0, and 1 together to a rounding. 0 is exact.
-    gap : float
-        The certificate: the largest derivative of the mean log-likelihood from here towards a single expert.
-    iterations : int
-        Newton steps on the whole array.
-    passes : float
-        Reads of the array. Reading every k-th row counts 1/k.
-    converged : bool
-        Whether `gap` is within the tolerance. If it is not, whoever uses the weights must say so.
-    """
-
-    weights: Array
-    gap: float
-    iterations: int
-    passes: float
-    converged: bool
+    weights: Array  # (N,); at least 0, and 1 together to a rounding. 0 is exact.
+    gap: float  # the certificate: the largest derivative of the mean log-likelihood from here towards a single expert
+    iterations: int  # Newton steps on the whole array
+    passes: float  # reads of the array. Reading every k-th row counts 1/k.
+    converged: bool  # whether `gap` is within the tolerance. If it is not, whoever uses the weights must say so.
 
 
 def simplex_weights(

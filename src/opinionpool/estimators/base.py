@@ -74,37 +74,17 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """All that a fit leaves, put in place at once, so that nobody ever meets parts of two fits.
-
-    Attributes
-    ----------
-    layout : ExpertColumns
-    classes : ndarray, shape (K,)
-    names : tuple of str or None
-        Of the columns, if they had any.
-    learned : Fitted or None
-        None where it is learned from the stream when it is asked for.
-    events : float
-        Weight of the resolved events.
-    rounded : int
-        Forecasts that were normalised.
-    notes : tuple of Note
-        About X.
-    stream : Stream or None
-        What further batches are added to.
-    forgotten : float or None
-        Weight of the events of a fit before, from which a stream does not learn.
-    """
+    """All that a fit leaves, put in place at once, so that nobody ever meets parts of two fits."""
 
     layout: ExpertColumns
-    classes: Labels
-    names: tuple[str, ...] | None
-    learned: Fitted | None = None
-    events: float = 0.0
-    rounded: int = 0
-    notes: tuple[Note, ...] = ()
-    stream: Stream | None = None
-    forgotten: float | None = None
+    classes: Labels  # (K,)
+    names: tuple[str, ...] | None  # of the columns, if they had any
+    learned: Fitted | None = None  # None where it is learned from the stream when it is asked for
+    events: float = 0.0  # weight of the resolved events
+    rounded: int = 0  # forecasts that were normalised
+    notes: tuple[Note, ...] = ()  # about X
+    stream: Stream | None = None  # what further batches are added to
+    forgotten: float | None = None  # weight of the events of a fit before, from which a stream does not learn
 
 
 class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -89,27 +89,14 @@ def event_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:
 
 @dataclass(frozen=True)
 class ExpertColumns:
-    """Which columns hold whose forecasts.
+    """Which columns hold whose forecasts."""
 
-    Attributes
-    ----------
-    experts : tuple of str
-        N names.
-    columns : tuple of str or None
-        Names of the columns, expert by expert, the classes of each in the order of `classes`; None if they have no
-        names.
-    classes : tuple of str
-        K labels, as text.
-    width : int
-        Columns of each expert: K, or 1 where binary forecasts stand in one column.
-    own : bool
-        Whether events have options of their own, so that classes are positions of these, and K is of no account.
-    """
-
-    experts: tuple[str, ...]
+    experts: tuple[str, ...]  # N names
+    # names of the columns, expert by expert, the classes of each in the order of `classes`; None if they have no names
     columns: tuple[str, ...] | None
-    classes: tuple[str, ...]
-    width: int
+    classes: tuple[str, ...]  # K labels, as text
+    width: int  # columns of each expert: K, or 1 where binary forecasts stand in one column
+    # whether events have options of their own, so that classes are positions of these, and K is of no account
     own: bool = False
 
     @classmethod

@@ -64,27 +64,14 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassEvidence:
-    """What resolved events say of differences between classes.
-
-    Attributes
-    ----------
-    weights : ClassWeights
-    design : ndarray, shape (T, P, K - 1)
-    offset : ndarray, shape (T, K - 1)
-        Log-ratios by the symmetric panel.
-    outcomes : ndarray of int, shape (T,)
-    weight : ndarray, shape (T,)
-        How many independent events each is worth.
-    member : ndarray of int, shape (T,)
-        The set of events, 0 to S - 1, that is left out with it.
-    """
+    """What resolved events say of differences between classes."""
 
     weights: ClassWeights
-    design: Array
-    offset: Array
-    outcomes: npt.NDArray[np.intp]
-    weight: Array
-    member: Index
+    design: Array  # (T, P, K - 1)
+    offset: Array  # (T, K - 1); log-ratios by the symmetric panel
+    outcomes: npt.NDArray[np.intp]  # (T,)
+    weight: Array  # (T,); how many independent events each is worth
+    member: Index  # (T,); the set of events, 0 to S - 1, that is left out with it
 
     @property
     def sets(self) -> int:

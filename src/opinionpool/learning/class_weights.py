@@ -43,10 +43,6 @@ class ClassWeights:
 
     There are P coefficients: (K − 1)² for all experts together, as many for each of the V distinct experts among those
     who say something if there are several, and an intercept of K − 1. Constant experts count as one.
-
-    Attributes
-    ----------
-    panel : Panel
     """
 
     panel: Panel

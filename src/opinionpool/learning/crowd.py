@@ -46,22 +46,12 @@ CONSTANT = 10
 
 @dataclass(frozen=True, eq=False)
 class CrowdFit:
-    """What was learned of N experts.
-
-    Attributes
-    ----------
-    parts : Parts
-    bias : ndarray, shape (N, K - 1)
-    extremes : Extremes
-    share : float
-        How much of the differences between experts is believed.
-    notes : tuple of Note
-    """
+    """What was learned of N experts."""
 
     parts: Parts
-    bias: Array
+    bias: Array  # (N, K - 1)
     extremes: Extremes
-    share: float
+    share: float  # how much of the differences between experts is believed
     notes: tuple[Note, ...]
 
 

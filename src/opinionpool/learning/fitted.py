@@ -24,15 +24,9 @@ from opinionpool.priors import own_priors
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """What is not known of L* = L° + a + Σ w_i u_i, u_i the contrasts as far as they are believed.
+    """What is not known of L* = L° + a + Σ w_i u_i, u_i the contrasts as far as they are believed."""
 
-    Attributes
-    ----------
-    covariance : ndarray, shape (K - 1 + N, K - 1 + N)
-        Of the intercept a and the weights w, given the outcomes.
-    """
-
-    covariance: Array
+    covariance: Array  # (K - 1 + N, K - 1 + N); of the intercept a and the weights w, given the outcomes
 
     def weight_errors(self, experts: int) -> Array:
         """Standard errors of the weights, (N,)."""

@@ -31,31 +31,19 @@ PRIOR_EXPERTS, WORTH = 10.0, 40.0
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """M forecasts on T resolved events, ordered by event.
+    """M forecasts on T resolved events, ordered by event."""
 
-    Attributes
-    ----------
-    event, expert : ndarray of int, shape (M,)
-    contrasts : ndarray, shape (M, K - 1)
-        Whitened.
-    signs : ndarray, shape (M, K - 1)
-        Whitened signature of what happened.
-    weight : ndarray, shape (M,)
-        Frequencies.
-    events, experts : int
-        T and N.
-    own : ndarray or None, shape (T,)
-        Where events have options of their own, towards which nobody can be biased, how many of the K - 1 coordinates
-        each has.
-    """
-
+    # event, expert: (M,)
     event: Index
     expert: Index
-    contrasts: Array
-    signs: Array
-    weight: Array
+    contrasts: Array  # (M, K - 1); whitened
+    signs: Array  # (M, K - 1); whitened signature of what happened
+    weight: Array  # (M,); frequencies
+    # events, experts: T and N
     events: int
     experts: int
+    # (T,); where events have options of their own, towards which nobody can be biased, how many of the K - 1
+    # coordinates each has
     own: Array | None = None
 
     @property
@@ -163,40 +151,20 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """A crowd and how far its experts differ.
+    """A crowd and how far its experts differ."""
 
-    Attributes
-    ----------
-    bias : ndarray, shape (K - 1,)
-    contrast, variance, correlation : float
-        The crowd's.
-    worth : (float, float)
-        What the crowd's bias and contrast count for an expert, in forecasts.
-    spread_worth : float
-        The same for the variance.
-    values : ndarray, shape (M, K - 1)
-        Forecasts less what is expected of the crowd and what all on that event share.
-    sums : Regressions
-        Of those by expert.
-    squares : ndarray, shape (M,)
-        Squared residuals, with what is shared.
-    experts_squares : ndarray, shape (N,)
-        Their sums by expert.
-    length : float
-        Squared length of the signature of one event.
-    """
-
-    bias: Array
+    bias: Array  # (K - 1,)
+    # contrast, variance, correlation: the crowd's
     contrast: float
     variance: float
     correlation: float
-    worth: tuple[float, float]
-    spread_worth: float
-    values: Array
-    sums: Regressions
-    squares: Array
-    experts_squares: Array
-    length: float
+    worth: tuple[float, float]  # what the crowd's bias and contrast count for an expert, in forecasts
+    spread_worth: float  # the same for the variance
+    values: Array  # (M, K - 1); forecasts less what is expected of the crowd and what all on that event share
+    sums: Regressions  # of those by expert
+    squares: Array  # (M,); squared residuals, with what is shared
+    experts_squares: Array  # (N,); their sums by expert
+    length: float  # squared length of the signature of one event
 
     @classmethod
     def learn(cls, cells: Cells) -> Hierarchy:

@@ -45,24 +45,12 @@ def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = No
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Forecasts on T events.
+    """Forecasts on T events."""
 
-    Attributes
-    ----------
-    q : ndarray, shape (T, N), or (T, N, K) when K > 2
-        Probabilities, NaN where missing.
-    prior : ndarray, shape (T, K)
-        Class probabilities of the reference.
-    reference : ndarray, shape (T, K - 1)
-        Its log-ratios.
-    lead : tuple of int
-        The shape of the events as they were given.
-    """
-
-    q: Array
-    prior: Array
-    reference: Array
-    lead: tuple[int, ...]
+    q: Array  # (T, N), or (T, N, K) when K > 2; probabilities, NaN where missing
+    prior: Array  # (T, K); class probabilities of the reference
+    reference: Array  # (T, K - 1); its log-ratios
+    lead: tuple[int, ...]  # the shape of the events as they were given
 
     @property
     def classes(self) -> int:
@@ -129,18 +117,10 @@ def blocks(batch: Batch) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """What experts say about T events, on each of which one of them says something.
+    """What experts say about T events, on each of which one of them says something."""
 
-    Attributes
-    ----------
-    ratios : ndarray, shape (T, N, K - 1)
-        Floored log-ratios, NaN where missing.
-    reference : ndarray, shape (T, K - 1)
-        Log-ratios of the prior.
-    """
-
-    ratios: Array
-    reference: Array
+    ratios: Array  # (T, N, K - 1); floored log-ratios, NaN where missing
+    reference: Array  # (T, K - 1); log-ratios of the prior
 
     @cached_property
     def present(self) -> Mask:
@@ -182,24 +162,16 @@ class Contrasts:
 
 @dataclass(frozen=True, eq=False)
 class AnswerParts:
-    """An answer as start + intercept + the sum of contributions, before any base rate; N experts, 0 for absent ones.
+    """An answer as start + intercept + the sum of contributions, before any base rate; N experts, 0 for absent ones."""
 
-    Attributes
-    ----------
-    scale : {"log-odds", "probability"}
-        Of contributions, start and intercept: D = K - 1 log-ratios, or D = K probabilities.
-    bias, contrast : ndarray, shape (N, K - 1)
-    weights : ndarray, shape (N,), or None
-        None where the weight of a contrast is not one number.
-    contributions : ndarray, shape (N, D)
-    start, intercept : ndarray, shape (D,)
-    """
-
+    # {"log-odds", "probability"}; of contributions, start and intercept: D = K - 1 log-ratios, or D = K probabilities
     scale: str
+    # bias, contrast: (N, K - 1)
     bias: Array
     contrast: Array
-    weights: Array | None
-    contributions: Array
+    weights: Array | None  # (N,), or None; None where the weight of a contrast is not one number
+    contributions: Array  # (N, D)
+    # start, intercept: (D,)
     start: Array
     intercept: Array
 
@@ -223,13 +195,6 @@ class Extremes:
     is called certain and any other class end at c = log(1 + K (1 − s)/s). This acts on the contrast, so that pools stay
     externally Bayesian, and treats all classes alike.
 
-    Attributes
-    ----------
-    limit : float, default inf
-        c in log-odds, above 0; infinite to believe everything. s = K/(e^c − 1 + K).
-    centre : ndarray or None, shape (N, K - 1)
-        m, what each expert says of an event that it knows nothing about; 0 if None.
-
     Examples
     --------
     >>> import numpy as np
@@ -237,7 +202,8 @@ class Extremes:
     array([0.099, 4.985])
     """
 
-    limit: float = np.inf
+    limit: float = np.inf  # c in log-odds, above 0; infinite to believe everything. s = K/(e^c − 1 + K).
+    # (N, K - 1); m, what each expert says of an event that it knows nothing about; 0 if None
     centre: Array | None = None
 
     def __post_init__(self) -> None:

@@ -21,25 +21,14 @@ DEPENDENCES = ("common", "nested")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a panel is made of.
+    """What a panel is made of."""
 
-    Attributes
-    ----------
-    contrast : ndarray, shape (N,)
-        Contrast means mu.
-    spread : ndarray, shape (N,)
-        Standard deviations sigma of the contrasts; 0 for an expert who never moves, NaN for one whose
-        calibration was assessed as 0. Neither says anything.
-    dependence : Dependence
-        Correlation R.
-    absolute : bool
-        Whether the scale of `contrast` and `spread` is known; if not, only ratios mean something.
-    """
-
-    contrast: Array
+    contrast: Array  # (N,); contrast means mu
+    # (N,); standard deviations sigma of the contrasts; 0 for an expert who never moves, NaN for one whose calibration
+    # was assessed as 0. Neither says anything.
     spread: Array
-    dependence: Dependence
-    absolute: bool = True
+    dependence: Dependence  # correlation R
+    absolute: bool = True  # whether the scale of `contrast` and `spread` is known; if not, only ratios mean something
 
     def subset(self, positions: Index) -> Parts:
         """The parts of some of the experts."""

@@ -28,34 +28,18 @@ from opinionpool.names import by_name, chosen_positions
 
 
 class Rule(NamedTuple):
-    """What those present make of their contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik.
+    """What those present make of their contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
 
-    Attributes
-    ----------
-    direction : ndarray, shape (n, K - 1, K)
-        Ω⁻¹ m_k for every class k.
-    constant : ndarray, shape (n, K)
-        Each expert's part of ½ m_kᵀ Ω⁻¹ m_k.
-    """
-
-    direction: Array
-    constant: Array
+    direction: Array  # (n, K - 1, K); Ω⁻¹ m_k for every class k
+    constant: Array  # (n, K); each expert's part of ½ m_kᵀ Ω⁻¹ m_k
 
 
 @dataclass(frozen=True, eq=False)
 class Discriminant:
-    """Means of K classes and their covariance, in the log-ratios of N experts.
+    """Means of K classes and their covariance, in the log-ratios of N experts."""
 
-    Attributes
-    ----------
-    means : ndarray, shape (K, N, K - 1)
-        m_k, measured from their centroid.
-    covariance : ndarray, shape (N, K - 1, N, K - 1)
-        Ω; zeros for an expert who says nothing.
-    """
-
-    means: Array
-    covariance: Array
+    means: Array  # (K, N, K - 1); m_k, measured from their centroid
+    covariance: Array  # (N, K - 1, N, K - 1); Ω; zeros for an expert who says nothing
 
     @cached_property
     def _turn(self) -> Array:

@@ -115,27 +115,14 @@ def _contributions(parts: Parts, bias: Array, batch: Batch, rows: slice, setting
 
 
 class Plan(NamedTuple):
-    """What all events have in common.
-
-    Attributes
-    ----------
-    parts : Parts
-    bias : ndarray, shape (N, 1)
-    settings : Settings
-    weights : ndarray, shape (N,)
-        With every expert present.
-    total : float
-        Their sum.
-    offset : float
-        wᵀb.
-    """
+    """What all events have in common."""
 
     parts: Parts
-    bias: Array
+    bias: Array  # (N, 1)
     settings: Settings
-    weights: Array
-    total: float
-    offset: float
+    weights: Array  # (N,); with every expert present
+    total: float  # their sum
+    offset: float  # wᵀb
 
     @classmethod
     def of(cls, parts: Parts, bias: Array, settings: Settings) -> Plan:

@@ -141,26 +141,13 @@ def _worth_choice(do: str, belief: Belief | None, owner: str, key: int | None = 
 
 @dataclass(frozen=True)
 class _Setting:
-    """What the controls of all experts depend on.
+    """What the controls of all experts depend on."""
 
-    Attributes
-    ----------
-    unit : str
-        How accuracies are given.
-    prior : float
-        Of the second class.
-    classes : tuple
-    fixed : bool
-        Whether the panel is a saved pool, so that nothing is assessed.
-    frozen : bool
-        Whether forecasts are those of the file, as events have options of their own.
-    """
-
-    unit: str
-    prior: float
+    unit: str  # how accuracies are given
+    prior: float  # of the second class
     classes: tuple[object, ...]
-    fixed: bool
-    frozen: bool
+    fixed: bool  # whether the panel is a saved pool, so that nothing is assessed
+    frozen: bool  # whether forecasts are those of the file, as events have options of their own
 
     @classmethod
     def of(cls, scene: Scene) -> _Setting:

@@ -18,23 +18,12 @@ ROWS = 60
 
 @dataclass(frozen=True)
 class Look:
-    """What is looked at, which no answer depends on.
+    """What is looked at, which no answer depends on."""
 
-    Attributes
-    ----------
-    view : str
-        A key of `VIEWS`.
-    unit : str
-        How accuracies are given: a key of `UNITS`.
-    about : int
-        The class that figures are about.
-    search, order, start
-        Of the list of events.
-    """
-
-    view: str = "panel"
-    unit: str = "auc"
-    about: int = 1
+    view: str = "panel"  # a key of `VIEWS`
+    unit: str = "auc"  # how accuracies are given: a key of `UNITS`
+    about: int = 1  # the class that figures are about
+    # search, order, start: of the list of events
     search: str = ""
     order: str = "file"
     start: int = 0
@@ -42,25 +31,14 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """All that a page is drawn from.
-
-    Attributes
-    ----------
-    a : Assessment
-    look : Look
-    material : Material
-    found : Answer or None
-    trouble : str
-        Why there is no answer, or why the last move was not made.
-    undo, redo : bool
-        Whether there is something to undo, or to redo.
-    """
+    """All that a page is drawn from."""
 
     a: Assessment
     look: Look
     material: Material
     found: Answer | None
-    trouble: str = ""
+    trouble: str = ""  # why there is no answer, or why the last move was not made
+    # undo, redo: whether there is something to undo, or to redo
     undo: bool = False
     redo: bool = False
 

@@ -164,16 +164,9 @@ def _looked(look: Look, move: Move) -> Look:
 
 @dataclass(frozen=True)
 class Kept:
-    """An assessment from the file of an earlier start.
+    """An assessment from the file of an earlier start."""
 
-    Attributes
-    ----------
-    when : str
-        As ISO 8601 has it.
-    assessment : Assessment
-    """
-
-    when: str
+    when: str  # as ISO 8601 has it
     assessment: Assessment
 
 

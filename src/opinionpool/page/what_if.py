@@ -33,24 +33,12 @@ MOST, BARS = 20, 12
 
 @dataclass(frozen=True)
 class Effect:
-    """What the answer would be at either end of an assessment's range.
+    """What the answer would be at either end of an assessment's range."""
 
-    Attributes
-    ----------
-    expert : str
-        Empty for what is assessed of all.
-    what : str
-        "forecast", "accuracy", "calibration", "bias", "correlation" or "prior".
-    values : tuple of float
-        Both ends of the range: probabilities, AUCs, or the feature itself.
-    answers : tuple of float
-        The probability there.
-    """
-
-    expert: str
-    what: str
-    values: tuple[float, float]
-    answers: tuple[float, float]
+    expert: str  # empty for what is assessed of all
+    what: str  # "forecast", "accuracy", "calibration", "bias", "correlation" or "prior"
+    values: tuple[float, float]  # both ends of the range: probabilities, AUCs, or the feature itself
+    answers: tuple[float, float]  # the probability there
 
     @property
     def size(self) -> float:
@@ -143,24 +131,14 @@ def _feature_ranges(expert: Expert) -> Iterator[tuple[str, tuple[float, float], 
 
 @dataclass(frozen=True, eq=False)
 class Stake:
-    """The decision at hand, and what the panel is worth in many like it; costs in the user's own units.
+    """The decision at hand, and what the panel is worth in many like it; costs in the user's own units."""
 
-    Attributes
-    ----------
-    threshold : float
-        It pays to act above this probability.
-    act : bool
-    acting, waiting : float
-        What either costs, expected: the action's price, and the probability times the loss.
-    decision : Decision or None
-        Over events like this one; None where the panel's accuracy has no one number.
-    """
-
-    threshold: float
+    threshold: float  # it pays to act above this probability
     act: bool
+    # acting, waiting: what either costs, expected: the action's price, and the probability times the loss
     acting: float
     waiting: float
-    decision: Decision | None
+    decision: Decision | None  # over events like this one; None where the panel's accuracy has no one number
 
 
 def stake(a: Assessment, found: Answer, probability: float) -> Stake:
@@ -189,20 +167,11 @@ def worth(found: Answer) -> PanelValue | None:
 
 @dataclass(frozen=True, eq=False)
 class OneMore:
-    """What one more expert would add, before anybody knows what it says.
-
-    Attributes
-    ----------
-    gain : Gain
-    auc : float
-        Of the panel with it.
-    saving : float or None
-        What it saves for a decision, in the user's own units; None for more than two classes.
-    """
+    """What one more expert would add, before anybody knows what it says."""
 
     gain: Gain
-    auc: float
-    saving: float | None
+    auc: float  # of the panel with it
+    saving: float | None  # what it saves for a decision, in the user's own units; None for more than two classes
 
 
 def one_more(a: Assessment, found: Answer) -> OneMore:

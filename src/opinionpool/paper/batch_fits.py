@@ -30,19 +30,11 @@ FLAT = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class LogPools:
-    """Pools L* = L° + a + Σ w_i (L_i − L°), one for each sample.
+    """Pools L* = L° + a + Σ w_i (L_i − L°), one for each sample."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (B, N)
-    intercept : ndarray, shape (B,)
-    reference : ndarray, shape (B,)
-        L°.
-    """
-
-    weights: Array
-    intercept: Array
-    reference: Array
+    weights: Array  # (B, N)
+    intercept: Array  # (B,)
+    reference: Array  # (B,); L°
 
     def pool(self, ratios: Array) -> Array:
         """Pooled log-odds (B, T) of log-odds (B, T, N)."""
@@ -52,19 +44,11 @@ class LogPools:
 
 @dataclass(frozen=True, eq=False)
 class LogisticPools:
-    """Pools by logistic regression, and what separation did.
-
-    Attributes
-    ----------
-    pools : LogPools
-    separated : ndarray of bool, shape (B,)
-        Where the likelihood has no maximum.
-    limit : LogPools
-        Where it has none, coefficients that separate the outcomes: the likelihood grows as they are multiplied.
-    """
+    """Pools by logistic regression, and what separation did."""
 
     pools: LogPools
-    separated: Mask
+    separated: Mask  # (B,); where the likelihood has no maximum
+    # where it has none, coefficients that separate the outcomes: the likelihood grows as they are multiplied
     limit: LogPools
 
 

@@ -30,39 +30,19 @@ class MissingDataError(OpinionPoolError):
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Experts' log-odds, or covariates that have to become log-odds, and what happened.
+    """Experts' log-odds, or covariates that have to become log-odds, and what happened."""
 
-    Attributes
-    ----------
-    name : str
-        For files.
-    title : str
-        For people.
-    experts : tuple of str
-        N names.
-    values : ndarray, shape (T, N)
-        Log-odds, or covariates in their own units.
-    outcomes : ndarray of bool, shape (T,)
-    covariates : bool
-        Whether values are to be recalibrated by section 4.1.
-    correlation, variance : float or None
-        Of simulated experts.
-    unmeasured : int
-        Events with a value that stands for one that was not measured.
-    facts : tuple of str
-        What a reader of the results should know.
-    """
-
-    name: str
-    title: str
-    experts: tuple[str, ...]
-    values: Array
-    outcomes: npt.NDArray[np.bool_]
-    covariates: bool
+    name: str  # for files
+    title: str  # for people
+    experts: tuple[str, ...]  # N names
+    values: Array  # (T, N); log-odds, or covariates in their own units
+    outcomes: npt.NDArray[np.bool_]  # (T,)
+    covariates: bool  # whether values are to be recalibrated by section 4.1
+    # correlation, variance: of simulated experts
     correlation: float | None = None
     variance: float | None = None
-    unmeasured: int = 0
-    facts: tuple[str, ...] = ()
+    unmeasured: int = 0  # events with a value that stands for one that was not measured
+    facts: tuple[str, ...] = ()  # what a reader of the results should know
 
 
 def simulated_panel(n: int, correlation: float, variance: float) -> Panel:

@@ -44,42 +44,22 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Scores of B iterations with N experts.
+    """Scores of B iterations with N experts."""
 
-    Attributes
-    ----------
-    scores : ndarray, shape (6, B)
-        Mean score on the test half, by `METHODS` and, last, the default pool.
-    separated : ndarray of bool, shape (B,)
-        Where the training half has no logistic regression of maximum likelihood.
-    limit : ndarray, shape (B,)
-        There, the score that coefficients grown without bound would get; NaN elsewhere.
-    """
-
-    scores: Array
-    separated: Mask
-    limit: Array
+    scores: Array  # (6, B); mean score on the test half, by `METHODS` and, last, the default pool
+    separated: Mask  # (B,); where the training half has no logistic regression of maximum likelihood
+    limit: Array  # (B,); there, the score that coefficients grown without bound would get; NaN elsewhere
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Scores on a data set as the number of experts increases.
-
-    Attributes
-    ----------
-    data : DataSet
-    numbers : ndarray of int, shape (P,)
-        N.
-    scores : ndarray, shape (6, P, B)
-    separated : ndarray of bool, shape (P, B)
-    limit : ndarray, shape (P, B)
-    """
+    """Scores on a data set as the number of experts increases."""
 
     data: DataSet
-    numbers: npt.NDArray[np.intp]
-    scores: Array
-    separated: Mask
-    limit: Array
+    numbers: npt.NDArray[np.intp]  # (P,); N
+    scores: Array  # (6, P, B)
+    separated: Mask  # (P, B)
+    limit: Array  # (P, B)
 
     def of(self, method: str) -> Array:
         """Scores of a method, (P, B)."""

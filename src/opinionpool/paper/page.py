@@ -11,26 +11,13 @@ from opinionpool.report.html import Html, document, joined, markup, table
 
 @dataclass(frozen=True)
 class Claim:
-    """One row of the table of claims.
+    """One row of the table of claims."""
 
-    Attributes
-    ----------
-    where : str
-        Section, equation or figure.
-    says : str
-        What the paper says, or prints.
-    found : str
-        The number that decides, and how it was found.
-    holds : bool
-    right : str
-        Where it does not hold: what does.
-    """
-
-    where: str
-    says: str
-    found: str
+    where: str  # section, equation or figure
+    says: str  # what the paper says, or prints
+    found: str  # the number that decides, and how it was found
     holds: bool
-    right: str = ""
+    right: str = ""  # where it does not hold: what does
 
 
 def close(a: float, b: float, places: float = 1e-9) -> bool:
@@ -71,45 +58,23 @@ a { color: #0b3c8c; }
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of the page.
+    """A figure of the page."""
 
-    Attributes
-    ----------
-    label : str
-        Such as "Figure 3a".
-    caption : str
-    svg : bytes
-        The drawing.
-    files : tuple of str
-        Names of the files that hold it and its numbers.
-    """
-
-    label: str
+    label: str  # such as "Figure 3a"
     caption: str
-    svg: bytes
-    files: tuple[str, ...]
+    svg: bytes  # the drawing
+    files: tuple[str, ...]  # names of the files that hold it and its numbers
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page.
-
-    Attributes
-    ----------
-    title : str
-    text : tuple of str
-        Paragraphs.
-    pictures : tuple of Picture
-    claims : tuple of Claim
-        What the paper says about them.
-    header, rows : tuple
-        A table of further numbers, the first column text.
-    """
+    """A part of the page."""
 
     title: str
-    text: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()  # paragraphs
     pictures: tuple[Picture, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[Claim, ...] = ()  # what the paper says about them
+    # header, rows: a table of further numbers, the first column text
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
 

@@ -31,21 +31,12 @@ EXPERIMENTS = 0.8
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was written.
-
-    Attributes
-    ----------
-    page : Path
-    figures : int
-    claims : tuple of Claim
-    missing : str or None
-        What stands in the way of the rest, and how to get it.
-    """
+    """What was written."""
 
     page: Path
     figures: int
     claims: tuple[Claim, ...]
-    missing: str | None
+    missing: str | None  # what stands in the way of the rest, and how to get it
 
 
 def reproduce(

@@ -53,22 +53,12 @@ LOOKS = (
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One method in a figure of scores.
-
-    Attributes
-    ----------
-    label : str
-    mean : ndarray, shape (P,)
-    error : ndarray, shape (P,)
-        Standard errors.
-    expected : ndarray or None, shape (P,)
-        What it comes to with unlimited training data.
-    """
+    """One method in a figure of scores."""
 
     label: str
-    mean: Array
-    error: Array
-    expected: Array | None = None
+    mean: Array  # (P,)
+    error: Array  # (P,); standard errors
+    expected: Array | None = None  # (P,); what it comes to with unlimited training data
 
 
 def figure() -> tuple[Figure, Axes]:

@@ -145,30 +145,17 @@ class BetaLinear(Pool):
 
 @dataclass(frozen=True, eq=False)
 class BetaFit:
-    """What the beta-transformed linear pool learned.
+    """What the beta-transformed linear pool learned."""
 
-    Attributes
-    ----------
-    weights : ndarray, shape (N,)
-        At least 0, and 1 together; above 0 if learned.
-    a, b : float
-        The parameters of the transform.
-    learned : bool
-        Whether the weights were learned.
-    gradient_norm : float
-        Largest derivative of the penalised mean log-likelihood by log a, log b and the logarithms of the weights.
-    iterations : int
-        Steps of the search.
-    converged : bool
-        Whether `gradient_norm` is within the tolerance. The likelihood may have further stationary points.
-    """
-
-    weights: Array
+    weights: Array  # (N,); at least 0, and 1 together; above 0 if learned
+    # a, b: the parameters of the transform
     a: float
     b: float
-    learned: bool
+    learned: bool  # whether the weights were learned
+    # largest derivative of the penalised mean log-likelihood by log a, log b and the logarithms of the weights
     gradient_norm: float
-    iterations: int
+    iterations: int  # steps of the search
+    # whether `gradient_norm` is within the tolerance. The likelihood may have further stationary points.
     converged: bool
 
 

@@ -265,21 +265,11 @@ def fit_pool(
 
 @dataclass(frozen=True)
 class LearnedParts:
-    """What was learned from parts.
-
-    Attributes
-    ----------
-    state : Fitted
-    totals : Totals
-        Of all parts.
-    sample : Forecasts
-        What it was learned from.
-    notes : tuple of Note
-    """
+    """What was learned from parts."""
 
     state: Fitted
-    totals: Totals
-    sample: Forecasts
+    totals: Totals  # of all parts
+    sample: Forecasts  # what it was learned from
     notes: tuple[Note, ...]
 
 

@@ -148,23 +148,13 @@ SOME_WEIGHTS = Option(None, f"{_WEIGHTS}; if not given, learned where the events
 
 
 class Settings(TypedDict, total=False):
-    """Keyword arguments of every pool.
+    """Keyword arguments of every pool."""
 
-    Attributes
-    ----------
-    prior : float or array_like, shape (...), or (K,), (..., K) when K > 2, default 0.5 (1/K)
-        The reference that the experts share.
-    base_rate : same as `prior`, optional
-        How frequent the event is where the answer is used.
-    classes : int, default 2
-        K. More than 2 need a last axis of that length.
-    floor, pool_floor : float
-        Floors (model.md, section 4).
-    """
-
+    # (...), or (K,), (..., K) when K > 2, default 0.5 (1/K); the reference that the experts share
     prior: npt.ArrayLike | None
-    base_rate: npt.ArrayLike | None
-    classes: int
+    base_rate: npt.ArrayLike | None  # how frequent the event is where the answer is used
+    classes: int  # K. More than 2 need a last axis of that length.
+    # floor, pool_floor: floors (model.md, section 4)
     floor: float
     pool_floor: float
 
@@ -230,35 +220,16 @@ def contrast_parts(contrast: Contrasts, weights: Array, intercept: npt.ArrayLike
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The resolved events that somebody forecast, to learn from.
-
-    Attributes
-    ----------
-    forecasts : Forecasts
-    rows : ndarray of int, shape (T,)
-        Their positions among all events.
-    weight : ndarray, shape (T,)
-        Frequencies, all positive.
-    prior : ndarray or None, shape (K,)
-        The reference that all events share, as class probabilities; None if each has its own.
-    priors : ndarray, shape (K,), or (T, K)
-        The reference that all share, or that of each event.
-    floor : float
-    events : ndarray, shape (K,)
-        Weight of the resolved events by outcome.
-    counts : ndarray, shape (N,)
-        Weight of each expert's forecasts on resolved events.
-    notes : list of Note
-    """
+    """The resolved events that somebody forecast, to learn from."""
 
     forecasts: Forecasts
-    rows: npt.NDArray[np.intp]
-    weight: Array
-    prior: Array | None
-    priors: Array
+    rows: npt.NDArray[np.intp]  # (T,); their positions among all events
+    weight: Array  # (T,); frequencies, all positive
+    prior: Array | None  # (K,); the reference that all events share, as class probabilities; None if each has its own
+    priors: Array  # (K,), or (T, K); the reference that all share, or that of each event
     floor: float
-    events: Array
-    counts: Array
+    events: Array  # (K,); weight of the resolved events by outcome
+    counts: Array  # (N,); weight of each expert's forecasts on resolved events
     notes: list[Note] = field(default_factory=list)
 
     @classmethod

@@ -24,27 +24,15 @@ from opinionpool.text import counted
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """A pool's answers about the events it was fitted with.
-
-    Attributes
-    ----------
-    forecasts : Forecasts
-    pool : str
-        Its name.
-    state : Fitted
-        What the fit learned.
-    probabilities : ndarray, shape (T,), or (T, K) when K > 2
-    in_sample : ndarray of bool, shape (T,)
-        Where the event's outcome has had a part in the answer: the pool has learned from it, or its prior has.
-    interval : pair of ndarray or None, shape (T,) each, or (T, K) when K > 2
-        Limits of the 90% credible interval of each probability.
-    """
+    """A pool's answers about the events it was fitted with."""
 
     forecasts: Forecasts
-    pool: str
-    state: Fitted
-    probabilities: Array
+    pool: str  # its name
+    state: Fitted  # what the fit learned
+    probabilities: Array  # (T,), or (T, K) when K > 2
+    # (T,); where the event's outcome has had a part in the answer: the pool has learned from it, or its prior has
     in_sample: npt.NDArray[np.bool_]
+    # (T,) each, or (T, K) when K > 2; limits of the 90% credible interval of each probability
     interval: tuple[Array, Array] | None = None
 
     def ends(self) -> tuple[list[float | None], list[float | None]]:

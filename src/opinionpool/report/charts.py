@@ -19,23 +19,15 @@ from opinionpool.scoring.learning_curve import LearningCurve
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to places in a drawing.
+    """From values to places in a drawing."""
 
-    Attributes
-    ----------
-    low, high : float
-        The range of values.
-    start, end : float
-        Where they stand.
-    shape : callable
-        What is linear in place: the value itself, or a function of it.
-    """
-
+    # low, high: the range of values
     low: float
     high: float
+    # start, end: where they stand
     start: float
     end: float
-    shape: Callable[[float], float] = float
+    shape: Callable[[float], float] = float  # what is linear in place: the value itself, or a function of it
 
     def __call__(self, value: float) -> float:
         """The place of a value, which is kept inside the range."""

@@ -52,75 +52,34 @@ class Missing:
 
 @dataclass(frozen=True)
 class Source:
-    """Where forecasts come from.
+    """Where forecasts come from."""
 
-    Attributes
-    ----------
-    title : str
-        What the report is called.
-    date : str
-        When it was made; empty to leave it out.
-    command : str
-        The command line that made the report; empty if there is none.
-    digests : tuple of (str, str)
-        Names of files and their SHA-256.
-    """
-
-    title: str = "forecasts"
-    date: str = ""
-    command: str = ""
-    digests: tuple[tuple[str, str], ...] = ()
+    title: str = "forecasts"  # what the report is called
+    date: str = ""  # when it was made; empty to leave it out
+    command: str = ""  # the command line that made the report; empty if there is none
+    digests: tuple[tuple[str, str], ...] = ()  # names of files and their SHA-256
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """All that a report tells.
-
-    Attributes
-    ----------
-    forecasts : Forecasts
-    pool : str
-    state : Fitted
-        What the pool learned from all resolved events.
-    learned : FittedPanel
-        The same for the default pool, from which features of experts are.
-    given : bool
-        Whether a prior was given.
-    pooled : Pooled
-        Its answers.
-    comparison : Comparison or Missing
-        Out of sample, beside the simple average and the experts.
-    curve : LearningCurve or Missing
-    errors : SharedErrors or Missing
-    checks : list of Check or Missing
-    own_priors : ndarray or None, shape (T, K)
-        Class probabilities of each event's own prior.
-    beliefs : Beliefs or None
-    effects : list of Effect
-        How the first open answer depends on beliefs, where it rests on them.
-    source : Source
-    prior : float or array or None
-        As it was given.
-    sort : str
-        A name in `SORTS`: the order of open events.
-    """
+    """All that a report tells."""
 
     forecasts: Forecasts
     pool: str
-    state: Fitted
-    learned: FittedPanel
-    given: bool
-    pooled: Pooled
-    comparison: Comparison | Missing
+    state: Fitted  # what the pool learned from all resolved events
+    learned: FittedPanel  # the same for the default pool, from which features of experts are
+    given: bool  # whether a prior was given
+    pooled: Pooled  # its answers
+    comparison: Comparison | Missing  # out of sample, beside the simple average and the experts
     curve: LearningCurve | Missing
     errors: SharedErrors | Missing
     checks: list[Check] | Missing
-    own_priors: Array | None
+    own_priors: Array | None  # (T, K); class probabilities of each event's own prior
     beliefs: Beliefs | None
     source: Source
-    effects: list[Effect]
-    prior: npt.ArrayLike | None = None
-    sort: str = "probability"
+    effects: list[Effect]  # how the first open answer depends on beliefs, where it rests on them
+    prior: npt.ArrayLike | None = None  # as it was given
+    sort: str = "probability"  # a name in `SORTS`: the order of open events
 
     @property
     def open_rows(self) -> list[int]:

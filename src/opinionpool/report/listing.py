@@ -29,34 +29,17 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a listing.
+    """One column of a listing."""
 
-    Attributes
-    ----------
-    key : str
-        Its header in CSV.
-    values : sequence
-        Text, numbers, booleans, or None.
-    title : str or None
-        Its header in a table; None if tables leave it out.
-    show : callable
-        A value that is not None as a table shows it.
-    machine : bool
-        Whether it stands in CSV.
-    spare : int
-        A table too wide for its terminal leaves out the columns with the highest numbers, those with the same number
-        together; never those with 0.
-    table : sequence, optional
-        What a table shows instead of the values.
-    """
-
-    key: str
-    values: Sequence[Any]
-    title: str | None
-    show: Callable[[Any], str] = str
-    machine: bool = True
+    key: str  # its header in CSV
+    values: Sequence[Any]  # text, numbers, booleans, or None
+    title: str | None  # its header in a table; None if tables leave it out
+    show: Callable[[Any], str] = str  # a value that is not None as a table shows it
+    machine: bool = True  # whether it stands in CSV
+    # a table too wide for its terminal leaves out the columns with the highest numbers, those with the same number
+    # together; never those with 0
     spare: int = 0
-    table: Sequence[Any] | None = None
+    table: Sequence[Any] | None = None  # what a table shows instead of the values
 
     @property
     def numeric(self) -> bool:

@@ -38,28 +38,15 @@ Label = str | bool | int | float
 
 @dataclass(frozen=True)
 class Kind:
-    """A type that is saved.
+    """A type that is saved."""
 
-    Attributes
-    ----------
-    name : str
-        What the file calls it.
-    python : type
-    fields : mapping of str to type
-    take : function
-        From an object to its fields.
-    make : function
-        From its fields, as keyword arguments, to an object; raises an `OpinionPoolError` if they do not fit together.
-    optional : tuple of str
-        Fields that files of older releases lack; None then.
-    """
-
-    name: str
+    name: str  # what the file calls it
     python: type
     fields: Mapping[str, Any]
-    take: Callable[[Any], Mapping[str, Any]]
+    take: Callable[[Any], Mapping[str, Any]]  # from an object to its fields
+    # from its fields, as keyword arguments, to an object; raises an `OpinionPoolError` if they do not fit together
     make: Callable[..., Any]
-    optional: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()  # fields that files of older releases lack; None then
 
     @classmethod
     def of(

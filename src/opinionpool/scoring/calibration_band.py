@@ -19,21 +19,13 @@ Starts = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Events in G groups that follow one another in the order of their forecasts.
+    """Events in G groups that follow one another in the order of their forecasts."""
 
-    Attributes
-    ----------
-    low, high : ndarray, shape (G,)
-        The smallest and the largest forecast in each group.
-    count : ndarray, shape (G,)
-        How many events, each as often as its weight says.
-    forecasts, outcomes : ndarray, shape (G,)
-        Sums over the events of a group, weighted likewise.
-    """
-
+    # low, high: (G,); the smallest and the largest forecast in each group
     low: Array
     high: Array
-    count: Array
+    count: Array  # (G,); how many events, each as often as its weight says
+    # forecasts, outcomes: (G,); sums over the events of a group, weighted likewise
     forecasts: Array
     outcomes: Array
 

@@ -33,19 +33,13 @@ Rounds = Callable[[int], Sequence[Split]]
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of P pools on T events, NaN where not scored.
+    """Scores of P pools on T events, NaN where not scored."""
 
-    Attributes
-    ----------
-    log_score, log_loss, brier : ndarray, shape (T, P)
-    auc : ndarray, shape (P,)
-        NaN unless there are two classes and both happened.
-    """
-
+    # log_score, log_loss, brier: (T, P)
     log_score: Array
     log_loss: Array
     brier: Array
-    auc: Array
+    auc: Array  # (P,); NaN unless there are two classes and both happened
 
     @classmethod
     def of(cls, answers: Sequence[Array], sample: Forecasts) -> Scores:
@@ -104,23 +98,13 @@ class _Mean:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Pools as they do in-sample and out of sample.
+    """Pools as they do in-sample and out of sample."""
 
-    Attributes
-    ----------
-    pools : tuple of str
-        Those of the P that could be fitted.
-    inside, outside : Scores
-        In-sample, by fits to all events; out of sample, each event's mean over the rounds.
-    answers : tuple of ndarray, shape (T,) or (T, K)
-        Each pool's probabilities out of sample in the first round, NaN where not scored.
-    rounds : int
-    notes : tuple of Note
-    """
-
-    pools: tuple[str, ...]
+    pools: tuple[str, ...]  # those of the P that could be fitted
+    # inside, outside: in-sample, by fits to all events; out of sample, each event's mean over the rounds
     inside: Scores
     outside: Scores
+    # (T,) or (T, K); each pool's probabilities out of sample in the first round, NaN where not scored
     answers: tuple[Array, ...]
     rounds: int
     notes: tuple[Note, ...]

@@ -36,14 +36,9 @@ DRAWS, MOST_DRAWN = 20_000, 200
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Values summed over clusters of events.
+    """Values summed over clusters of events."""
 
-    Attributes
-    ----------
-    total, count : ndarray, shape (G, M)
-        Of M quantities, in each of G clusters.
-    """
-
+    # total, count: (G, M); of M quantities, in each of G clusters
     total: Array
     count: Array
 
@@ -87,14 +82,10 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Mean differences, and between which limits they lie.
+    """Mean differences, and between which limits they lie."""
 
-    Attributes
-    ----------
-    mean, low, high : ndarray, shape (M,)
-        The limits are NaN where there are too few clusters; equal to the mean where no event differs.
-    """
-
+    # mean, low, high: (M,); the limits are NaN where there are too few clusters; equal to the mean where no event
+    # differs
     mean: Array
     low: Array
     high: Array

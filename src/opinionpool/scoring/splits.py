@@ -35,14 +35,9 @@ _LONGEST = 10.0**17
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which events are learned from, and which are scored then.
+    """Which events are learned from, and which are scored then."""
 
-    Attributes
-    ----------
-    train, test : ndarray of int
-        Index, increasing.
-    """
-
+    # train, test: index, increasing
     train: Index
     test: Index
 

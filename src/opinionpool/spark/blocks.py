@@ -24,35 +24,16 @@ Batch: TypeAlias = Any  # a pyarrow.RecordBatch; pyarrow has no types
 
 
 class Block(NamedTuple):
-    """Some events with all forecasts on them.
+    """Some events with all forecasts on them."""
 
-    Attributes
-    ----------
-    events : list of str
-        T ids; empty if the table has none.
-    experts : tuple of str
-        N names.
-    probabilities : ndarray, shape (T, N), or (T, N, K) when K > 2
-        NaN where missing.
-    outcomes : ndarray of int, shape (T,)
-        -1 where not resolved.
-    prior : ndarray or None, shape (T,), or (T, K) when K > 2
-        NaN where blank.
-    times : ndarray of datetime64 or None, shape (T,)
-    groups : ndarray of object or None, shape (T,)
-        None where blank.
-    kept : RecordBatch
-        The columns that are handed on, a row for each event.
-    """
-
-    events: list[str]
-    experts: tuple[str, ...]
-    probabilities: Array
-    outcomes: Index
-    prior: Array | None
-    times: npt.NDArray[np.datetime64] | None
-    groups: npt.NDArray[np.object_] | None
-    kept: Batch
+    events: list[str]  # T ids; empty if the table has none
+    experts: tuple[str, ...]  # N names
+    probabilities: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
+    outcomes: Index  # (T,); -1 where not resolved
+    prior: Array | None  # (T,), or (T, K) when K > 2; NaN where blank
+    times: npt.NDArray[np.datetime64] | None  # (T,)
+    groups: npt.NDArray[np.object_] | None  # (T,); None where blank
+    kept: Batch  # the columns that are handed on, a row for each event
 
 
 def read_blocks(batches: Iterable[Batch], layout: Layout) -> Iterator[Block]:

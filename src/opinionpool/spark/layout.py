@@ -38,31 +38,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of the batches that workers read, which have names of their own.
+    """The columns of the batches that workers read, which have names of their own."""
 
-    Attributes
-    ----------
-    experts : tuple of str or None
-        Names of the experts, whose forecasts are in the columns p0, p1, ...; None for a long table, a row for each
-        forecast, with columns expert, probability and, if `by_class`, class.
-    classes : tuple
-        K labels.
-    arrays : bool
-        Whether a forecast is an array with a probability for each class.
-    by_class : bool
-        Whether each class has a row (long) or a column (wide, p0 to pK-1 those of the first expert) of its own.
-    roles : tuple of str
-        Which of event, outcome, prior, time and group there are.
-    kept : tuple of str
-        Names of the columns that are handed on, k0, k1, ... in the batches.
-    """
-
+    # names of the experts, whose forecasts are in the columns p0, p1, ...; None for a long table, a row for each
+    # forecast, with columns expert, probability and, if `by_class`, class
     experts: tuple[str, ...] | None
-    classes: tuple[object, ...]
-    arrays: bool
+    classes: tuple[object, ...]  # K labels
+    arrays: bool  # whether a forecast is an array with a probability for each class
+    # whether each class has a row (long) or a column (wide, p0 to pK-1 those of the first expert) of its own
     by_class: bool
-    roles: tuple[str, ...]
-    kept: tuple[str, ...]
+    roles: tuple[str, ...]  # which of event, outcome, prior, time and group there are
+    kept: tuple[str, ...]  # names of the columns that are handed on, k0, k1, ... in the batches.
 
 
 def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[DataFrame, Layout]:

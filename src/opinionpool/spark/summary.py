@@ -30,30 +30,18 @@ Keys: TypeAlias = npt.NDArray[np.uint64]
 
 @dataclass(eq=False)
 class Events:
-    """Resolved events by column; `sizes` says how many of the forecasts are on each.
+    """Resolved events by column; `sizes` says how many of the forecasts are on each."""
 
-    Attributes
-    ----------
-    ids : ndarray of object, shape (T,)
-    keys : ndarray of uint64, shape (T,)
-    outcomes, sizes : ndarray of int, shape (T,)
-    experts : ndarray of int, shape (M,)
-    probabilities : ndarray, shape (M,), or (M, K) when K > 2
-    prior : ndarray, shape (T,), or (T, K) when K > 2
-        NaN where an event has none of its own.
-    times : ndarray of datetime64, shape (T,)
-    groups : ndarray of object, shape (T,)
-    """
-
-    ids: npt.NDArray[np.object_]
-    keys: Keys
+    ids: npt.NDArray[np.object_]  # (T,)
+    keys: Keys  # (T,)
+    # outcomes, sizes: (T,)
     outcomes: Index
     sizes: Index
-    experts: npt.NDArray[np.int32]
-    probabilities: Array
-    prior: Array
-    times: npt.NDArray[np.datetime64]
-    groups: npt.NDArray[np.object_]
+    experts: npt.NDArray[np.int32]  # (M,)
+    probabilities: Array  # (M,), or (M, K) when K > 2
+    prior: Array  # (T,), or (T, K) when K > 2; NaN where an event has none of its own
+    times: npt.NDArray[np.datetime64]  # (T,)
+    groups: npt.NDArray[np.object_]  # (T,)
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -13,40 +13,17 @@ from opinionpool.arrays import Array
 
 
 class Record(NamedTuple):
-    """An event, its forecasts and what happened.
+    """An event, its forecasts and what happened."""
 
-    Attributes
-    ----------
-    event : str or int
-        Its id; the number of a row that has none.
-    key : int
-        64 bits that stand for the id.
-    experts : ndarray of int, shape (n,)
-        Index of those who answered.
-    probabilities : ndarray, shape (n,), or (n, K) when K > 2
-        Their probabilities.
-    prior : ndarray or None, shape (), or (K,) when K > 2
-        The event's own reference, if it has one.
-    outcome : int
-        -1 where not resolved.
-    weight : float
-        Its frequency.
-    at : float
-        When it was resolved, in the unit of the stream's half-life.
-    time : datetime64 or None
-    group : str or None
-    settled : bool
-        As in `opinionpool.forecasts.Forecasts`.
-    """
-
-    event: str | int
-    key: int
-    experts: npt.NDArray[np.intp]
-    probabilities: Array
-    prior: Array | None = None
-    outcome: int = -1
-    weight: float = 1.0
-    at: float = 0.0
+    event: str | int  # its id; the number of a row that has none
+    key: int  # 64 bits that stand for the id
+    experts: npt.NDArray[np.intp]  # (n,); index of those who answered
+    probabilities: Array  # (n,), or (n, K) when K > 2; their probabilities
+    prior: Array | None = None  # (), or (K,) when K > 2; the event's own reference, if it has one
+    outcome: int = -1  # -1 where not resolved
+    weight: float = 1.0  # its frequency
+    at: float = 0.0  # when it was resolved, in the unit of the stream's half-life
+    # time, group, settled: as in `opinionpool.forecasts.Forecasts`
     time: np.datetime64 | None = None
     group: str | None = None
     settled: bool = False

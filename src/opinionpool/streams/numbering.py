@@ -11,21 +11,14 @@ from opinionpool.errors import ArgumentError
 class Numbering:
     """Which numbers rows have.
 
-    Attributes
-    ----------
-    spans : tuple of (int, int)
-        From the first number to behind the last one, increasing and disjoint.
-    given : bool
-        Whether somebody gave numbers, and they are not just counted.
-
     Examples
     --------
     >>> Numbering().added(3).added(2, first=10)
     Numbering(spans=((0, 3), (10, 12)), given=True)
     """
 
-    spans: tuple[tuple[int, int], ...] = ()
-    given: bool = False
+    spans: tuple[tuple[int, int], ...] = ()  # from the first number to behind the last one, increasing and disjoint
+    given: bool = False  # whether somebody gave numbers, and they are not just counted
 
     @property
     def stop(self) -> int:

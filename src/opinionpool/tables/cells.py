@@ -33,21 +33,11 @@ _OVERSHOOT = 1e-6
 
 @dataclass(frozen=True)
 class NumberRules:
-    """How numbers are written, as far as the user specified.
+    """How numbers are written, as far as the user specified."""
 
-    Attributes
-    ----------
-    percent : bool
-        Whether unmarked numbers are percentages.
-    decimal : {None, ".", ","}
-        The decimal mark; None to decide by column.
-    missing : tuple of str
-        Words or numbers that mean "no answer", besides `MISSING`.
-    """
-
-    percent: bool = False
-    decimal: str | None = None
-    missing: tuple[str, ...] = ()
+    percent: bool = False  # whether unmarked numbers are percentages
+    decimal: str | None = None  # {None, ".", ","}; the decimal mark; None to decide by column
+    missing: tuple[str, ...] = ()  # words or numbers that mean "no answer", besides `MISSING`
 
     def __post_init__(self) -> None:
         if self.decimal not in {None, ".", ","}:

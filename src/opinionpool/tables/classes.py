@@ -23,18 +23,10 @@ from opinionpool.text import counted, listed, quoted, shown
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user specified about classes.
+    """What the user specified about classes."""
 
-    Attributes
-    ----------
-    positive : str or None
-        The class that probabilities are about.
-    classes : tuple of str
-        All classes in order; empty if not given.
-    """
-
-    positive: str | None = None
-    classes: tuple[str, ...] = ()
+    positive: str | None = None  # the class that probabilities are about
+    classes: tuple[str, ...] = ()  # all classes in order; empty if not given
 
     def about(self, written: str) -> Asked:
         """The same, for forecasts that are all about one class."""
@@ -189,24 +181,12 @@ CHOICES = ("event", "shared")
 
 @dataclass(frozen=True)
 class EventOptions:
-    """The options of T events, each in order of first appearance.
+    """The options of T events, each in order of first appearance."""
 
-    Attributes
-    ----------
-    labels : sequence of str
-        L labels of all events.
-    keys : ndarray of int, shape (P,)
-        Pairs of event and label that occur, as event * L + label, increasing.
-    slots : ndarray of int, shape (P,)
-        The position of each among its event's options.
-    sizes : ndarray of int, shape (T,)
-        How many options each event has.
-    """
-
-    labels: Sequence[str]
-    keys: Index
-    slots: Index
-    sizes: Index
+    labels: Sequence[str]  # L labels of all events
+    keys: Index  # (P,); pairs of event and label that occur, as event * L + label, increasing
+    slots: Index  # (P,); the position of each among its event's options
+    sizes: Index  # (T,); how many options each event has
 
     @classmethod
     def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:

@@ -22,21 +22,13 @@ from opinionpool.text import shown
 
 @dataclass(frozen=True)
 class Facts:
-    """One value per event, of what is known.
+    """One value per event, of what is known."""
 
-    Attributes
-    ----------
-    closes, resolved_at : ndarray of datetime64, shape (events,)
-        NaT where unknown.
-    prior : ndarray or None, shape (events,), or (events, K) when K > 2
-        NaN where blank.
-    groups : ndarray of str or None, shape (events,)
-    """
-
+    # closes, resolved_at: (events,); NaT where unknown
     closes: Times
     resolved_at: Times
-    prior: Array | None
-    groups: npt.NDArray[np.str_] | None
+    prior: Array | None  # (events,), or (events, K) when K > 2; NaN where blank
+    groups: npt.NDArray[np.str_] | None  # (events,)
 
     def latest(self, long_rows: LongRows) -> Times | None:
         """When each event belongs: when it was resolved, else closed, else last forecast; None if nobody knows."""

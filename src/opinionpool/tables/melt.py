@@ -28,23 +28,12 @@ from opinionpool.text import counted, listed, quoted, shown
 
 @dataclass
 class Melted:
-    """What a table says.
-
-    Attributes
-    ----------
-    long_rows : Statements
-    row_events : ndarray of int, shape (rows,)
-        The event of each row, -1 where it has none.
-    row_labels : ndarray of int, shape (rows,)
-        The class of each row of a long table with classes, else 0.
-    written : list of str
-        The classes that forecasts were given for.
-    """
+    """What a table says."""
 
     long_rows: LongRows
-    row_events: Index
-    row_labels: Index
-    written: list[str]
+    row_events: Index  # (rows,); the event of each row, -1 where it has none
+    row_labels: Index  # (rows,); the class of each row of a long table with classes, else 0
+    written: list[str]  # the classes that forecasts were given for
 
 
 @dataclass(frozen=True)

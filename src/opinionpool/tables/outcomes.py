@@ -380,23 +380,12 @@ _ROLES = ("event", "outcome", "closes", "resolved_at")
 
 @dataclass(frozen=True)
 class Joined:
-    """A table about events.
-
-    Attributes
-    ----------
-    table : Table
-    roles : dict
-        From event, outcome, closes and resolved_at to columns, as far as there are such.
-    row_events : ndarray of int, shape (rows,)
-        Which of the forecasts' events each row is about, -1 for none.
-    notes : list of Note
-        What did not match.
-    """
+    """A table about events."""
 
     table: Table
-    roles: Mapping[str, int]
-    row_events: Index
-    notes: list[Note]
+    roles: Mapping[str, int]  # from event, outcome, closes and resolved_at to columns, as far as there are such
+    row_events: Index  # (rows,); which of the forecasts' events each row is about, -1 for none
+    notes: list[Note]  # what did not match
 
 
 def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Sequence[str], forecasts: str) -> Joined:

@@ -25,36 +25,22 @@ _BY_ROW = ("event", "expert", "label", "value", "row", "column", "time", "expire
 
 @dataclass(frozen=True, eq=False)
 class LongRows:
-    """M numbers that experts gave.
+    """M numbers that experts gave."""
 
-    Attributes
-    ----------
-    table : Table
-        Where they were read.
-    events, experts : sequence of str
-        Names that the indices below refer to.
-    classes : sequence of str
-        What each number can be about; empty where a forecast is one number.
-    event, expert, label : ndarray of int, shape (M,)
-        Index in the three above; `label` is 0 throughout where there are no classes.
-    value : ndarray, shape (M,)
-        In [0, 1]; NaN where a blank may take back an earlier forecast.
-    row, column : ndarray of int, shape (M,)
-        The cell of each number.
-    time, expires : ndarray of datetime64 or None, shape (M,)
-        When it was given, and until when it holds; NaT where unknown.
-    """
-
-    table: Table
+    table: Table  # where they were read
+    # events, experts: names that the indices below refer to
     events: Sequence[str]
     experts: Sequence[str]
-    classes: Sequence[str]
+    classes: Sequence[str]  # what each number can be about; empty where a forecast is one number
+    # event, expert, label: (M,); index in the three above; `label` is 0 throughout where there are no classes
     event: Index
     expert: Index
     label: Index
-    value: Array
+    value: Array  # (M,); in [0, 1]; NaN where a blank may take back an earlier forecast
+    # row, column: (M,); the cell of each number
     row: Index
     column: Index
+    # time, expires: (M,); when it was given, and until when it holds; NaT where unknown
     time: Times | None = None
     expires: Times | None = None
 
@@ -403,23 +389,13 @@ _VOTES = 5
 
 @dataclass(frozen=True, eq=False)
 class ForecastCounts:
-    """How often each expert gave which numbers, which can be added up over parts of a table.
-
-    Attributes
-    ----------
-    experts : sequence of str
-    by_class : bool
-        Whether numbers are about classes.
-    events : int
-    halves : int
-    every, zeros, ones, extreme : ndarray of int, shape (experts,)
-        Numbers, exact ones, and those beyond 5% or 95% that are not 0.
-    """
+    """How often each expert gave which numbers, which can be added up over parts of a table."""
 
     experts: Sequence[str]
-    by_class: bool
+    by_class: bool  # whether numbers are about classes
     events: int
     halves: int
+    # every, zeros, ones, extreme: (experts,); numbers, exact ones, and those beyond 5% or 95% that are not 0
     every: Index
     zeros: Index
     ones: Index

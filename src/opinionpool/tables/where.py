@@ -30,18 +30,10 @@ _FORM = "a condition compares columns with values, as in --where \"type <> 'bot'
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on rows, as the engine takes it.
+    """A condition on rows, as the engine takes it."""
 
-    Attributes
-    ----------
-    query : str
-        SQL on columns c0, c1, ... with a question mark for each parameter.
-    parameters : list of str or float
-        The literals.
-    """
-
-    query: str
-    parameters: list[str | float]
+    query: str  # SQL on columns c0, c1, ... with a question mark for each parameter.
+    parameters: list[str | float]  # the literals
 
 
 def parse_where(text: str, table: str, names: Sequence[str], cell: Callable[[int], str]) -> Condition:
