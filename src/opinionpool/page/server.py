@@ -97,7 +97,7 @@ class Guard:
             return _refused(403, "this server answers on this machine alone")
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
             return _refused(403, "this server answers its own page alone")
-        given = str(scope["path"]).split("/")[1]
+        given = f"{scope['path']}/".split("/")[1]
         if not secrets.compare_digest(given.encode(), self._token.encode()):
             return _refused(403, "open the address that opinionpool open has printed")
         if int(headers.get("content-length", "0") or 0) > MOST_BYTES:
@@ -151,7 +151,8 @@ class Page:
 
     async def _new(self, _request: Request) -> Response:
         """A page of its own for everyone who opens the printed address."""
-        session = Session(self._material, start_of(self._material, self._given), self._keeper.changed)
+        start = await run_in_threadpool(start_of, self._material, self._given)
+        session = Session(self._material, start, self._keeper.changed)
         while len(self._sessions) >= MOST_PAGES:
             oldest = min(self._sessions.values(), key=lambda each: each.used)
             del self._sessions[oldest.name]
@@ -264,11 +265,14 @@ class Page:
         session, what = self._session(request), request.path_params["what"]
         if session is None or what not in {"effects", "findings"}:
             return _refused(410, "this page is no longer known here; load it again")
+        return await run_in_threadpool(self._later_part, session, what)
+
+    def _later_part(self, session: Session, what: str) -> Response:
         with session.lock:
             scene = session.scene()
         if what == "findings":
             return JSONResponse(self.evidence.now(scene))
-        return JSONResponse({"html": await run_in_threadpool(screens.effects, scene), "again": False})
+        return JSONResponse({"html": screens.effects(scene), "again": False})
 
     async def _get(self, request: Request) -> Response:
         """A file to take away."""
