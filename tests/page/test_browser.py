@@ -18,7 +18,7 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 @pytest.fixture
 def with_file(serve, tmp_path):
     path = forecasts_file(tmp_path)
-    return serve(Material(read_forecasts(path), source=Source("file.csv")))
+    return serve(Material(read_forecasts(path), source=Source(("file.csv",))))
 
 
 def settled(page):

@@ -138,7 +138,7 @@ def read(path, *options):
 def test_a_file_as_it_is_and_altered(run, tmp_path, classes, prior):
     path = forecasts_file(tmp_path, classes, prior)
     options = ("--positive", classes[1]) if classes[1] == "loss" else ()
-    material = Material(read(path, *options), source=Source("file.csv", options))
+    material = Material(read(path, *options), source=Source(("file.csv",), options))
     a = start_of(material, None)
     assert a.question == "q30"
     line, found = hand_over(a, material, tmp_path)
@@ -167,7 +167,7 @@ def test_a_saved_pool(run, tmp_path):
     forecasts = read(path)
     save(TrainedPool.fit("gaussian", forecasts), tmp_path / "saved.json")
     state = TrainedPool.of(load(tmp_path / "saved.json")).learned
-    material = Material(forecasts, state, None, Source("file.csv", (), "saved.json"))
+    material = Material(forecasts, state, None, Source(("file.csv",), (), "saved.json"))
     a = start_of(material, None)
     for step in ({"do": "prior", "value": 30}, {"do": "forecast", "expert": 1, "value": 66}):
         line, found = hand_over(a, material, tmp_path)

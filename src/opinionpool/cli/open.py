@@ -74,7 +74,7 @@ def _check_installed() -> None:
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in NEEDED):
-        raise click.UsageError("the page needs Starlette and uvicorn: pip install 'opinionpool[page]'")
+        raise ArgumentError("the page needs Starlette and uvicorn: pip install 'opinionpool[page]'")
 
 
 def _browse(address: str) -> None:
@@ -96,7 +96,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
     if model is not None:
         material = _saved(reading, model)
         return material, None if reading is not None else blank(material.experts, material.classes, prior=False)
-    source = Source() if reading is None else Source(reading.name, reading.words)
+    source = Source() if reading is None else Source(reading.files, reading.words)
     material = Material(None if reading is None else read_for(reading, None), source=source)
     if panel is None:
         return material, None
@@ -124,4 +124,4 @@ def _saved(reading: Reading | None, model: str) -> Material:
     if reading is None:
         return Material(trained=state, source=Source(model=model))
     kept = kept_for(read_for(reading, trained), "gaussian", None, {}, trained, learning=False)
-    return Material(kept.forecasts, state, kept.reference, Source(reading.name, reading.words, model))
+    return Material(kept.forecasts, state, kept.reference, Source(reading.files, reading.words, model))

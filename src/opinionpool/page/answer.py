@@ -37,15 +37,15 @@ class Source:
 
     Attributes
     ----------
-    file : str or None
-        Of forecasts.
+    files : tuple of str
+        Of forecasts; none without any.
     reading : tuple of str
         The options that say how to read it.
     model : str or None
         A saved pool.
     """
 
-    file: str | None = None
+    files: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
     model: str | None = None
 

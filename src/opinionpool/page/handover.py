@@ -54,14 +54,14 @@ def forecasts_file(a: Assessment, material: Material) -> str:
 def command(a: Assessment, material: Material) -> list[str]:
     """The words of the command line that gives the page's answer, beside the files that go with it."""
     source, changed = material.source, altered(a, material)
-    options, file = list(source.reading), source.file
-    if changed or file is None:
-        file, options = FORECASTS, []
+    options, files = list(source.reading), list(source.files)
+    if changed or not files:
+        files, options = [FORECASTS], []
         if a.binary and tuple(a.classes) != (0, 1):
             options = ["--positive", str(a.classes[1])]
     if source.model is not None:
         options += ["--model", source.model, *_prior_options(a, material)]
-    elif source.file is not None and changed:
+    elif source.files and changed:
         options += ["--model", POOL]
     else:
         options += [] if a.beliefs.any_panel else ["--panel", PANEL]
@@ -69,8 +69,8 @@ def command(a: Assessment, material: Material) -> list[str]:
     if a.base_rate is not None:
         options += _given("--base-rate", a, a.base_rate)
     # A name that looks like an option is none behind two dashes.
-    dashes = ["--"] if file.startswith("-") or a.question.startswith("-") else []
-    return ["opinionpool", "explain", *options, *dashes, file, a.question]
+    dashes = ["--"] if any(word.startswith("-") for word in (*files, a.question)) else []
+    return ["opinionpool", "explain", *options, *dashes, *files, a.question]
 
 
 def _prior_options(a: Assessment, material: Material) -> list[str]:
@@ -95,7 +95,7 @@ def names(a: Assessment, material: Material, found: Answer) -> list[str]:
         listed.append(PANEL)
     if found.altered:
         listed.append(FORECASTS)
-        if material.source.file is not None and material.source.model is None:
+        if material.source.files and material.source.model is None:
             listed.append(POOL)
     return listed
 
