@@ -52,7 +52,9 @@ def test_numbers_of_the_examples():
 
 def test_claims_are_computed_not_typed(monkeypatch):
     """A broken pool turns rows red."""
-    monkeypatch.setattr("opinionpool.paper.model_claims.independent_pool", lambda q, prior: np.full(len(q), prior))
+    monkeypatch.setattr(
+        "opinionpool.paper.model_claims.Independent.pool", lambda self, q, prior: np.full(len(q), prior)
+    )
     claim = next(claim for claim in model_claims() if claim.where == "(23)")
     assert not claim.holds
 

@@ -107,10 +107,14 @@ def event_contents(forecasts: Forecasts) -> Keys:
     if t == 0:
         return np.zeros(0, dtype=np.uint64)
     experts, k = name_keys(forecasts.experts), len(forecasts.classes)
-    classes = name_keys(map(str, range(k)))
+    classes = name_keys(map(str, range(k))) if forecasts.options is None else _option_keys(forecasts)
     values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
+    if values.shape[1] > 1:
+        # Rows that were normalised differ in their last digits by the order of the classes.
+        values = np.round(values, 9)
     with np.errstate(over="ignore"):
-        of = experts[forecasts.expert_index, None] * (classes if values.shape[1] > 1 else np.ones(1, np.uint64))
+        columns = classes if classes.ndim == 1 else classes[forecasts.event_index]
+        of = experts[forecasts.expert_index, None] * (columns if values.shape[1] > 1 else np.ones(1, np.uint64))
         cells = _cell_keys(values, of).sum(axis=1, dtype=np.uint64)
         starts = np.searchsorted(forecasts.event_index, np.arange(t))
         found = np.zeros(t, dtype=np.uint64)
@@ -118,7 +122,9 @@ def event_contents(forecasts: Forecasts) -> Keys:
         if some.any():
             found[some] = np.add.reduceat(cells, starts[some])
         if forecasts.prior is not None:
-            found += _cell_keys(forecasts.prior.reshape(t, -1), classes[: max(1, forecasts.prior[:1].size)]).sum(axis=1)
+            found += _cell_keys(forecasts.prior.reshape(t, -1), classes[..., : max(1, forecasts.prior[:1].size)]).sum(
+                axis=1
+            )
         for column, values_of in (("times", np.int64), ("groups", None)):
             known = getattr(forecasts, column)
             if known is not None:
@@ -127,6 +133,14 @@ def event_contents(forecasts: Forecasts) -> Keys:
                     name_keys(map(str, labels.tolist())) if values_of is None else labels.astype(values_of).view("u8")
                 )
                 found = mixed(found ^ codes[place])
+    return found
+
+
+def _option_keys(forecasts: Forecasts) -> Keys:
+    """What stands for the option in each position, (T, K), 0 where an event has none: their order plays no part."""
+    found = np.zeros((len(forecasts.events), len(forecasts.classes)), dtype=np.uint64)
+    for row, options in zip(found, forecasts.options or (), strict=True):
+        row[: len(options)] = name_keys(map(str, options))
     return found
 
 
