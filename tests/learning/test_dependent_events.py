@@ -156,6 +156,14 @@ class TestWorth:
         f = simulated(np.random.default_rng(9), 1, 300, 0.0, unit="date")
         assert 10 < worth(f).sum() < 100
 
+    def test_days_of_forecasting_that_outcomes_follow_are_asked_about(self):
+        for common, asked in ((0.0, False), (3.0, True)):
+            f = replace(simulated(np.random.default_rng(5), 40, 25, common, unit="date"), settled=None)
+            weight = np.ones(1000)
+            reduced, notes = screening.independent_weight(f, np.full((1000, 2), 0.5), weight, 1e-4)
+            assert reduced is weight
+            assert [note.code for note in notes] == ["shared-days"] * asked
+
     def test_days_of_forecasting_say_nothing(self):
         f = simulated(np.random.default_rng(9), 3, 30, 2.0, unit="date")
         made = replace(f, settled=None)

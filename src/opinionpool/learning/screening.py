@@ -14,7 +14,7 @@ from opinionpool.blocks import blocks
 from opinionpool.errors import Note
 from opinionpool.estimation.moments import BinaryOutcomes
 from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
-from opinionpool.forecasts import Clusters, Forecasts, by_group, by_settlement
+from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group, by_settlement
 from opinionpool.learning.prior import CORRELATION, LIMIT_PROBABILITIES, LIMITS, believed_slope
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes, contrasts
@@ -206,8 +206,8 @@ LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
 # What all events have in common, such as a bias of all experts, is believed to have this variance, relative to that of
 # surprises: it speaks for no group.
 COMMON = 0.05
-# From this loss on, there is a note.
-WORTH_SAYING = 0.95
+# From this loss on, there is a note; on days of forecasting, which do not count, from this one and so many days on.
+WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
 
 
 def independent_weight(
@@ -219,7 +219,7 @@ def independent_weight(
     ----------
     forecasts : Forecasts
         Its groups are looked at; without any, the days on which its events closed or were resolved. Days on which
-        forecasts were made say nothing.
+        forecasts were made reduce nothing, but where surprises follow them a note asks whether events closed then, too.
     reference : ndarray, shape (T, K)
         Prior of each event.
     weight : ndarray, shape (T,)
@@ -227,19 +227,23 @@ def independent_weight(
     floor : float
         Least probability taken from an expert.
     """
-    found = by_group(forecasts) or by_settlement(forecasts)
+    known = by_group(forecasts) or by_settlement(forecasts)
+    found = known or by_date(forecasts)
     if found is None:
         return weight, ()
     used = forecasts.resolved & (weight > 0) & (forecasts.crowd > 0)
     labels, member = np.unique(found.member[used], return_inverse=True)
-    if len(labels) == 0:
+    if len(labels) == 0 or (known is None and not ENOUGH_DAYS <= len(labels) < len(member)):
         return weight, ()
     # Events without a date have the last numbers.
     days = int((labels < found.shared).sum()) if found.unit == "date" else 0
     share = independent_share(_surprises(forecasts, reference, used, floor), member, weight[used], days)
     reduced = weight.copy()
     reduced[used] *= share[member]
-    return reduced, _shared_notes(found, len(labels), float(weight[used].sum()), float(reduced[used].sum()))
+    events, worth = float(weight[used].sum()), float(reduced[used].sum())
+    if known is None:
+        return weight, _day_notes(days, events, worth)
+    return reduced, _shared_notes(found, len(labels), events, worth)
 
 
 def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
@@ -344,3 +348,14 @@ def _shared_notes(found: Clusters, clusters: int, events: float, worth: float) -
         f"{counted(clusters, found.unit)}, and outcomes may be dependent; if not, {undo} counts each in full"
     )
     return (Note("shared-events", text),)
+
+
+def _day_notes(days: int, events: float, worth: float) -> tuple[Note, ...]:
+    if worth >= WORTH_ASKING * events:
+        return ()
+    text = (
+        f"{events:,.6g} resolved events were forecast on {counted(days, 'day')}, and outcomes on one day are alike: "
+        f"did they close or were they resolved then, too? They would count as {worth:,.3g} independent ones with "
+        "--column closes=NAME (in Python settled=), and weights would be more cautious"
+    )
+    return (Note("shared-days", text),)
