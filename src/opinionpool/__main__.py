@@ -1,6 +1,6 @@
 """``python -m opinionpool`` is the command ``opinionpool``."""
 
-from opinionpool.cli.app import main
+from opinionpool.cli import main
 
 if __name__ == "__main__":
     main()

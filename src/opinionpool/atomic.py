@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import itertools
 import os
-import tempfile
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -61,24 +63,28 @@ def _naming(path: str) -> Iterator[None]:
 
 def _is_draft(name: str, path: str) -> bool:
     """Whether `name` is that of a draft of the file at `path`."""
-    folder, last = os.path.split(os.path.realpath(path))
-    return name.startswith((_DESCRIPTORS, os.path.join(folder, f".{last}.")))
+    folder = os.path.dirname(os.path.realpath(path))
+    return name.startswith((_DESCRIPTORS, os.path.join(folder, f".{own_name()}")))
 
 
 @contextmanager
 def _drafted(target: str) -> Iterator[BinaryIO]:
     """A stream into a draft, which takes the place of the file at `target` when all went well."""
-    folder, name = os.path.split(target)
+    folder = os.path.dirname(target)
+    _sweep(folder)
     handle = _unnamed(folder)
     draft = None
     if handle is None:
-        handle, draft = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        handle, draft = _draft(folder)
     try:
         with open(handle, "wb") as stream:
             yield stream
             stream.flush()
-            # A file without a name is changed by its descriptor, which not every system can do.
-            os.chmod(handle if draft is None else draft, _mode(target))
+            # A new file has the permissions that files get here.
+            with suppress(FileNotFoundError):
+                mode = os.stat(target).st_mode & 0o7777
+                # A file without a name is changed by its descriptor, which not every system can do.
+                os.chmod(handle if draft is None else draft, mode)
             os.fsync(handle)
             if draft is None:
                 draft = _named(handle, target)
@@ -92,26 +98,80 @@ def _drafted(target: str) -> Iterator[BinaryIO]:
     _sync(folder)
 
 
+def own_name(process: int | None = None) -> str:
+    """How temporary files and folders of a process begin: ``opinionpool-HOST-PROCESS-``."""
+    host = hashlib.sha256(os.uname().nodename.encode() if hasattr(os, "uname") else b"").hexdigest()[:8]
+    return f"opinionpool-{host}-{os.getpid() if process is None else process}-"
+
+
+def abandoned(folder: str) -> list[str]:
+    """Temporary files and folders in a folder whose process, on this machine, is gone: it was killed.
+
+    >>> import tempfile
+    >>> abandoned(tempfile.mkdtemp())
+    []
+    """
+    pattern = re.compile(rf"\.?{re.escape(own_name(0).removesuffix('0-'))}(\d+)-.*")
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            named = pattern.fullmatch(entry.name)
+            if named and not _runs(int(named[1])):
+                found.append(entry.path)
+    return found
+
+
+def _runs(process: int) -> bool:
+    """Whether there is such a process; where that cannot be asked, there may be."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _sweep(folder: str) -> None:
+    """Remove drafts that killed processes left."""
+    for path in abandoned(folder):
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def _drafts(folder: str) -> Iterator[str]:
+    """Names for drafts, short ones, as the file's own may be as long as names can be."""
+    return (os.path.join(folder, f".{own_name()}{number}.draft") for number in itertools.count())
+
+
+def _draft(folder: str) -> tuple[int, str]:
+    """A new file with a name that nobody has."""
+    for place in _drafts(folder):
+        with suppress(FileExistsError):
+            return os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), place
+    raise AssertionError("there is always another name")
+
+
 def _unnamed(folder: str) -> int | None:
     """A file without a name, None where there is no such thing."""
     if _UNNAMED is None or not os.path.isdir(_DESCRIPTORS):
         return None
     with suppress(OSError):
-        return os.open(folder, _UNNAMED | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        return os.open(folder, _UNNAMED | os.O_RDWR | os.O_CLOEXEC, 0o666)
     return None
 
 
 def _named(handle: int, target: str) -> str:
     """Name a complete file: as wanted, or beside it if something is there."""
     source = f"{_DESCRIPTORS}/{handle}"
-    folder, name = os.path.split(target)
-    names = [target, *(os.path.join(folder, f".{name}.{os.getpid()}.{i}") for i in range(100))]
-    for place in names:
+    for place in itertools.chain([target], _drafts(os.path.dirname(target))):
         with suppress(FileExistsError):
             # A directory's descriptor makes this follow the link to the file; the path is absolute, so any will do.
             os.link(source, place, src_dir_fd=handle)
             return place
-    raise FileExistsError(17, "there is no name left for a draft", target)
+    raise AssertionError("there is always another name")
 
 
 def _sync(folder: str) -> None:
@@ -122,12 +182,3 @@ def _sync(folder: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _mode(path: str) -> int:
-    """The permissions that a file at `path` has, or would get."""
-    with suppress(OSError):
-        return os.stat(path).st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -77,3 +77,42 @@ def test_killed_whenever(root, tmp_path, forecasts, wait):
     assert left in (["forecasts.csv"], ["forecasts.csv", "pooled.json"])
     if target.exists():
         assert target.read_text().rstrip().endswith("}")
+
+
+# A file that takes the engine some time.
+MANY = 60_000
+
+
+@pytest.fixture(scope="module")
+def long_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("long") / "forecasts.csv"
+    names = ",".join(f"e{i}" for i in range(20))
+    rows = "".join(
+        f"q{i},{','.join(f'0.{(i * k) % 9973 + 1:04}' for k in range(1, 21))},{i % 2}\n" for i in range(MANY)
+    )
+    path.write_text(f"event,{names},outcome\n{rows}")
+    return path
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP here")
+@pytest.mark.parametrize("wait", [0.35, 0.8])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_ended_from_outside_while_it_reads(root, tmp_path, long_file, name, wait):
+    """The status that shells have for it, one line, nothing left behind, and no fault of anybody."""
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "TMPDIR": str(tmp_path)}
+    target = tmp_path / "pooled.csv"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opinionpool", "pool", str(long_file), "--pool", "average", "-o", str(target)],
+        env=environment,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(wait)
+    process.send_signal(getattr(signal, name))
+    told = process.communicate(timeout=60)[1].decode()
+    # A second signal, or one while Python itself begins or ends, kills the process, which shells report alike.
+    number = getattr(signal, name)
+    assert process.returncode in (128 + number, -number) or (process.returncode == 0 and target.exists()), told
+    assert "fault" not in told
+    if process.returncode == 128 + number:
+        assert told.split("\n") in ([""], ["opinionpool: interrupted", ""], ["", "opinionpool: interrupted", ""])
+        assert not list(tmp_path.iterdir())

@@ -1,3 +1,18 @@
 """The command line; `main` is the entry point."""
 
-from opinionpool.cli.app import main as main
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from opinionpool.cli.stopping import listen, status
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    listen()
+    try:
+        from opinionpool.cli.app import main as run
+    except KeyboardInterrupt:
+        sys.exit(status())
+    run(arguments)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from opinionpool.cli import stopping
 from opinionpool.cli.open import open_page
 from opinionpool.cli.options import (
     Comparing,
@@ -508,9 +509,9 @@ def run(arguments: list[str] | None = None) -> int:
     except OpinionPoolError as error:
         tell(error_line(str(error)))
         return 1
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         tell("opinionpool: interrupted")
-        return 130
+        return stopping.status()
     except BrokenPipeError:
         # Whoever read the messages has gone.
         hush(sys.stdout)
@@ -522,6 +523,10 @@ def run(arguments: list[str] | None = None) -> int:
         tell(error_line(f"{place}{error.strerror or error}"))
         return 1
     except Exception as error:
+        if stopping.stopped():
+            # A library turned the interruption into an error of its own.
+            tell("opinionpool: interrupted")
+            return stopping.status()
         frame = traceback.extract_tb(error.__traceback__)[-1]
         fault = f"{type(error).__name__}: {error} ({os.path.basename(frame.filename)}, line {frame.lineno})"
         tell(error_line(f"a fault of opinionpool itself, please report it: {fault}"))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from opinionpool.atomic import replacing
+from opinionpool.cli import stopping
 from opinionpool.cli.options import BeliefFile, Comparing, Reading
 from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
 from opinionpool.report.listing import folded, printable
@@ -70,6 +71,7 @@ def destination(path: str | None) -> Iterator[TextIO]:
         stream = io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="")
         try:
             yield stream
+            stopping.check()
         finally:
             stream.detach()
 

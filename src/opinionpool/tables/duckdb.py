@@ -346,6 +346,8 @@ def _read(
             return _LOADERS[source.format](source, connection)
     except _engine_errors() as error:
         connection.close()
+        if isinstance(error, _engine().InterruptException):
+            raise KeyboardInterrupt from None
         short = csv_short_rows(source) if source.format == "csv" and not source.padded else 0
         if short:
             text = f"{source.name}: {counted(short, 'row')} shorter than the header, the cells that lack taken as blank"

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, cast
 
+from opinionpool.atomic import abandoned, own_name
 from opinionpool.errors import LayoutError, Note, TableError
 from opinionpool.tables.roles import SYNONYMS, normal
 from opinionpool.text import shown, without_apostrophe
@@ -101,9 +102,12 @@ class Workspace:
     def path(self, name: str) -> str:
         """Where a file of that name may be written."""
         if self.directory is None:
+            import shutil
             import tempfile
 
-            self.directory = tempfile.mkdtemp(prefix="opinionpool-")
+            for left in abandoned(tempfile.gettempdir()):
+                shutil.rmtree(left, ignore_errors=True)
+            self.directory = tempfile.mkdtemp(prefix=own_name())
         return os.path.join(self.directory, name)
 
     def close(self) -> None:

@@ -1,0 +1,40 @@
+"""What ends a command from outside: Ctrl-C, a request to end, a terminal that is closed."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+# Signals that came, the last one last. What is raised on them may be lost in a library that reads a file.
+_CAME: list[int] = []
+
+
+def listen() -> None:
+    """Unwind on signals that would end the process, so that nothing unfinished is left; those ignored stay ignored."""
+    _CAME.clear()
+    for name in _NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _unwind)
+
+
+def _unwind(number: int, _: FrameType | None) -> None:
+    _CAME.append(number)
+    raise KeyboardInterrupt
+
+
+def stopped() -> bool:
+    """Whether the command was asked to end."""
+    return bool(_CAME)
+
+
+def status() -> int:
+    """The exit status of a command that was asked to end, as shells have it: 130, 143, 129."""
+    return 128 + (_CAME[-1] if _CAME else signal.SIGINT)
+
+
+def check() -> None:
+    """End the command if it was asked to, and that was lost."""
+    if _CAME:
+        raise KeyboardInterrupt
