@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from opinionpool.cli.stopping import listen, status
+from opinionpool.cli.stopping import listen, status, stopped
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -13,6 +13,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     listen()
     try:
         from opinionpool.cli.app import main as run
-    except KeyboardInterrupt:
+    except BaseException:
+        # Compiled modules may turn the interruption into an error of theirs.
+        if not stopped():
+            raise
         sys.exit(status())
     run(arguments)
