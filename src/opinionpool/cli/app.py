@@ -493,7 +493,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # ten times the work, and sums in another order end in other digits.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ[f"{library}_NUM_THREADS"] = "1"
-    sys.exit(run(arguments))
+    status = run(arguments)
+    if stopping.stopped():
+        # A library may have noted the interruption for the end of the process, which would change the status.
+        hush(sys.stdout)
+        os._exit(status)
+    sys.exit(status)
 
 
 def run(arguments: list[str] | None = None) -> int:
