@@ -260,43 +260,9 @@ def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing,
     inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
     writing.check(inputs)
     keeping.check(inputs, writing, pooling)
-    belief_file, model = pooling.belief_file(), keeping.read(pooling)
-    from opinionpool.cli.pool import keep, pool_in_parts
-    from opinionpool.report import answers, summary
+    from opinionpool.cli.pool import pool_files
 
-    if keeping.save is None and pool_in_parts(reading, pooling, writing, base_rate, model):
-        return
-    forecasts = read_for(reading, model)
-    prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
-
-    kept = keep(forecasts, pooling.pool, prior, belief_file.options, model, learning=keeping.save is not None)
-    pooled = kept.pooled(rate)
-    notes = (
-        *forecasts.notes,
-        *kept.notes,
-        *answers.answer_notes(pooled),
-        *summary.base_rate_notes(kept.state, kept.given, rate),
-    )
-    kind = writing.chosen()
-    with destination(writing.output) as out:
-        if kind == "json":
-            facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate, notes)
-            facts |= summary.belief_facts(belief_file.beliefs) | kept.facts(keeping.save)
-            write_json("events", answers.event_records(pooled), facts, out)
-        else:
-            write_listing(answers.event_columns(pooled), kind, out)
-    if keeping.save is not None:
-        from opinionpool.saving.files import save
-
-        save(kept.trained, keeping.save)
-    conclude(
-        kind,
-        summary.size_line(forecasts),
-        summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, rate),
-        *kept.lines(keeping.save),
-        *summary.belief_lines(belief_file.file, belief_file.beliefs),
-        *summary.note_lines(forecasts, notes),
-    )
+    pool_files(reading, pooling, keeping, writing, base_rate)
 
 
 @app.command(short_help="What was learned about each expert.")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.cli.options import Pooling, PriorOption, Reading, Writing, prior_option
-from opinionpool.cli.streams import conclude, destination, progress
+from opinionpool.cli.options import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
+from opinionpool.cli.streams import conclude, destination, progress, read_for
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.labels import label_text
@@ -218,20 +218,74 @@ class _Pool:
     rate_notes: Sequence[Note]
     lines: list[str]  # what was believed or where it is from, for people
     facts: dict[str, object]  # the same for JSON
+    over: Callable[[], Sequence[Note]] = tuple  # the notes on all parts together, when they have been gone through
+    all_of_it: bool = False  # whether `some` is all
+    finish: Callable[[], None] = lambda: None  # what is left to do when the answers are written
 
 
-def pool_parts(
-    parts: Parts, pooling: Pooling, writing: Writing, base_rate: PriorOption, model: tuple[str, TrainedPool] | None
-) -> None:
-    """Write a probability for every event of each part, by a pool that is learned from all of them, or a saved one."""
-    first = next(parts.forecasts(threads=1))
-    if model is not None:
-        from opinionpool.streams.trained import matched
+def pool_files(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing, base_rate: PriorOption) -> None:
+    """Write a probability for every event of some files: a large one is gone through in parts, others are one part."""
+    from opinionpool.tables.parts import is_large, open_parts
 
-        first = matched(first, model[1], model[0])
-    prior, rate = prior_option("--prior", pooling.prior, first), prior_option("--base-rate", base_rate, first)
-    pool = _learned(parts, pooling, prior, rate) if model is None else _kept(parts, first, model, prior, rate)
-    _write(parts, pool, rate, writing)
+    model = keeping.read(pooling)
+    large = reading.outcomes is None and len(reading.files) == 1 and is_large(reading.files[0])
+    with ExitStack() as stack:
+        parts = None
+        if large and keeping.save is None:
+            options = reading.options
+            if model is not None:
+                options = replace(options, classes=[label_text(label) for label in model[1].classes])
+            with progress(f"reading {reading.name}") as advance:
+                parts = stack.enter_context(open_parts(reading.source, options, advance))
+        first = read_for(reading, model) if parts is None else next(parts.forecasts(threads=1))
+        if parts is not None and model is not None:
+            from opinionpool.streams.trained import matched
+
+            first = matched(first, model[1], model[0])
+        prior, rate = prior_option("--prior", pooling.prior, first), prior_option("--base-rate", base_rate, first)
+        if parts is None:
+            pool = _whole(first, pooling, keeping, model, prior, rate)
+        else:
+            pool = _learned(parts, pooling, prior, rate) if model is None else _kept(parts, first, model, prior, rate)
+        _write(pool, rate, writing)
+
+
+def _whole(
+    forecasts: Forecasts,
+    pooling: Pooling,
+    keeping: Keeping,
+    model: tuple[str, TrainedPool] | None,
+    prior: float | Array | None,
+    rate: float | Array | None,
+) -> _Pool:
+    """A pool for forecasts that are in memory, and may be saved."""
+    belief_file = pooling.belief_file()
+    kept = keep(forecasts, pooling.pool, prior, belief_file.options, model, learning=keeping.save is not None)
+
+    def answer(_: Forecasts) -> tuple[Pooled, Sequence[Note]]:
+        pooled = kept.pooled(rate)
+        return pooled, answers.answer_notes(pooled)
+
+    def finish() -> None:
+        if keeping.save is not None:
+            from opinionpool.saving.files import save
+
+            save(kept.trained, keeping.save)
+
+    return _Pool(
+        name=kept.name,
+        state=kept.answered_with,
+        given=kept.given,
+        some=forecasts,
+        forecasts=iter([forecasts]),
+        answer=answer,
+        notes=kept.notes,
+        rate_notes=summary.base_rate_notes(kept.state, kept.given, rate),
+        lines=[*kept.lines(keeping.save), *summary.belief_lines(belief_file.file, belief_file.beliefs)],
+        facts=summary.belief_facts(belief_file.beliefs) | kept.facts(keeping.save),
+        finish=finish,
+        all_of_it=True,
+    )
 
 
 def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: float | Array | None) -> _Pool:
@@ -255,6 +309,7 @@ def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: 
         rate_notes=summary.base_rate_notes(state, prior is not None, rate),
         lines=summary.belief_lines(belief_file.file, belief_file.beliefs),
         facts=summary.belief_facts(belief_file.beliefs),
+        over=lambda: (*parts.standing_out(), *parts.notes),
     )
 
 
@@ -291,6 +346,7 @@ def _kept(
         rate_notes=summary.base_rate_notes(kept.state, kept.given, rate),
         lines=kept.lines(None),
         facts=kept.facts(None),
+        over=lambda: (*parts.standing_out(), *parts.notes),
     )
 
 
@@ -298,16 +354,17 @@ def _kept(
 class _Answers:
     """The answers on one part after the other, and what was met on the way."""
 
-    parts: Parts
     pool: _Pool
     totals: Totals | None = None
     read: PartNotes = field(default_factory=PartNotes)
     answered: PartNotes = field(default_factory=PartNotes)
+    one_part: tuple[Sequence[Note], Sequence[Note]] | None = None
 
     def each(self) -> Iterator[Pooled]:
         """The answers on each part, in order."""
         for forecasts in self.pool.forecasts:
             pooled, notes = self.pool.answer(forecasts)
+            self.one_part = (forecasts.notes, notes) if self.totals is None else None
             self.read.add(forecasts.notes)
             self.answered.add(notes)
             size = Totals.of(forecasts)
@@ -321,19 +378,22 @@ class _Answers:
 
     def notes(self) -> tuple[Note, ...]:
         """The notes that follow."""
+        read: Sequence[Note] = self.read.all(unresolved=self.size.events, normalised=self.size.cells)
+        answered: Sequence[Note] = self.answered.all(**{"in-sample": self.size.events})
+        if self.one_part is not None:
+            read, answered = self.one_part
         return (
-            *self.read.all(unresolved=self.size.events, normalised=self.size.cells),
-            *self.parts.standing_out(),
-            *self.parts.notes,
+            *read,
+            *self.pool.over(),
             *self.pool.notes,
-            *self.answered.all(**{"in-sample": self.size.events}),
+            *answered,
             *self.pool.rate_notes,
         )
 
 
-def _write(parts: Parts, pool: _Pool, rate: float | Array | None, writing: Writing) -> None:
+def _write(pool: _Pool, rate: float | Array | None, writing: Writing) -> None:
     """Write the answers as they come, and conclude."""
-    found, kind = _Answers(parts, pool), writing.chosen()
+    found, kind = _Answers(pool), writing.chosen()
     facts: dict[str, object] = {}
 
     def records() -> Iterator[dict[str, object]]:
@@ -341,7 +401,8 @@ def _write(parts: Parts, pool: _Pool, rate: float | Array | None, writing: Writi
             yield from answers.event_records(pooled)
         # All notes are known now, and what follows the events is written afterwards.
         facts.update(summary.pool_facts(pool.some, pool.name, pool.state, rate, found.notes()))
-        facts.update(summary.facts(found.size) | pool.facts)
+        facts.update({} if pool.all_of_it else summary.facts(found.size))
+        facts.update(pool.facts)
 
     with destination(writing.output) as out:
         if kind == "json":
@@ -349,6 +410,7 @@ def _write(parts: Parts, pool: _Pool, rate: float | Array | None, writing: Writi
         else:
             for number, pooled in enumerate(found.each()):
                 write_listing(answers.event_columns(pooled), kind, out, headed=number == 0)
+    pool.finish()
     conclude(
         kind,
         summary.size_line(found.size),
@@ -356,29 +418,3 @@ def _write(parts: Parts, pool: _Pool, rate: float | Array | None, writing: Writi
         *pool.lines,
         *summary.note_lines(pool.some, found.notes()),
     )
-
-
-def pool_in_parts(
-    reading: Reading,
-    pooling: Pooling,
-    writing: Writing,
-    base_rate: PriorOption,
-    model: tuple[str, TrainedPool] | None = None,
-) -> bool:
-    """Pool a file in parts, if it is so large, having learned from it in parts; whether that was done.
-
-    With a `model`, nothing is learned.
-    """
-    from opinionpool.tables.parts import is_large, open_parts
-
-    if reading.outcomes is not None or len(reading.files) > 1 or not is_large(reading.files[0]):
-        return False
-    options = reading.options
-    if model is not None:
-        options = replace(options, classes=[label_text(label) for label in model[1].classes])
-    with ExitStack() as stack:
-        with progress(f"reading {reading.name}") as advance:
-            parts = stack.enter_context(open_parts(reading.source, options, advance))
-        if parts is not None:
-            pool_parts(parts, pooling, writing, base_rate, model)
-        return parts is not None

@@ -273,7 +273,18 @@ def _sorted(table: FileTable, column: int) -> FileTable:
 
 
 # On columns, which all parts share: the note on the first part holds for all.
-_SHARED = {"format", "layout", "unused-columns", "encoding", "positive", "percent", "percent-tiny", "decimal-comma"}
+_SHARED = {
+    "dates",
+    "format",
+    "layout",
+    "unused-columns",
+    "encoding",
+    "positive",
+    "percent",
+    "percent-tiny",
+    "decimal-comma",
+    "short-rows",
+}
 
 
 class PartNotes:
