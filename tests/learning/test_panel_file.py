@@ -124,7 +124,7 @@ def test_no_bytes_are_a_fault(tmp_path_factory, raw):
         ("correlation = 60\n", "if 60% is meant, write 0.6"),
         ("prior = 0.3\n", "give it as --prior 0.3"),
         ("[ana]\nauc = 0.8\n", r'write its name \[experts."ana"\]'),
-        ("[experts.J.Doe]\nauc = 0.8\n", r'in quotes if it has a dot, as \[experts."J. Doe"\]'),
+        ("[experts.J.Smith]\nauc = 0.8\n", r'in quotes if it has a dot, as \[experts."J. Doe"\]'),
         ("calibration : 0.9\n", "a line looks like calibration = 0.9"),
     ],
 )

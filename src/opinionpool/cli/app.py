@@ -49,6 +49,7 @@ from opinionpool.cli.streams import (
     speak_utf8,
     tell,
 )
+from opinionpool.cli.value import value
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.report.listing import printable, write_json, write_listing, write_topics
 from opinionpool.version import __version__
@@ -317,6 +318,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
 app.add_command(explain)
 app.add_command(report)
 app.add_command(open_page)
+app.add_command(value)
 
 
 @app.command(short_help="Which pool does best on events it has not learned from.")

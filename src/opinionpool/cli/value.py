@@ -1,0 +1,94 @@
+"""``opinionpool value``: what a panel, each expert and one more are worth, and what the answer rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from opinionpool.cli.options import BeliefFile, Reading, Writing, optional_reading, panel_option, writing
+from opinionpool.cli.streams import conclude, destination, read
+from opinionpool.errors import ArgumentError
+from opinionpool.report.listing import write_json, write_listing
+
+if TYPE_CHECKING:
+    from opinionpool.analysis.sensitivity import Effect
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.learning.beliefs import Beliefs
+
+
+@click.command(short_help="What the panel, an expert, one more is worth.")
+@optional_reading
+@panel_option
+@click.option(
+    "--prior",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="P",
+    help="Probability of an event before any expert is asked. Default: that of the file, else 0.5.",
+)
+@click.option("--experts", type=click.IntRange(1, 1000), metavar="N", help="How many experts there are, without FILE.")
+@writing
+def value(
+    reading: Reading | None, panel: str | None, prior: float | None, experts: int | None, writing: Writing
+) -> None:
+    """Print what the panel, each of its experts and one more expert are worth.
+
+    \b
+    AUC                of the expert by itself, bias and calibration corrected
+    expected score     the same as a normalised log score: 0 = uninformed, 1 = perfect
+    adds to the panel  how much lower the panel's expected score would be without it
+
+    It needs no data: without FILE, the panel is that of --panel, or of --experts N about whom nothing is known. With
+    FILE it is what was learned from resolved events; where none is, the answer about the first open event is given over
+    the range of each belief.
+    """  # noqa: D301 - click reads the character
+    if reading is None and panel is None and experts is None:
+        raise click.UsageError("give a FILE of forecasts, a PANEL.toml with --panel, or a number with --experts")
+    if reading is not None and experts is not None:
+        raise click.UsageError("--experts says how many there are without FILE, and there is one")
+    writing.check([*([] if reading is None else reading.inputs), *([] if panel is None else [panel])])
+    beliefs = BeliefFile.of(panel).beliefs
+    forecasts = _nobody(beliefs, experts) if reading is None else read(reading)
+    from opinionpool.learning.beliefs import Beliefs
+    from opinionpool.learning.learn import learn
+    from opinionpool.report import answers, summary, worth
+
+    state = learn(forecasts, prior=prior, beliefs=beliefs or Beliefs())
+    found = worth.worth_of(state, prior)
+    event, effects = (None, []) if reading is None else _effects(forecasts, beliefs, prior)
+    notes = (*forecasts.notes, *state.notes)
+    columns, kind = worth.worth_columns(found), writing.chosen()
+    with destination(writing.output) as out:
+        if kind == "json":
+            facts = summary.facts(forecasts) | worth.worth_facts(found, effects)
+            write_json("experts", answers.records(columns), facts | {"notes": summary.note_records(notes)}, out)
+        else:
+            write_listing(columns, kind, out)
+    lines = [*worth.worth_lines(found, effects, event), *summary.belief_lines(panel, beliefs)]
+    conclude(kind, *lines, *summary.note_lines(forecasts, notes))
+
+
+def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
+    """Experts without forecasts: those that a panel file names, and as many more as there are."""
+    import numpy as np
+
+    from opinionpool.forecasts import Forecasts
+
+    names = [] if beliefs is None else list(beliefs.experts)
+    n = max(len(names), experts or 0)
+    if n == 0:
+        raise ArgumentError("the panel file names no expert; say how many there are with --experts N")
+    names += [f"expert_{i}" for i in range(len(names) + 1, n + 1)]
+    return Forecasts.from_array(np.full((1, n), np.nan), [None], experts=names)
+
+
+def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None) -> tuple[str | None, list[Effect]]:
+    """The first open event and how its answer depends on beliefs, where no outcome is known."""
+    import numpy as np
+
+    from opinionpool.analysis.sensitivity import sensitivity
+
+    rows = np.flatnonzero(~forecasts.resolved & (forecasts.crowd > 0)).tolist()
+    if not rows or forecasts.resolved.any() or len(forecasts.classes) > 2 or forecasts.options is not None:
+        return None, []
+    return forecasts.events[rows[0]], sensitivity(forecasts, rows[0], beliefs, prior)

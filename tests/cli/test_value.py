@@ -1,0 +1,90 @@
+"""``opinionpool value``: its numbers are those from Python, with and without data."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import opinionpool as op
+from opinionpool.analysis.value import known_panel
+from opinionpool.learning.learn import learn
+
+PANEL = """correlation = 0.5
+[experts.ann]
+auc = 0.9
+[experts.bob]
+auc = 0.75
+[experts.cy]
+auc = 0.8
+"""
+
+
+def test_a_panel_without_data(file, command, tmp_path):
+    file(PANEL, "panel.toml")
+    answer = json.loads(command("value", "--panel", "panel.toml", "--prior", "0.3", "--format", "json").out)
+    summary = answer["summary"]
+    # Nested evidence and calibration as in the beliefs; accuracies are those of the AUCs.
+    beliefs = op.read_beliefs(tmp_path / "panel.toml")
+    empty = op.Forecasts.from_array([[float("nan")] * 3], [None], experts=["ann", "bob", "cy"])
+    state = learn(empty, prior=0.3, beliefs=beliefs)
+    panel = known_panel(state)
+    whole = op.panel_value(panel, 0.3)
+    assert summary["expected_score"] == pytest.approx(whole.joint_score)
+    for row in answer["experts"]:
+        rest = [name for name in panel.names if name != row["expert"]]
+        assert row["adds"] == pytest.approx(whole.joint_score - op.panel_value(panel.subset(rest), 0.3).joint_score)
+        assert row["auc"] == pytest.approx({"ann": 0.9, "bob": 0.75, "cy": 0.8}[row["expert"]])
+    adds = [row["adds"] for row in answer["experts"]]
+    assert adds == sorted(adds, reverse=True)
+    assert summary["gain_from_one_independent"] == pytest.approx(op.gain_from_one_more(panel, 0.3, 0.0).score)
+    assert summary["ask_first"][0]["expert"] == "ann"
+    assert summary["sensitivity"] == []
+
+
+def test_experts_of_whom_nothing_is_known(command):
+    run = command("value", "--experts", "4", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(run.out)))
+    assert [row["expert"] for row in rows] == [f"expert_{i}" for i in range(1, 5)]
+    value = op.panel_value(op.Panel.exchangeable(4, correlation=0.6, accuracy=1.0))
+    assert f"expected score {value.joint_score:.3f}" in run.err
+    assert f"as good as {value.effective:.1f} independent experts" in run.err
+
+
+def test_what_an_open_answer_rests_on(file, command):
+    name = file("event,ann,bob,cy\nx,0.7,0.6,0.8\n")
+    file(PANEL, "panel.toml")
+    run = command("value", name, "--panel", "panel.toml", "--prior", "0.4", "--format", "table")
+    assert "x: how the answer depends on 5 beliefs" in run.err
+    assert "AUC of ann" in run.err
+    assert "calibration (assumed)" in run.err
+
+
+def test_learned_from_outcomes(file, command):
+    rows = "".join(f"e{i},{p},{q},{i % 2}\n" for i, (p, q) in enumerate([(0.2, 0.4), (0.8, 0.6)] * 10))
+    run = command("value", file("event,ann,bob,outcome\n" + rows), "--format", "json")
+    assert {row["expert"] for row in json.loads(run.out)["experts"]} == {"ann", "bob"}
+    assert json.loads(run.out)["summary"]["sensitivity"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give a FILE of forecasts"),
+        (["FILE", "--experts", "3"], "--experts says how many"),
+        (["--experts", "3", "--prior", "1"], "prior"),
+    ],
+)
+def test_wrong_usage(file, command, arguments, message):
+    name = file("event,ann,bob\nx,0.7,0.6\n")
+    assert message in command("value", *[name if word == "FILE" else word for word in arguments], status=2).err
+
+
+def test_more_than_two_classes(file, command):
+    name = file("event,expert,class,probability\nx,ann,a,0.5\nx,ann,b,0.3\nx,ann,c,0.2\n")
+    assert "two classes" in command("value", name, status=1).err
+
+
+def test_a_file_that_names_nobody(file, command):
+    file("correlation = 0.5\n", "panel.toml")
+    assert "--experts N" in command("value", "--panel", "panel.toml", status=1).err
