@@ -15,8 +15,8 @@ from playwright.sync_api import Page, sync_playwright
 
 FIGURES = Path(__file__).parent / "figures"
 SIZE = {"width": 1280, "height": 900}
-# Colours of a picture, which is small so.
-COLOURS = 48
+# Of so many colours a picture stays small.
+COLOURS = 96
 
 
 def pictures(page: Page) -> None:
@@ -28,8 +28,8 @@ def pictures(page: Page) -> None:
     def take(name: str) -> None:
         settled()
         page.evaluate("window.scrollTo(0, 0)")
-        shot = Image.open(BytesIO(page.screenshot()))
-        shot.quantize(COLOURS).save(FIGURES / f"page-{name}.png", optimize=True)
+        shot = Image.open(BytesIO(page.screenshot())).convert("RGB")
+        shot.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(FIGURES / f"page-{name}.png", optimize=True)
 
     page.fill("#new", "Dana, regulator: 60%")
     page.press("#new", "Enter")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import importlib.metadata
+import importlib.resources
 import json
 import shutil
 import subprocess
@@ -50,6 +51,8 @@ def as_a_library() -> None:
     assert "site-packages" in here.parts, here
     assert op.__version__ == importlib.metadata.version("opinionpool")
     X, y = np.array([[0.8, 0.7], [0.2, 0.4], [0.6, np.nan], [0.3, 0.1]]), [1, 0, 1, 0]
+    for asset in ("page.js", "page.css", "icon.svg"):
+        assert (importlib.resources.files("opinionpool.page") / "assets" / asset).is_file()
     for name in op.__all__:
         getattr(op, name)
     assert op.GaussianPool().fit(X, y).predict_proba(X).shape == (4, 2)

@@ -1,5 +1,6 @@
 """The page in a browser: every view by mouse and by keyboard, narrow and wide, light and dark, for everyone."""
 
+import functools
 import json
 import re
 import zipfile
@@ -36,6 +37,15 @@ def violations(page):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="tests of accessibility need axe")
     found = axe.Axe().run(page).response["violations"]
     return [f"{each['id']}: {[node['html'][:120] for node in each['nodes'][:3]]}" for each in found]
+
+
+def reach(page, ident):
+    """Go to a control with the tabulator key."""
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == ident:
+            return
+    raise AssertionError(f"{ident} is not reached")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -96,13 +106,7 @@ def test_by_keyboard_alone(browser, serve):
     with watched(browser, server.address, viewport=WIDE) as page:
         before = probability(page)
 
-        def tab_to(ident):
-            for _ in range(120):
-                page.keyboard.press("Tab")
-                if page.evaluate("document.activeElement.id") == ident:
-                    return
-            raise AssertionError(f"{ident} is not reached")
-
+        tab_to = functools.partial(reach, page)
         tab_to("forecast-1-slide")
         for _ in range(25):
             page.keyboard.press("ArrowLeft")
@@ -173,6 +177,33 @@ def test_events_are_found_and_chosen(browser, with_file):
         page.wait_for_selector("#forecast-3")
         page.click("#view-hand_over")
         page.wait_for_selector("text=pool.json")
+
+
+def test_the_views_of_a_file_by_keyboard_alone(browser, with_file):
+    with watched(browser, with_file.address, viewport=NARROW) as page:
+        reach(page, "view-events")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#search")
+        reach(page, "search")
+        page.keyboard.type("q31")
+        page.wait_for_selector("text=1 event of 32")
+        reach(page, "event-31")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1 >> text=q31")
+        assert page.evaluate("document.activeElement.tagName") == "H2"
+        page.evaluate("document.activeElement.blur()")
+        reach(page, "view-evidence")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#findings")
+        page.evaluate("document.activeElement.blur()")
+        reach(page, "view-hand_over")
+        page.keyboard.press("Enter")
+        reach(page, "assessor")
+        page.keyboard.type("Jo")
+        page.keyboard.press("Enter")
+        settled(page)
+        reach(page, "command")
+        assert "q31" in page.inner_text("#command")
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
