@@ -218,7 +218,7 @@ def measured(forecasts: int) -> list[Row]:
             f"{command['forecasts']:.0e} forecasts",
         )
     )
-    rows.append(Row("state of a partition", "", f"{found['without']['state'] / 1e6:.2f} MB"))
+    rows.append(Row("state of a partition", "", f"{found['without']['state'] / 1e6:.2f} MB", f"{EXPERTS} experts"))
     return rows
 
 
