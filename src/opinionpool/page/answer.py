@@ -33,40 +33,20 @@ KEPT = 64
 
 @dataclass(frozen=True)
 class Source:
-    """The files that the page was opened with, as the command line named them.
+    """The files that the page was opened with, as the command line named them."""
 
-    Attributes
-    ----------
-    files : tuple of str
-        Of forecasts; none without any.
-    reading : tuple of str
-        The options that say how to read it.
-    model : str or None
-        A saved pool.
-    """
-
-    files: tuple[str, ...] = ()
-    reading: tuple[str, ...] = ()
-    model: str | None = None
+    files: tuple[str, ...] = ()  # of forecasts; none without any
+    reading: tuple[str, ...] = ()  # the options that say how to read it
+    model: str | None = None  # a saved pool
 
 
 @dataclass(eq=False)
 class Material:
-    """What answers are made from.
+    """What answers are made from."""
 
-    Attributes
-    ----------
-    forecasts : Forecasts or None
-        Of the file; by the experts of the saved pool, in its order, if there is one.
-    trained : FittedPanel or None
-        The saved pool.
-    reference : float, ndarray or None
-        The prior that the saved pool answers with, where the events have others than its own.
-    source : Source
-    """
-
-    forecasts: Forecasts | None = None
-    trained: FittedPanel | None = None
+    forecasts: Forecasts | None = None  # of the file; by the experts of the saved pool, in its order, if there is one
+    trained: FittedPanel | None = None  # the saved pool
+    # the prior that the saved pool answers with, where the events have others than its own
     reference: float | Array | None = None
     source: Source = field(default_factory=Source)
 
@@ -219,31 +199,16 @@ def one_event(a: Assessment, experts: tuple[str, ...], own_prior: Array | float 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The pool's answer, explained, and what stands beside it.
-
-    Attributes
-    ----------
-    why : Explanation
-    state : FittedPanel
-        The pool that answers.
-    interval : pair of ndarray, or None, shape (), or (K,)
-        Between what each probability lies, as far as the pool knows.
-    average, geometric : ndarray, shape (), or (K,)
-        The simple average of the forecasts, and the geometric mean of their odds.
-    effective : float
-        So many independent experts would be as good as the panel.
-    altered : bool
-        Whether the event's forecasts are other ones than the file's.
-    notes : tuple of Note
-    """
+    """The pool's answer, explained, and what stands beside it."""
 
     why: Explanation
-    state: FittedPanel
-    interval: tuple[Array, Array] | None
+    state: FittedPanel  # the pool that answers
+    interval: tuple[Array, Array] | None  # (), or (K,); between what each probability lies, as far as the pool knows
+    # average, geometric: (), or (K,); the simple average of the forecasts, and the geometric mean of their odds
     average: Array
     geometric: Array
-    effective: float
-    altered: bool
+    effective: float  # so many independent experts would be as good as the panel
+    altered: bool  # whether the event's forecasts are other ones than the file's
     notes: tuple[Note, ...]
 
 

@@ -23,23 +23,13 @@ MOST_EXPERTS, MOST_LETTERS, MOST_CLASSES = 200, 200, 20
 
 @dataclass(frozen=True)
 class Expert:
-    """One expert on the page.
+    """One expert on the page."""
 
-    Attributes
-    ----------
-    key : int
-        What the page's controls call it.
-    name : str
-    forecast : tuple of float, or None
-        The probability of the second class, or of each of K > 2 classes; None without an answer.
-    beliefs : ExpertBeliefs
-        What is assessed of it.
-    """
-
-    key: int
+    key: int  # what the page's controls call it
     name: str
+    # the probability of the second class, or of each of K > 2 classes; None without an answer
     forecast: tuple[float, ...] | None = None
-    beliefs: ExpertBeliefs = field(default_factory=ExpertBeliefs)
+    beliefs: ExpertBeliefs = field(default_factory=ExpertBeliefs)  # what is assessed of it
 
 
 @dataclass(frozen=True)
@@ -60,32 +50,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Assessment:
-    """All that a user says on the page.
+    """All that a user says on the page."""
 
-    Attributes
-    ----------
-    question : str
-        The event's name.
-    classes : tuple
-        K labels.
-    experts : tuple of Expert
-    everyone : Beliefs
-        Beliefs about all experts, with their correlation; those about experts by name stand with these.
-    prior, base_rate : tuple of float, or None
-        As for an expert's forecast. A prior of None is the one that the pool has.
-    assessor : str
-        Who made the assessment.
-    stakes : Stakes
-    candidate : Candidate
-    """
-
-    question: str
-    classes: tuple[object, ...] = (0, 1)
+    question: str  # the event's name
+    classes: tuple[object, ...] = (0, 1)  # K labels
     experts: tuple[Expert, ...] = ()
+    # beliefs about all experts, with their correlation; those about experts by name stand with these
     everyone: Beliefs = field(default_factory=Beliefs)
+    # prior, base_rate: as for an expert's forecast. A prior of None is the one that the pool has.
     prior: tuple[float, ...] | None = None
     base_rate: tuple[float, ...] | None = None
-    assessor: str = ""
+    assessor: str = ""  # who made the assessment
     stakes: Stakes = field(default_factory=Stakes)
     candidate: Candidate = field(default_factory=Candidate)
 

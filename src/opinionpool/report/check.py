@@ -73,33 +73,15 @@ def check_records(checks: Sequence[Check]) -> list[dict[str, object]]:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What is known about a file.
+    """What is known about a file."""
 
-    Attributes
-    ----------
-    forecasts : Forecasts or None
-        As the first of `commands` reads them; None if they could not be read.
-    notes : tuple of Note
-        What was coerced or dropped in reading, and what learning from it would say.
-    obstacles : tuple of str
-        What keeps it from being pooled, the most harmful first.
-    checks : tuple of Check
-        Whether forecasts are as the model takes them to be.
-    faults : tuple of Fault
-        Obstacles of reading, and what is proposed, each with the options that remedy it.
-    commands : tuple of str
-        The command lines that read it, one for each way in which it can be meant.
-    options : ReadOptions or None
-        Those of the first.
-    """
-
-    forecasts: Forecasts | None
-    notes: tuple[Note, ...] = ()
-    obstacles: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
-    faults: tuple[Fault, ...] = ()
-    commands: tuple[str, ...] = ()
-    options: ReadOptions | None = None
+    forecasts: Forecasts | None  # as the first of `commands` reads them; None if they could not be read
+    notes: tuple[Note, ...] = ()  # what was coerced or dropped in reading, and what learning from it would say
+    obstacles: tuple[str, ...] = ()  # what keeps it from being pooled, the most harmful first
+    checks: tuple[Check, ...] = ()  # whether forecasts are as the model takes them to be
+    faults: tuple[Fault, ...] = ()  # obstacles of reading, and what is proposed, each with the options that remedy it
+    commands: tuple[str, ...] = ()  # the command lines that read it, one for each way in which it can be meant
+    options: ReadOptions | None = None  # those of the first
 
 
 def examine(diagnosis: Diagnosis, commands: Sequence[str] = (), beliefs: Beliefs | None = None) -> Findings:

@@ -186,20 +186,11 @@ MOST = 2000
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """A panel as a whole.
-
-    Attributes
-    ----------
-    value : PanelValue
-    gain : float or None
-        In expected score, from one more expert like these; None where that is not known.
-    redundant : list of tuple of str
-        Groups whose members say nearly the same.
-    """
+    """A panel as a whole."""
 
     value: PanelValue
-    gain: float | None
-    redundant: list[tuple[str, ...]]
+    gain: float | None  # in expected score, from one more expert like these; None where that is not known
+    redundant: list[tuple[str, ...]]  # groups whose members say nearly the same
 
 
 def together(state: Fitted) -> Together | None:

@@ -20,22 +20,13 @@ MOST, ASKED = 300, 3
 
 @dataclass(frozen=True, eq=False)
 class Worth:
-    """What a panel is worth, if its model holds.
-
-    Attributes
-    ----------
-    value : PanelValue
-    without : tuple of float, or None
-        The panel's expected score without each expert; None for more than `MOST`.
-    more : tuple of Gain or None
-        From one more expert like these, and from one as accurate who errs independently of them.
-    order : tuple of (str, float)
-        Whom to ask first, and which share of the panel's accuracy those asked so far have.
-    """
+    """What a panel is worth, if its model holds."""
 
     value: PanelValue
-    without: tuple[float, ...] | None
+    without: tuple[float, ...] | None  # the panel's expected score without each expert; None for more than `MOST`
+    # from one more expert like these, and from one as accurate who errs independently of them
     more: tuple[Gain | None, Gain | None]
+    # whom to ask first, and which share of the panel's accuracy those asked so far have
     order: tuple[tuple[str, float], ...]
 
 

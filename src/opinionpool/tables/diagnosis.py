@@ -36,24 +36,13 @@ _HARM = (
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that stands in the way.
+    """Something that stands in the way."""
 
-    Attributes
-    ----------
-    text : str
-        What and where, for people.
-    count : int
-        How many cells, rows or forecasts are concerned.
-    remedies : tuple of mapping
-        Options that remedy it, any of which would do; the first was taken. Empty if none does.
-    proposed : bool
-        Whether the table could be read without it.
-    """
-
-    text: str
-    count: int
+    text: str  # what and where, for people
+    count: int  # how many cells, rows or forecasts are concerned
+    # options that remedy it, any of which would do; the first was taken. Empty if none does.
     remedies: tuple[Remedy, ...]
-    proposed: bool = False
+    proposed: bool = False  # whether the table could be read without it
 
     @property
     def harm(self) -> int:

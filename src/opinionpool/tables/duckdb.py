@@ -49,39 +49,20 @@ _NUMERIC = ("VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", "TINYINT", "SMALLINT", "INT
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file inside the engine, or some rows of it that follow each other; see `opinionpool.tables.frames.Table`.
-
-    Attributes
-    ----------
-    source : FileSource
-    connection : duckdb.DuckDBPyConnection
-    names, types : tuple of str
-    rows : int
-    first : int
-        Rows before these.
-    part : bool
-        Whether there are others.
-    moved : bool
-        Whether rows are not those of the file in its order, their places in it kept beside them.
-    keys : tuple of tuple of int
-        Columns beyond those of the file: each is several of them together.
-    pieces : tuple of (FileSource, int)
-        Files that hold the rows, and where in the table each begins, if there are several.
-    known : mapping
-        All the words of some columns, of which a part has some.
-    seen : dict
-    """
+    """A file inside the engine, or some rows of it that follow each other; see `opinionpool.tables.frames.Table`."""
 
     source: FileSource
     connection: duckdb.DuckDBPyConnection
     names: tuple[str, ...]
     types: tuple[str, ...]
     rows: int
-    first: int = 0
-    part: bool = False
-    moved: bool = False
-    keys: tuple[tuple[int, ...], ...] = ()
+    first: int = 0  # rows before these
+    part: bool = False  # whether there are others
+    moved: bool = False  # whether rows are not those of the file in its order, their places in it kept beside them
+    keys: tuple[tuple[int, ...], ...] = ()  # columns beyond those of the file: each is several of them together
+    # files that hold the rows, and where in the table each begins, if there are several
     pieces: tuple[tuple[FileSource, int], ...] = ()
+    # all the words of some columns, of which a part has some
     known: Mapping[int, Sequence[str]] = field(default_factory=dict)
     seen: dict[int, Words] = field(default_factory=dict)
 

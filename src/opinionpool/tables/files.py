@@ -121,40 +121,18 @@ class Workspace:
 
 @dataclass(frozen=True)
 class FileSource:
-    """A file that the engine can read.
+    """A file that the engine can read."""
 
-    Attributes
-    ----------
-    name : str
-        What people call it.
-    path : str
-        What the engine opens.
-    format : {"csv", "parquet", "json", "json array", "json rows"}
-    gzip : bool
-        Whether what stands at `path` is compressed.
-    delimiter : str
-        Between the fields of a CSV file.
-    header : tuple of str
-        Column names of a CSV file, trimmed.
-    skip : int
-        Lines before the header.
-    notes : tuple of Note
-    sheet : bool
-        Whether people see rows of a spreadsheet, and not lines.
-    padded : bool
-        Whether rows may end early.
-    """
-
-    name: str
-    path: str
-    format: str
-    gzip: bool = False
-    delimiter: str = ","
-    header: tuple[str, ...] = ()
-    skip: int = 0
+    name: str  # what people call it
+    path: str  # what the engine opens
+    format: str  # {"csv", "parquet", "json", "json array", "json rows"}
+    gzip: bool = False  # whether what stands at `path` is compressed
+    delimiter: str = ","  # between the fields of a CSV file
+    header: tuple[str, ...] = ()  # column names of a CSV file, trimmed
+    skip: int = 0  # lines before the header
     notes: tuple[Note, ...] = field(default=())
-    sheet: bool = False
-    padded: bool = False
+    sheet: bool = False  # whether people see rows of a spreadsheet, and not lines
+    padded: bool = False  # whether rows may end early
 
     def open(self) -> BinaryIO:
         """The bytes, decompressed."""

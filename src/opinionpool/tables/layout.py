@@ -32,33 +32,16 @@ _TIMES = ("time", "closes", "resolved_at", "expires")
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table by role, as positions.
+    """The columns of a table by role, as positions."""
 
-    Attributes
-    ----------
-    roles : dict
-        From role to column.
-    experts : tuple of int
-        The columns that hold forecasts; empty where `roles` has a column of probabilities.
-    cells : tuple of (expert or None, class or None)
-        Whose forecasts, and of which class, each of `experts` holds; None where rows say it, or nothing does.
-    unused : tuple of int
-        Columns that play no role.
-    priors : dict
-        Columns of priors, by class.
-    events : tuple of str
-        What each of `experts` is about, where a row is one expert's.
-    guessed : tuple of str
-        Roles that were given by what a column holds, and not by its name.
-    """
-
-    roles: Mapping[str, int]
-    experts: tuple[int, ...] = ()
+    roles: Mapping[str, int]  # from role to column
+    experts: tuple[int, ...] = ()  # the columns that hold forecasts; empty where `roles` has a column of probabilities
+    # whose forecasts, and of which class, each of `experts` holds; None where rows say it, or nothing does
     cells: tuple[tuple[str | None, str | None], ...] = ()
-    unused: tuple[int, ...] = ()
-    priors: Mapping[str, int] = field(default_factory=dict)
-    events: tuple[str, ...] = ()
-    guessed: tuple[str, ...] = ()
+    unused: tuple[int, ...] = ()  # columns that play no role
+    priors: Mapping[str, int] = field(default_factory=dict)  # columns of priors, by class
+    events: tuple[str, ...] = ()  # what each of `experts` is about, where a row is one expert's
+    guessed: tuple[str, ...] = ()  # roles that were given by what a column holds, and not by its name
 
     @property
     def long(self) -> bool:
