@@ -1,8 +1,7 @@
 """The server of the page: it listens to this machine alone, answers who has its token, and ends with its last page.
 
 Everything lies below a path that begins with a token made at each start, so that whoever has not read the address that
-was printed gets nothing. Requests under a foreign host name, or from a page of another origin, are refused first, which
-is what rebinding a name to 127.0.0.1, or a form on a foreign page, would make.
+was printed gets nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opinionpool.page import file_views, handover, panel_view, screens, view
 from opinionpool.page.answer import Material
@@ -32,6 +30,8 @@ from opinionpool.page.assessment import Assessment
 from opinionpool.page.controls import button
 from opinionpool.page.event_report import MARKS
 from opinionpool.page.evidence import Evidence
+from opinionpool.page.frame import frame, whole
+from opinionpool.page.guard import Guard, TooLargeError, refused, too_large
 from opinionpool.page.scene import Scene
 from opinionpool.page.session import Keeper, Session, start_of
 from opinionpool.report.html import STYLE, Html, joined, markup
@@ -40,77 +40,10 @@ from opinionpool.report.listing import printable
 HOST = "127.0.0.1"
 # Seconds that the server waits for another page once its last one was closed.
 LINGER = 60.0
-# Pages at a time, and bytes of a request: a panel file of the largest size that is read, and some more.
-MOST_PAGES, MOST_BYTES, MOST_MOVES = 50, 1_200_000, 200
-HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
+# Pages at a time, and moves in a request.
+MOST_PAGES, MOST_MOVES = 50, 200
 ASSETS = {"icon.svg": "image/svg+xml", "page.js": "text/javascript", "page.css": "text/css"}
 TYPES = {".html": "text/html", ".toml": "application/toml", ".csv": "text/csv", ".json": "application/json"}
-
-
-class Guard:
-    """Refuses what does not come from the page itself, and bounds what comes."""
-
-    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
-        self._app, self._token, self._hosts = app, token, hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        left = MOST_BYTES
-
-        async def bounded() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
-                raise _TooLargeError
-            return message
-
-        async def headed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *own]
-            await send(message)
-
-        await self._app(scope, bounded, headed)
-
-    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if host not in self._hosts:
-            return _refused(403, "this server answers on this machine alone")
-        if origin is not None and origin.removeprefix("http://") not in self._hosts:
-            return _refused(403, "this server answers its own page alone")
-        given = f"{scope['path']}/".split("/")[1]
-        if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return _refused(403, "open the address that opinionpool open has printed")
-        if int(headers.get("content-length", "0") or 0) > MOST_BYTES:
-            return _refused(413, "that is more than this page takes")
-        return None
-
-
-class _TooLargeError(Exception):
-    """A request has more bytes than are taken."""
-
-
-def _refused(status: int, why: str) -> Response:
-    return PlainTextResponse(f"{why}\n", status, HEADERS)
 
 
 class Page:
@@ -143,7 +76,7 @@ class Page:
         ]
         self.app = Starlette(
             routes=[Mount(f"/{token}", routes=routes)],
-            exception_handlers={_TooLargeError: _too_large, Exception: _fault},
+            exception_handlers={TooLargeError: too_large, Exception: _fault},
         )
 
     def _session(self, request: Request) -> Session | None:
@@ -212,10 +145,10 @@ class Page:
         """Make moves, one after the other, and draw the page anew."""
         session = self._session(request)
         if session is None:
-            return _refused(410, "this page is no longer known here; load it again")
+            return refused(410, "this page is no longer known here; load it again")
         # Forms of foreign pages cannot send this type without being asked for their origin.
         if not request.headers.get("content-type", "").startswith("application/json"):
-            return _refused(415, "moves are JSON")
+            return refused(415, "moves are JSON")
         try:
             given = json.loads(await request.body())
             version, moves = given["version"], given["moves"]
@@ -223,7 +156,7 @@ class Page:
         except (ValueError, RecursionError, KeyError, TypeError):
             valid = False
         if not valid:
-            return _refused(400, "moves are a list of objects, and the version that they were made on")
+            return refused(400, "moves are a list of objects, and the version that they were made on")
         return await run_in_threadpool(self._moved, session, moves, version)
 
     def _moved(self, session: Session, moves: list[dict[str, Any]], version: object) -> Response:
@@ -264,7 +197,7 @@ class Page:
         """What takes longer than a move may."""
         session, what = self._session(request), request.path_params["what"]
         if session is None or what not in {"effects", "findings"}:
-            return _refused(410, "this page is no longer known here; load it again")
+            return refused(410, "this page is no longer known here; load it again")
         return await run_in_threadpool(self._later_part, session, what)
 
     def _later_part(self, session: Session, what: str) -> Response:
@@ -278,21 +211,21 @@ class Page:
         """A file to take away."""
         session, file = self._session(request), request.path_params["file"]
         if session is None:
-            return _refused(410, "this page is no longer known here; load it again")
+            return refused(410, "this page is no longer known here; load it again")
         return await run_in_threadpool(self._file, session, file)
 
     def _file(self, session: Session, file: str) -> Response:
         with session.lock:
             scene, when = session.scene(), session.when
         if scene.found is None:
-            return _refused(409, scene.trouble or "there is no answer yet")
+            return refused(409, scene.trouble or "there is no answer yet")
         a, material, found = scene.a, scene.material, scene.found
         if file == handover.ARCHIVE:
             content = handover.archive(a, material, found, when)
         elif file in handover.names(a, material, found):
             content = handover.content(file, a, material, found, when)
         else:
-            return _refused(404, "there is no such file")
+            return refused(404, "there is no such file")
         kind = TYPES.get("." + file.rpartition(".")[2], "application/octet-stream")
         return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{file}"'})
 
@@ -300,7 +233,7 @@ class Page:
         """A stream that lasts as long as the page is open."""
         session = self._session(request)
         if session is None:
-            return _refused(410, "this page is no longer known here; load it again")
+            return refused(410, "this page is no longer known here; load it again")
 
         async def beats() -> AsyncIterator[str]:
             self.open += 1
@@ -325,7 +258,7 @@ async def _asset(request: Request) -> Response:
     if file == "report.css":
         return Response(STYLE + MARKS, media_type="text/css")
     if file not in ASSETS:
-        return _refused(404, "there is no such file")
+        return refused(404, "there is no such file")
     return Response((files("opinionpool.page") / "assets" / file).read_bytes(), media_type=ASSETS[file])
 
 
@@ -334,50 +267,9 @@ def _plain(move: object) -> bool:
     return isinstance(move, dict) and not any(isinstance(value, list | dict) for value in move.values())
 
 
-async def _too_large(_request: Request, _error: Exception) -> Response:
-    return _refused(413, "that is more than this page takes")
-
-
 async def _fault(_request: Request, error: Exception) -> Response:
     message = f"a fault of opinionpool itself, please report it: {type(error).__name__}: {error}\n"
     return PlainTextResponse(message, 500)
-
-
-def whole(pieces: Mapping[str, Html]) -> dict[str, Html]:
-    """The regions of a page from its pieces."""
-    work = pieces["work"] if "work" in pieces else panel_view.panel(pieces)
-    return {key: pieces[key] for key in ("top", "trouble", "answer")} | {"work": work}
-
-
-def frame(scene: Scene, regions: Mapping[str, Html], offers: Html, version: int) -> str:
-    """The whole page."""
-    kept = (
-        markup(
-            '<section class="kept" id="kept" aria-label="Kept assessments"><h2>Kept from an earlier start</h2>'
-            "<ul>{}</ul>{}</section>",
-            offers,
-            button("Begin anew", "dismiss", id="dismiss"),
-        )
-        if offers
-        else Html("")
-    )
-    head = markup("<title>{}</title>", f"{printable(scene.a.question)} – opinionpool")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'{head}\n<link rel="stylesheet" href="../../assets/report.css">\n'
-        '<link rel="stylesheet" href="../../assets/page.css">\n<link rel="icon" href="../../assets/icon.svg">\n'
-        '<script src="../../assets/page.js" defer></script>\n</head>\n'
-        f'<body data-version="{version}">\n'
-        '<a class="skip" href="#answer">To the answer</a>\n'
-        f'<header id="top">{regions["top"]}</header>\n'
-        f'<div id="trouble" role="alert">{regions["trouble"]}</div>\n{kept}'
-        '<p id="live" class="unseen" aria-live="polite"></p>\n'
-        f'<main><div id="work">{regions["work"]}</div>\n'
-        f'<section id="answer" aria-label="Answer" tabindex="-1">{regions["answer"]}</section></main>\n'
-        "<noscript><p>This page needs JavaScript, which comes from your own machine alone.</p></noscript>\n"
-        "</body>\n</html>\n"
-    )
 
 
 class Server:
