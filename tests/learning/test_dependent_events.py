@@ -104,7 +104,7 @@ class TestShare:
             for kept in (np.delete(np.arange(200), i) for i in range(200))
         ]
         everything = screening.independent_share([(values[:, None], 1)], member, np.ones(200))[member].sum()
-        assert np.abs(np.array(total) / everything - 1).max() < 0.15
+        assert np.abs(np.array(total) / everything - 1).max() < 0.1
 
 
 class TestWorth:

@@ -206,6 +206,8 @@ LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
 # What all events have in common, such as a bias of all experts, is believed to have this variance, relative to that of
 # surprises: it speaks for no group.
 COMMON = 0.05
+# A surprise larger than so many times their root mean square counts as that.
+LARGEST = 2.0
 # From this loss on, there is a note; on days of forecasting, which do not count, from this one and so many days on.
 WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
 
@@ -276,7 +278,8 @@ def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, wei
     each = 1.0 / (1.0 - r + r * repeated)
     shares = []
     for values, free in surprises:
-        evidence = free * _log_evidence(values, member, weight, days, r, phi)
+        bound = LARGEST * np.sqrt(weight @ np.square(values).mean(axis=1) / weight.sum())
+        evidence = free * _log_evidence(np.clip(values, -bound, bound), member, weight, days, r, phi)
         shares.append(np.exp(np.log(each) @ posterior_probabilities(evidence, prior)))
     return np.asarray(min(shares, key=lambda share: float(size @ share)))
 
