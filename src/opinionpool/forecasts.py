@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
+from opinionpool.display import Tabular
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.labels import (
     UNRESOLVED,
@@ -34,7 +36,7 @@ BLOCK = 1 << 21
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Forecasts:
+class Forecasts(Tabular):
     """Forecasts by N experts on T events with K classes, in M cells.
 
     Attributes
@@ -119,6 +121,21 @@ class Forecasts:
                 f"each expert may have one forecast per event, and expert {self.experts[expert]!r} has "
                 f"{int(counts.max())} on event {self.events[event]!r}"
             )
+
+    def _table(self) -> dict[str, list[Any]]:
+        """A row for each forecast, or for each forecast and class."""
+        several = self.probabilities.ndim > 1
+        k = self.probabilities.shape[1] if several else 1
+        happened = self.happened
+        table: dict[str, list[Any]] = {
+            "event": [self.events[t] for t in self.event_index.tolist() for _ in range(k)],
+            "expert": [self.experts[i] for i in self.expert_index.tolist() for _ in range(k)],
+        }
+        if several:
+            own = [self.classes if self.options is None else self.options[t] for t in self.event_index.tolist()]
+            table["class"] = [label for labels in own for label in (*labels, *[None] * (k - len(labels)))]
+        outcomes = [happened[t] for t in self.event_index.tolist() for _ in range(k)]
+        return table | {"probability": self.probabilities.ravel().tolist(), "outcome": outcomes}
 
     def __repr__(self) -> str:
         t, n = self.shape

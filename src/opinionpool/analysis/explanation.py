@@ -7,6 +7,7 @@ every expert who answered. Pools that are sums of log-odds or of probabilities a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
+from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
@@ -31,7 +33,7 @@ MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Tabular):
     """The parts of one pooled answer. They add up: start + intercept + sum of contributions + shift = total.
 
     Values by class are numbers when K = 2, about ``classes[1]``; for K > 2 they have a last axis of K, and log-odds are
@@ -102,6 +104,17 @@ class Explanation:
     interval: tuple[float, float] | None = None
     level: float = LEVEL
     notes: tuple[Note, ...] = ()
+
+    def _table(self) -> dict[str, list[Any]]:
+        """A row for each expert, or for each expert and class."""
+        n, k = len(self.experts), 1 if self.probability.ndim == 0 else len(self.classes)
+        table: dict[str, list[Any]] = {"expert": [name for name in self.experts for _ in range(k)]}
+        if k > 1:
+            table["class"] = list(self.classes) * n
+        table |= {"probability": self.probabilities.ravel().tolist(), "contrast": self.contrast.ravel().tolist()}
+        if self.weights is not None:
+            table["weight"] = np.repeat(self.weights, k).tolist()
+        return table | {"adds": self.contributions.ravel().tolist(), "without": self.without.ravel().tolist()}
 
 
 def explain_event(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
+from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.shrinkage import MarginalFeatures
@@ -120,7 +121,7 @@ def _class_errors(p: Array, others: Array, covariance: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedPanel:
+class FittedPanel(Tabular):
     """What a fit learned.
 
     Attributes
@@ -155,6 +156,24 @@ class FittedPanel:
     notes: tuple[Note, ...] = ()
     marginal: MarginalFeatures | None = None
     uncertainty: Uncertainty | None = None
+
+    def _table(self) -> dict[str, list[Any]]:
+        weight = self.panel.weights
+        error = np.full(len(weight), np.nan)
+        if self.uncertainty is not None:
+            known = self.present & self.panel.informative
+            error = np.where(known, self.uncertainty.weight_errors(len(weight)), np.nan)
+        half = NormalDist().inv_cdf(0.95) * error
+        features = self.panel if self.marginal is None else self.marginal
+        return {
+            "expert": list(self.experts),
+            "weight": weight.tolist(),
+            "weight_low": (weight - half).tolist(),
+            "weight_high": (weight + half).tolist(),
+            "calibration": features.calibration.tolist(),
+            "accuracy": features.accuracy.tolist(),
+            "resolved": self.counts.tolist(),
+        }
 
     @property
     def experts(self) -> tuple[str, ...]:

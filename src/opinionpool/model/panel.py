@@ -9,14 +9,15 @@ import operator
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Mask
-from opinionpool.errors import ArgumentError, OpinionPoolWarning, PanelError
+from opinionpool.display import Tabular
+from opinionpool.errors import AccuracyUnknownError, ArgumentError, OpinionPoolWarning, PanelError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
@@ -37,7 +38,7 @@ from opinionpool.names import by_name, chosen_positions, expert_names
 from opinionpool.priors import spread_prior
 
 
-class PoolingPanel(ABC):
+class PoolingPanel(Tabular, ABC):
     """An immutable panel of N experts on events of K classes; `Panel` and `FullPanel` are such.
 
     Weights, calibration and accuracy mean the same for both; where a model has more than one weight for an expert,
@@ -70,6 +71,10 @@ class PoolingPanel(ABC):
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def _table(self) -> dict[str, list[Any]]:
+        columns = {"weight": self.weights, "calibration": self.calibration, "accuracy": self.accuracy}
+        return {"expert": list(self._names)} | {name: values.tolist() for name, values in columns.items()}
 
     def __repr__(self) -> str:
         kind = type(self).__name__
@@ -404,6 +409,14 @@ class Panel(PoolingPanel):
 
     def __reduce__(self) -> tuple[object, ...]:
         return Panel.from_parts, (self._parts, self.bias, self._names, self._classes, self._settings)
+
+    def _table(self) -> dict[str, list[Any]]:
+        try:
+            return super()._table()
+        except AccuracyUnknownError:
+            # Relative accuracies are all that this panel knows.
+            own = {"weight": self.weights, "calibration": self.calibration, "relative_accuracy": self.relative_accuracy}
+            return {"expert": list(self.names)} | {name: values.tolist() for name, values in own.items()}
 
     @property
     def parts(self) -> Parts:

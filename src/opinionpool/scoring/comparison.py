@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
+from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
@@ -115,7 +116,7 @@ class ExpertScore:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Tabular):
     """Pools and experts, compared.
 
     Attributes
@@ -154,6 +155,13 @@ class Comparison:
     unit: str
     units: int
     notes: tuple[Note, ...]
+
+    def _table(self) -> dict[str, list[Any]]:
+        names = ("pool", "score", "standard_error", "log_loss", "brier", "auc", "in_sample")
+        table = {name: [getattr(pool, name) for pool in self.pools] for name in names}
+        gains = [pool.over_average for pool in self.pools]
+        more = {"gain": "mean", "gain_low": "low", "gain_high": "high", "verdict": "verdict"}
+        return table | {name: [getattr(gain, field) for gain in gains] for name, field in more.items()}
 
     @property
     def best(self) -> PoolScore:
