@@ -274,7 +274,6 @@ def _sorted(table: FileTable, column: int) -> FileTable:
 
 # On columns, which all parts share: the note on the first part holds for all.
 _SHARED = {
-    "dates",
     "format",
     "layout",
     "unused-columns",
@@ -283,7 +282,6 @@ _SHARED = {
     "percent",
     "percent-tiny",
     "decimal-comma",
-    "short-rows",
 }
 
 
