@@ -17,6 +17,8 @@ from opinionpool.model.panel import Panel
 from opinionpool.pools.registry import POOLS, fit_pool
 from opinionpool.report import check as describe
 from opinionpool.saving.files import load, save
+from opinionpool.tables.diagnosis import Diagnosis, Way
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.read import read_forecasts
 
 NAN = float("nan")
@@ -86,7 +88,7 @@ def notes_are_no_faults():
 def test_tables(start, edits, duplicates, percent):
     def work():
         found = read_forecasts(io.BytesIO(changed(start, edits)), duplicates=duplicates, percent=percent)
-        describe.examine(found)
+        describe.examine(Diagnosis((Way(ReadOptions(), (), found),)))
         return fit_pool("average", found).pool(found.X)
 
     assert len(answers_or_error(work)) < 2000
