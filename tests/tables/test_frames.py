@@ -99,8 +99,8 @@ def test_levels_of_columns_are_experts_and_classes():
     columns = pd.MultiIndex.from_product([["a", "b"], ["home", "draw", "away"]])
     found = read_forecasts(pd.DataFrame([[0.5, 0.25, 0.25, 0.2, 0.2, 0.6]], columns=columns))
     assert found.experts == ("a", "b")
-    assert found.classes == ("away", "draw", "home")
-    assert found.X.tolist() == [[[0.25, 0.25, 0.5], [0.6, 0.2, 0.2]]]
+    assert found.classes == ("home", "draw", "away")
+    assert found.X.tolist() == [[[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]]
 
 
 def test_arrays_are_events_by_experts():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
     >>> order_classes(["yes", "no"], Asked()), order_classes(["1", "0"], Asked())
     (('no', 'yes'), (0, 1))
     """
-    ordered = sorted(written, key=lambda label: (float(label) if label.isdecimal() else float("inf"), label))
+    ordered = sorted(written, key=_place)
     if asked.classes:
         matcher = Matcher(written)
         found = [matcher.find(label) for label in asked.classes]
@@ -89,6 +90,31 @@ def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
             raise LayoutError(f"--positive is for two classes, and there are {len(ordered)}: {listed(ordered)}")
         return tuple(ordered)
     return _with_positive(ordered, asked, written[0])
+
+
+def _place(label: str) -> tuple[float, str]:
+    """Numbers in their order, before words in theirs."""
+    number = _number(label)
+    return (float("inf") if number is None else number), label
+
+
+def _number(label: str) -> float | None:
+    try:
+        number = float(label)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
+def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
+    """The classes in the order of the columns, where somebody put them in one: low, medium, high.
+
+    >>> as_listed(Asked(), ["low", "medium", "high"], long=False).classes
+    ('low', 'medium', 'high')
+    """
+    if long or asked.classes or asked.positive is not None or len(written) < 3 or None not in map(_number, written):
+        return asked
+    return replace(asked, classes=tuple(written))
 
 
 def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, unmasked
+from opinionpool.arrays import Array, Index, has_boolean, unmasked
 from opinionpool.errors import CellError, Note, Remedy, TableError
 from opinionpool.text import shown
 
@@ -311,8 +311,11 @@ def _with_index(source: object) -> object:
         return source
     index = frame.index
     if all(name is None for name in index.names):
-        if type(index).__name__ == "RangeIndex":
-            return source
+        # What filtering, sorting or putting frames together left of positions says nothing where it is not even unique.
+        if type(index).__name__ == "RangeIndex" or (
+            index.nlevels == 1 and index.dtype.kind in "iu" and not index.is_unique
+        ):
+            return frame.reset_index(drop=True)
         frame = frame.copy(deep=False)
         frame.index = index.set_names([""] * index.nlevels)
     return frame.reset_index()
@@ -329,7 +332,8 @@ def _array(values: Iterable[object]) -> np.ndarray[Any, Any]:
     array: np.ndarray[Any, Any] = np.asarray(values)
     if array.ndim != 1:
         raise TableError(f"a column of a table has one dimension, and one has shape {array.shape}")
-    if array.dtype.kind in "iufM":
+    # An array of True beside numbers has 1 for it.
+    if array.dtype.kind in "iufM" and not has_boolean(values):
         return array
     objects = np.empty(len(array), dtype=object)
     objects[:] = list(values)

@@ -22,6 +22,7 @@ from opinionpool.arrays import Array, Index
 from opinionpool.blocks import in_order
 from opinionpool.errors import CellError, Note, Remedy
 from opinionpool.forecasts import Forecasts
+from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.duckdb import SPACE, FileTable, Progress
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
@@ -177,7 +178,7 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
         observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
     layout = split_classes(layout, distinct_outcomes(observed, missing))
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
-    whole = Whole(layout, find_classes(observed, written, request.asked, missing))
+    whole = Whole(layout, find_classes(observed, written, as_listed(request.asked, written, long=layout.long), missing))
     known = {}
     if layout.long:
         expert = layout.roles["expert"]

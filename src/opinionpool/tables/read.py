@@ -16,7 +16,7 @@ from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutE
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.names import alike
-from opinionpool.tables.classes import EventOptions, find_options, fold_options
+from opinionpool.tables.classes import EventOptions, as_listed, find_options, fold_options
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.event_facts import class_order, read_facts, time_notes
 from opinionpool.tables.files import check_cells, check_classes
@@ -230,7 +230,14 @@ def _read_as(
     options = find_options(melted, layout.long, request.options, asked)
     if options is None:
         classes = None if whole is None else whole.classes
-        settled = settle(observed, events.values, melted.written, asked, missing, classes)
+        settled = settle(
+            observed,
+            events.values,
+            melted.written,
+            as_listed(asked, melted.written, long=layout.long),
+            missing,
+            classes,
+        )
     else:
         settled = settle_among(observed, events.values, options.of_events, missing)
     check_classes(table.name, len(settled.classes))
