@@ -28,8 +28,7 @@ with atheris.instrument_imports(include=["opinionpool"]):
     from opinionpool.pools import registry as rules
     from opinionpool.report import check as describe
     from opinionpool.report.listing import write_csv
-    from opinionpool.tables.diagnosis import Diagnosis, Way
-    from opinionpool.tables.options import ReadOptions
+    from opinionpool.tables.diagnosis import diagnose
     from opinionpool.tables.read import read_forecasts
 
 WIDE = "event,ann,bob,outcome\nq1,0.9,0.8,1\nq2,0.2,,0\nq3,0.4,0.3,\nq4,0.6,1,1\n"
@@ -86,8 +85,8 @@ def attempt(data: bytes) -> None:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", OpinionPoolWarning)
         try:
+            describe.examine(diagnose(io.BytesIO(data[1:])))
             forecasts = read(data)
-            describe.examine(Diagnosis((Way(ReadOptions(), (), forecasts),)))
             write_csv(describe.duplicate_columns(forecasts), io.StringIO())
             rules.fit_pool("average", forecasts).pool(forecasts.X)
         except OpinionPoolError as error:

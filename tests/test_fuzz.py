@@ -17,7 +17,7 @@ from opinionpool.model.panel import Panel
 from opinionpool.pools.registry import POOLS, fit_pool
 from opinionpool.report import check as describe
 from opinionpool.saving.files import load, save
-from opinionpool.tables.diagnosis import Diagnosis, Way
+from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.read import read_forecasts
 
@@ -87,8 +87,9 @@ def notes_are_no_faults():
 @given(st.sampled_from([WIDE, LONG, LINES]), changes, st.sampled_from([None, "last", "mean"]), st.booleans())
 def test_tables(start, edits, duplicates, percent):
     def work():
-        found = read_forecasts(io.BytesIO(changed(start, edits)), duplicates=duplicates, percent=percent)
-        describe.examine(Diagnosis((Way(ReadOptions(), (), found),)))
+        data = changed(start, edits)
+        describe.examine(diagnose(io.BytesIO(data), options=ReadOptions(duplicates=duplicates, percent=percent)))
+        found = read_forecasts(io.BytesIO(data), duplicates=duplicates, percent=percent)
         return fit_pool("average", found).pool(found.X)
 
     assert len(answers_or_error(work)) < 2000

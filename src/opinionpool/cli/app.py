@@ -236,9 +236,9 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 def app(context: click.Context) -> None:
     """Turn several probabilities for the same event into one, learning whom to believe.
 
-    FILE is CSV, TSV, Parquet, JSON or a spreadsheet, text as gzip too, several files, a folder, or - for standard input.
-    Either a row per forecast, with columns event, expert, probability, and outcome where it is known; or a row per event,
-    with a column per expert. check FILE says how a file is read, what stands in the way, and what to type.
+    FILE is CSV, TSV, Parquet, JSON or a spreadsheet, text as gzip too, several files, a folder, or - for standard
+    input. Either a row per forecast, with columns event, expert, probability, and outcome where it is known; or a row
+    per event, with a column per expert. check FILE says how a file is read, what stands in the way, and what to type.
     """
     if context.invoked_subcommand is None:
         tell(context.get_help())
