@@ -355,7 +355,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     size = float(weights @ weights)
     along = weights / size if size > LEAST_WEIGHT**2 else np.zeros(n)
     bias = centre + along[:, None] * (rows.base_intercept - intercept)
-    notes = (_contrary(),) if events >= CONTRARY and weights.sum() < -TURNED else ()
+    notes = (contrary_note(),) if events >= CONTRARY and weights.sum() < -TURNED else ()
     marginal = marginal_features(rows.evidence(rows.contrasts), believed)
     return DefaultFit(Parts(contrast, shrunken.spread, dependence), bias, extremes, marginal, uncertainty, True, notes)
 
@@ -421,7 +421,8 @@ def _averaged(found: list[Coefficients]) -> float:
     return float(np.logaddexp.reduce(terms))
 
 
-def _contrary() -> Note:
+def contrary_note() -> Note:
+    """That a pool inverts what its experts say."""
     text = (
         "the forecasts are higher where the event did not happen, so the pool inverts them: "
         "are they probabilities of the other outcome?"
