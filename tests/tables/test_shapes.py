@@ -263,3 +263,13 @@ def test_many_rows_are_read_as_few_are(rows, tmp_path):
     small = read_forecasts(few)
     np.testing.assert_array_equal(small.X, found.X[:100])
     np.testing.assert_array_equal(small.times, found.times[:100])
+
+
+def test_one_forecast_over_classes_in_columns_is_no_panel_of_experts():
+    text = "match,home,draw,away,result\nm1,.5,.3,.2,home\nm2,.2,.2,.6,Away\nm3,.1,.1,.8,\n"
+    found = read(text)
+    assert found.experts == ("forecast",)
+    assert found.classes == ("home", "draw", "away")
+    np.testing.assert_allclose(found.X[:, 0], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.1, 0.1, 0.8]])
+    assert list(found.happened) == ["home", "away", None]
+    assert read(text.replace("home\n", "1\n").replace("Away", "0")).experts == ("home", "draw", "away")

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from opinionpool.errors import LayoutError, Note
+from opinionpool.labels import UNSETTLED, VOID
+from opinionpool.tables.cells import MISSING
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.roles import CONFIDENCE, ROLES, SYNONYMS, find_roles, normal, says_outcome, single
 from opinionpool.text import counted, listed, quoted, shown
@@ -417,8 +419,19 @@ def _wide(seen: _Seen) -> Layout:
             f"probability, or a row per event and a column per expert; this one has {listed(names)}"
         )
     unused = tuple(sorted(set(free) - set(experts)))
-    cells = tuple((names[i], None) for i in experts)
+    cells: tuple[tuple[str | None, str | None], ...] = tuple((names[i], None) for i in experts)
+    if _are_classes(look, experts, roles.get("outcome")):
+        cells = tuple(("forecast", _class_name(names[i])) for i in experts)
     return Layout(roles, experts, cells, unused, priors, guessed=tuple(seen.guessed))
+
+
+def _are_classes(look: Contents, columns: Sequence[int], outcome: int | None) -> bool:
+    """Whether columns are one forecast over classes, which outcomes name, and no experts."""
+    if outcome is None or len(columns) < 2 or not look.rows_sum_to_one(columns):
+        return False
+    classes = {_class_name(look.table.names[i]).lower() for i in columns}
+    words = {word.lower() for word in look.words(outcome).values}
+    return bool(words & classes) and words <= classes | VOID | UNSETTLED | MISSING
 
 
 def _refuse_respondents(seen: _Seen) -> None:
