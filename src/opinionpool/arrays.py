@@ -23,6 +23,24 @@ class NotANumberError(ProbabilityError, TypeError):
     """An object where a number is needed; also a TypeError, as scikit-learn expects of a cell that is a dict."""
 
 
+def expect_type(value: object, kinds: type | tuple[type, ...], name: str) -> None:
+    """Refuse an argument of another type.
+
+    Raises
+    ------
+    ArgumentError
+        Names the argument, what it should be and what it is.
+    """
+    if isinstance(value, kinds):
+        return
+    wanted = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+    hints = {"state": "; of an estimator give pool.state_", "panel": "; of an estimator give pool.panel_"}
+    hint = hints.get(name, "") if hasattr(type(value), "state_") else ""
+    if name == "forecasts":
+        hint = "; op.Forecasts.from_array(X, y) makes them of arrays, op.read_forecasts of tables"
+    raise ArgumentError(f"{name} must be of type {wanted}, and this is a {type(value).__name__}{hint}")
+
+
 def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
     """What is given, with `missing` wherever a masked array hides a value.
 

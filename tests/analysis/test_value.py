@@ -10,6 +10,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
+import opinionpool as op
 from opinionpool import Forecasts, Panel
 from opinionpool.analysis.selection import best_subset, gain_from, gain_from_one_more, subset_path
 from opinionpool.analysis.value import (
@@ -292,3 +293,19 @@ def test_assumptions_are_not_worth_telling():
     assert together(fit_pool("gaussian", Forecasts.from_array([[0.4, 0.6]]))) is None
     assert together(fit_pool("average", Forecasts.from_array([[0.4, 0.6]], [1]))) is None
     assert together_lines(None) == []
+
+
+def test_arguments_of_another_type_are_named():
+    x, y = [[0.7, 0.6], [0.2, 0.4], [0.6, 0.9]], [1, 0, 1]
+    pool, f = op.GaussianPool().fit(x, y), op.Forecasts.from_array(x, y)
+    for call, message in (
+        (lambda: op.learned_value(pool), r"state must be of type FittedPanel.*pool\.state_"),
+        (lambda: op.panel_value(pool), r"panel must be of type PoolingPanel.*pool\.panel_"),
+        (lambda: op.compare_pools(x), "forecasts must be of type Forecasts, and this is a list; .*from_array"),
+        (lambda: op.explain_event(f, "event_1", pool), r"state must be of type .*pool\.state_"),
+        (lambda: op.explain_event(pool, "event_1", pool.state_), "forecasts must be of type Forecasts"),
+        (lambda: op.check_model(x), "forecasts must be of type Forecasts"),
+        (lambda: op.make_report({"event": []}), "forecasts must be of type Forecasts, and this is a dict"),
+    ):
+        with pytest.raises(op.ArgumentError, match=message):
+            call()

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.residuals import Residuals
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, expect_type
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import uniform_probabilities
 from opinionpool.learning.fitted import FittedPanel
@@ -481,6 +481,7 @@ def check_model(
     >>> [check.text for check in check_model(f) if check.serious and check.code == "placeholders"]
     ["'expert_2' says 50% 40 times in 40: a placeholder?"]
     """
+    expect_type(forecasts, Forecasts, "forecasts")
     residuals = Residuals.of(forecasts, state, prior)
     return [
         *normality(residuals),

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, expect_type
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, Note
@@ -23,7 +23,7 @@ from opinionpool.logodds import class_probabilities
 from opinionpool.model.contrasts import base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel, PoolingPanel
-from opinionpool.pools.registry import Fitted
+from opinionpool.pools.registry import Fitted, FittedPool
 from opinionpool.priors import event_priors
 from opinionpool.text import counted, shown, suggestion
 
@@ -154,6 +154,8 @@ def explain_event(
     >>> why.experts, why.contributions.round(3).tolist()
     (('ann',), [0.9])
     """
+    expect_type(forecasts, Forecasts, "forecasts")
+    expect_type(state, (FittedPanel, FittedPool), "state")
     t = event_position(forecasts, event)
     each = event_priors(forecasts, prior)
     forecast, own = forecasts.select_events([t]).X[0], prior if each is None else logodds.public_probabilities(each[t])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, as_numbers
+from opinionpool.arrays import Array, as_numbers, expect_type
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, class_probabilities, expit, prior_log_ratios
@@ -88,6 +88,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     >>> value.auc.round(3)[0], round(value.joint_auc, 3), round(value.joint_score, 3), round(value.effective, 2)
     (np.float64(0.841), 0.897, 0.416, 1.6)
     """
+    expect_type(panel, PoolingPanel, "panel")
     single = panel.accuracy
     joint = panel.joint_accuracy if joint_accuracy is None else joint_accuracy
     every = np.append(single, joint)
@@ -136,6 +137,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
     AccuracyUnknownError, ProbabilityError
         As for `panel_value`.
     """
+    expect_type(state, FittedPanel, "state")
     if prior is None:
         class_prior = state.prior if state.prior is not None else laplace_prior(state.events)
         prior = float(class_prior[1])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy.typing as npt
 
+from opinionpool.arrays import expect_type
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.report.basis import basis_section, worth_section
@@ -72,6 +73,7 @@ def make_report(
     >>> text.startswith("<!DOCTYPE html>"), "&lt;ann&gt;" in text, "<ann>" in text
     (True, True, False)
     """
+    expect_type(forecasts, Forecasts, "forecasts")
     return report_page(
         find(
             forecasts,

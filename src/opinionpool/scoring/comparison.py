@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, expect_type
 from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
@@ -226,6 +226,7 @@ def compare_pools(
     >>> found.best.pool, found.best.over_average.verdict, found.scored
     ('extremized', 'better', 60)
     """
+    expect_type(forecasts, Forecasts, "forecasts")
     names = _names(pools)
     if repeats is not None and not 1 <= repeats <= MOST_REPEATS:
         raise ArgumentError(
