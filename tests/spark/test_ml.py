@@ -25,7 +25,8 @@ def test_a_pipeline_learns_answers_and_is_kept(spark, table, tmp_path):
     model.write().overwrite().save(str(tmp_path / "model"))
     again = PipelineModel.load(str(tmp_path / "model"))
     forecasts = op.Forecasts.from_array(X, y, events=[f"e{i}" for i in range(500)], experts=["ann", "bob", "cy"])
-    expected = op.GaussianPool().fit(forecasts).predict_proba(X)
+    p = op.GaussianPool().fit(forecasts).state_.pool(X)
+    expected = np.stack([1 - p, p], axis=1)
     for each in (model, again):
         answers = each.transform(df)
         assert answers.columns == ["ann", "bob", "cy", "label", "id", "pooled"]
