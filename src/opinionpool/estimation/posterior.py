@@ -106,7 +106,7 @@ class WeightBeliefs:
     mean : ndarray, shape (N,)
         Of the weights.
     slope_spread : float
-        Standard deviation of the sum of the weights as they move alike.
+        Standard deviation of the sum of the weights as they move in proportion.
     intercept_spread : float
         In log-odds, a class-symmetric spread when K > 2; 0 where there is no intercept.
     deviation : callable
@@ -124,12 +124,17 @@ class WeightBeliefs:
         n, own, intercept = len(self.mean), self.deviation(deviation), self.intercept_root(d)
         columns = np.zeros((d + n, 1 + intercept.shape[1]))
         columns[:d, 1:] = intercept
-        columns[d:, 0] = self.slope_spread / n
+        columns[d:, 0] = self.slope_spread * self.direction
         if not moves(own, n):
             return columns
         free = np.zeros((d + n, n))
         free[d:] = own if isinstance(own, np.ndarray) else own * (np.eye(n) - 1.0 / n)
         return np.concatenate([columns, free], axis=1)
+
+    @property
+    def direction(self) -> Array:
+        """How weights share in a change of their sum, (N,)."""
+        return np.asarray(self.mean / self.mean.sum()) if self.slope_spread > 0 else np.zeros(len(self.mean))
 
     def intercept_root(self, d: int) -> Array:
         """Root of the covariance of the intercept, (K - 1, K - 1), or (K - 1, 0) where there is none."""
@@ -199,7 +204,8 @@ class Regression:
         level, several = self.contrasts.mean(axis=1), moves(own, n)
         root = beliefs.intercept_root(d)
         free = root.shape[1]
-        columns = [beliefs.slope_spread * level[:, None, :], np.broadcast_to(root.T, (t, free, d))]
+        along = np.einsum("tnd,n->td", self.contrasts, beliefs.direction)
+        columns = [beliefs.slope_spread * along[:, None, :], np.broadcast_to(root.T, (t, free, d))]
         if isinstance(own, np.ndarray):
             columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
         elif several:
@@ -212,7 +218,7 @@ class Regression:
             np.concatenate(columns, axis=1), self.outcomes, self.offset + expected, self.weight, first
         )
         theta = mode.coefficients
-        weights = beliefs.mean + beliefs.slope_spread * float(theta[0]) / n
+        weights = beliefs.mean + beliefs.slope_spread * float(theta[0]) * beliefs.direction
         if isinstance(own, np.ndarray):
             weights = weights + own @ theta[1 + free :]
         elif several:

@@ -31,6 +31,7 @@ from opinionpool.estimation.posterior import (
 )
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.fitted import Uncertainty
 from opinionpool.learning.prior import (
     ACCURACY,
@@ -46,10 +47,16 @@ from opinionpool.learning.prior import (
     weight_beliefs,
 )
 from opinionpool.learning.screening import Duplicates
-from opinionpool.learning.shrinkage import MarginalFeatures, believed_features, marginal_dependence, marginal_features
+from opinionpool.learning.shrinkage import (
+    MarginalFeatures,
+    believed_features,
+    common_dependence,
+    marginal_dependence,
+    marginal_features,
+)
 from opinionpool.logodds import metric
 from opinionpool.model.contrasts import Extremes
-from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts
 from opinionpool.model.pooling import fill_missing
 
@@ -107,7 +114,7 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: 
     return Note("nothing-learned", text)
 
 
-PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
+PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
 # Values are chosen on this many events; more would hardly change the choice.
 CHOOSING = 4096
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
@@ -167,9 +174,7 @@ class _Rows:
     @property
     def absent(self) -> npt.NDArray[np.bool_] | None:
         """Classes that are no options of their event, (T, 1, K - 1); None if events share their classes."""
-        if self.sizes is None:
-            return None
-        return np.asarray(np.arange(1, self.contrasts.shape[2] + 1) >= self.sizes[:, None])[:, None, :]
+        return absent_options(self.sizes, self.contrasts.shape[2])
 
     def thinned(self) -> _Rows:
         """So many events that more would hardly change a choice."""
@@ -191,14 +196,18 @@ class _Rows:
         names = tuple(str(i) for i in range(contrasts.shape[1]))
         return evidence_of(contrasts, self.outcomes, self.weight, names)
 
-    def regression(self, spread: Array, fill: float, extremes: Extremes, beliefs: WeightBeliefs) -> Regression:
-        """Where forecasts are missing, experts are taken to be correlated by `fill`."""
-        among = CommonCorrelation(len(spread), fill)
-        full = fill_missing(extremes.deviation(self.contrasts, self.absent), spread, among)
+    def regression(self, spread: Array, fill: Dependence, extremes: Extremes, beliefs: WeightBeliefs) -> Regression:
+        """Where forecasts are missing, experts are taken to be correlated as `fill` says."""
+        full = fill_missing(extremes.deviation(self.contrasts, self.absent), spread, fill)
         if self.sizes is not None:
             # Nobody can be biased towards one of the options where each event has its own.
             beliefs = replace(beliefs, intercept_spread=0.0)
         return Regression(full, self.reference - self.base_intercept, self.outcomes, self.weight, beliefs)
+
+
+def absent_options(sizes: npt.NDArray[np.intp] | None, d: int) -> npt.NDArray[np.bool_] | None:
+    """Classes that are no options of their event, (T, 1, K - 1), for d = K - 1; None if events share their classes."""
+    return None if sizes is None else np.asarray(np.arange(1, d + 1) >= sizes[:, None])[:, None, :]
 
 
 def default_fit(
@@ -247,6 +256,8 @@ def default_fit(
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
     silent = len(duplicates.first) == 0
     believed = believed if silent else believed.among(duplicates.source, len(duplicates.first))
+    if len(duplicates.first) > 2:
+        believed = believed.agreeing(Agreement.among(distinct, weight, absent_options(sizes, contrasts.shape[2])))
     if believed.assessed or not used.any() or silent:
         found = _assumed(believed, contrasts.shape[2], options=sizes is not None)
         known = outcomes != UNRESOLVED
@@ -335,17 +346,19 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     if rows.sizes is None:
         centre = centre + share * (marginal_features(rows.evidence(typical - plain), believed).bias - bias)
     spread = believed.parts(believed.rho).spread
-    rho, undecided = _correlation(few, spread, Extremes(limits[len(limits) // 2], centre), believed)
+    # To choose by, it is enough to fill in by one correlation.
+    fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
+    rho, undecided = _correlation(few, spread, fill, Extremes(limits[len(limits) // 2], centre), believed)
     beliefs, found = weight_beliefs(believed, rho, rows.free), list[Coefficients]()
     scores = []
     for limit in limits:
-        regression = few.regression(spread, believed.rho, Extremes(limit, centre), beliefs)
+        regression = few.regression(spread, fill, Extremes(limit, centre), beliefs)
         found = _over_spreads(regression, found)
         scores.append(_averaged(found))
     extremes = Extremes(harmonic_mean(limits, posterior_probabilities(scores, limit_probabilities)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, rows.absent))
     shrunken = marginal_features(evidence, believed)
-    values, uncertainty = _coefficients(rows, few, shrunken, extremes, beliefs, found)
+    values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found)
     if uncertainty is not None:
         uncertainty = Uncertainty(uncertainty.covariance + undecided.T @ undecided)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
@@ -360,40 +373,43 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     return DefaultFit(Parts(contrast, shrunken.spread, dependence), bias, extremes, marginal, uncertainty, True, notes)
 
 
-def _correlation(rows: _Rows, spread: Array, extremes: Extremes, believed: Believed) -> tuple[float, Array]:
+def _correlation(
+    rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed
+) -> tuple[float, Array]:
     """About how dependent the experts turn out to be, unless that is believed.
 
     And how far intercept and weights depend on it: rows (R, K - 1 + N) whose outer product is their covariance.
     """
     if believed.correlation is not None:
         return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1]))
-    found = [
-        rows.regression(spread, CORRELATION, extremes, weight_beliefs(believed, rho, rows.free)).fit(0.0)
-        for rho in CORRELATIONS
-    ]
+    regression = rows.regression(spread, fill, extremes, weight_beliefs(believed, believed.rho, rows.free))
+    beliefs = [weight_beliefs(believed, rho, rows.free) for rho in CORRELATIONS]
+    if rows.sizes is not None:
+        beliefs = [replace(each, intercept_spread=0.0) for each in beliefs]
+    found = [replace(regression, beliefs=each).fit(0.0) for each in beliefs]
     probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES)
     values = np.array([each.values for each in found])
     undecided = np.sqrt(probability)[:, None] * (values - probability @ values)
-    # The mean of 1 / Σ w, which favours small weights, is that of the correlations; squares favour the likeliest one,
-    # which is what holds without outcomes, so that a first event moves little.
-    return float(np.square(probability) @ np.array(CORRELATIONS) / (probability @ probability)), undecided
+    return float(probability @ np.array(CORRELATIONS)), undecided
 
 
 def _coefficients(
     rows: _Rows,
     few: _Rows,
     shrunken: MarginalFeatures,
+    believed: Believed,
     extremes: Extremes,
     beliefs: WeightBeliefs,
     starts: list[Coefficients],
 ) -> tuple[Array, Uncertainty | None]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
-    regression = few.regression(shrunken.spread, shrunken.correlation, extremes, beliefs)
+    fill = common_dependence(shrunken, believed)
+    regression = few.regression(shrunken.spread, fill, extremes, beliefs)
     found = _over_spreads(regression, starts)
     probability = posterior_probabilities([each.evidence for each in found], SPREAD_PROBABILITIES[: len(found)])
     kept = np.flatnonzero(probability > NEGLIGIBLE)
     if few is not rows:
-        regression = rows.regression(shrunken.spread, shrunken.correlation, extremes, beliefs)
+        regression = rows.regression(shrunken.spread, fill, extremes, beliefs)
         found = [regression.fit(SPREADS[i], each) if i in kept else each for i, each in enumerate(found)]
     share = probability[kept] / probability[kept].sum()
     values = np.array([found[i].values for i in kept])

@@ -3,8 +3,9 @@
 Believed of any panel:
 
 * experts are about calibrated and strongly dependent, w = `CALIBRATION` / (1 + (N − 1) `CORRELATION`) each, which puts
-  the answer near the average of their log-odds; they may also depend less on each other (`CORRELATIONS`, by evidence),
-  and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
+  the answer near the average of their log-odds; they may also depend more or less on each other (`CORRELATIONS`, by
+  evidence), and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
+* who agrees more with the others is more accurate (`opinionpool.learning.agreement`), and evidence is nested;
 * they are unbiased, give or take `BIAS` in log-odds;
 * weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
 * extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
@@ -27,6 +28,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.estimation.posterior import WeightBeliefs
+from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.model.features import Parts, believed_dependence
 from opinionpool.model.nested import NestedCorrelation
@@ -36,11 +38,15 @@ from opinionpool.text import listed, suggestion
 CALIBRATION = 0.95
 SLOPE, BIAS = 0.35, 0.3
 CORRELATION = 0.6
-CORRELATIONS, CORRELATION_PROBABILITIES = (CORRELATION, 0.2, 0.05, 0.0), (0.85, 0.1, 0.03, 0.02)
-SPREADS, SPREAD_PROBABILITIES = (0.0, 0.05, 0.15, 0.4, 1.0), (0.6, 0.2, 0.12, 0.06, 0.02)
+CORRELATIONS, CORRELATION_PROBABILITIES = (CORRELATION, 0.8, 0.3, 0.0), (0.4, 0.4, 0.15, 0.05)
+SPREADS, SPREAD_PROBABILITIES = (0.0, 0.1, 0.25, 0.6), (0.3, 0.25, 0.25, 0.2)
 LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
 # Without any outcome, a single expert is taken to have this accuracy: an area under the curve of 0.84.
 ACCURACY = 1.0
+# What is believed of accuracies counts against agreement as if that were worth so many events.
+ACCURACY_WORTH = 20.0
+# A factor common to all is taken to move the answer by at least so much of the sum of the weights.
+LEAST_MOVED = 0.3
 # Worths are finite numbers inside; so many events leave nothing open.
 CERTAIN = 1e12
 # Below this share of the largest, an eigenvalue of a covariance is rounding.
@@ -118,6 +124,7 @@ class Believed:
     correlation: Belief | None = None
     limit: float | None = None
     given: bool = False
+    agreement: Agreement | None = None
 
     @classmethod
     def of(cls, beliefs: Beliefs, experts: tuple[str, ...]) -> Believed:
@@ -214,10 +221,25 @@ class Believed:
             bias=self.bias.merged(source, groups, logs=False),
         )
 
+    def agreeing(self, agreement: Agreement) -> Believed:
+        """The same with accuracies by agreement, as far as nothing is believed about accuracies."""
+        if self.fixed or not self.alike or not agreement.tells:
+            return self
+        share = ACCURACY_WORTH / (ACCURACY_WORTH + float(self.accuracy.worth.max()))
+        accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**share)
+        return replace(self, accuracy=accuracy, agreement=agreement)
+
     def parts(self, rho: float) -> Parts:
         """The panel with the features that are believed (model.md, section 2.1)."""
         kappa, accuracy = self.calibration.value, self.accuracy.value
-        return Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, believed_dependence(rho, accuracy))
+        parts = Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, believed_dependence(rho, accuracy))
+        if self.agreement is None:
+            return parts
+        # Calibrations are such that a factor common to all moves the answer as it would if all were equal.
+        weights = weights_for(parts, np.ones((1, len(self)), dtype=bool))[0]
+        moved = max(float(weights @ self.agreement.loading), LEAST_MOVED * float(weights.sum()))
+        scale = float(kappa.mean()) * len(self) / (1.0 + (len(self) - 1) * rho) / moved
+        return replace(parts, contrast=parts.contrast / scale, spread=parts.spread / scale)
 
     def weights(self, rho: float) -> Array:
         """Weights of that panel, (N,)."""

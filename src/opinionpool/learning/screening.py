@@ -20,6 +20,7 @@ from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes, contrasts
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
+from opinionpool.model.nested import NestedCorrelation
 from opinionpool.text import counted, listed
 
 # So many forecasts, all the same, say nothing; so does a single one that repeats the prior.
@@ -99,6 +100,8 @@ class Duplicates:
         if isinstance(among, CommonCorrelation) and known.sum() == len(self.first):
             # Of one expert there is no correlation to take over.
             return CommonCorrelation(n, among.rho if among.size > 1 else CORRELATION)
+        if isinstance(among, NestedCorrelation) and known.sum() == len(self.first):
+            return NestedCorrelation(self.rows(among.signal), among.rho)
         r = among.matrix()
         matrix = np.zeros((n, n))
         matrix[np.ix_(known, known)] = r[np.ix_(self.source[known], self.source[known])]

@@ -17,6 +17,7 @@ from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.evidence import Evidence
 from opinionpool.learning.prior import Believed
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
+from opinionpool.model.nested import NestedCorrelation
 
 # What calibration is taken to be where nothing is believed.
 CALIBRATION = 1.0
@@ -73,10 +74,19 @@ def marginal_features(evidence: Evidence, believed: Believed) -> MarginalFeature
     return MarginalFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
 
 
+def common_dependence(features: MarginalFeatures, believed: Believed) -> Dependence:
+    """One correlation of all pairs; nested evidence of the same mean where unequal accuracies are believed."""
+    n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
+    if rho < 0 or np.ptp(accuracy) == 0:
+        return CommonCorrelation(n, rho)
+    size = np.sort(np.sqrt(accuracy))
+    mean = float((np.cumsum(size)[:-1] / size[1:]).sum()) / (n * (n - 1) / 2)
+    return NestedCorrelation(np.sqrt(accuracy), min(rho / mean, HIGHEST))
+
+
 def marginal_dependence(evidence: Evidence, features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Between the common correlation and one for each pair, as far as complete evidence goes."""
-    n = len(features.spread)
-    common = CommonCorrelation(n, features.correlation)
+    """Between what one correlation says and one for each pair, as far as complete evidence goes."""
+    n, common = len(features.spread), common_dependence(features, believed)
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
     each, _ = _marginal_means(evidence, _Centre.of(believed, evidence.classes))

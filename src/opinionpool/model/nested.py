@@ -89,10 +89,24 @@ class NestedCorrelation:
 
     def solve(self, v: Array) -> Array:
         """R⁻¹ v, in O(N)."""
-        return self.solve_cells(np.zeros(self.size, dtype=np.intp), np.arange(self.size), v, 1)
+        if self.rho == 1.0:
+            return self.solve_cells(np.zeros(self.size, dtype=np.intp), np.arange(self.size), v, 1)
+        level, value = self._level[self._order], (v * self._sign)[self._order]
+        solved = _solved(*_decay(level), value, self.rho)
+        tied = np.concatenate([[False], (level[1:] == level[:-1]) & (value[1:] == value[:-1])])
+        if tied.any():
+            group = np.cumsum(~tied) - 1
+            solved = (np.bincount(group, solved) / np.bincount(group))[group]
+        given = np.empty(self.size)
+        given[self._order] = solved
+        return np.asarray(given * self._sign)
 
     def solve_present(self, v: Array, present: Mask) -> Array:
         """R_SS⁻¹ v_S row by row, in time linear in the experts present."""
+        if len(present) == 1:
+            solved, only = np.zeros(present.shape), np.flatnonzero(present[0])
+            solved[0, only] = (self if len(only) == self.size else self.subset(only)).solve(v[only])
+            return solved
         solved = np.zeros(present.shape)
         row, expert = np.nonzero(present)
         solved[row, expert] = self.solve_cells(row, expert, v[expert], len(present))
@@ -167,7 +181,7 @@ class NestedCorrelation:
         mean, variance = np.zeros(cells.events), np.full(cells.events, self.rho)
         predicted, spread, total, gain = np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
         for step in cells.steps:
-            own, fall = cells.event[step], decay[step]
+            own, fall = cells.those(step), decay[step]
             expected = fall * mean[own]
             open_ = fall**2 * variance[own] + self.rho * gap[step]
             whole = open_ + noise
@@ -181,12 +195,32 @@ class NestedCorrelation:
         scaled = np.divide(error, total, out=np.zeros(m), where=total > 0)
         solved, latent, after = np.zeros(m), np.empty(m), np.zeros(cells.events)
         for step in reversed(cells.steps):
-            own = cells.event[step]
+            own = cells.those(step)
             solved[step] = np.where(seen[step], scaled[step] - gain[step] * after[own], 0.0)
             summed = solved[step] + after[own]
             latent[step] = predicted[step] + spread[step] * summed
             after[own] = decay[step] * summed
         return solved, latent
+
+
+def _solved(decay: Array, gap: Array, value: Array, rho: float) -> Array:
+    """R⁻¹ v of experts in order: as `NestedCorrelation._smoothed`, in numbers, which is faster for one event."""
+    noise, mean, variance = 1.0 - rho, 0.0, rho
+    falls, gaps = [0.0, *decay.tolist()], [1.0, *gap.tolist()]
+    scaled, gains = [], []
+    for fall, new, v in zip(falls, gaps, value.tolist(), strict=True):
+        mean, variance = fall * mean, fall * fall * variance + rho * new
+        total = variance + noise
+        gain = variance / total
+        error = v - mean
+        scaled.append(error / total)
+        gains.append(gain)
+        mean, variance = mean + gain * error, variance * (1.0 - gain)
+    after, solved = 0.0, np.empty(len(scaled))
+    for i in range(len(scaled) - 1, -1, -1):
+        solved[i] = own = scaled[i] - gains[i] * after
+        after = falls[i] * (own + after)
+    return solved
 
 
 def _decay_between(low: Array, high: Array) -> tuple[Array, Array]:
@@ -238,6 +272,10 @@ class _Cells:
         ends = np.concatenate([[0], np.cumsum(np.bincount(place))]).tolist()
         order = by_event[by_place]
         return cls(order, event[order], before, [slice(a, b) for a, b in pairwise(ends)], events)
+
+    def those(self, step: slice) -> Index | slice:
+        """The events of a step; all are not copied."""
+        return slice(None) if step.stop - step.start == self.events else self.event[step]
 
     def arranged(self, values: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
         """Values as given, arranged."""

@@ -1,0 +1,152 @@
+"""What agreement says of experts before any event is resolved.
+
+If what experts have in common is mostly what is true, then who agrees more with the others knows more (Romney, Weller &
+Batchelder, *American Anthropologist* 88, 1986; a model of one factor). Forecasts on open events tell this as those on
+resolved ones do. The correlation r_i of what an expert says with the mean of what the others say, drawn towards the
+panel's as if seen on `PANEL_WORTH` events more, stands for an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, of which the share
+(N − 2)/(N + 4) is believed: two experts agree equally with each other, whoever knows more.
+
+The loading λ_i, how far an expert goes when the others go by 1, says what the answer would be if all of them followed
+one factor and nothing else. There, Σ w_i λ_i is what counts, so it stays what the sum of equal weights would be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Array, Mask
+from opinionpool.blocks import blocks
+from opinionpool.logodds import levelled, metric
+
+# How far accuracy goes with agreement: between not at all, 0, and as in a model of one factor, 1.
+GUIDE = 0.5
+# In events.
+PANEL_WORTH = 20.0
+# What is said beyond this, in log-odds of two classes, counts as if it were this.
+FURTHEST = 4.0
+# Agreement on fewer events says nothing.
+LEAST_EVENTS = 3
+# Correlations are taken to lie between these.
+LOWEST, HIGHEST = 0.02, 0.97
+# A standard deviation below this is none.
+STILL = 1e-9
+# What a typical expert goes by when the others go by 1 is compared with if it is more than this.
+LEAST_LOADING = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What agreement says of N experts.
+
+    Attributes
+    ----------
+    correlation : ndarray, shape (N,)
+        With the mean of the others, drawn towards the panel's.
+    accuracy : ndarray, shape (N,)
+        Relative, with a geometric mean of 1.
+    loading : ndarray, shape (N,)
+        Relative to the panel's.
+    events : float
+        Weight of the events with forecasts by several.
+    """
+
+    correlation: Array
+    accuracy: Array
+    loading: Array
+    events: float
+
+    @classmethod
+    def among(cls, contrasts: Array, weight: Array, absent: Mask | None = None) -> Agreement:
+        """That of experts with these contrasts, whatever is known of outcomes.
+
+        Parameters
+        ----------
+        contrasts : ndarray, shape (T, N, K - 1)
+            NaN where missing.
+        weight : ndarray, shape (T,)
+            Frequencies.
+        absent : ndarray of bool, shape (T, 1, K - 1), optional
+            Classes that are no options of the event.
+        """
+        sums = _Sums.of(contrasts, weight, absent)
+        count = np.maximum(sums.count, 1.0)
+        spread = np.sqrt(np.maximum(sums.own / count, 0.0))
+        others = np.sqrt(np.maximum(sums.others / count, 0.0))
+        moves = (spread > STILL) & (others > STILL)
+        together = np.divide(sums.product, count * spread * others, out=np.zeros_like(spread), where=moves)
+        slope = np.divide(sums.product, count * others**2, out=np.zeros_like(spread), where=others > STILL)
+        seen = np.where(sums.count >= LEAST_EVENTS, sums.count, 0.0)
+        correlation, _ = _drawn(together, seen)
+        loading, typical = _drawn(slope, seen)
+        n = contrasts.shape[1]
+        believed = max(n - 2.0, 0.0) / (n + 4.0)
+        squared = np.clip(correlation, LOWEST, HIGHEST) ** 2
+        level = np.log(squared / (1.0 - squared))
+        accuracy = np.exp(GUIDE * believed * (level - level.mean()))
+        relative = loading / typical if typical > LEAST_LOADING and n > 2 else np.ones(n)
+        return cls(correlation, accuracy, relative, sums.events)
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says anything of who is better."""
+        return bool(np.ptp(self.accuracy) > STILL)
+
+
+def _drawn(values: Array, seen: Array) -> tuple[Array, float]:
+    """Values seen on so many events, drawn towards their mean; and that."""
+    total = seen.sum()
+    mean = float(values @ seen / total) if total > 0 else 1.0
+    return (seen * values + PANEL_WORTH * mean) / (seen + PANEL_WORTH), mean
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Over the events on which an expert and somebody else made a forecast, (N,) each.
+
+    Attributes
+    ----------
+    count : ndarray
+        Of events.
+    own, others, product : ndarray
+        Squares of what the expert says, squares of what the others say on average, and products, about the means.
+    events : float
+    """
+
+    count: Array
+    own: Array
+    others: Array
+    product: Array
+    events: float
+
+    @classmethod
+    def of(cls, contrasts: Array, weight: Array, absent: Mask | None) -> _Sums:
+        t, n, d = contrasts.shape
+        inner = metric(d + 1)
+        count, squares = np.zeros(n), np.zeros((3, n))
+        means, events = np.zeros((2, n, d)), 0.0
+        for rows in blocks(t, n * d):
+            own = contrasts[rows] if absent is None else levelled(contrasts[rows], absent[rows])
+            present = ~np.isnan(own[..., 0])
+            number = present.sum(axis=1, keepdims=True)
+            several = present & (number > 1)
+            own = _within(np.where(several[..., None], own, 0.0), inner)
+            others = (own.sum(axis=1, keepdims=True) - own) / np.maximum(number - 1, 1)[..., None]
+            each = weight[rows, None] * several
+            events += float(weight[rows][several.any(axis=1)].sum())
+            count += each.sum(axis=0)
+            means += np.stack([np.einsum("tn,tnd->nd", each, values) for values in (own, others)])
+            pairs = ((own, own), (others, others), (own, others))
+            squares += np.stack([np.einsum("tn,tna,ab,tnb->n", each, a, inner, b, optimize=True) for a, b in pairs])
+        number = np.maximum(count, 1.0)[:, None]
+        centres = [(means[a] @ inner * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
+        own_square, others_square, product = squares - np.array(centres)
+        return cls(count, own_square, others_square, product, events)
+
+
+def _within(contrasts: Array, inner: Array) -> Array:
+    """Contrasts no longer than those of two classes that are `FURTHEST`, in the direction that they have."""
+    length = np.sqrt(np.einsum("tna,ab,tnb->tn", contrasts, inner, contrasts, optimize=True))
+    most = FURTHEST * np.sqrt(metric(2)[0, 0])
+    return np.asarray(contrasts * np.minimum(1.0, most / np.maximum(length, most))[..., None])
