@@ -3,8 +3,9 @@
 If what experts have in common is mostly what is true, then who agrees more with the others knows more (Romney, Weller &
 Batchelder, *American Anthropologist* 88, 1986; a model of one factor). Forecasts on open events tell this as those on
 resolved ones do. The correlation r_i of what an expert says with the mean of what the others say, drawn towards the
-panel's as if seen on `PANEL_WORTH` events more, stands for an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, of which the share
-(N − 2)/(N + 4) is believed: two experts agree equally with each other, whoever knows more.
+panel's as if seen on `PANEL_WORTH` events more, stands for an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, r² being its mean
+square given its error, of which the share (N − 2)/(N + 4) is believed: two experts agree equally with each other,
+whoever knows more.
 
 The loading λ_i, how far an expert goes when the others go by 1, says what the answer would be if all of them followed
 one factor and nothing else. There, Σ w_i λ_i is what counts, so it stays what the sum of equal weights would be.
@@ -28,8 +29,8 @@ PANEL_WORTH = 20.0
 FURTHEST = 4.0
 # Agreement on fewer events says nothing.
 LEAST_EVENTS = 3
-# Correlations are taken to lie between these.
-LOWEST, HIGHEST = 0.02, 0.97
+# No correlation is taken to be higher.
+HIGHEST = 0.97
 # A standard deviation below this is none.
 STILL = 1e-9
 # What a typical expert goes by when the others go by 1 is compared with if it is more than this.
@@ -82,8 +83,9 @@ class Agreement:
         loading, typical = _drawn(slope, seen)
         n = contrasts.shape[1]
         believed = max(n - 2.0, 0.0) / (n + 4.0)
-        squared = np.clip(correlation, LOWEST, HIGHEST) ** 2
-        level = np.log(squared / (1.0 - squared))
+        # Its mean square, which is never 0: noise does not distinguish experts who agree with nobody.
+        squared = np.clip(correlation, 0.0, HIGHEST) ** 2 + 1.0 / (seen + PANEL_WORTH)
+        level = np.log(squared / (1.0 + 1.0 / PANEL_WORTH - squared))
         accuracy = np.exp(GUIDE * believed * (level - level.mean()))
         relative = loading / typical if typical > LEAST_LOADING and n > 2 else np.ones(n)
         return cls(correlation, accuracy, relative, sums.events)

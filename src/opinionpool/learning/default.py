@@ -59,6 +59,7 @@ from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts
 from opinionpool.model.pooling import fill_missing
+from opinionpool.text import shown
 
 
 def believed_limit(believed: Believed) -> float:
@@ -106,12 +107,32 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: 
         text = f"{what}, so the weights follow from the beliefs"
         return Note("nothing-learned", text + f"; assumed where none is given: {assumed}" * bool(assumed))
     limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_PROBABILITIES)))
+    accurate = "equally accurate" if believed.agreement is None else "the more accurate the more they agree"
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "
-        f"equally accurate, correlated at {CORRELATION:g}, and extreme forecasts count as {limit:.1%} at most "
+        f"{accurate}, correlated at {CORRELATION:g}, and extreme forecasts count as {limit:.1%} at most "
         "where the prior is 50%"
     )
     return Note("nothing-learned", text)
+
+
+# So many experts are named with what agreement says of them.
+MOST_NAMED = 8
+
+
+def agreement_note(agreement: Agreement, names: list[str]) -> Note:
+    """What agreement says of each expert, best first."""
+    order = np.argsort(-agreement.accuracy, kind="stable")
+    each = [
+        f"{shown(names[i])} {agreement.correlation[i]:.2f} (accuracy {agreement.accuracy[i]:.2f} of typical)"
+        for i in order.tolist()
+    ]
+    more = f", and {len(each) - MOST_NAMED} more" if len(each) > MOST_NAMED else ""
+    text = (
+        f"agreement on {agreement.events:,.6g} events says who is likely to know more; correlation with the others' "
+        f"mean: {', '.join(each[:MOST_NAMED])}{more}"
+    )
+    return Note("agreement", text, len(each))
 
 
 PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
@@ -262,7 +283,10 @@ def default_fit(
         found = _assumed(believed, contrasts.shape[2], options=sizes is not None)
         known = outcomes != UNRESOLVED
         constant = bool((~np.isnan(contrasts[known & (weight > 0), :, 0])).any()) and not used.any()
-        found = replace(found, notes=(nothing_learned(bool(known.any()), constant, believed, silent),))
+        notes = [nothing_learned(bool(known.any()), constant, believed, silent)]
+        if believed.agreement is not None:
+            notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
+        found = replace(found, notes=tuple(notes))
     else:
         base_intercept = np.zeros(contrasts.shape[2])
         if estimated:

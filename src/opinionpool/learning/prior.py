@@ -47,6 +47,8 @@ ACCURACY = 1.0
 ACCURACY_WORTH = 20.0
 # A factor common to all is taken to move the answer by at least so much of the sum of the weights.
 LEAST_MOVED = 0.3
+# Worths that differ by no more are the same.
+NO_WORTH = 1e-6
 # Worths are finite numbers inside; so many events leave nothing open.
 CERTAIN = 1e12
 # Below this share of the largest, an eigenvalue of a covariance is rounding.
@@ -84,6 +86,11 @@ class Feature:
             np.array([0.0 if own is None else min(own.worth, CERTAIN) for own in found], dtype=np.float64),
             np.array([own is not None for own in beliefs], dtype=bool),
         )
+
+    @property
+    def alike(self) -> bool:
+        """Whether the same is believed of all, by name or not."""
+        return not self.named.any() or (np.ptp(self.value) == 0 and bool(np.ptp(self.worth) <= NO_WORTH))
 
     @property
     def certain(self) -> bool:
@@ -171,8 +178,8 @@ class Believed:
 
     @property
     def alike(self) -> bool:
-        """Whether all have the same weight and no worth of their own."""
-        return not (self.calibration.named.any() or self.accuracy.named.any())
+        """Whether the same is believed of all, but for what agreement says."""
+        return self.agreement is not None or (self.calibration.alike and self.accuracy.alike)
 
     @property
     def assessed(self) -> bool:
