@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 EXPERTS = (3, 12)
 SIZES = (0, 1, 2, 3, 5, 8, 12, 20, 40, 80, 160, 320)
 POOLS = ("gaussian", "average", "recalibrated", "linear", "log")
-REPEATS = 40
+REPEATS = 10
 # The sizes of the table.
 SHOWN = (0, 5, 20, 80, 320)
 

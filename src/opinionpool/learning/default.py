@@ -135,7 +135,7 @@ def agreement_note(agreement: Agreement, names: list[str]) -> Note:
     return Note("agreement", text, len(each))
 
 
-PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
+PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
 # Values are chosen on this many events; more would hardly change the choice.
 CHOOSING = 4096
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
