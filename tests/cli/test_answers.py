@@ -251,6 +251,7 @@ def test_an_expert_who_is_worse_than_guessing_has_an_area_below_a_half(file, ans
     assert "1 expert with a calibration below 0" in command("experts", "forecasts.csv").err
 
 
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 def test_weights_below_zero_are_explained(file, command):
     with pytest.warns(OpinionPoolWarning, match="nested"):
         panel = Panel.from_features(calibration=1.0, correlation=0.9, accuracy=[4.0, 1.0])

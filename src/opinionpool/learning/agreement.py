@@ -25,7 +25,7 @@ from opinionpool.logodds import levelled, metric
 GUIDE = 0.5
 # In events.
 PANEL_WORTH = 20.0
-# What is said beyond this, in log-odds of two classes, counts as if it were this.
+# Contrasts of two classes beyond this count as if they were this.
 FURTHEST = 4.0
 # Agreement on fewer events says nothing.
 LEAST_EVENTS = 3
