@@ -52,7 +52,7 @@ def row(kind: str, found: dict[int, Array]) -> str:
 
 def draw(path: Path, everything: Array) -> None:
     """Mean gain of the pools that learn by number of events, over all kinds; (kinds, repeats, sizes, pools)."""
-    from opinionpool import plots
+    from opinionpool.plots import figures as plots
 
     drawing, axes = plots.figure()
     titles = {"gaussian": "default pool", "log": "logarithmic"}
