@@ -163,7 +163,10 @@ def styled() -> Iterator[None]:
     try:
         from matplotlib import rc_context
     except ImportError:
-        raise OpinionPoolError("drawing needs Matplotlib; get it with pip install 'opinionpool[plot]'") from None
+        raise OpinionPoolError(
+            "drawing needs Matplotlib; get it with pip install 'opinionpool[plot]', and for the paper with pip install "
+            "'opinionpool[paper]'"
+        ) from None
     with rc_context(STYLE):
         yield
 
