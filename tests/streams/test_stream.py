@@ -697,3 +697,11 @@ def test_a_sample_is_no_surer_than_it_may_be():
     assert (errors[0] > 2 * errors[1]).all()
     assert one.prior == pytest.approx(whole.prior)
     assert one.events.tolist() == whole.events.tolist()
+
+
+@pytest.mark.parametrize(
+    "given", [{"classes": 3}, {"capacity": "x"}, {"seed": "x"}, {"floor": "x"}, {"pool_floor": None}]
+)
+def test_arguments_of_another_type_are_named(given):
+    with pytest.raises(ArgumentError, match=rf"{next(iter(given))} must be of type"):
+        Stream(**given)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, frequencies
+from opinionpool.arrays import Array, expect_type, frequencies
 from opinionpool.errors import ArgumentError, LearningError, Note, ShapeError
 from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import row_keys
@@ -108,6 +108,11 @@ class Stream:
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
     ) -> None:
+        expect_type(classes, (Sequence, np.ndarray), "classes")
+        for name, value in (("capacity", capacity), ("seed", seed)):
+            expect_type(value, (int, np.integer), name)
+        for name, number in (("floor", floor), ("pool_floor", pool_floor)):
+            expect_type(number, (int, float, np.number), name)
         labels = tuple(classes)
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise ArgumentError(f"classes must be at least two different labels, not {labels}")
