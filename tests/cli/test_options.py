@@ -5,7 +5,6 @@ import json
 import pytest
 
 from opinionpool import __version__
-from opinionpool.cli import app as cli
 from opinionpool.tables.read import read_forecasts
 
 WIDE = "event,alice,bob,carol,outcome\na,0.8,0.7,0.9,1\nb,0.2,0.4,0.3,0\nc,0.6,0.7,,1\nd,0.3,0.1,0.2,\n"
@@ -124,7 +123,7 @@ def test_data_that_do_not_allow_it_are_status_1_and_one_message(file, command, t
 
 
 def test_a_fault_of_the_program_is_one_line_too(file, command, monkeypatch):
-    monkeypatch.setattr(cli, "read_for", lambda reading, model: 1 / 0)
+    monkeypatch.setattr("opinionpool.cli.pool.read_for", lambda reading, model: 1 / 0)
     said = command("pool", file(WIDE), status=1)
     assert said.err.startswith("opinionpool: error: a fault of opinionpool itself")
     assert "ZeroDivisionError" in said.err
@@ -134,7 +133,7 @@ def test_an_interruption_is_status_130(file, command, monkeypatch):
     def interrupted(reading, model):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "read_for", interrupted)
+    monkeypatch.setattr("opinionpool.cli.pool.read_for", interrupted)
     assert command("pool", file(WIDE), status=130).err.strip() == "opinionpool: interrupted"
 
 

@@ -186,10 +186,12 @@ def test_one_outcome_only_is_explained_or_answered():
 def test_no_resolved_events_say_that_nothing_was_learned():
     X, _ = data(events=5)
     pool = op.GaussianPool().fit(X, [None] * 5)
-    assert [note.code for note in pool.notes_] == ["nothing-learned"]
+    assert [note.code for note in pool.notes_] == ["nothing-learned", "agreement"]
     assert pool.n_events_ == 0
     np.testing.assert_array_equal(pool.classes_, [0, 1])
-    np.testing.assert_allclose(pool.weights_, pool.weights_[0], rtol=1e-12)
+    # Two experts agree with each other equally, whoever knows more.
+    two = op.GaussianPool().fit(X[:, :2], [None] * 5)
+    np.testing.assert_allclose(two.weights_, two.weights_[0], rtol=1e-12)
     assert 1 / 3 < pool.weights_[0] < 1
 
 
@@ -374,8 +376,14 @@ def test_unresolved_events_in_every_coding(coding):
     rest = np.arange(20) != 3
     assert pool.classes_.tolist() == CODINGS[coding]
     assert pool.n_events_ == 19
-    without = op.GaussianPool().fit(X[rest], y[rest])
-    np.testing.assert_allclose(pool.predict_proba(X), without.predict_proba(X), rtol=1e-12)
+    # As in numbers, and without beliefs, which forecasts on open events may move, as if the event were not there.
+    numbers = op.GaussianPool().fit(X, np.where(rest, y, np.nan))
+    np.testing.assert_allclose(pool.predict_proba(X), numbers.predict_proba(X), rtol=1e-12)
+    data_alone, without = (
+        op.GaussianPool(beliefs=None).fit(X, holes),
+        op.GaussianPool(beliefs=None).fit(X[rest], y[rest]),
+    )
+    np.testing.assert_allclose(data_alone.predict_proba(X), without.predict_proba(X), rtol=1e-12)
     assert pool.score(X, holes) == pytest.approx(pool.score(X[rest], told))
 
 

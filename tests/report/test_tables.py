@@ -77,15 +77,15 @@ def test_no_forecast_of_a_resolved_event_is_no_curve():
 
 def test_the_last_point_of_a_learning_curve_is_the_score_out_of_sample():
     forecasts = panel(61)
-    curve = learning_curve(forecasts, "log", prior=0.5)
-    compared = compare_pools(forecasts, ["log"], repeats=1, prior=0.5)
+    curve = learning_curve(forecasts, "recalibrated", prior=0.5)
+    compared = compare_pools(forecasts, ["recalibrated"], repeats=1, prior=0.5)
     # The folds differ by one event, which the curve leaves out of the larger ones.
-    last = next(pool for pool in compared.pools if pool.pool == "log").score
+    last = next(pool for pool in compared.pools if pool.pool == "recalibrated").score
     assert curve.score[-1] == pytest.approx(last, abs=0.02)
-    even = learning_curve(panel(60), "log", prior=0.5)
-    exact = compare_pools(panel(60), ["log"], repeats=1, prior=0.5)
+    even = learning_curve(panel(60), "recalibrated", prior=0.5)
+    exact = compare_pools(panel(60), ["recalibrated"], repeats=1, prior=0.5)
     assert even.sizes.tolist() == [0, 5, 10, 20, 48]
-    assert even.score[-1] == pytest.approx(next(p for p in exact.pools if p.pool == "log").score, abs=1e-9)
+    assert even.score[-1] == pytest.approx(next(p for p in exact.pools if p.pool == "recalibrated").score, abs=1e-9)
     np.testing.assert_allclose(even.average, exact.average.score, atol=1e-12)
 
 

@@ -112,7 +112,8 @@ class _Sums:
     count : ndarray
         Of events.
     own, others, product : ndarray
-        Squares of what the expert says, squares of what the others say on average, and products, about the means.
+        Squares of what the expert says, squares of what the others say on average, and products, about the means of
+        classes.
     events : float
     """
 
@@ -143,7 +144,8 @@ class _Sums:
             squares += np.stack([np.einsum("tn,tna,ab,tnb->n", each, a, inner, b, optimize=True) for a, b in pairs])
         number = np.maximum(count, 1.0)[:, None]
         centres = [(means[a] @ inner * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
-        own_square, others_square, product = squares - np.array(centres)
+        # Where events have options of their own, positions have no meaning, and neither has a mean by position.
+        own_square, others_square, product = squares - (np.array(centres) if absent is None else 0.0)
         return cls(count, own_square, others_square, product, events)
 
 

@@ -91,6 +91,8 @@ class NestedCorrelation:
         """R⁻¹ v, in O(N)."""
         if self.rho == 1.0:
             return self.solve_cells(np.zeros(self.size, dtype=np.intp), np.arange(self.size), v, 1)
+        if self.size == 0:
+            return np.empty(0)
         level, value = self._level[self._order], (v * self._sign)[self._order]
         solved = _solved(*_decay(level), value, self.rho)
         tied = np.concatenate([[False], (level[1:] == level[:-1]) & (value[1:] == value[:-1])])
