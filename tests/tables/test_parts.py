@@ -241,7 +241,8 @@ def test_a_sample_keeps_outcomes_as_frequent_as_they_were(monkeypatch):
     np.testing.assert_allclose(learned.state.prior, whole.prior)
     assert [note.code for note in learned.notes] == ["sample"]
     error = learned.state.uncertainty.weight_errors(3)
-    assert (np.abs(learned.state.weights - whole.weights) < 2.5 * error).all()
+    # A sample of 2,000 of 13,500 events leaves nearly all of its standard error against the whole.
+    assert (np.abs(learned.state.weights - whole.weights) < 2.0 * error).all()
     assert (error < 0.15).all()
 
 

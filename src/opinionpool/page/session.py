@@ -57,11 +57,6 @@ class Session:
         self.version = 0
         self._answered: tuple[Assessment, Answer | None, str] | None = None
 
-    @property
-    def touched(self) -> bool:
-        """Whether anything was changed."""
-        return bool(self._past or self._future)
-
     def move(self, move: Move) -> None:
         """Make a move; one that cannot be made changes nothing, and leaves its reason in `trouble`."""
         self.trouble, self.used = "", time.monotonic()
