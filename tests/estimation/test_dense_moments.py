@@ -15,7 +15,8 @@ from opinionpool.errors import LearningError, ProbabilityError
 from opinionpool.estimation import sampling
 from opinionpool.estimation.moments import BinaryOutcomes, Moments, dense_moments
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.learn import learn, learn_dense
+from opinionpool.learning.learn import learn
+from opinionpool.learning.sample import learn_dense
 
 EVEN = np.array([0.5, 0.5])
 

@@ -16,7 +16,8 @@ from opinionpool.errors import LayoutError, TableError
 from opinionpool.report.listing import Column, write_csv
 from opinionpool.tables.cells import MISSING
 from opinionpool.tables.duckdb import open_file
-from opinionpool.tables.files import Workspace, prepare
+from opinionpool.tables.files import prepare
+from opinionpool.tables.sources import Workspace
 from opinionpool.text import is_formula
 
 pa = pytest.importorskip("pyarrow")

@@ -5,7 +5,8 @@ import pytest
 from opinionpool.errors import ArgumentError, LayoutError
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.frames import FrameTable
-from opinionpool.tables.layout import layout_notes, recognise, split_classes
+from opinionpool.tables.layout import layout_notes, split_classes
+from opinionpool.tables.recognise import recognise
 from opinionpool.tables.roles import SYNONYMS, check_columns, normal
 
 

@@ -22,7 +22,8 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import class_probabilities
 from opinionpool.model.contrasts import base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
-from opinionpool.model.panel import Panel, PoolingPanel
+from opinionpool.model.panel import Panel
+from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.pools.registry import Fitted, FittedPool
 from opinionpool.priors import event_priors
 from opinionpool.text import counted, shown, suggestion

@@ -19,8 +19,9 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, class_probabilities, expit, prior_log_ratios
 from opinionpool.model.accuracy import normal_cdf
 from opinionpool.model.features import Parts
-from opinionpool.model.panel import Panel, PoolingPanel
+from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import signal
+from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.priors import laplace_prior
 
 # Nodes of the integrals over so many standard deviations on either side: the trapezoid rule is exact to rounding.

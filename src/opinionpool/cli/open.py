@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opinionpool.cli.options import Keeping, Pooling, Reading, Writing, optional_reading
+from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing
+from opinionpool.cli.options import optional_reading
 from opinionpool.cli.streams import read_for, tell
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import printable

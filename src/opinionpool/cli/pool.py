@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.cli.options import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
+from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
 from opinionpool.cli.streams import conclude, destination, progress, read_for
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts, Totals

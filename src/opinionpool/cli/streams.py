@@ -16,7 +16,7 @@ import click
 
 from opinionpool.atomic import replacing
 from opinionpool.cli import stopping
-from opinionpool.cli.options import BeliefFile, Comparing, Reading
+from opinionpool.cli.arguments import BeliefFile, Comparing, Reading
 from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
 from opinionpool.report.listing import folded, printable
 

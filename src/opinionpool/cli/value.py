@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opinionpool.cli.options import BeliefFile, Reading, Writing, optional_reading, panel_option, writing
+from opinionpool.cli.arguments import BeliefFile, Reading, Writing
+from opinionpool.cli.options import optional_reading, panel_option, writing
 from opinionpool.cli.streams import conclude, destination, read
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import write_json, write_listing

@@ -16,9 +16,10 @@ from opinionpool.estimators.base import Given
 from opinionpool.estimators.incremental import IncrementalPool
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.learn import CLASS_MODELS, learn_dense
+from opinionpool.learning.learn import CLASS_MODELS
+from opinionpool.learning.sample import learn_dense
 from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.model.panel import PoolingPanel
+from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.pools import beta_linear as beta, logarithmic
 from opinionpool.pools.averages import TRIM
 from opinionpool.pools.logarithmic import FACTOR

@@ -23,8 +23,9 @@ from opinionpool.learning.prior import BIAS, believed_slope
 from opinionpool.logodds import metric, uncentred
 from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel
-from opinionpool.model.panel import Panel, PoolingPanel
+from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import fill_as_expected
+from opinionpool.model.pooling_panel import PoolingPanel
 
 # Experts whose correlation and spreads are this close to 1 and to each other are duplicates.
 CLONE = 1e-9

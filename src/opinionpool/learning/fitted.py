@@ -17,8 +17,9 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
-from opinionpool.model.panel import Panel, PoolingPanel
+from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import fill_as_expected
+from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.model.sparse import for_options, pool_cells
 from opinionpool.priors import own_priors
 

@@ -22,8 +22,8 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, base_rate_shift, contrasts, read_batch
 from opinionpool.model.correlation import SINGULAR, solve_matrix
 from opinionpool.model.features import LARGEST, numbers
-from opinionpool.model.panel import PoolingPanel, draw_outcomes
 from opinionpool.model.pooling import Settings
+from opinionpool.model.pooling_panel import PoolingPanel, draw_outcomes
 from opinionpool.names import by_name, chosen_positions
 
 

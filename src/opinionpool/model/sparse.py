@@ -13,8 +13,9 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ExpertError
 from opinionpool.forecasts import BLOCK, Forecasts
 from opinionpool.model.contrasts import Batch, base_rate_shift, contrasts
-from opinionpool.model.panel import Panel, PoolingPanel
+from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import CellWise, cell_weights
+from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.priors import spread_prior
 
 

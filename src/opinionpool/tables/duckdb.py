@@ -21,10 +21,13 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import LayoutError, Note, TableError
 from opinionpool.tables.contents import Contents
+from opinionpool.tables.delimited import with_line_feeds
 from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault, lines_of
-from opinionpool.tables.files import FileSource, Workspace, check_cells, check_columns, expand, prepare, with_line_feeds
+from opinionpool.tables.files import expand, prepare
 from opinionpool.tables.frames import BETWEEN, FrameTable, Numbers, Words, encode, tidied
-from opinionpool.tables.layout import WIDE, recognise
+from opinionpool.tables.layout import WIDE
+from opinionpool.tables.recognise import recognise
+from opinionpool.tables.sources import FileSource, Workspace, check_cells, check_columns
 from opinionpool.tables.where import parse_where
 from opinionpool.text import APOSTROPHE, counted, listed, shown, without_apostrophe
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from opinionpool.errors import TableError
-from opinionpool.tables.files import CELL, FileSource, bad_encoding
+from opinionpool.tables.delimited import bad_encoding
+from opinionpool.tables.sources import CELL, FileSource
 
 _JSON_LINES = 'JSON lines are wanted, one object in each line: {"event": "q1", "expert": "A", "probability": 0.7}'
 

@@ -26,11 +26,12 @@ from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.duckdb import SPACE, FileTable, Progress
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
-from opinionpool.tables.layout import LONG, WIDE, Layout, recognise, split_classes
+from opinionpool.tables.layout import LONG, WIDE, Layout, split_classes
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Observed, distinct_outcomes, find_classes
 from opinionpool.tables.read import Whole, forecast_notes, open_table, read_table
+from opinionpool.tables.recognise import recognise
 from opinionpool.tables.statements import ForecastCounts
 from opinionpool.text import shown
 

@@ -1,0 +1,74 @@
+"""``opinionpool check``: what is in a file, and what stands in the way."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from opinionpool.cli.arguments import Reading, Writing
+from opinionpool.cli.options import panel_option, reading, writing
+from opinionpool.cli.streams import (
+    conclude,
+    destination,
+    error_line,
+    find,
+    tell,
+)
+from opinionpool.report.listing import printable, write_json, write_listing, write_topics
+
+if TYPE_CHECKING:
+    from opinionpool.report.check import Findings
+
+
+@click.command(short_help="What is in the file, and what stands in the way.")
+@reading
+@click.option("--write-options", metavar="FILE.toml", help="Write the options that read the file to this one.")
+@panel_option
+@writing
+def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None) -> int:
+    """Describe the file: what is in it, what was coerced, what stands in the way of pooling it.
+
+    Prints a table wherever it goes, unless --format or the name of the output says otherwise; CSV holds its second
+    part, the experts. With --panel, beliefs are checked too. The exit status is 1 if something stands in the way.
+    """
+    writing.check([*reading.inputs, *([] if panel is None else [panel])])
+    Writing(write_options, "table").check(reading.inputs)
+    from opinionpool.report import answers, check as describe, summary
+
+    findings = find(reading, panel)
+    forecasts = findings.forecasts
+    columns = [] if forecasts is None else describe.duplicate_columns(forecasts)
+    kind = writing.chosen(people=True)
+    with destination(writing.output) as out:
+        if kind == "json":
+            write_json("experts", answers.records(columns), describe.finding_facts(findings), out)
+        else:
+            if kind == "table":
+                write_topics(describe.topics(findings, reading.name), out)
+            if columns:
+                out.write("\n" if kind == "table" else "")
+                write_listing(columns, kind, out)
+            if kind == "table" and findings.commands:
+                choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
+                out.write("\n".join(["", choice, *(f"  {printable(command)}" for command in findings.commands)]) + "\n")
+    if write_options is not None:
+        _write_options(write_options, findings)
+    size = [] if forecasts is None else [summary.size_line(forecasts)]
+    obstacles = [*map(error_line, findings.obstacles)]
+    if obstacles and kind == "table" and writing.output is None:
+        # The table says what it is; on a terminal it has just done so.
+        obstacles = [] if sys.stdout.isatty() else [error_line("something stands in the way; see above")]
+    conclude(kind, *size, *obstacles)
+    return 1 if findings.obstacles else 0
+
+
+def _write_options(path: str, findings: Findings) -> None:
+    """Write the options that read a file to another one."""
+    if findings.options is None:
+        tell(f"nothing written to {printable(path)}: no options read the file")
+        return
+    with destination(path) as out:
+        out.write(findings.options.toml())
+    tell(f"options written to {printable(path)}")

@@ -1,0 +1,63 @@
+"""``opinionpool experts``: what was learned about each expert."""
+
+from __future__ import annotations
+
+import click
+
+from opinionpool.cli.arguments import Pooling, Reading, Writing, prior_option
+from opinionpool.cli.options import pooling, reading, writing
+from opinionpool.cli.streams import (
+    conclude,
+    destination,
+    read,
+)
+from opinionpool.report.listing import write_json, write_listing
+
+
+@click.command(short_help="What was learned about each expert.")
+@reading
+@pooling
+@writing
+def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
+    """Print what was learned about each expert, the largest weight first.
+
+    \b
+    bias         how far the expert is above (+) or below (-) where it should be, in log-odds
+    calibration  1 = take as is, below 1 = overconfident, above 1 = underconfident
+    accuracy     how much the expert knows, once bias and calibration are corrected
+    AUC          how well its own forecasts discriminate: 0.5 = not at all, 1 = perfectly
+    weight       its part in the pooled log-odds when every expert is present
+    from, to     its 90% credible interval, given beliefs and outcomes
+    CLASS        where weights differ between classes: of what it says of that one; the weight is their mean
+
+    Narrow terminals leave out the weights by class, then the interval, then the accuracy, then the number of all
+    forecasts.
+    """  # noqa: D301 - click reads the character
+    writing.check([*reading.inputs, *pooling.inputs])
+    belief_file, forecasts = pooling.belief_file(), read(reading)
+    prior = prior_option("--prior", pooling.prior, forecasts)
+    from opinionpool.pools.registry import fit_pool
+    from opinionpool.report import answers, summary, summary as worth
+
+    state = fit_pool(pooling.pool, forecasts, prior=prior, **belief_file.options)
+    columns = answers.expert_columns(forecasts, state)
+    alike = answers.one_outcome_notes(forecasts, pooling.pool)
+    notes = (*forecasts.notes, *state.notes, *alike, *answers.expert_notes(state))
+    whole = worth.together(state)
+    kind = writing.chosen()
+    with destination(writing.output) as out:
+        if kind == "json":
+            facts = summary.pool_facts(forecasts, pooling.pool, state, None, notes) | summary.belief_facts(
+                belief_file.beliefs
+            )
+            write_json("experts", answers.records(columns), facts | worth.together_facts(whole), out)
+        else:
+            write_listing(columns, kind, out)
+    conclude(
+        kind,
+        summary.size_line(forecasts),
+        summary.pool_line(forecasts, pooling.pool, state, prior is not None, None),
+        *worth.together_lines(whole),
+        *summary.belief_lines(belief_file.file, belief_file.beliefs),
+        *summary.note_lines(forecasts, notes),
+    )

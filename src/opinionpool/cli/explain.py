@@ -1,0 +1,90 @@
+"""``opinionpool explain``: why the pool answers what it answers on one event."""
+
+from __future__ import annotations
+
+import click
+
+from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
+from opinionpool.cli.options import pooling, read_prior, reading, writing
+from opinionpool.cli.streams import (
+    conclude,
+    destination,
+    read_for,
+)
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.report.listing import write_json, write_listing
+
+
+@click.command(short_help="Why the pool answers what it answers on one event.")
+@reading
+@click.argument("event")
+@pooling
+@click.option(
+    "--base-rate",
+    metavar="P",
+    callback=read_prior,
+    multiple=True,
+    help="How frequent the event is where the answer is used, if that differs from the prior.",
+)
+@click.option(
+    "--model",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Explain the pool that pool --save has written, as it is.",
+)
+@writing
+def explain(
+    reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: PriorOption, model: str | None
+) -> None:
+    """Show why the pool answers what it answers on one EVENT: every forecast, and what it counted for.
+
+    \b
+    bias      how far from the prior the expert’s forecasts are when it knows nothing, in log-odds
+    contrast  the forecast less prior and bias, in log-odds, with extremes moderated
+    weight    among those who answered this event; share, in the average and linear pools
+    adds      weight times contrast; from prior to base rate these add up to the pooled log-odds
+    without   what the answer would be had this expert not answered
+
+    "all experts" is the intercept: what the pool adds whatever the forecasts, for a bias that all share and for a prior
+    that few events can only estimate; every bias then changes about as much. The median,
+    trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are log-probabilities less
+    their mean over the classes.
+    """  # noqa: D301 - click reads the character
+    keeping = Keeping(model, None)
+    inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
+    writing.check(inputs)
+    keeping.check(inputs, writing, pooling)
+    belief_file, trained = pooling.belief_file(), keeping.read(pooling)
+    forecasts = read_for(reading, trained)
+    prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
+    from opinionpool.analysis.explanation import event_position, explain_event
+    from opinionpool.cli.pool import keep
+    from opinionpool.report import answers, explanation as explained, summary
+
+    try:
+        t = event_position(forecasts, event)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    kept = keep(forecasts, pooling.pool, prior, belief_file.options, trained, learning=False)
+    why = explain_event(kept.forecasts, t, kept.state, prior=kept.reference, base_rate=rate)
+    in_sample = bool(kept.pooled(rate).in_sample[t])
+    notes = [*kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
+    if in_sample:
+        notes.append(Note("in-sample", "this answer is in-sample: the pool has learned from its outcome"))
+    kind = writing.chosen()
+    with destination(writing.output) as out:
+        if kind == "json":
+            facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate, (*forecasts.notes, *notes))
+            facts |= summary.belief_facts(belief_file.beliefs) | kept.facts(None) | explained.explanation_facts(why)
+            facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": in_sample}
+            write_json("experts", explained.explanation_records(why), facts, out)
+        else:
+            write_listing(explained.explanation_columns(why), kind, out)
+    conclude(
+        kind,
+        *explained.explanation_lines(why),
+        summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, rate),
+        *kept.lines(None),
+        *summary.belief_lines(belief_file.file, belief_file.beliefs),
+        *summary.note_lines(forecasts, notes),
+    )

@@ -1,0 +1,151 @@
+"""Learning from a dense table of two classes where it is, and from a sample of its events where there are many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Floats
+from opinionpool.blocks import blocks
+from opinionpool.estimation.evidence import FEW_EXPERTS, MomentEvidence
+from opinionpool.estimation.moments import BinaryOutcomes, dense_moments
+from opinionpool.estimation.sampling import (
+    content_keys,
+    least,
+    name_keys,
+    rooms,
+    row_contents,
+    sample_note,
+    stands_for,
+)
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.learn import learn, learn_from
+from opinionpool.learning.screening import dense_leakage_notes
+from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
+from opinionpool.names import numbered
+from opinionpool.priors import laplace_prior
+
+
+def learn_sample(
+    q: Floats, outcomes: BinaryOutcomes, prior: Array, classes: list[object], options: dict[str, Any]
+) -> FittedPanel | None:
+    """What `learn` learns from the same sample of events; None if there is room for all of them.
+
+    Parameters
+    ----------
+    q : ndarray, shape (T, N)
+        NaN where missing.
+    outcomes : BinaryOutcomes
+    prior : ndarray, shape (2,)
+    classes : list
+        Labels of the outcomes.
+    options : dict
+        Of `opinionpool.pools.registry.fit_pool`.
+
+    Raises
+    ------
+    ProbabilityError
+        Names the first value outside [0, 1] and its position.
+    """
+    n = q.shape[1]
+    room = rooms(n, 2)
+    if (outcomes.counts[:2] <= room[:2]).all():
+        return None
+    counts, present = _counted(q, outcomes)
+    kept = _drawn(q, outcomes, room)
+    codes = outcomes.codes(kept)
+    labels = np.array([*classes, None], dtype=object)[codes]
+    few = Forecasts.from_array(q[kept], labels.tolist(), experts=numbered(n), classes=classes)
+    weight = stands_for(codes, outcomes.counts[:2])
+    found = learn(few, prior=public_probabilities(prior), sample_weight=weight, **options)
+    resolved = int(outcomes.counts[:2].sum())
+    notes = (*found.notes, sample_note(int((codes >= 0).sum()), resolved))
+    return replace(found, events=outcomes.counts[:2].copy(), counts=counts, present=present, notes=notes)
+
+
+def _counted(q: Floats, outcomes: BinaryOutcomes) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Forecasts of each expert on resolved events, and who made one on any; every value is looked at."""
+    counts, anywhere = np.zeros(q.shape[1]), np.zeros(q.shape[1], dtype=bool)
+    for rows in blocks(len(q), q.shape[1]):
+        block = q[rows]
+        # NaN is neither.
+        if not (block.min() >= 0 and block.max() <= 1):
+            if ((block < 0) | (block > 1)).any():
+                check_probabilities(q)
+            answered_cells = ~np.isnan(block)
+            counts += answered_cells[outcomes.codes(rows) >= 0].sum(axis=0)
+            anywhere |= answered_cells.any(axis=0)
+        else:
+            counts += np.count_nonzero(outcomes.codes(rows) >= 0)
+            anywhere[:] = True
+    return counts, anywhere
+
+
+def _drawn(q: Floats, outcomes: BinaryOutcomes, room: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Index of the events of the sample, by key."""
+    codes = outcomes.codes(slice(0, len(q)))
+    keys = content_keys(row_contents(q, name_keys(numbered(q.shape[1]))), codes)
+    kept = np.flatnonzero(least(keys, np.where(codes < 0, len(room) - 1, codes), room)[0])
+    return np.asarray(kept[np.argsort(keys[kept])])
+
+
+def learn_dense(
+    q: npt.NDArray[np.generic],
+    y: npt.NDArray[np.generic],
+    *,
+    prior: npt.ArrayLike | None = None,
+    structure: str = "auto",
+    beliefs: object = "default",
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+) -> FittedPanel | None:
+    """What `opinionpool.learning.learn.learn` learns, without a copy of the forecasts; None where that needs one.
+
+    It takes what moments decide, a structure, or no beliefs, where every forecast is there; and the default pool
+    of so many events that it learns from a sample. Outcomes are 0 and 1, or NaN where not resolved, and there is one
+    prior for all events.
+
+    Parameters
+    ----------
+    q : ndarray, shape (T, N)
+        float64, or float32, which is worked on as it is.
+    y : ndarray, shape (T,)
+    prior, structure, beliefs, floor, pool_floor
+        As for `learn`.
+
+    Examples
+    --------
+    >>> q, y = np.array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]]), np.array([0, 0, 0, 1, 1, 1])
+    >>> learn_dense(q, y, prior=0.5, beliefs=None).weights.round(5)
+    array([1.44221])
+    """
+    by_moments, by_sample = beliefs is None or (structure != "auto" and beliefs == "default"), structure == "auto"
+    if not (by_moments or by_sample) or (prior is not None and np.ndim(prior) > 0) or not _fits(q, y):
+        return None
+    outcomes = BinaryOutcomes.of(y)
+    if outcomes is None:
+        return None
+    shared = laplace_prior(outcomes.counts[:2]) if prior is None else class_probabilities(prior)
+    classes = np.array([0, 1], dtype=y.dtype).tolist()
+    if not by_moments:
+        options = {"beliefs": beliefs, "floor": floor, "pool_floor": pool_floor}
+        return learn_sample(q, outcomes, shared, classes, options)
+    experts = numbered(q.shape[1])
+    moments = dense_moments(q, outcomes, shared, floor, experts)
+    if moments is None:
+        return None
+    found = learn_from(
+        MomentEvidence(moments), shared, experts, classes, structure=structure, floor=floor, pool_floor=pool_floor
+    )
+    return replace(found, notes=found.notes + dense_leakage_notes(q, outcomes, experts))
+
+
+def _fits(q: Floats, y: Floats) -> bool:
+    """Whether these are forecasts of many events and their outcomes."""
+    if q.ndim != 2 or q.dtype not in (np.float64, np.float32) or y.shape != q.shape[:1]:
+        return False
+    return 0 < q.shape[1] <= max(len(q), FEW_EXPERTS) and len(q) > 0

@@ -1,0 +1,161 @@
+"""How a CSV file is written: its encoding, its separator, and its line ends."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.tables.sources import CELL, FileSource, Workspace, check_columns, open_binary
+from opinionpool.text import shown, without_apostrophe
+
+HEAD = 1 << 18
+_LONGEST_HEADER = 1 << 24
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
+    """The encoding to translate from; None if the file is UTF-8."""
+    if encoding is not None:
+        try:
+            info = codecs.lookup(encoding)
+            "".encode(encoding)
+        except LookupError:
+            usual = "utf-8, utf-16, cp1252 and latin-1 are usual"
+            raise TableError(f"no text encoding is called {shown(encoding)}; {usual}") from None
+        return None if info.name in {"utf-8", "utf-8-sig", "ascii"} else info.name
+    for mark, codec in (
+        (codecs.BOM_UTF32_LE, "utf-32"),
+        (codecs.BOM_UTF32_BE, "utf-32"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if head.startswith(mark):
+            return codec
+    if b"\0" in head:
+        for odd, codec in ((1, "utf-16-le"), (0, "utf-16-be")):
+            if head[odd::2].count(0) > 0.9 * len(head[odd::2]) and head[1 - odd :: 2].count(0) == 0:
+                raise TableError(f"{name} looks like UTF-16 without a byte-order mark: say --encoding {codec}")
+        raise TableError(f"{name} is not a text file, nor Parquet: it holds binary data")
+    return None
+
+
+def one_byte(codec: str) -> bool:
+    """Whether an encoding has one byte for each letter, so that every text of it is full of nonsense as UTF-8."""
+    return len(bytes(range(128, 256)).decode(codec, "replace")) == 128
+
+
+def is_utf8(path: str, gzipped: bool) -> bool:
+    """Whether there are letters beyond ASCII, and all of the text is UTF-8."""
+    beyond = False
+    with open_binary(path, gzipped) as file:
+        for line in file:
+            if not line.isascii():
+                beyond = True
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError:
+                    return False
+    return beyond
+
+
+def mixed_ends(text: bytes) -> bool:
+    """Whether lines end in several ways, or only in carriage returns, which the engine does not read."""
+    both = text.count(b"\r\n")
+    return text.count(b"\r") > both or 0 < both < text.count(b"\n")
+
+
+def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> str:
+    """A copy in UTF-8, with line feeds."""
+    number = 0
+    try:
+        with (
+            io.TextIOWrapper(open_binary(path, gzipped), encoding=codec) as text,
+            open(target, "w", encoding="utf-8", newline="") as file,
+        ):
+            for number, line in enumerate(text, 1):  # noqa: B007 - for the error below
+                file.write(line)
+    except UnicodeError as error:
+        reason = " ".join(str(error).split())
+        place = f"{name}, after line {number}" if number else name
+        raise TableError(f"{place}: not {codec} ({reason}); is --encoding right?") from None
+    return target
+
+
+def with_line_feeds(source: FileSource, workspace: Workspace) -> FileSource:
+    """The same text in a copy whose lines all end in the same way."""
+    path = transcode(source.path, source.gzip, "utf-8", workspace.path("lines.txt"), source.name)
+    return replace(source, path=path, gzip=False)
+
+
+def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> FileSource:
+    """A text file with a header and fields between delimiters."""
+    whole = len(head) < HEAD
+    if not whole and b"\n" not in head:
+        with open_binary(path, gzipped) as file:
+            head = file.read(_LONGEST_HEADER)
+        whole = len(head) < _LONGEST_HEADER
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head.removeprefix(codecs.BOM_UTF8), final=whole)
+    except UnicodeDecodeError:
+        with open_binary(path, gzipped) as file:
+            fault = bad_encoding(name, file)
+        raise fault or TableError(f"{name} is not UTF-8") from None
+    excel = re.match(r'"?sep=([,;\t|])"?\r?\n', text)
+    preamble = re.match(r"(?:[ \t]*\r?\n)*", text[excel.end() :] if excel else text)
+    skip = (1 if excel else 0) + (preamble[0].count("\n") if preamble else 0)
+    text = text[(excel.end() if excel else 0) + (len(preamble[0]) if preamble else 0) :]
+    delimiter, header = _dialect(text, whole, excel[1] if excel else None)
+    if not header:
+        if text:
+            raise TableError(f"{name} is not a table: its first line has a cell of more than {CELL:,} characters")
+        raise TableError(f"{name} is empty: it has no line that names its columns")
+    check_columns(name, len(header))
+    for cell in header:
+        if re.fullmatch(r"[+-]?(?:\d*[.,]\d+|\d+(?:[.,]\d+)?\s*%)", cell):
+            raise LayoutError(f"{name}: the first line must name the columns, and it holds {shown(cell)}")
+    separated = f"CSV, fields separated by {_DELIMITERS[delimiter]}" if len(header) > 1 else "CSV of one column"
+    return FileSource(name, path, "csv", gzipped, delimiter, header, skip, (Note("format", separated + how),))
+
+
+def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...]]:
+    """The field separator under which the first records have as many fields as the header, and the header."""
+    best: tuple[tuple[float, int], str, list[str]] = ((-1.0, 0), ",", [])
+    for delimiter in [separator] if separator else _DELIMITERS:
+        records: list[list[str]] = []
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+        try:
+            for record in reader:
+                if record:
+                    records.append(record)
+                if len(records) == 200:
+                    break
+            else:
+                if not whole and len(records) > 1:
+                    records.pop()
+        except csv.Error:
+            pass
+        if not records:
+            continue
+        width = len(records[0])
+        agreeing = sum(len(record) == width for record in records) / len(records) if width > 1 else 0.0
+        best = max(best, ((agreeing, width), delimiter, records[0]), key=lambda candidate: candidate[0])
+    return best[1], tuple(without_apostrophe(cell.strip()) for cell in best[2])
+
+
+def bad_encoding(name: str, lines: Iterable[bytes]) -> TableError | None:
+    """The first line that is not UTF-8, as an error, or None."""
+    for number, line in enumerate(lines, 1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return TableError(
+                f"{name}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; say which encoding the file "
+                "has, as in --encoding cp1252 (Windows, western Europe) or --encoding latin-1",
+                remedies=[{"encoding": "cp1252"}],
+            )
+    return None

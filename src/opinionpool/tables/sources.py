@@ -1,0 +1,126 @@
+"""What the engine reads: a file with how to read it, a place for copies, and how large a table may be."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass, field
+from typing import BinaryIO, cast
+
+from opinionpool.atomic import abandoned, own_name
+from opinionpool.errors import LayoutError, Note, TableError
+
+# The engine's work for a column is that for thousands of cells.
+COLUMNS = 10_000
+CLASSES = 1_000
+# Characters of one cell: what the csv module takes, and more than any name or number has.
+CELL = 1 << 17
+# Tables of forecasts shrink to a tenth, and those with one forecast throughout to a hundredth.
+SMALL, RATIO = 1 << 26, 300
+# Cells of a table few of whose cells are there, as where every object has keys of its own; bytes of the file for each.
+CELLS, SPARSE = 5_000_000, 20
+
+
+def check_columns(name: str, columns: int) -> None:
+    """Refuse a table that is too wide.
+
+    Raises
+    ------
+    LayoutError
+        With the way out.
+
+    Examples
+    --------
+    >>> check_columns("forecasts.csv", 2000)
+    """
+    if columns > COLUMNS:
+        raise LayoutError(
+            f"{name} has {columns:,} columns, and at most {COLUMNS:,} are read; write a row for each forecast, with "
+            "the columns event, expert and probability, which may be by any number of experts"
+        )
+
+
+def check_unpacked(name: str, packed: int, unpacked: int) -> None:
+    """Refuse a compressed file that grows beyond all measure, as soon as it has."""
+    if unpacked > SMALL and unpacked > RATIO * packed:
+        raise TableError(
+            f"{name} unpacks to more than {RATIO} times its {packed:,} bytes, which no table of forecasts does: it is "
+            "damaged or meant to fill the memory; if it is neither, unpack it first"
+        )
+
+
+def check_cells(name: str, rows: int, columns: int, written: int) -> None:
+    """Refuse a table that has many cells, and writes few of them: `written` cells or bytes."""
+    if rows * columns > max(CELLS, SPARSE * written):
+        raise TableError(
+            f"{name} has {rows:,} rows and {columns:,} columns, nearly all of whose cells are empty or alike, and "
+            "would fill the memory; write a row for each forecast, with the columns event, expert and probability"
+        )
+
+
+def check_classes(name: str, classes: int) -> None:
+    """Refuse a table whose events have too many classes: what pools learn grows with their square."""
+    if classes > CLASSES:
+        raise LayoutError(
+            f"{name} has {classes:,} classes, and at most {CLASSES:,} are pooled; if its column holds something else "
+            "than classes, say --column class="
+        )
+
+
+@dataclass
+class Workspace:
+    """A temporary directory that exists once it is needed."""
+
+    directory: str | None = None
+
+    def path(self, name: str) -> str:
+        """Where a file of that name may be written."""
+        if self.directory is None:
+            import shutil
+            import tempfile
+
+            for left in abandoned(tempfile.gettempdir()):
+                shutil.rmtree(left, ignore_errors=True)
+            self.directory = tempfile.mkdtemp(prefix=own_name())
+        return os.path.join(self.directory, name)
+
+    def close(self) -> None:
+        """Remove it and all that is in it."""
+        if self.directory is not None:
+            import shutil
+
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.directory = None
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A file that the engine can read."""
+
+    name: str  # what people call it
+    path: str  # what the engine opens
+    format: str  # {"csv", "parquet", "json", "json array", "json rows"}
+    gzip: bool = False  # whether what stands at `path` is compressed
+    delimiter: str = ","  # between the fields of a CSV file
+    header: tuple[str, ...] = ()  # column names of a CSV file, trimmed
+    skip: int = 0  # lines before the header
+    notes: tuple[Note, ...] = field(default=())
+    sheet: bool = False  # whether people see rows of a spreadsheet, and not lines
+    padded: bool = False  # whether rows may end early
+
+    def open(self) -> BinaryIO:
+        """The bytes, decompressed."""
+        return open_binary(self.path, self.gzip)
+
+    def lines(self) -> io.TextIOWrapper:
+        """The text, its line ends as they are."""
+        return io.TextIOWrapper(self.open(), encoding="utf-8-sig", newline="")
+
+
+def open_binary(path: str, gzipped: bool) -> BinaryIO:
+    """The bytes of a file, unpacked."""
+    if gzipped:
+        import gzip
+
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    return open(path, "rb")
