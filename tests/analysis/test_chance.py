@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from opinionpool.analysis.checks import at_least, holm, not_normal, rank_correlation, ranks, student, welch
+from opinionpool.analysis.significance import at_least, holm, not_normal, rank_correlation, ranks, student, welch
 
 
 @given(st.integers(0, 10_000), st.integers(4, 60), st.integers(4, 60))

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, DuplicateError
+from opinionpool.tables.class_rows import fold_classes
 from opinionpool.tables.frames import read_frame
-from opinionpool.tables.statements import LongRows, drop_late, fold_classes, one_each
+from opinionpool.tables.statements import LongRows, drop_late, one_each
 
 EVENTS, EXPERTS = ["q0", "q1", "q2"], ["a", "b"]
 NAT = np.datetime64("NaT", "us")

@@ -19,7 +19,8 @@ from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import POOL_FLOOR
 from opinionpool.scoring.calibration_band import Groups, changes, isotonic, tied
-from opinionpool.scoring.scores import binary_events, brier_score, log_loss
+from opinionpool.scoring.checked import binary_events
+from opinionpool.scoring.scores import brier_score, log_loss
 
 Strategy = Literal["isotonic", "uniform", "quantile"]
 

@@ -16,9 +16,10 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
 from opinionpool.labels import FAMILIES, Options
 from opinionpool.logodds import SUM_TOLERANCE
+from opinionpool.tables.class_rows import normalised_note, off_sum, without_incomplete
 from opinionpool.tables.frames import place
 from opinionpool.tables.melt import Melted
-from opinionpool.tables.statements import EXACT, LongRows, normalised_note, off_sum, without_incomplete
+from opinionpool.tables.statements import EXACT, LongRows
 from opinionpool.text import counted, listed, quoted, shown
 
 

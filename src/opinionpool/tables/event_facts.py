@@ -10,12 +10,14 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LayoutError, Note
+from opinionpool.tables.class_rows import fold_classes
 from opinionpool.tables.classes import EventOptions, Matcher, fold_options
 from opinionpool.tables.frames import Table, cell_error
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
-from opinionpool.tables.outcomes import Joined, event_values, one_per_key
-from opinionpool.tables.statements import LongRows, fold_classes
+from opinionpool.tables.outcome_files import Joined
+from opinionpool.tables.outcomes import event_values, one_per_key
+from opinionpool.tables.statements import LongRows
 from opinionpool.tables.times import Times, span
 from opinionpool.text import shown
 

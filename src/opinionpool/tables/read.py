@@ -16,6 +16,7 @@ from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutE
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.names import alike
+from opinionpool.tables.class_rows import fold_classes
 from opinionpool.tables.classes import EventOptions, as_listed, find_options, fold_options
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.event_facts import class_order, read_facts, time_notes
@@ -23,11 +24,12 @@ from opinionpool.tables.frames import FrameTable, Table
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
 from opinionpool.tables.melt import Reading, melt_columns, melt_long, row_events
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Joined, Observed, distinct_outcomes, join_outcomes, settle, settle_among
+from opinionpool.tables.outcome_files import Joined, join_outcomes
+from opinionpool.tables.outcomes import Observed, distinct_outcomes, settle, settle_among
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.roles import position
 from opinionpool.tables.sources import check_cells, check_classes
-from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, drop_late, fold_classes, one_each
+from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, drop_late, one_each
 from opinionpool.tables.times import Times
 from opinionpool.text import counted, is_formula, listed, quoted, shown
 

@@ -1,0 +1,102 @@
+"""Outcomes that stand in a file of their own, joined to the events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Index
+from opinionpool.errors import LayoutError, Note
+from opinionpool.tables.frames import BLANK, Table
+from opinionpool.tables.roles import find_roles, single
+from opinionpool.text import counted, listed, shown
+
+_ROLES = ("event", "outcome", "closes", "resolved_at")
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A table about events."""
+
+    table: Table
+    roles: Mapping[str, int]  # from event, outcome, closes and resolved_at to columns, as far as there are such
+    row_events: Index  # (rows,); which of the forecasts' events each row is about, -1 for none
+    notes: list[Note]  # what did not match
+
+
+def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Sequence[str], forecasts: str) -> Joined:
+    """A table of outcomes beside the events that it is about.
+
+    Parameters
+    ----------
+    table : Table
+        With an event column and an outcome column: by name, or the only two.
+    columns : mapping
+        Roles to names, where the user named them; those that this table has apply.
+    events : sequence of str
+        Ids of the forecasts' events.
+    forecasts : str
+        What errors call the forecasts' table.
+
+    Raises
+    ------
+    LayoutError
+        If its columns do not say what they hold, or no id matches.
+    """
+    roles = _roles(table, columns)
+    words = table.words(roles["event"])
+    position = {event: i for i, event in enumerate(events)}
+    matched = np.array([position.get(word, BLANK) for word in words.values], dtype=np.intp)
+    strangers = [word for word, at in zip(words.values, matched, strict=True) if at == BLANK]
+    there = set(words.values)
+    lacking = [event for event in events if event not in there]
+    if len(lacking) == len(events):
+        raise LayoutError(
+            f"no event of {table.name} is among those of {forecasts}: there ids look like {listed(words.values[:3])}, "
+            f"here like {listed(events[:3])}{_hint(words.values, events)}"
+        )
+    observed_outcomes = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
+    how = "".join(f" ({note.text})" for note in table.notes)
+    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {observed_outcomes}")]
+    if strangers:
+        text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"
+        notes.append(Note("outcomes-unmatched", text, len(strangers)))
+    if lacking:
+        text = f"{counted(len(lacking), 'event')} not in {table.name}: {listed(lacking, 3)}"
+        notes.append(Note("outcomes-lacking", text, len(lacking)))
+    return Joined(table, roles, words.expand(matched, BLANK), notes)
+
+
+def _roles(table: Table, columns: Mapping[str, str | None]) -> dict[str, int]:
+    # That there are no times holds for both tables; that there are no outcomes, for the other one.
+    given = {
+        role: name
+        for role, name in columns.items()
+        if role in _ROLES and (name in table.names or (name is None and role in {"closes", "resolved_at"}))
+    }
+    found = find_roles(table.name, table.names, given, (*_ROLES, "class"))
+    of_class = found.pop("class", None)
+    if "outcome" not in found and of_class:
+        found["outcome"] = of_class
+    roles = single(table.name, table.names, found, _ROLES)
+    free = [i for i in range(len(table.names)) if i not in roles.values()]
+    if len(table.names) == 2:
+        for role in ("event", "outcome"):
+            if role not in roles:
+                roles[role] = free.pop(0)
+    for role in ("event", "outcome"):
+        if role not in roles:
+            raise LayoutError(
+                f"{table.name}: none of its columns {listed(table.names)} is called {role} or a synonym of it; "
+                f"name it with --column {role}=NAME"
+            )
+    return roles
+
+
+def _hint(there: Sequence[str], here: Sequence[str]) -> str:
+    plain = {event.lstrip("0").lower() for event in here}
+    if any(word.lstrip("0").lower() in plain for word in there):
+        return "; some would match without regard to case and leading zeros"
+    return ""
