@@ -68,6 +68,10 @@ class Forecasts(Tabular):
     options : tuple of tuple or None
         Labels of each event's own options, two to K of them; None where all events have the same classes. An event with
         fewer than K leaves the last positions at 0.
+    closes : ndarray of datetime64 or None, shape (T,)
+        When each event closes; NaT where unknown.
+    void : Forecasts or None
+        The events that were annulled, which are not among the T, with their forecasts.
 
     Examples
     --------
@@ -89,6 +93,8 @@ class Forecasts(Tabular):
     notes: tuple[Note, ...] = field(default=())
     options: Options | None = None
     settled: npt.NDArray[np.bool_] | None = None
+    closes: npt.NDArray[np.datetime64] | None = None
+    void: Forecasts | None = None
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -303,6 +309,7 @@ class Forecasts(Tabular):
             times=None if self.times is None else self.times[positions],
             groups=None if self.groups is None else self.groups[positions],
             settled=None if self.settled is None else self.settled[positions],
+            closes=None if self.closes is None else self.closes[positions],
             options=None if self.options is None else tuple(self.options[i] for i in positions),
         )
 

@@ -15,13 +15,13 @@ from typing import NoReturn
 import click
 
 from opinionpool.cli import stopping
-from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing
+from opinionpool.cli.arguments import Keeping, Listing, Pooling, PriorOption, Reading, Writing
 from opinionpool.cli.check import check
 from opinionpool.cli.compare import compare
 from opinionpool.cli.experts import experts
 from opinionpool.cli.explain import explain
 from opinionpool.cli.open import open_page
-from opinionpool.cli.options import keeping, pooling, read_prior, reading, writing
+from opinionpool.cli.options import keeping, listing, pooling, read_prior, reading, writing
 from opinionpool.cli.report import report
 from opinionpool.cli.reproduce import paper
 from opinionpool.cli.streams import (
@@ -64,15 +64,23 @@ def app(context: click.Context) -> None:
     help="How frequent the event is where the answers are used, if that differs from the prior.",
 )
 @keeping
+@listing
 @writing
-def pool(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing, base_rate: PriorOption) -> None:
+def pool(
+    reading: Reading,
+    pooling: Pooling,
+    keeping: Keeping,
+    listing: Listing,
+    writing: Writing,
+    base_rate: PriorOption,
+) -> None:
     """Learn from the resolved events and print a probability for every event."""
     inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
     writing.check(inputs)
     keeping.check(inputs, writing, pooling)
     from opinionpool.cli.pool import pool_files
 
-    pool_files(reading, pooling, keeping, writing, base_rate)
+    pool_files(reading, pooling, keeping, listing, writing, base_rate)
 
 
 for command in (experts, compare, paper, check, explain, report, open_page, value):

@@ -165,6 +165,18 @@ class Keeping:
         return self.model, trained
 
 
+# As `opinionpool.report.order` has them; named here, as that loads NumPy.
+SORTS = ("file", "event", "closes", "probability", "interval", "disagreement")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Which answers are listed, in which order."""
+
+    only_open: bool
+    sort: str
+
+
 @dataclass(frozen=True)
 class BeliefFile:
     """What is believed, and the file that says it."""

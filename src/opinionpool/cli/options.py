@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from opinionpool.cli.arguments import Comparing, Keeping, Pooling, PriorOption, Reading, Writing
+from opinionpool.cli.arguments import SORTS, Comparing, Keeping, Listing, Pooling, PriorOption, Reading, Writing
 from opinionpool.pools import NAMES
 
 # A file of this name beside the data holds options.
@@ -230,6 +230,21 @@ def keeping(command: Command) -> Command:
         ),
     ]
     return _stack(options, _gather(Keeping, "keeping")(command))
+
+
+def listing(command: Command) -> Command:
+    """Give a command the options that say which answers are listed, as ``listing``."""
+    options: list[Decorator] = [
+        click.option("--open", "only_open", is_flag=True, help="List only open events, of those with a forecast."),
+        click.option(
+            "--sort",
+            type=click.Choice(SORTS),
+            default="file",
+            help="Order of the answers: as in the file (default), by name, the first to close, most probable, least "
+            "certain or most disputed first.",
+        ),
+    ]
+    return _stack(options, _gather(Listing, "listing")(command))
 
 
 def comparing(command: Command) -> Command:

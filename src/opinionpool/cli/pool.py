@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
+from opinionpool.cli.arguments import Keeping, Listing, Pooling, PriorOption, Reading, Writing, prior_option
 from opinionpool.cli.streams import conclude, destination, progress, read_for
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts, Totals
@@ -22,6 +23,7 @@ from opinionpool.priors import event_priors
 from opinionpool.report import answers, summary
 from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
 from opinionpool.report.listing import printable, whole, write_json, write_listing
+from opinionpool.report.order import open_rows, ordered
 from opinionpool.tables.parts import PartNotes, Parts
 from opinionpool.text import counted, listed
 
@@ -211,7 +213,7 @@ class _Pool:
     given: bool  # whether the prior was given, and not estimated
     some: Forecasts  # some of those that it answers on
     forecasts: Iterator[Forecasts]  # all of them, a part at a time
-    # from forecasts to the answers, and the notes on these
+    # from forecasts to the answers, and the notes on how these came about
     answer: Callable[[Forecasts], tuple[Pooled, Sequence[Note]]]
     # notes, rate_notes: on what was learned, and on the base rate
     notes: Sequence[Note]
@@ -223,7 +225,14 @@ class _Pool:
     finish: Callable[[], None] = lambda: None  # what is left to do when the answers are written
 
 
-def pool_files(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Writing, base_rate: PriorOption) -> None:
+def pool_files(
+    reading: Reading,
+    pooling: Pooling,
+    keeping: Keeping,
+    listing: Listing,
+    writing: Writing,
+    base_rate: PriorOption,
+) -> None:
     """Write a probability for every event of some files: a large one is gone through in parts, others are one part."""
     from opinionpool.tables.parts import is_large, open_parts
 
@@ -232,6 +241,8 @@ def pool_files(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Wr
     with ExitStack() as stack:
         parts = None
         if large and keeping.save is None:
+            if listing.sort != "file":
+                raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
             options = reading.options
             if model is not None:
                 options = replace(options, classes=[label_text(label) for label in model[1].classes])
@@ -247,7 +258,7 @@ def pool_files(reading: Reading, pooling: Pooling, keeping: Keeping, writing: Wr
             pool = _whole(first, pooling, keeping, model, prior, rate)
         else:
             pool = _learned(parts, pooling, prior, rate) if model is None else _kept(parts, first, model, prior, rate)
-        _write(pool, rate, writing)
+        _write(pool, rate, listing, writing)
 
 
 def _whole(
@@ -263,8 +274,7 @@ def _whole(
     kept = keep(forecasts, pooling.pool, prior, belief_file.options, model, learning=keeping.save is not None)
 
     def answer(_: Forecasts) -> tuple[Pooled, Sequence[Note]]:
-        pooled = kept.pooled(rate)
-        return pooled, answers.answer_notes(pooled)
+        return kept.pooled(rate), ()
 
     def finish() -> None:
         if keeping.save is not None:
@@ -295,8 +305,7 @@ def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: 
     state = learned.state
 
     def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
-        pooled = answers.pool_events(forecasts, pooling.pool, state, prior, rate)
-        return pooled, answers.answer_notes(pooled)
+        return answers.pool_events(forecasts, pooling.pool, state, prior, rate), ()
 
     return _Pool(
         name=pooling.pool,
@@ -330,9 +339,7 @@ def _kept(
 
     def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
         kept = kept_for(forecasts)
-        pooled = kept.pooled(rate)
-        own = [note for note in kept.notes if note.code == "not-learned"]
-        return pooled, [*own, *answers.answer_notes(pooled)]
+        return kept.pooled(rate), [note for note in kept.notes if note.code == "not-learned"]
 
     kept = kept_for(first)
     return _Pool(
@@ -355,6 +362,7 @@ class _Answers:
     """The answers on one part after the other, and what was met on the way."""
 
     pool: _Pool
+    listing: Listing
     totals: Totals | None = None
     read: PartNotes = field(default_factory=PartNotes)
     answered: PartNotes = field(default_factory=PartNotes)
@@ -364,12 +372,25 @@ class _Answers:
         """The answers on each part, in order."""
         for forecasts in self.pool.forecasts:
             pooled, notes = self.pool.answer(forecasts)
+            pooled, unlisted = self._chosen(pooled)
+            notes = [*notes, *answers.answer_notes(pooled), *unlisted]
             self.one_part = (forecasts.notes, notes) if self.totals is None else None
             self.read.add(forecasts.notes)
             self.answered.add(notes)
             size = Totals.of(forecasts)
             self.totals = size if self.totals is None else self.totals + size
             yield pooled
+
+    def _chosen(self, pooled: Pooled) -> tuple[Pooled, list[Note]]:
+        """The answers that are listed, in their order, and a note on those that are not."""
+        if self.listing.only_open:
+            unresolved = ~pooled.forecasts.resolved
+            blank = int((unresolved & (pooled.forecasts.crowd == 0)).sum())
+            notes = [Note.of("not-listed", "{count:open event} without a forecast not listed", blank)] if blank else []
+            return pooled.select(open_rows(pooled, self.listing.sort)), notes
+        if self.listing.sort == "file":
+            return pooled, []
+        return pooled.select(ordered(pooled, range(len(pooled.in_sample)), self.listing.sort)), []
 
     @property
     def size(self) -> Totals:
@@ -391,9 +412,9 @@ class _Answers:
         )
 
 
-def _write(pool: _Pool, rate: float | Array | None, writing: Writing) -> None:
+def _write(pool: _Pool, rate: float | Array | None, listing: Listing, writing: Writing) -> None:
     """Write the answers as they come, and conclude."""
-    found, kind = _Answers(pool), writing.chosen()
+    found, kind = _Answers(pool, listing), writing.chosen()
     facts: dict[str, object] = {}
 
     def records() -> Iterator[dict[str, object]]:
@@ -409,7 +430,8 @@ def _write(pool: _Pool, rate: float | Array | None, writing: Writing) -> None:
             write_json("events", records(), facts, out)
         else:
             for number, pooled in enumerate(found.each()):
-                write_listing(answers.event_columns(pooled), kind, out, headed=number == 0)
+                columns = answers.event_columns(pooled, only_open=listing.only_open)
+                write_listing(columns, kind, out, headed=number == 0)
     pool.finish()
     conclude(
         kind,

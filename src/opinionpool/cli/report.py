@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opinionpool.cli.arguments import Pooling, Reading, Writing, prior_option
+from opinionpool.cli.arguments import SORTS, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.options import pooling, reading
 from opinionpool.cli.streams import (
     destination,
@@ -43,9 +43,10 @@ PAGES = ("", ".html", ".htm")
 @click.option("--title", metavar="TEXT", help="Heading of the page. Default: the name of the file.")
 @click.option(
     "--sort",
-    type=click.Choice(["probability", "interval", "disagreement", "event", "file"]),
+    type=click.Choice(SORTS),
     default="probability",
-    help="Open events: the most probable (default), least certain or most disputed first, by name, or as in the file.",
+    help="Open events: the most probable (default), least certain, most disputed or first to close first, by name, or "
+    "as in the file.",
 )
 @click.option("-o", "--output", required=True, metavar="PAGE.html", help="Where to write; - is standard output.")
 @click.pass_context

@@ -339,6 +339,8 @@ def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
         times=column("times", np.datetime64("NaT", "us")),
         groups=column("groups", ""),
         settled=column("settled", False),
+        closes=column("closes", np.datetime64("NaT", "us")),
+        void=None,
         notes=(),
     )
 

@@ -35,6 +35,17 @@ class Pooled:
     # (T,) each, or (T, K) when K > 2; limits of the 90% credible interval of each probability
     interval: tuple[Array, Array] | None = None
 
+    def select(self, rows: Sequence[int]) -> Pooled:
+        """The answers about some events, in this order."""
+        interval = None if self.interval is None else (self.interval[0][rows], self.interval[1][rows])
+        return replace(
+            self,
+            forecasts=self.forecasts.select_events(rows),
+            probabilities=self.probabilities[rows],
+            in_sample=self.in_sample[rows],
+            interval=interval,
+        )
+
     def ends(self) -> tuple[list[float | None], list[float | None]]:
         """Both ends of the interval of each binary event, None where there is none."""
         if self.interval is None:
@@ -98,11 +109,33 @@ def about(forecasts: Forecasts) -> str | None:
     return printable(str(forecasts.classes[1]))
 
 
-def event_columns(pooled: Pooled) -> list[Column]:
+def closing_times(forecasts: Forecasts) -> list[str | None]:
+    """When each event closes, in UTC, as days where all are midnights; None where unknown."""
+    if forecasts.closes is None:
+        return [None] * len(forecasts.events)
+    known = forecasts.closes[~np.isnat(forecasts.closes)]
+    days = bool((known == known.astype("datetime64[D]")).all())
+    times = forecasts.closes.astype("datetime64[D]" if days else "datetime64[s]").tolist()
+    return [None if time is None else time.isoformat() + ("" if days else "Z") for time in times]
+
+
+def _closes_column(pooled: Pooled, times: Sequence[str | None], only_open: bool) -> list[Column]:
+    """When events close, where the file says it; a table has it where only open events are listed."""
+    if pooled.forecasts.closes is None:
+        return []
+    return [Column("closes", times, "closes" if only_open else None, _unfolded, spare=2)]
+
+
+def _unfolded(text: str) -> str:
+    """A time as tables show it, never folded."""
+    return text.removesuffix(":00Z").replace("T", " ").removesuffix("Z")
+
+
+def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
     """The answers by column: a row per event, or per event and class where they are more than two or its own."""
     forecasts = pooled.forecasts
     if len(forecasts.classes) > 2 or forecasts.options is not None:
-        return _class_columns(pooled)
+        return _class_columns(pooled, only_open)
     event = about(forecasts)
     title = "probability" if event is None else f"P({event})"
     between = []
@@ -114,13 +147,14 @@ def event_columns(pooled: Pooled) -> list[Column]:
         Column("probability", pooled.probabilities.tolist(), title, percent),
         *between,
         Column("experts", forecasts.crowd.tolist(), "experts", whole, spare=1),
-        Column("outcome", happened(forecasts), "outcome"),
+        *_closes_column(pooled, closing_times(forecasts), only_open),
+        Column("outcome", happened(forecasts), None if only_open else "outcome"),
         Column("in_sample", pooled.in_sample.tolist(), None),
         Column("remark", _remarks(pooled), "", machine=False),
     ]
 
 
-def _class_columns(pooled: Pooled) -> list[Column]:
+def _class_columns(pooled: Pooled, only_open: bool) -> list[Column]:
     """A row per event and class. A table names the event once, and what happened by a remark beside it."""
     forecasts = pooled.forecasts
     crowd, events, sizes = forecasts.crowd.tolist(), forecasts.events, forecasts.sizes.tolist()
@@ -143,6 +177,7 @@ def _class_columns(pooled: Pooled) -> list[Column]:
         Column("probability", [p for own in _own(pooled) for p in own], "probability", percent),
         *between,
         Column("experts", _repeated(crowd, sizes), "experts", whole, spare=1, table=_once(crowd, sizes)),
+        *_closes_column(pooled, _repeated(closing_times(forecasts), sizes), only_open),
         Column("outcome", _repeated(happened(forecasts), sizes), None),
         Column("in_sample", _repeated(pooled.in_sample.tolist(), sizes), None),
         Column("remark", remarks, "", machine=False),
@@ -187,17 +222,28 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
         forecasts.crowd.tolist(),
         happened(forecasts),
         pooled.in_sample.tolist(),
+        closing_times(forecasts),
         *(pooled.class_ends() if several else pooled.ends()),
         strict=True,
     )
-    for event, labels, p, crowd, outcome, in_sample, low, high in rows:
+    timed = forecasts.closes is not None
+    for event, labels, p, crowd, outcome, in_sample, closes, low, high in rows:
 
         def show(values: Any, labels: Sequence[object] = labels) -> object:  # noqa: ANN401 - a number, or one per label
             return dict(zip(map(str, labels), values, strict=True)) if several else values
 
         forecast = {"probabilities" if several else "probability": show(p)}
         between = {} if pooled.interval is None else {"low": show(low), "high": show(high)}
-        yield {"event": event, **forecast, **between, "experts": crowd, "outcome": outcome, "in_sample": in_sample}
+        when = {"closes": closes} if timed else {}
+        yield {
+            "event": event,
+            **forecast,
+            **between,
+            "experts": crowd,
+            **when,
+            "outcome": outcome,
+            "in_sample": in_sample,
+        }
 
 
 def answer_notes(pooled: Pooled) -> list[Note]:

@@ -21,6 +21,7 @@ from opinionpool.learning.learn import learn
 from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
+from opinionpool.report.order import SORTS, open_rows
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, compare_pools
 from opinionpool.scoring.learning_curve import LearningCurve, learning_curve
 from opinionpool.text import listed
@@ -37,9 +38,6 @@ CAVEATS = ("random-folds", "rare-outcome", "one-outcome", "few-clusters", "leaka
 
 # Of more forecasts, what the answer rests on is not varied: each variation is a fit.
 VARIED = 20_000
-# Orders of open events: the most probable, the least certain and the most disputed first; by name; as in the file.
-SORTS = ("probability", "interval", "disagreement", "event", "file")
-
 Found = TypeVar("Found")
 
 
@@ -84,7 +82,7 @@ class Findings:
     @property
     def open_rows(self) -> list[int]:
         """Positions of open events that somebody forecast, in the order of the report."""
-        return ordered(self.forecasts, self.pooled, self.sort)
+        return open_rows(self.pooled, self.sort)
 
     @property
     def measured(self) -> bool:
@@ -178,7 +176,7 @@ def find(
         )
     )  # fmt: skip
     pooled = pool_events(forecasts, pool, state, prior, None)  # type: ignore[arg-type]
-    first = ordered(forecasts, pooled, sort)[:1]
+    first = open_rows(pooled, sort)[:1]
     resting = not learned.counts.any() or (beliefs is not None and len(forecasts.event_index) <= VARIED)
     resting = resting and pool == DEFAULT and len(forecasts.classes) == 2 and forecasts.options is None
     effects = _tried(lambda: sensitivity(forecasts, first[0], beliefs, prior)) if first and resting else []
@@ -202,25 +200,6 @@ def find(
     )
     tell(1.0)
     return found
-
-
-def ordered(forecasts: Forecasts, pooled: Pooled, sort: str) -> list[int]:
-    """Positions of open events that somebody forecast, in one of the orders of `SORTS`."""
-    rows = np.flatnonzero(~forecasts.resolved & (forecasts.crowd > 0))
-    if sort == "event":
-        return sorted(rows.tolist(), key=lambda t: (forecasts.events[t], t))
-    if sort == "file":
-        return [int(t) for t in rows]
-    p = np.asarray(pooled.probabilities[rows])
-    size = p if p.ndim == 1 else p.max(axis=1)
-    if sort == "interval" and pooled.interval is not None:
-        low, high = (np.asarray(end[rows]) for end in pooled.interval)
-        size = (high - low).reshape(len(rows), -1).max(axis=1)
-    if sort == "disagreement":
-        bounds = np.searchsorted(forecasts.event_index, [rows, rows + 1])
-        given = [forecasts.probabilities[a:b] for a, b in bounds.T.tolist()]
-        size = np.array([np.ptp(q, axis=0).max() for q in given])
-    return [int(t) for t in rows[np.argsort(-size, kind="stable")]]
 
 
 def _tried(compute: Callable[[], Found]) -> Found | Missing:

@@ -65,6 +65,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
         "disagreement": "those first on which the experts disagree most",
         "event": "by name",
         "file": "in the order of the file",
+        "closes": "the first to close first",
     }[f.sort]
     return words + (f" Events are listed {order}." if len(rows) > 1 else "")
 

@@ -24,17 +24,20 @@ class Change(NamedTuple):
 
     old: Record | None
     new: Record
+    void: bool = False  # whether nothing takes its place
 
     @property
     def fresh(self) -> bool:
         """Whether the event was not resolved before, and is now."""
-        return self.old is None and self.new.outcome != UNRESOLVED
+        return self.old is None and self.new.outcome != UNRESOLVED and not self.void
 
     def made(self, state: StreamState) -> None:
         """Make the change."""
         if self.old is not None:
             state.unlearn(self.old)
-        if self.new.outcome == UNRESOLVED:
+        if self.void:
+            state.drop_open(self.new.key)
+        elif self.new.outcome == UNRESOLVED:
             state.put_open(self.new)
         else:
             state.learn(self.new)
@@ -60,6 +63,25 @@ def corrected(state: StreamState, record: Record, entry: Entry, weight: float | 
     ArgumentError
         If the forecasts are needed and not those that were learned.
     """
+    old = _as_learned(state, record, entry, complete=complete)
+    return Change(old, old._replace(outcome=record.outcome, weight=old.weight if weight is None else weight))
+
+
+def annulled(state: StreamState, record: Record, *, complete: bool) -> Change | None:
+    """An event that is void: what was learned of it is taken back, and it is no longer open. None if it is unknown.
+
+    Parameters and errors as for `corrected`.
+    """
+    entry = state.ledger.find(record.key)
+    if entry is not None:
+        old = _as_learned(state, record, entry, complete=complete)
+        return Change(old, old, void=True)
+    current = state.open.get(record.key)
+    return None if current is None else Change(None, current, void=True)
+
+
+def _as_learned(state: StreamState, record: Record, entry: Entry, *, complete: bool) -> Record:
+    """An event with the forecasts that were learned from."""
     old = state.reservoir.find(record.key)
     if old is None and complete and state.content(record) == entry.content:
         old = record._replace(outcome=entry.outcome, weight=entry.weight, at=entry.at)
@@ -69,21 +91,28 @@ def corrected(state: StreamState, record: Record, entry: Entry, weight: float | 
             f"event {shown(record.event)} is corrected, its forecasts are no longer in the sample, and it {what}: give "
             "all forecasts on it as they were when it was learned"
         )
-    return Change(old, old._replace(outcome=record.outcome, weight=old.weight if weight is None else weight))
+    return old
 
 
 class Changes:
     """The changes that a batch makes.
+
+    Parameters
+    ----------
+    state : StreamState
+    whole : bool
+        Whether an event that comes with forecasts comes with all of them, so that earlier ones by other experts are
+        withdrawn.
 
     Attributes
     ----------
     made : list of Change
     """
 
-    def __init__(self, state: StreamState) -> None:
-        self._state = state
+    def __init__(self, state: StreamState, *, whole: bool = False) -> None:
+        self._state, self._whole = state, whole
         self.made: list[Change] = []
-        self._known = self._corrected = self._late = 0
+        self._known = self._corrected = self._late = self._annulled = self._withdrawn = 0
 
     def plan(self, record: Record, weight: float | None) -> None:
         """Plan for one event, with all its forecasts; `weight` None keeps the one it has, or is 1.
@@ -97,6 +126,10 @@ class Changes:
         entry = state.ledger.find(record.key)
         if entry is None:
             current = state.open.get(record.key)
+            if current is not None and self._whole and len(record.experts):
+                gone = int((~np.isin(current.experts, record.experts)).sum())
+                self._withdrawn += gone
+                current = current.without_forecasts() if gone else current
             new = (record if current is None else current.revised(record))._replace(weight=weigh)
             if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or current is not None):
                 self.made.append(Change(None, new))
@@ -109,6 +142,19 @@ class Changes:
         self._corrected += 1
         self.made.append(corrected(state, record, entry, weight, complete=True))
 
+    def plan_void(self, record: Record) -> None:
+        """Plan for one event that is void, with all its forecasts.
+
+        Raises
+        ------
+        ArgumentError
+            If it was learned from, and cannot be taken back.
+        """
+        change = annulled(self._state, record, complete=True)
+        if change is not None:
+            self._annulled += 1
+            self.made.append(change)
+
     def notes(self) -> tuple[Note, ...]:
         """What a user should know about the batch."""
         notes = []
@@ -118,6 +164,15 @@ class Changes:
         if self._corrected:
             text = f"{counted(self._corrected, 'outcome')} corrected"
             notes.append(Note("corrected", text, self._corrected))
+        if self._annulled:
+            text = f"{counted(self._annulled, 'event')} annulled since, and taken back"
+            notes.append(Note("taken-back", text, self._annulled))
+        if self._withdrawn:
+            text = (
+                f"{counted(self._withdrawn, 'forecast')} on open events withdrawn: the pool had them, and they are not "
+                "here any more"
+            )
+            notes.append(Note("no-longer-there", text, self._withdrawn))
         if self._late:
             text = (
                 f"{counted(self._late, 'event')} with other forecasts than when they were learned from: the earlier "

@@ -28,6 +28,10 @@ class Record(NamedTuple):
     group: str | None = None
     settled: bool = False
 
+    def without_forecasts(self) -> Record:
+        """The event alone."""
+        return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0])
+
     def revised(self, other: Record) -> Record:
         """The event with forecasts that came later, which take the place of earlier ones by the same experts.
 

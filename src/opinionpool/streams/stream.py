@@ -27,6 +27,7 @@ from opinionpool.streams.changes import (
     Change,
     Changes,
     ExpertForecasts,
+    annulled,
     batch_records,
     corrected,
     event_record,
@@ -233,16 +234,19 @@ class Stream:
 
     @_exclusive
     def withdraw(self, event: str) -> None:
-        """Forget an event that is not resolved, and will not be.
+        """Forget an event that was annulled: an open one, or a resolved one, whose outcome is taken back.
 
         Raises
         ------
         ArgumentError
-            If there is no such event.
+            If there is no such event, or it is resolved and no longer in the sample.
         """
         with self._state.all_or_nothing():
-            if self._state.drop_open(self._key(event)) is None:
-                raise ArgumentError(f"event {shown(event)} is not among the open ones")
+            record = event_record(self._state, self.seed, event, {}, None)
+            change = annulled(self._state, record, complete=False)
+            if change is None:
+                raise ArgumentError(f"event {shown(event)} is not among the open ones, nor was it learned from")
+            self._apply([change], None)
 
     @_exclusive
     def resolve(
@@ -319,7 +323,12 @@ class Stream:
 
     @_exclusive
     def add(
-        self, forecasts: Forecasts, sample_weight: npt.ArrayLike | None = None, at: npt.ArrayLike | None = None
+        self,
+        forecasts: Forecasts,
+        sample_weight: npt.ArrayLike | None = None,
+        at: npt.ArrayLike | None = None,
+        *,
+        whole: bool = False,
     ) -> tuple[Note, ...]:
         """Forecasts with the outcomes that are known, all or nothing; what was learned before is not learned again.
 
@@ -327,16 +336,20 @@ class Stream:
         ----------
         forecasts : Forecasts
             Of events with these classes. On open events they take the place of earlier ones by the same experts; on
-            resolved ones they come too late, which a note says. Other outcomes are corrections.
+            resolved ones they come too late, which a note says. Other outcomes are corrections, and events that are
+            void (`Forecasts.void`) are taken back.
         sample_weight : array_like, shape (T,), optional
             Frequencies; events of weight 0 are left out.
         at : array_like, shape (T,), optional
             When each event was resolved, in the unit of the half-life.
+        whole : bool, default False
+            Whether an open event that comes with forecasts comes with all of them, as in a table that is exported again
+            and again: earlier ones by experts who have none any more are then withdrawn.
 
         Returns
         -------
         tuple of Note
-            How many events were known, corrected, or forecast too late.
+            How many events were known, corrected, annulled, or forecast too late.
 
         Raises
         ------
@@ -358,9 +371,11 @@ class Stream:
             raise ArgumentError("events of a batch must have different ids")
         weight = None if sample_weight is None else frequencies(sample_weight, t).tolist()
         with self._state.all_or_nothing():
-            found = Changes(self._state)
+            found = Changes(self._state, whole=whole)
             for i, record in enumerate(batch_records(self._state, self.seed, forecasts)):
                 found.plan(record, None if weight is None else weight[i])
+            for record in () if forecasts.void is None else batch_records(self._state, self.seed, forecasts.void):
+                found.plan_void(record)
             self._apply(found.made, None if at is None else dict(zip(forecasts.events, times_of(at, t), strict=True)))
         return found.notes()
 

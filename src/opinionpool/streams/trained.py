@@ -103,6 +103,8 @@ class TrainedPool:
     def updated(self, forecasts: Forecasts) -> tuple[TrainedPool, tuple[Note, ...]]:
         """The pool after further events, and what a user should know about them; see `Stream.add`.
 
+        An open event that comes with forecasts comes with all of them, as its answer is made of these.
+
         Raises
         ------
         LearningError
@@ -111,7 +113,7 @@ class TrainedPool:
         if self.stream is None:
             raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
         stream = self.stream.copy()
-        notes = stream.add(forecasts)
+        notes = stream.add(forecasts, whole=True)
         return replace(self, stream=stream, learned=stream.fit(self.name, **self.options)), notes
 
     def pool(

@@ -329,8 +329,7 @@ def _notes(
     if len(classes) == 2:
         notes.append(Note("positive", f"probabilities are those of outcome {classes[1]}, not of {classes[0]}"))
     if void.any():
-        template = "{count:event} left out as void (annulled, cancelled, n/a and the like)"
-        notes.append(Note.of("void", template, int(void.sum())))
+        notes.append(void_note(int(void.sum())))
     count = int((outcomes[~void] == UNRESOLVED).sum())
     if count:
         marked = f" (blank, or marked {listed(words)})" if words else ""
@@ -340,6 +339,11 @@ def _notes(
         template = "{count:outcome} with other capitals, or blanks around, read as " + literal(names or listed(classes))
         notes.append(Note.of("outcome-spelling", template, respelled))
     return notes
+
+
+def void_note(count: int) -> Note:
+    """That some events are void."""
+    return Note.of("void", "{count:event} left out as void (annulled, cancelled, n/a and the like)", count)
 
 
 def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellError:

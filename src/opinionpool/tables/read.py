@@ -25,7 +25,7 @@ from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split
 from opinionpool.tables.melt import Reading, melt_columns, melt_long, row_events
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcome_files import Joined, join_outcomes
-from opinionpool.tables.outcomes import Observed, distinct_outcomes, settle, settle_among
+from opinionpool.tables.outcomes import Observed, Settled, distinct_outcomes, settle, settle_among, void_note
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.roles import position
 from opinionpool.tables.sources import check_cells, check_classes
@@ -263,6 +263,7 @@ def _read_as(
         long_rows, probabilities, folded = fold_options(long_rows, options, reading.half_units, request.drop_incomplete)
         probabilities = probabilities if len(settled.classes) > 2 else np.ascontiguousarray(probabilities[:, 1])
     outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
+    void, settled_notes = _void_by(cutoff, settled, facts.resolved_at)
     reading.counts.append(ForecastCounts.of(long_rows))
     forecasts = Forecasts(
         events=tuple(events.values),
@@ -276,6 +277,7 @@ def _read_as(
         times=facts.latest(long_rows),
         groups=facts.groups,
         settled=facts.settled,
+        closes=facts.closes if "closes" in layout.roles or (joined and "closes" in joined.roles) else None,
         notes=(
             *table.notes,
             *layout_notes(layout, table.names),
@@ -285,7 +287,7 @@ def _read_as(
             *alike_notes(long_rows.experts),
             *formula_notes([*events.values, *long_rows.experts]),
             *(joined.notes if joined else ()),
-            *settled.notes,
+            *settled_notes,
             *late,
             *hidden,
             *repeated,
@@ -296,8 +298,7 @@ def _read_as(
     )
     if request.silence is not None:
         forecasts = with_silence(forecasts, float(str(request.silence)))
-    forecasts = _with_options(options, replace(forecasts, notes=forecasts.notes), settled.void)
-    return forecasts if not settled.void.any() or options is not None else forecasts.select_events(~settled.void)
+    return _without_void(_with_options(options, forecasts, void))
 
 
 def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
@@ -356,20 +357,20 @@ def forecast_notes(counts: ForecastCounts, layout: Layout) -> list[Note]:
     return [*counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
 
 
-def _with_options(options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]) -> Forecasts:
-    """Forecasts on events with options of their own, without events of which no options are known or that are void."""
+def _with_options(
+    options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]
+) -> tuple[Forecasts, npt.NDArray[np.bool_]]:
+    """Forecasts on events with options of their own, without events of which no options are known; and what is void."""
     if options is None:
-        return forecasts
+        return forecasts, void
     known = options.sizes >= 2
     notes = [options.note]
     if not known.all():
         text = f"{counted(int((~known).sum()), 'event')} without forecasts and options left out"
         notes.append(Note("no-options", text, int((~known).sum())))
-    known &= ~void
-    if not known.all():
         forecasts = forecasts.select_events(known)
     labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
-    return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes))
+    return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
 
 
 def _long_hint(table: Table, layout: Layout, contents: Contents) -> tuple[str, list[Remedy]]:
@@ -427,3 +428,25 @@ def _known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times)
         return outcomes, []
     template = "{count:event} resolved after the time of --as-of, taken as not resolved"
     return np.where(later, UNRESOLVED, outcomes), [Note.of("as-of-outcomes", template, int(later.sum()))]
+
+
+def _void_by(
+    cutoff: np.datetime64 | None, settled: Settled, resolved_at: Times
+) -> tuple[npt.NDArray[np.bool_], list[Note]]:
+    """Which events were known to be void at the cutoff, and the notes on outcomes."""
+    later = np.zeros(len(settled.void), dtype=bool) if cutoff is None else settled.void & (resolved_at > cutoff)
+    if not later.any():
+        return settled.void, list(settled.notes)
+    void = settled.void & ~later
+    notes = [note for note in settled.notes if note.code != "void"]
+    notes += [void_note(int(void.sum()))] if void.any() else []
+    template = "{count:event} annulled after the time of --as-of, taken as open"
+    return void, [*notes, Note.of("as-of-outcomes", template, int(later.sum()))]
+
+
+def _without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:
+    """Forecasts on events that are not void; those that are stand beside them."""
+    forecasts, void = found
+    if not void.any():
+        return forecasts
+    return replace(forecasts.select_events(~void), void=replace(forecasts.select_events(void), notes=()))

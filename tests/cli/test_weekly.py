@@ -1,0 +1,154 @@
+"""The weekly run: a table that is exported again and again, and a pool that goes on learning from it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import opinionpool as op
+from opinionpool.streams.trained import TrainedPool
+
+HEAD = "event,expert,probability,time,closes,outcome\n"
+
+
+def week(number, *, seed=3, questions=40, experts=6):
+    """What a tournament exports in a week: questions resolve one after another, and open ones are forecast anew."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(questions) < 0.5
+    signal = rng.normal(np.where(truth, 1.0, -1.0)[:, None], 1.5, (questions, experts))
+    lines = []
+    for q in range(questions):
+        resolves = 1 + q // 4
+        outcome = int(truth[q]) if resolves <= number else ""
+        for e in range(experts):
+            for made in range(max(1, resolves - 3), min(number, resolves) + 1):
+                revised = signal[q, e] + 0.3 * made * (1 if truth[q] else -1) * ((q + e) % 3 - 0.5)
+                if (q + e + made) % 4:
+                    p = 1 / (1 + np.exp(-revised))
+                    day = f"2025-{1 + made // 4:02}-{1 + 7 * (made % 4):02}"
+                    close = f"2025-{1 + (resolves + 1) // 4:02}-{1 + 7 * ((resolves + 1) % 4):02}"
+                    lines.append(f"q{q},e{e},{p:.3f},{day},{close},{outcome}\n")
+    return lines
+
+
+def run(command, file, name, lines, *options):
+    return command("pool", file(HEAD + "".join(lines), name), "--duplicates", "last", *options, "--format", "json")
+
+
+def learned(name):
+    return op.load(name).learned
+
+
+def same(one, two, within=1e-12):
+    order = [two.experts.index(expert) for expert in one.experts]
+    assert one.weights == pytest.approx(two.weights[order], abs=within)
+    assert one.prior == pytest.approx(two.prior, abs=within)
+    assert one.panel.bias == pytest.approx(two.panel.bias[order], abs=within)
+    assert one.uncertainty.covariance[-1, -1] == pytest.approx(
+        two.uncertainty.covariance[-len(order) + order[-1], -len(order) + order[-1]], abs=within
+    )
+
+
+def test_week_by_week_is_as_from_the_whole(file, command):
+    run(command, file, "w2.csv", week(2), "--save", "m2.json")
+    for number in range(3, 9):
+        options = ["--model", f"m{number - 1}.json", "--save", f"m{number}.json", "--open", "--sort", "closes"]
+        said = run(command, file, f"w{number}.csv", week(number), *options)
+    whole = run(command, file, "w8.csv", week(8), "--save", "whole.json", "--open", "--sort", "closes")
+    same(learned("m8.json"), learned("whole.json"))
+    assert op.load("m8.json").stream.fingerprint == op.load("whole.json").stream.fingerprint
+    mine, theirs = (json.loads(each.out)["events"] for each in (said, whole))
+    assert [event["event"] for event in mine] == [event["event"] for event in theirs]
+    assert [event["probability"] for event in mine] == pytest.approx([e["probability"] for e in theirs], abs=1e-12)
+    assert [event["closes"] for event in mine] == sorted(event["closes"] for event in mine)
+    assert {event["outcome"] for event in mine} == {None}
+
+
+def test_the_same_week_twice_changes_nothing(file, command):
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    for one, two in (("a.json", "b.json"), ("b.json", "c.json")):
+        said = run(command, file, "w4.csv", week(4), "--model", one, "--save", two)
+    assert "16 resolved events learned from before, and not again" in said.err
+    same(learned("a.json"), learned("c.json"))
+    assert op.load("a.json").stream.open == op.load("c.json").stream.open
+    assert (tuple(op.load("c.json").stream.events), op.load("c.json").stream.count) == ((7.0, 9.0), 16)
+
+
+@pytest.mark.parametrize("question", ["q1", "q17"], ids=["learned from", "open"])
+def test_what_is_annulled_is_taken_back(file, command, question):
+    void = [line.rsplit(",", 1)[0] + ",annulled\n" if line.startswith(f"{question},") else line for line in week(4)]
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    said = run(command, file, "void.csv", void, "--model", "a.json", "--save", "b.json")
+    assert "note: 1 event left out as void" in said.err
+    assert "note: 1 event annulled since, and taken back" in said.err
+    run(command, file, "void.csv", void, "--save", "whole.json")
+    same(learned("b.json"), learned("whole.json"))
+    assert question not in op.load("b.json").stream.open
+    assert op.load("b.json").stream.fingerprint == op.load("whole.json").stream.fingerprint
+    assert "taken back" not in run(command, file, "void.csv", void, "--model", "b.json", "--save", "c.json").err
+
+
+def test_outcomes_that_are_corrected_are_learned_anew(file, command):
+    flipped = [
+        line[:-2] + str(1 - int(line[-2])) + "\n" if line.startswith(("q1,", "q3,")) else line for line in week(4)
+    ]
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    said = run(command, file, "flipped.csv", flipped, "--model", "a.json", "--save", "b.json")
+    assert "2 outcomes corrected" in said.err
+    run(command, file, "flipped.csv", flipped, "--save", "whole.json")
+    same(learned("b.json"), learned("whole.json"))
+
+
+def test_forecasts_that_are_there_no_more_are_withdrawn(file, command):
+    later = [line for line in week(4) if not line.startswith("q17,e2,")]
+    assert len(later) < len(week(4))
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    said = run(command, file, "later.csv", later, "--model", "a.json", "--save", "b.json")
+    assert "note: 1 forecast on open events withdrawn" in said.err
+    run(command, file, "later.csv", later, "--save", "whole.json")
+    same(learned("b.json"), learned("whole.json"))
+
+
+def test_a_file_of_outcomes_alone_withdraws_nothing():
+    forecasts = op.Forecasts.from_array([[0.8, 0.7], [0.2, 0.4]], [1, None], events=["a", "b"])
+    trained = TrainedPool.fit("average", forecasts)
+    outcomes = op.Forecasts.from_array(np.full((1, 2), np.nan), [0], events=["b"])
+    after, notes = trained.updated(outcomes)
+    assert notes == ()
+    whole = op.Forecasts.from_array([[0.8, 0.7], [0.2, 0.4]], [1, 0], events=["a", "b"])
+    assert after.stream.fingerprint == TrainedPool.fit("average", whole).stream.fingerprint
+
+
+def test_annulled_later_than_the_time_of_as_of_is_open(file, command):
+    text = (
+        "event,expert,probability,time,resolved_at,outcome\n"
+        "a,ann,0.8,2025-01-01,2025-01-05,1\nb,ann,0.3,2025-01-01,2025-01-06,0\n"
+        "c,ann,0.6,2025-01-02,2025-02-01,void\nd,ann,0.6,2025-01-02,2025-01-03,void\n"
+    )
+    said = command("pool", file(text), "--as-of", "2025-01-10", "--open")
+    assert [line.split(",")[0] for line in said.out.splitlines()] == ["event", "c"]
+    assert "1 event annulled after the time of --as-of, taken as open" in said.err
+    assert "1 event left out as void" in said.err
+    assert "2 events left out as void" in command("pool", "forecasts.csv").err
+
+
+def test_orders(file, answers, command):
+    text = (
+        "event,ann,bob,closes,outcome\nd,0.9,0.8,2025-03-01,\nb,0.2,0.9,2025-01-01,1\na,0.6,0.5,,\n"
+        "c,0.1,0.2,2025-02-01,\ne,,,2025-04-01,\n"
+    )
+    file(text)
+
+    def order(*options):
+        return "".join(record["event"] for record in answers("pool", "forecasts.csv", *options))
+
+    assert order() == "dbace"
+    assert order("--sort", "event") == "abcde"
+    assert order("--sort", "closes") == "bcdea"
+    assert order("--sort", "closes", "--open") == "cda"
+    assert order("--sort", "probability", "--open") == "dac"
+    assert order("--sort", "disagreement")[0] == "b"
+    said = command("pool", "forecasts.csv", "--open", "--format", "table")
+    assert said.out.splitlines()[0].split() == ["event", "probability", "90%", "from", "to", "experts", "closes"]
+    assert "2025-03-01" in said.out
+    assert "note: 1 open event without a forecast not listed" in said.err
