@@ -63,6 +63,8 @@ class Forecasts(Tabular):
         it is when forecasts were made, which says nothing of outcomes. None: nowhere.
     groups : ndarray of str or None, shape (T,)
         A label that events may share, for grouped evaluation.
+    texts : tuple of str or None, length T
+        What each event is called for people, such as the wording of a question; empty where nothing is given.
     notes : tuple of Note
         What was coerced or dropped on the way here.
     options : tuple of tuple or None
@@ -95,6 +97,7 @@ class Forecasts(Tabular):
     settled: npt.NDArray[np.bool_] | None = None
     closes: npt.NDArray[np.datetime64] | None = None
     void: Forecasts | None = None
+    texts: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -246,6 +249,10 @@ class Forecasts(Tabular):
             return [labels[code] for code in codes]
         return [own[code] if code >= 0 else None for own, code in zip(self.options, codes, strict=True)]
 
+    def question(self, t: int) -> str:
+        """What an event is called for people: its text, or else its id."""
+        return (self.texts[t] if self.texts else "") or self.events[t]
+
     @property
     def counts(self) -> npt.NDArray[np.intp]:
         """Forecasts of each expert, (N,)."""
@@ -311,6 +318,7 @@ class Forecasts(Tabular):
             settled=None if self.settled is None else self.settled[positions],
             closes=None if self.closes is None else self.closes[positions],
             options=None if self.options is None else tuple(self.options[i] for i in positions),
+            texts=None if self.texts is None else tuple(self.texts[i] for i in positions),
         )
 
     def select_experts(self, names: Sequence[str]) -> Forecasts:

@@ -85,7 +85,7 @@ def test_a_wide_table():
 
 
 def test_the_event_of_a_wide_table_without_such_a_name():
-    assert layout("ann,what,title", words="what,title").roles == {"event": 1}
+    assert layout("ann,what,title", words="what,title").roles == {"event": 1, "text": 2}
     assert layout(",ann,y").roles == {"event": 0, "outcome": 2}
     found = layout("ann,bob,y")
     assert found.roles == {"outcome": 2}

@@ -341,6 +341,7 @@ def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
         settled=column("settled", False),
         closes=column("closes", np.datetime64("NaT", "us")),
         void=None,
+        texts=None,
         notes=(),
     )
 

@@ -149,9 +149,10 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
     room = 0.06 * ((max(ends) - min(ends)) or 1.0)
     x = Scale(min(ends) - room, max(ends) + room, 8, WIDTH - 8)
     step, bottom = 46.0, 46.0 * len(gains) + 4
-    parts = _axis_below(x, bottom, signs=True)
-    for place, gain in enumerate(gains):
-        y = step * place + 34
+    rows = [step * place + 34 for place in range(len(gains))]
+    # Lines stand beside the intervals only, clear of the labels above them.
+    parts = _axis_below(x, bottom, [(y - 9, y + 9) for y in rows], signs=True)
+    for y, gain in zip(rows, gains, strict=True):
         parts.append(line(x(0), y - 9, x(0), y + 9, "zero"))
         known = math.isfinite(gain.low)
         phrase = f"{signed_short(gain.mean)}" + (
@@ -175,11 +176,11 @@ def signed_short(x: float) -> str:
     return signed(x).replace("-", "−")
 
 
-def _axis_below(x: Scale, bottom: float, *, signs: bool = False) -> list[Html]:
-    """Ticks below a drawing with lines across it."""
+def _axis_below(x: Scale, bottom: float, lines: Sequence[tuple[float, float]], *, signs: bool = False) -> list[Html]:
+    """Ticks below a drawing, with a line at each between these heights."""
     parts = []
     for tick in nice_ticks(x.low, x.high, 5):
-        parts.append(line(x(tick), 0, x(tick), bottom, "grid"))
+        parts += [line(x(tick), top, x(tick), end, "grid") for top, end in lines]
         shown = f"{tick:+g}" if signs and tick else f"{tick:g}"
         parts.append(label(x(tick), bottom + 15, shown.replace("-", "−"), anchor="middle", kind="tick"))
     return parts

@@ -22,6 +22,7 @@ from opinionpool.report.listing import decimal, percent
 from opinionpool.report.summary import pool_line, remarkable
 from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
 from opinionpool.scoring.comparison import DEFAULT
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.learning_curve import LearningCurve
 from opinionpool.text import counted
 from opinionpool.version import __version__
@@ -70,6 +71,10 @@ def _calibration(f: Findings) -> Html:
     if not f.forecasts.resolved.any():
         why = "no event is resolved"
         return section("calibration", title, missing("Whether probabilities mean what they say is not known.", why))
+    resolved = int(f.forecasts.resolved.sum())
+    if resolved < FEWEST_CLUSTERS:
+        why = f"{counted(resolved, 'resolved event')} cannot show it; from {FEWEST_CLUSTERS} on it is drawn here"
+        return section("calibration", title, missing("Whether probabilities mean what they say is not known.", why))
     shown = _shown_experts(f)
     words = [
         markup(
@@ -105,14 +110,17 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Html]:
     """Small figures of some experts, and how many others there are."""
     if not shown:
         return []
-    left = int((f.learned.counts > 0).sum()) - len(shown)
+    left = len(f.forecasts.experts) - len(shown)
     parts = [
         markup("<h3>{}</h3>", "The experts that count most" if left else "Each expert"),
         markup('<div class="curves">{}</div>', joined([_expert_figure(f, i) for i in shown], "\n")),
     ]
     if left:
         verb = "is" if left == 1 else "are"
-        phrase = f"{counted(left, 'other expert')} {verb} not drawn; the table of experts has the calibration of each."
+        phrase = (
+            f"{counted(left, 'other expert')} {verb} not drawn, with fewer than {FEWEST_CLUSTERS} resolved events or "
+            "less weight; the calibration of each is under Experts in detail."
+        )
         parts.append(markup('<p class="note">{}</p>', phrase))
     if f.binary and f.own_priors is not None:
         middle = percent(_middle_prior(f))
@@ -124,10 +132,10 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Html]:
 
 
 def _shown_experts(f: Findings) -> list[int]:
-    """Index of experts with forecasts of resolved events, those with the largest weights."""
+    """Index of experts with enough forecasts of resolved events, those with the largest weights."""
     weights = f.learned.weights if f.state.weights is None else f.state.weights
     order = np.argsort(-np.abs(weights), kind="stable").tolist()
-    return [i for i in order if f.learned.counts[i] > 0][:CURVES]
+    return [i for i in order if f.learned.counts[i] >= FEWEST_CLUSTERS][:CURVES]
 
 
 def _middle_prior(f: Findings) -> float:
@@ -176,6 +184,9 @@ def _learning(f: Findings) -> Html:
     if isinstance(f.curve, Missing):
         return section("learning", title, missing("", f.curve.reason))
     curve = f.curve
+    if curve.scored < FEWEST_CLUSTERS:
+        why = f"{counted(curve.scored, 'event')} to score are too few; from {FEWEST_CLUSTERS} on it is drawn here"
+        return section("learning", title, missing("How the pool learns cannot be seen yet.", why))
     entries = [("observed", "the pool"), ("average", "the simple average")]
     if math.isfinite(float(curve.low[-1])):
         phrase = f"the average plus the pool’s gain ({curve.level:.0%} band, each point by itself)"

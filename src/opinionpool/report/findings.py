@@ -21,6 +21,7 @@ from opinionpool.learning.learn import learn
 from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
+from opinionpool.report.html import Html, event_name
 from opinionpool.report.order import SORTS, open_rows
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, compare_pools
 from opinionpool.scoring.learning_curve import LearningCurve, learning_curve
@@ -90,8 +91,12 @@ class Findings:
         return bool(self.learned.counts.any())
 
     def question(self, t: int) -> str:
-        """What an event is called."""
-        return self.forecasts.events[t]
+        """What an event is called for people."""
+        return self.forecasts.question(t)
+
+    def event_name(self, t: int) -> Html:
+        """The same with the event's id, for a page."""
+        return event_name(self.forecasts.events[t], self.question(t))
 
     @property
     def binary(self) -> bool:

@@ -43,6 +43,22 @@ def name(value: str) -> Html:
     return Html(f"<bdi>{_escaped(value)}</bdi>")
 
 
+# Longer wordings of a question are cut off in pages.
+_LONGEST = 240
+
+
+def event_name(event: str, question: str) -> Html:
+    """What an event asks, with its id behind it where that is something else.
+
+    >>> event_name("q7", "q7"), event_name("q7", "Will it rain?")
+    ('<bdi>q7</bdi>', '<bdi>Will it rain?</bdi> <small class="id"><bdi>q7</bdi></small>')
+    """
+    if question == event:
+        return name(event)
+    short = question if len(question) <= _LONGEST else question[: _LONGEST - 1] + "…"
+    return markup('{} <small class="id">{}</small>', name(short), name(event))
+
+
 def markup(template: str, *values: str) -> Html:
     """A template with its places, ``{}``, filled in; values that are not markup are escaped.
 
@@ -80,11 +96,12 @@ def table(
     caption : str
         What it shows.
     kind : str
-        Its class; "stack" for one whose rows become blocks on a narrow screen.
+        Its classes; "stack" for one whose rows become blocks on a narrow screen, "grouped" for lines only before rows
+        that have a first cell.
     """
     classes = [' class="number"' if right else "" for right in numbers]
     head = joined(markup(f'<th scope="col"{kind}>{{}}</th>', cell) for kind, cell in zip(classes, header, strict=True))
-    labels = [markup(' data-label="{}"', cell) if kind == "stack" else Html("") for cell in header]
+    labels = [markup(' data-label="{}"', cell) if "stack" in kind.split() else Html("") for cell in header]
     starts = [Html(f"<td{cell}{label}>") for cell, label in zip(classes, labels, strict=True)]
     lines = []
     for row in rows:
@@ -193,6 +210,10 @@ th { overflow-wrap: break-word; }
 td:last-child, th:last-child { padding-right: .2rem; }
 table.plain { width: auto; }
 td:first-child { overflow-wrap: anywhere; min-width: 6.5rem; }
+.id { color: var(--quiet); font-size: .84rem; font-weight: 400; }
+.grouped td { border-bottom: 0; }
+.grouped tr:has(+ tr > td:first-child:not(:empty)) td, .grouped tr:last-child td
+  { border-bottom: 1px solid var(--line); }
 details { margin: .8rem 0; max-width: none; }
 summary { cursor: pointer; color: var(--pool); font-size: .92rem; padding: .2rem 0; }
 dt { font-weight: 600; margin-top: .5rem; }
@@ -261,37 +282,43 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   .wide td:first-child, .wide th:first-child { position: sticky; left: 0; background: var(--paper); min-width: 7.5rem; }
   .stack thead { display: none; }
   .stack, .stack tbody, .stack caption { display: block; }
-  .stack tr { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .1rem 1.2rem; padding: .6rem 0;
+  .stack tr { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .1rem .9rem; padding: .6rem 0;
     border-bottom: 1px solid var(--line); }
-  .stack td, .wide .stack td:first-child { display: flex; justify-content: space-between; gap: .6rem; border: 0;
+  .stack td, .wide .stack td:first-child { display: flex; justify-content: space-between; gap: .4rem; border: 0;
     padding: 0; min-width: 0; position: static; white-space: nowrap; }
   .wide .stack td:first-child { white-space: normal; }
   .stack td::before { content: attr(data-label); color: var(--quiet); text-align: left; font-weight: 400;
-    white-space: normal; min-width: 0; }
+    font-size: .8rem; white-space: normal; min-width: 0; }
   .stack td:empty { display: none; }
   .wide .stack td:first-child, .stack td:has(svg) { grid-column: 1 / -1; }
   .stack td:first-child { font-weight: 600; }
   .stack td:first-child::before, .stack td:has(svg)::before { content: none; }
   .stack .bar-cell { width: 100%; }
+  figure svg.broad { max-width: 100%; }
   .curves { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.1rem .9rem; }
   .checks li { padding-left: 0; padding-top: 1.8rem; }
 }
 @media print {
+  .wide svg { max-width: 100%; height: auto; }
   @page { margin: 15mm; }
   :root { color-scheme: light; }
   html { font-size: 9.6pt; }
   body { max-width: none; padding: 0; }
   nav { display: none; }
-  summary { list-style: none; color: var(--quiet); }
-  summary::after { content: " (on screen)"; }
+  summary { list-style: none; color: var(--ink); font-weight: 600; }
+  summary::-webkit-details-marker { display: none; }
+  details::details-content { content-visibility: visible; block-size: auto; }
+  @supports not selector(::details-content) { summary::after { content: " (on screen)"; font-weight: 400; } }
   dt { break-after: avoid; }
-  h2, h3, caption, section > h2 + p, .legend, section > p:has(+ figure) { break-after: avoid; }
+  h2, h3, caption, summary, section > h2 + p, .legend, section > p:has(+ figure), section > p:has(+ .wide)
+  { break-after: avoid; }
   thead { display: table-header-group; }
-  p { orphans: 3; widows: 3; }
+  p, li, dd, section > .wide { break-inside: avoid; }
   .cards li, pre { border: 1px solid var(--line); }
   .cards .own { border-top: 3px solid var(--pool); }
   tr, figure, .cards, .checks li, .columns { break-inside: avoid; }
   .wide { overflow: visible; }
+  .curves { grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 1rem .8rem; }
   th, td { padding: .35rem .8rem .35rem 0; }
   figure svg.broad { max-width: 100%; }
   section { margin-top: 2.2rem; }

@@ -53,7 +53,12 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
     event, total = about(f.forecasts), len(f.forecasts.events)
     verb = "is" if len(rows) == 1 else "are"
     words = f"{whole(len(rows))} of {counted(total, 'event')} {verb} open."
-    if f.binary:
+    if len(rows) == total:
+        words = "The event is open." if total == 1 else f"All {counted(total, 'event')} are open."
+    if not f.binary:
+        words += f" The answer is a probability for each {'class' if f.forecasts.options is None else 'option'}"
+        words += ", with its 90% credible interval." if f.pooled.interval is not None else "."
+    else:
         of = f"of {event}" if event else "that the event happens"
         words += f" The answer is the probability {of}"
         words += ", with its 90% credible interval." if f.pooled.interval is not None else "."
@@ -91,15 +96,17 @@ def _card(f: Findings, t: int) -> Html:
         )
     return markup(
         '<li class="own"><span>{}</span><b>{}</b>{}<span class="quiet">{}</span><span class="quiet">{}</span></li>',
-        name(f.question(t)), brief(p), interval_bar(p, a, b, given.tolist()), between, experts,
+        f.event_name(t), brief(p), interval_bar(p, a, b, given.tolist()), between, experts,
     )  # fmt: skip
 
 
 def _marks(f: Findings) -> list[tuple[str, str]]:
     """What the pictures of answers are made of."""
     known = f.pooled.interval is not None
-    marks = [("expert", "one expert’s forecast")] if f.binary else []
-    return [*marks, ("interval", "the answer and its 90% interval") if known else ("dot", "the answer")]
+    return [
+        ("expert", "one expert’s forecast"),
+        ("interval", "the answer and its 90% interval") if known else ("dot", "the answer"),
+    ]
 
 
 def _tables(f: Findings, rows: Sequence[int]) -> list[Html]:
@@ -135,7 +142,7 @@ def event_table(f: Findings, rows: Sequence[int]) -> Html:
         between = [_range(a, b)] if known else []
         bar = interval_bar(p, a, b, given.tolist())
         answer = markup("<b>{}</b>", brief(p))
-        lines.append([name(f.question(t)), bar, answer, *between, whole(crowd[t]), brief(float(given.mean()))])
+        lines.append([f.event_name(t), bar, answer, *between, whole(crowd[t]), brief(float(given.mean()))])
     header = ["event", "0% to 100%", "answer", *(["90% interval"] if known else []), "experts", "their average"]
     return table(header, lines, numbers=[False, False, *[True] * (len(header) - 2)], kind="stack")
 
@@ -147,16 +154,26 @@ def _class_table(f: Findings, rows: Sequence[int]) -> Html:
     known = f.pooled.interval is not None
     lines: list[list[str]] = []
     for t in rows:
+        given = event_forecasts(f, t)
         labels = forecasts.classes if forecasts.options is None else forecasts.options[t]
         for place, label in enumerate(labels):
-            first = [name(f.question(t)), whole(crowd[t])] if place == 0 else ["", ""]
+            first = [f.event_name(t), whole(crowd[t])] if place == 0 else ["", ""]
             share, a, b = p[t][place], low[t][place], high[t][place]
             between = [_range(a, b)] if known else []
             answer = markup("<b>{}</b>", brief(share))
-            lines.append([first[0], name(str(label)), interval_bar(share, a, b), answer, *between, first[1]])
+            lines.append(
+                [
+                    first[0],
+                    name(str(label)),
+                    interval_bar(share, a, b, given[..., place].tolist()),
+                    answer,
+                    *between,
+                    first[1],
+                ]
+            )
     what = "class" if forecasts.options is None else "option"
     header = ["event", what, "0% to 100%", "answer", *(["90% interval"] if known else []), "experts"]
-    return table(header, lines, numbers=[False] * 3 + [True] * (len(header) - 3), kind="stack")
+    return table(header, lines, numbers=[False] * 3 + [True] * (len(header) - 3), kind="stack grouped")
 
 
 def _range(low: float | None, high: float | None) -> str:

@@ -137,7 +137,7 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
 
 
 def _typical(score: float, classes: int) -> str:
-    """The geometric mean of the probability given to what happened."""
+    """The geometric mean of the probabilities of what happened."""
     return percent(math.exp((score - 1.0) * math.log(classes)))
 
 
@@ -146,7 +146,7 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     k = len(f.forecasts.classes)
 
     def card(kind: str, title: str, score: float, more: str = "") -> Html:
-        typically = f"typically {_typical(score, k)} on the actual outcome{more}"
+        typically = f"{_typical(score, k)} for the actual outcome, typically{more}"
         return markup(
             f'<li{kind}><span>{{}}</span><b>{{}}</b><span class="quiet">{{}}</span></li>',
             title,
@@ -201,10 +201,12 @@ def experts_section(f: Findings) -> Html:
     names, counts = f.forecasts.experts, f.learned.counts.tolist()
     shown = f.open_rows if f.binary and len(f.open_rows) <= BESIDE else []
     order = [names.index(expert) for expert in weights.experts] if weights is not None else [*range(len(names))]
-    header = ["expert", *(["counts", "weight", f"{weights.level:.0%} interval"] if weights is not None else [])]
-    header += [f"forecast: {f.question(t)}" if len(shown) > 1 else "forecast" for t in shown]
-    header += ["resolved"]
     ends = None if weights is None else _weight_ends(weights)
+    header = ["expert"]
+    if weights is not None and ends is not None:
+        header += [f"{ends[0]:.1f} to {ends[1]:.1f}".replace("-", "−"), "weight", f"{weights.level:.0%} interval"]
+    header += [f"forecast: {f.forecasts.events[t]}" if len(shown) > 1 else "forecast" for t in shown]
+    header += ["resolved"]
     given = [dict(zip(*_event_cells(f, t), strict=True)) for t in shown]
     lines: list[list[str]] = []
     for place, i in enumerate(order):
@@ -253,7 +255,7 @@ def _weight_ends(weights: WeightTable) -> tuple[float, float]:
 def _weight_cells(weights: WeightTable, place: int) -> list[str]:
     low, high = float(weights.low[place]), float(weights.high[place])
     between = f"{low:.2f} to {high:.2f}" if math.isfinite(low) else "–"
-    return [f"{float(weights.weight[place]):.2f}", between.replace("-", "−")]
+    return [f"{round(float(weights.weight[place]), 2) + 0.0:.2f}", between.replace("-", "−")]
 
 
 def _expert_lead(f: Findings, weights: WeightTable | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What tables say about events beside their outcomes: priors, times and groups."""
+"""What tables say about events beside their outcomes: priors, times, groups and texts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import LayoutError, Note
 from opinionpool.tables.class_rows import fold_classes
 from opinionpool.tables.classes import EventOptions, Matcher, fold_options
-from opinionpool.tables.frames import Table, cell_error
+from opinionpool.tables.frames import BLANK, Table, cell_error
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.outcome_files import Joined
-from opinionpool.tables.outcomes import event_values, one_per_key
+from opinionpool.tables.outcomes import event_values, one_per_key, take
+from opinionpool.tables.roles import TEXT
 from opinionpool.tables.statements import LongRows
 from opinionpool.tables.times import Times, span
 from opinionpool.text import shown
@@ -31,6 +32,8 @@ class Facts:
     resolved_at: Times
     prior: Array | None  # (events,), or (events, K) when K > 2; NaN where blank
     groups: npt.NDArray[np.str_] | None  # (events,)
+    texts: tuple[str, ...] | None  # (events,); empty where blank
+    notes: tuple[Note, ...]
 
     def latest(self, long_rows: LongRows) -> Times | None:
         """When each event belongs: when it was resolved, else closed, else last forecast; None if nobody knows."""
@@ -90,7 +93,7 @@ def read_facts(
     reading: Reading,
     options: EventOptions | None = None,
 ) -> Facts:
-    """Priors, times and groups of all events, which share the classes or have options of their own.
+    """Priors, times, groups and texts of all events, which share the classes or have options of their own.
 
     Raises
     ------
@@ -99,11 +102,14 @@ def read_facts(
     LayoutError
         If there are priors of some classes only.
     """
+    texts, notes = _texts(layout, melted, joined)
     return Facts(
         closes=_times("closes", layout, melted, joined, reading),
         resolved_at=_times("resolved_at", layout, melted, joined, reading),
         prior=_prior(layout, melted, classes, reading, options),
         groups=_groups(layout, melted),
+        texts=texts,
+        notes=notes,
     )
 
 
@@ -128,6 +134,28 @@ def _groups(layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
     words = long_rows.table.words(layout.roles["group"])
     labels = words.expand(np.array([*words.values, ""], dtype=np.str_)[:-1], "")
     return event_values(long_rows.table, layout.roles["group"], labels, "", melted.row_events, long_rows.events)
+
+
+def _texts(layout: Layout, melted: Melted, joined: Joined | None) -> tuple[tuple[str, ...] | None, tuple[Note, ...]]:
+    """What each event is called for people, and a note where rows differ; the first wording is shown."""
+    events = melted.long_rows.events
+    sources = [(melted.long_rows.table, layout.roles[TEXT], melted.row_events)] if TEXT in layout.roles else []
+    if joined is not None and TEXT in joined.roles:
+        sources.append((joined.table, joined.roles[TEXT], joined.row_events))
+    found, notes = [""] * len(events), []
+    for table, column, rows in sources:
+        words = table.words(column)
+        first, clash = one_per_key(words.codes, words.codes >= 0, rows, len(events))
+        texts = [*words.values, ""]
+        own = [texts[code] for code in take(words.codes, first, BLANK).tolist()]
+        found = [one or other for one, other in zip(found, own, strict=True)]
+        if clash is not None:
+            event, header = events[rows[clash[1]]], table.names[column]
+            text = (
+                f"column {shown(header)} words event {shown(event)} and perhaps others in two ways; the first is shown"
+            )
+            notes.append(Note("texts", text))
+    return (tuple(found) if any(found) else None), tuple(notes)
 
 
 def _prior(

@@ -10,7 +10,7 @@ import numpy as np
 from opinionpool.arrays import Index
 from opinionpool.errors import LayoutError, Note
 from opinionpool.tables.frames import BLANK, Table
-from opinionpool.tables.roles import find_roles, single
+from opinionpool.tables.roles import TEXT, find_roles, single, text_column
 from opinionpool.text import counted, listed, shown
 
 _ROLES = ("event", "outcome", "closes", "resolved_at")
@@ -21,7 +21,7 @@ class Joined:
     """A table about events."""
 
     table: Table
-    roles: Mapping[str, int]  # from event, outcome, closes and resolved_at to columns, as far as there are such
+    roles: Mapping[str, int]  # from event, outcome, closes, resolved_at and text to columns, as far as there are such
     row_events: Index  # (rows,); which of the forecasts' events each row is about, -1 for none
     notes: list[Note]  # what did not match
 
@@ -92,7 +92,10 @@ def _roles(table: Table, columns: Mapping[str, str | None]) -> dict[str, int]:
                 f"{table.name}: none of its columns {listed(table.names)} is called {role} or a synonym of it; "
                 f"name it with --column {role}=NAME"
             )
-    return roles
+    text = text_column(table.names, [i for i in free if i not in roles.values()])
+    if TEXT in columns:
+        text = table.names.index(str(columns[TEXT])) if columns[TEXT] in table.names else None
+    return roles if text is None else {**roles, TEXT: text}
 
 
 def _hint(there: Sequence[str], here: Sequence[str]) -> str:

@@ -278,6 +278,7 @@ def _read_as(
         groups=facts.groups,
         settled=facts.settled,
         closes=facts.closes if "closes" in layout.roles or (joined and "closes" in joined.roles) else None,
+        texts=facts.texts,
         notes=(
             *table.notes,
             *layout_notes(layout, table.names),
@@ -287,6 +288,7 @@ def _read_as(
             *alike_notes(long_rows.experts),
             *formula_notes([*events.values, *long_rows.experts]),
             *(joined.notes if joined else ()),
+            *facts.notes,
             *settled_notes,
             *late,
             *hidden,

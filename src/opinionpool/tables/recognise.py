@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,17 @@ from opinionpool.tables.candidates import INDEX, OF_ROWS, REMARKS, TIMES, Candid
 from opinionpool.tables.cells import MISSING
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.layout import Layout
-from opinionpool.tables.roles import CONFIDENCE, ROLES, SYNONYMS, find_roles, normal, says_outcome, single
+from opinionpool.tables.roles import (
+    CONFIDENCE,
+    ROLES,
+    SYNONYMS,
+    TEXT,
+    find_roles,
+    normal,
+    says_outcome,
+    single,
+    text_column,
+)
 from opinionpool.text import listed, quoted, shown
 
 
@@ -41,6 +52,16 @@ def recognise(contents: Contents, columns: Mapping[str, str | None] | None = Non
         If the columns do not say what they hold.
     """
     seen = Candidates(contents, dict(columns or {}), parts)
+    layout = _recognised(seen)
+    if TEXT in seen.given or "event" not in layout.roles:
+        return layout
+    text = text_column(seen.names, [i for i in layout.unused if contents.kind(i) == "words"])
+    if text is None:
+        return layout
+    return replace(layout, roles={**layout.roles, TEXT: text}, unused=tuple(i for i in layout.unused if i != text))
+
+
+def _recognised(seen: Candidates) -> Layout:
     experts, probabilities = seen.candidates("expert"), seen.candidates("probability")
     if experts and probabilities:
         return _long(seen)

@@ -42,11 +42,15 @@ resolved_at: resolved_at resolve_time resolution_time resolution_date resolve_da
 expires: expires expires_at expiry expiry_date expiration expired_at valid_until
 prior: prior prior_probability reference_prior
 group: group
+text: text question_text question_title event_text event_title event_name market_title question title claim statement
 """
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     role: tuple(names.split()) for role, names in re.findall(r"^(\w+):((?: .*\n)(?:    .*\n)*)", _NAMES, re.MULTILINE)
 }
 ROLES = tuple(SYNONYMS)
+# What an event is called for people, such as the wording of a question: it is shown and otherwise plays no part, so a
+# column is taken for it only where no other role has it.
+TEXT = "text"
 # Roles that several columns can play together.
 KEYED = ("event", "expert")
 # Names of numbers that say how sure somebody is of a verdict.
@@ -87,7 +91,7 @@ def find_roles(table: str, names: Sequence[str], given: Columns, wanted: Sequenc
             taken.add(found[role][0])
     normals = [normal(name) for name in names]
     for role in wanted:
-        if role in given:
+        if role in given or role == TEXT:
             continue
         for accepted in (SYNONYMS[role][:1], SYNONYMS[role][1:]):
             hits = [i for i, name in enumerate(normals) if name in accepted and i not in taken]
@@ -97,6 +101,16 @@ def find_roles(table: str, names: Sequence[str], given: Columns, wanted: Sequenc
                 found[role] = hits
                 break
     return found
+
+
+def text_column(names: Sequence[str], free: Sequence[int]) -> int | None:
+    """The column, of those that play no role, that words what each event is about; None if none is called so.
+
+    >>> text_column(["id", "url", "Question title", "title"], [1, 2, 3])
+    2
+    """
+    normals = {i: normal(names[i]) for i in free}
+    return next((i for text in SYNONYMS[TEXT] for i in free if normals[i] == text), None)
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
