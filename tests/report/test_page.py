@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -333,6 +334,27 @@ def test_few_open_events_are_cards_and_explained():
         assert row[-1] == brief(float(why.without[i]))
         assert page.row("experts", expert)[4:6] == [brief(float(q)) for q in forecasts.X[:2, i]]
     assert steps(why, 1)[-1].after == pytest.approx(float(why.probability), abs=1e-9)
+
+
+def test_events_are_called_by_their_questions():
+    text = f"Will <it> rain? {'very ' * 60}"
+    forecasts = replace(Forecasts.from_array([[0.4, 0.6], [0.2, 0.3]], events=["q1", "q2"]), texts=(text, ""))
+    page = Page(make_report(forecasts))
+    assert "Why: Will <it> rain? very" in page.sections["why"]
+    assert "… q1" in page.sections["open"]
+    assert text not in page.sections["open"]
+    assert "q2" in page.sections["open"]
+    assert page.rows["experts"][0][-3:-1] == ["forecast: q1", "forecast: q2"]
+
+
+def test_calibration_and_learning_wait_for_ten_events():
+    rng = np.random.default_rng(3)
+    for t, drawn in ((9, False), (10, True)):
+        y = np.arange(t) % 2
+        q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(t, 2)))))
+        page = Page(make_report(Forecasts.from_array(q, y)))
+        assert any("Reliability" in each for each in page.labels) == drawn
+        assert ("9 resolved events cannot show it" in page.sections["calibration"]) != drawn
 
 
 def test_an_answer_that_rests_on_beliefs_shows_how_much_each_matters():

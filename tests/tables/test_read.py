@@ -40,6 +40,32 @@ def test_a_long_table():
     assert notes(found)["layout"].text == f"a row per forecast: {roles}"
 
 
+def test_questions_have_words_for_people():
+    long = "question_id,question,user,prediction\nq1,Will it rain?,ann,0.9\nq1,Will it rain?,bob,0.7\nq2,,bob,0.2\n"
+    found = read(long)
+    assert found.texts == ("Will it rain?", "")
+    assert [found.question(t) for t in (0, 1)] == ["Will it rain?", "q2"]
+    assert "text = question" in notes(found)["layout"].text
+    assert found.select_events([1, 0]).texts == ("", "Will it rain?")
+    assert read(long, columns={"text": None}).texts is None
+    # One column of words is the event, and in other tables a title is no text of an event.
+    assert read("question,ann\nWill it rain?,0.9\nWill it snow?,0.1\n").texts is None
+
+
+def test_questions_worded_in_two_ways_are_a_note():
+    found = read("id,title,user,p\nq1,Rain?,ann,0.9\nq1,Rain today?,bob,0.7\n")
+    assert found.texts == ("Rain?",)
+    assert "'title' words event 'q1'" in notes(found)["texts"].text
+
+
+def test_outcomes_in_their_own_file_bring_the_words_of_questions():
+    outcomes = "question_id,title,resolution\nq2,Snow?,0\nq1,Rain?,1\n"
+    found = read("question_id,user,p\nq1,ann,0.9\nq2,ann,0.2\n", outcomes=outcomes)
+    assert found.texts == ("Rain?", "Snow?")
+    assert found.outcomes.tolist() == [1, 0]
+    assert read("question_id,user,p\nq1,ann,0.9\n", outcomes=outcomes, columns={"text": None}).texts is None
+
+
 def test_a_german_spreadsheet():
     text = "Frage;Anna;Jörg;outcome\r\nRegen;0,5;25%;ja\r\nSchnee;;1%;nein\r\n"
     for data in (text.encode("cp1252"), gzip.compress(text.encode("cp1252"))):
