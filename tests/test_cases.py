@@ -338,7 +338,7 @@ def test_text_for_outcomes_goes_through_all_of_scikit_learn(coding):
 
 # Case 74.
 def test_a_saved_pool_is_plain_json_and_answers_to_the_last_bit(tmp_path):
-    saved = pytest.importorskip("opinionpool.saving.files")
+    saved = pytest.importorskip("opinionpool.estimators.files")
     X = np.column_stack([A, [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]])
     learned = fit_pool("gaussian", Forecasts.from_array(X, Y, experts=["A", "B"]))
     path = tmp_path / "pool.json"

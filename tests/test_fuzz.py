@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
+from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import read_beliefs
 from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
 from opinionpool.pools.registry import POOLS, fit_pool
 from opinionpool.report import check as describe
-from opinionpool.saving.files import load, save
 from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.read import read_forecasts

@@ -11,7 +11,7 @@ import pytest
 import opinionpool as op
 
 HEAVY = ("click", "duckdb", "matplotlib", "narwhals", "numpy", "pandas", "polars", "rich", "scipy", "sklearn")
-CORE = ("errors", "forecasts", "streams.stream", "model.panel", "saving.files", "scoring.scores", "tables.read")
+CORE = ("errors", "forecasts", "streams.stream", "model.panel", "estimators.files", "scoring.scores", "tables.read")
 
 
 def loaded_by(statements: str) -> set[str]:

@@ -52,7 +52,7 @@ _NAMES = {
     "model.panel": ("Panel",),
     "scoring.reliability": ("auc", "decompose", "reliability_table", "wilson_interval"),
     "report.page": ("make_report",),
-    "saving.files": ("load", "save"),
+    "estimators.files": ("load", "save"),
     "scoring.scores": (
         "brier_score",
         "brier_sum",

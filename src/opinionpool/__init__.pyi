@@ -36,6 +36,7 @@ from opinionpool.estimators.calibration import (
     calibration_curve as calibration_curve,
     recalibrate as recalibrate,
 )
+from opinionpool.estimators.files import load as load, save as save
 from opinionpool.estimators.pools import (
     AveragePool as AveragePool,
     BetaLinearPool as BetaLinearPool,
@@ -59,7 +60,6 @@ from opinionpool.learning.beliefs import (
 from opinionpool.model.full_panel import FullPanel as FullPanel
 from opinionpool.model.panel import Panel as Panel
 from opinionpool.report.page import make_report as make_report
-from opinionpool.saving.files import load as load, save as save
 from opinionpool.scoring.comparison import Comparison as Comparison, compare_pools as compare_pools
 from opinionpool.scoring.reliability import (
     auc as auc,

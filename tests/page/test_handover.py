@@ -161,7 +161,7 @@ def test_a_file_as_it_is_and_altered(run, tmp_path, classes, prior):
 
 
 def test_a_saved_pool(run, tmp_path):
-    from opinionpool.saving.files import load, save
+    from opinionpool.estimators.files import load, save
 
     path = forecasts_file(tmp_path)
     forecasts = read(path)

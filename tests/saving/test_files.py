@@ -18,11 +18,11 @@ import pytest
 
 import opinionpool as op
 from opinionpool.errors import ArgumentError, OpinionPoolError, SavedPoolError
+from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.registry import POOLS, fit_pool
-from opinionpool.saving.files import load, save
 from opinionpool.streams.stream import Stream
 from opinionpool.streams.trained import TrainedPool
 

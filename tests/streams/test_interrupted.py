@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from opinionpool.errors import ArgumentError, ProbabilityError
+from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.model.panel import Panel
-from opinionpool.saving.files import load, save
 from opinionpool.streams.stream import Stream
 
 X, Y = Panel.exchangeable(3, correlation=0.3, accuracy=0.8).simulate(60, seed=3)

@@ -153,7 +153,7 @@ class Keeping:
         """The file of --model, and the pool that it holds."""
         if self.model is None:
             return None
-        from opinionpool.saving.files import load
+        from opinionpool.estimators.files import load
         from opinionpool.streams.trained import TrainedPool
 
         trained = TrainedPool.of(load(self.model))

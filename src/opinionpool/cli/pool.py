@@ -278,7 +278,7 @@ def _whole(
 
     def finish() -> None:
         if keeping.save is not None:
-            from opinionpool.saving.files import save
+            from opinionpool.estimators.files import save
 
             save(kept.trained, keeping.save)
 

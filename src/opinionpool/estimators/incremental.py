@@ -23,9 +23,11 @@ from opinionpool.estimators.inputs import (
     settled_classes,
     without,
 )
+from opinionpool.estimators.kinds import estimator_kinds
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Codes, Labels, encode
 from opinionpool.pools.registry import Fitted
+from opinionpool.saving.files import write
 from opinionpool.streams.stream import Stream
 
 
@@ -161,9 +163,7 @@ class IncrementalPool(BasePool):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this fitted pool to a file, from which `op.load` makes it again; see `op.save`."""
-        from opinionpool.saving.files import save
-
-        save(self, path)
+        write(self, path, estimator_kinds(type(self)))
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())

@@ -1,4 +1,7 @@
-"""Pools in files: JSON with a format version, every bit of every number, and nothing that is run when it is read."""
+"""Pools in files: JSON with a format version, every bit of every number, and nothing that is run when it is read.
+
+Which types a file may hold is given as `Kinds`; those without scikit-learn are `POOLS`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
 from opinionpool.atomic import replacing
@@ -16,6 +20,7 @@ from opinionpool.text import shown
 from opinionpool.version import __version__
 
 FORMAT, VERSION = "opinionpool", 1
+POOLS = Kinds(*KINDS)
 # A file larger than this is not read, and none is written. Numbers take up to nine times their length in memory.
 MOST_BYTES = 256 * 2**20
 _KEYS = {"format", "version", "written_by", "content", "checksum"}
@@ -24,47 +29,21 @@ MOST_BRACKETS = 1_000_000
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-def save(pool: object, path: str | os.PathLike[str]) -> None:
-    """Write a pool to a file, from which `load` makes it again, with the same answers to the last bit.
-
-    Parameters
-    ----------
-    pool
-        A fitted estimator, a `Panel` or `FullPanel`, a `Stream`, a trained pool, or what a fit learned
-        (`FittedPanel`, `FittedPool`).
-    path : path-like
-        The file appears whole or not at all; what was there before stays until then.
-
-    Raises
-    ------
-    SavedPoolError
-        If this is no pool, it would take more than 256 MB, or holds what `load` refuses. What was there then stays.
-    OSError
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from opinionpool.model.panel import Panel
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "panel.json"
-    >>> save(Panel.exchangeable(3, correlation=0.5), path)
-    >>> load(path).weights
-    array([0.5, 0.5, 0.5])
-    """
-    data = to_bytes(pool)
+def write(pool: object, path: str | os.PathLike[str], kinds: Kinds = POOLS) -> None:
+    """Write a pool to a file, which appears whole or not at all; errors as for `to_bytes`."""
+    data = to_bytes(pool, kinds)
     with replacing(path) as file:
         file.write(data)
 
 
-def to_bytes(pool: object) -> bytes:
-    """What `save` writes.
+def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
+    """What `write` writes.
 
     Raises
     ------
     SavedPoolError
         If this is no pool, it would take more than 256 MB, or holds what `load` refuses.
     """
-    kinds = _kinds(estimators=type(pool).__module__ == "opinionpool.estimators.pools")
     if kinds.of(pool) is None:
         raise SavedPoolError(f"a {type(pool).__name__} is no pool that can be saved")
     content = kinds.encode(pool)
@@ -87,17 +66,8 @@ def to_bytes(pool: object) -> bytes:
     return data
 
 
-def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was saved
-    """The pool that `save` wrote to a file.
-
-    Parameters
-    ----------
-    path : path-like
-
-    Returns
-    -------
-    object
-        Of the type that was saved.
+def read(path: str | os.PathLike[str], kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401 - whatever was saved
+    """The pool in a file; `kinds_of` gives the types to read it with from the name of its own.
 
     Raises
     ------
@@ -110,14 +80,14 @@ def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was sa
     try:
         with open(path, "rb") as file:
             data = _bytes_of(file)
-        return _read(data)
+        return _read(data, kinds_of)
     except SavedPoolError as error:
         reason = " ".join(str(error).split())
         reason = reason if len(reason) <= 300 else reason[:297] + "..."
         raise SavedPoolError(f"{name} cannot be read as a saved pool: {reason}") from None
 
 
-def _read(data: bytes) -> Any:  # noqa: ANN401 - whatever was saved
+def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401 - whatever was saved
     """What was saved as these bytes, checked: it gives answers."""
     found = _parsed(data)
     content = found.get("content")
@@ -126,7 +96,7 @@ def _read(data: bytes) -> Any:  # noqa: ANN401 - whatever was saved
     named = content.get("type") if isinstance(content, dict) else None
     if not isinstance(named, str):
         raise SavedPoolError("content: should be a saved pool, and is not")
-    return _made(content, _kinds(estimators=named.startswith("estimator")))
+    return _made(content, kinds_of(named))
 
 
 def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
@@ -142,15 +112,6 @@ def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was 
     except MemoryError:
         raise SavedPoolError("content: it says that it is larger than what fits into memory") from None
     return made
-
-
-def _kinds(*, estimators: bool) -> Kinds:
-    if not estimators:
-        return Kinds(*KINDS)
-    # They bring scikit-learn, for which nobody else should wait.
-    from opinionpool.estimators.saved import ESTIMATORS
-
-    return Kinds(*KINDS, *ESTIMATORS)
 
 
 def _dumped(content: object) -> str:

@@ -24,8 +24,8 @@ from pyspark.ml.util import (
 from pyspark.sql import DataFrame, functions as f
 
 from opinionpool.errors import ArgumentError
+from opinionpool.estimators.files import load, save
 from opinionpool.pools.registry import POOLS
-from opinionpool.saving.files import load, save
 from opinionpool.spark.functions import pool, summarize
 from opinionpool.streams.trained import TrainedPool
 

@@ -1,0 +1,70 @@
+"""Any pool in a file, an estimator too: `save` and `load`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from opinionpool.saving.codec import Kinds
+from opinionpool.saving.files import POOLS, read, write
+
+
+def save(pool: object, path: str | os.PathLike[str]) -> None:
+    """Write a pool to a file, from which `load` makes it again, with the same answers to the last bit.
+
+    Parameters
+    ----------
+    pool
+        A fitted estimator, a `Panel` or `FullPanel`, a `Stream`, a trained pool, or what a fit learned
+        (`FittedPanel`, `FittedPool`).
+    path : path-like
+        The file appears whole or not at all; what was there before stays until then.
+
+    Raises
+    ------
+    SavedPoolError
+        If this is no pool, it would take more than 256 MB, or holds what `load` refuses. What was there then stays.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from opinionpool.model.panel import Panel
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "panel.json"
+    >>> save(Panel.exchangeable(3, correlation=0.5), path)
+    >>> load(path).weights
+    array([0.5, 0.5, 0.5])
+    """
+    write(pool, path, _kinds(estimators=type(pool).__module__ == "opinionpool.estimators.pools"))
+
+
+def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was saved
+    """The pool that `save` wrote to a file.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    object
+        Of the type that was saved.
+
+    Raises
+    ------
+    SavedPoolError
+        If the file is no saved pool, is damaged, or is of a format that this release does not know.
+    OSError
+        If it cannot be read.
+    """
+    return read(path, lambda name: _kinds(estimators=name.startswith("estimator")))
+
+
+def _kinds(*, estimators: bool) -> Kinds:
+    if not estimators:
+        return POOLS
+    # They bring scikit-learn, for which nobody else should wait.
+    from opinionpool.estimators.saved import ESTIMATORS
+
+    return ESTIMATORS
