@@ -14,6 +14,7 @@ _NAMES = {
     "analysis.selection": ("best_subset", "gain_from", "gain_from_one_more", "redundant_groups", "subset_path"),
     "scoring.comparison": ("Comparison", "compare_pools"),
     "analysis.checks": ("check_model",),
+    "analysis.diff": ("Diff", "diff"),
     "errors": (
         "AccuracyUnknownError",
         "ArgumentError",

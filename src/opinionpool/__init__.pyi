@@ -1,5 +1,6 @@
 from opinionpool import plots as plots
 from opinionpool.analysis.checks import check_model as check_model
+from opinionpool.analysis.diff import Diff as Diff, diff as diff
 from opinionpool.analysis.explanation import explain as explain, explain_event as explain_event
 from opinionpool.analysis.selection import (
     best_subset as best_subset,

@@ -18,6 +18,7 @@ from opinionpool.cli import stopping
 from opinionpool.cli.arguments import Keeping, Listing, Pooling, PriorOption, Reading, Writing
 from opinionpool.cli.check import check
 from opinionpool.cli.compare import compare
+from opinionpool.cli.diff import diff
 from opinionpool.cli.experts import experts
 from opinionpool.cli.explain import explain
 from opinionpool.cli.open import open_page
@@ -83,7 +84,7 @@ def pool(
     pool_files(reading, pooling, keeping, listing, writing, base_rate)
 
 
-for command in (experts, compare, paper, check, explain, report, open_page, value):
+for command in (experts, compare, diff, paper, check, explain, report, open_page, value):
     app.add_command(command)
 
 

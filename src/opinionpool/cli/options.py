@@ -43,6 +43,25 @@ def optional_reading(command: Command) -> Command:
     return _stack(_reading_options(required=False), _gather_reading(wrapper))
 
 
+def pair_reading(command: Command) -> Command:
+    """Give a command the option --files OLD_FILE NEW_FILE and those that say how to read them, as ``reading``."""
+
+    @functools.wraps(command)
+    def wrapper(reading: Reading, **given: object) -> object:
+        if not reading.files and reading.words:
+            raise click.UsageError(f"{reading.words[0]} says how to read files, and there are none: --files OLD NEW")
+        return command(reading=reading if reading.files else None, **given)
+
+    files = click.option(
+        "--files",
+        nargs=2,
+        metavar="OLD_FILE NEW_FILE",
+        type=click.Path(exists=True),
+        help="The forecasts as OLD and as NEW pooled them.",
+    )
+    return _stack([files, *_reading_options(required=False)[1:]], _gather_reading(wrapper))
+
+
 def _reading_options(*, required: bool) -> list[Decorator]:
     file = click.Path(exists=True, dir_okay=False, allow_dash=True)
     return [
@@ -137,7 +156,7 @@ def _gather_reading(command: Command) -> Command:
 
         names = ["outcomes", *(field.name for field in fields(ReadOptions) if field.name in given)]
         own = {name: given.pop(name) for name in names}
-        files, file = given.pop("files"), given.pop("options_file")
+        files, file = given.pop("files") or (), given.pop("options_file")
         file = file or (_options_beside(files[0]) if files else None)
         reading = _reading(files, file, own)
         if file is not None:

@@ -1,0 +1,317 @@
+"""What changed from one saved pool to the next, and why answers moved.
+
+A move is split by going from the old pool to the new one in steps, in an order that is always the same: corrections and
+annulled events, outcomes learned, agreement on open events, new or revised forecasts, beliefs and settings. After each
+step the answer is computed again, so the parts add up to the move exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.display import Tabular
+from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.logodds import public_log_odds, public_probabilities
+from opinionpool.pools.registry import Fitted
+from opinionpool.priors import event_priors
+from opinionpool.streams.stages import Stages, stages_between, with_settings
+from opinionpool.streams.trained import TrainedPool, matched
+from opinionpool.text import counted, listed
+
+# The parts of a move, in the order in which they are made.
+STEPS = ("corrections", "outcomes", "agreement", "forecasts", "beliefs")
+# What is compared of each expert.
+FEATURES = ("weight", "calibration", "accuracy", "bias")
+
+
+class Move(NamedTuple):
+    """How far one answer moved."""
+
+    event: str
+    label: object | None  # the class that it is about; None for binary events
+    old: float
+    new: float
+    parts: tuple[float, ...]  # by the steps of `STEPS`; they add up to new - old
+
+    @property
+    def moved(self) -> float:
+        """New less old, as a probability."""
+        return self.new - self.old
+
+
+class ExpertChange(NamedTuple):
+    """What an expert had in the old pool and has in the new one; NaN where a pool does not know it."""
+
+    expert: str
+    old: dict[str, float]  # by `FEATURES`
+    new: dict[str, float]
+
+    def change(self, feature: str) -> float:
+        """New less old."""
+        return self.new[feature] - self.old[feature]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diff(Tabular):
+    """What changed from one pool to the next.
+
+    Attributes
+    ----------
+    prior : pair of ndarray or None
+        Class probabilities of the old and of the new prior; None where events had their own.
+    events : pair of float
+        Weight of the resolved events behind each pool.
+    experts : tuple of ExpertChange
+        Those whose weights changed most first.
+    moves : tuple of Move
+        Answers about events that are open in both, the largest move first; one for each class where there are more than
+        two. Empty where there are no forecasts.
+    corrections, gone, outcomes, opened : tuple of str
+        Events with corrections, annulled or no longer there, resolved since, and new.
+    notes : tuple of Note
+    """
+
+    prior: tuple[Array | None, Array | None]
+    events: tuple[float, float]
+    experts: tuple[ExpertChange, ...]
+    moves: tuple[Move, ...]
+    corrections: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = field(default=())
+
+    def _table(self) -> dict[str, list[Any]]:
+        """The moves, or where there are none the experts."""
+        if not self.moves:
+            table: dict[str, list[Any]] = {"expert": [each.expert for each in self.experts]}
+            for feature in FEATURES:
+                table[f"{feature}_old"] = [each.old[feature] for each in self.experts]
+                table[feature] = [each.new[feature] for each in self.experts]
+            return table
+        table = {"event": [move.event for move in self.moves]}
+        if any(move.label is not None for move in self.moves):
+            table["class"] = [move.label for move in self.moves]
+        table |= {name: [getattr(move, name) for move in self.moves] for name in ("old", "new", "moved")}
+        return table | {step: [move.parts[i] for move in self.moves] for i, step in enumerate(STEPS)}
+
+    def __repr__(self) -> str:
+        events = len({move.event for move in self.moves})
+        words = [f"{counted(len(self.outcomes), 'outcome')} learned", f"{counted(events, 'answer')} compared"]
+        if self.moves:
+            first = self.moves[0]
+            words.append(f"{first.event!r} moved most, from {first.old:.3f} to {first.new:.3f}")
+        return f"<Diff: {', '.join(words)}>"
+
+
+def diff(
+    old: object, new: object, old_forecasts: Forecasts | None = None, new_forecasts: Forecasts | None = None
+) -> Diff:
+    """What changed from one pool to another, and why answers moved.
+
+    Parameters
+    ----------
+    old, new
+        What `load` gives: trained pools, streams, fitted estimators, or what a fit learned.
+    old_forecasts, new_forecasts : Forecasts, optional
+        As they were pooled; the open events that each pool keeps, if not given.
+
+    Returns
+    -------
+    Diff
+        How priors, weights and features of experts changed; and for each event that is open in both, how far its answer
+        moved, split into the steps of `STEPS`.
+
+    Raises
+    ------
+    ArgumentError
+        If the pools are about other classes, or only one of the two forecasts is given.
+    ExpertError
+        If a forecast is by an expert whom the pool does not know.
+    LearningError
+        If forecasts are given, and a pool was saved without what it learned from.
+
+    Examples
+    --------
+    >>> from opinionpool.streams.stream import Stream
+    >>> stream = Stream()
+    >>> stream.forecast("rain", {"ann": 0.8, "bob": 0.4})
+    >>> stream.forecast("snow", {"ann": 0.3, "bob": 0.2})
+    >>> before = stream.copy()
+    >>> stream.resolve("rain", 1)
+    >>> stream.forecast("snow", {"bob": 0.1})
+    >>> found = diff(before, stream)
+    >>> move = found.moves[0]
+    >>> move.event, abs(sum(move.parts) - move.moved) < 1e-12, found.outcomes
+    ('snow', True, ('rain',))
+    """
+    before, after = TrainedPool.of(old), TrainedPool.of(new)
+    if (old_forecasts is None) != (new_forecasts is None):
+        raise ArgumentError("to compare answers, give the forecasts of both, as they were pooled by each")
+    if tuple(map(str, before.classes)) != tuple(map(str, after.classes)):
+        raise ArgumentError(
+            f"the old pool is about classes {listed(before.classes)}, and the new one about {listed(after.classes)}"
+        )
+    if before.stream is None or after.stream is None:
+        if old_forecasts is not None:
+            raise LearningError(
+                "a pool was saved without what it learned from, so why answers moved is unknown; pools that "
+                "pool --save writes have it"
+            )
+        return _changes(before, after, (), None)
+    stages = stages_between(before.stream, after.stream)
+    if old_forecasts is None or new_forecasts is None:
+        old_forecasts, new_forecasts = before.stream.forecasts(), after.stream.forecasts()
+    was, now = _open_in_both(
+        _known(old_forecasts, before, "old"), _known(new_forecasts, after, "new"),
+    )  # fmt: skip
+    return _changes(before, after, _moves(before, after, stages, was, now), stages)
+
+
+def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
+    """Forecasts about the classes of a pool, by experts whom it knows."""
+    found = matched(forecasts, trained, f"the {which} file")
+    present = {found.experts[i] for i in np.unique(found.expert_index).tolist()}
+    strange = sorted(present - set(trained.experts))
+    if strange:
+        verb = "is" if len(strange) == 1 else "are"
+        raise ExpertError(f"{listed(strange)} {verb} unknown to the {which} pool, which has not pooled these forecasts")
+    return found.select_experts([name for name in found.experts if name in set(trained.experts)])
+
+
+def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]:
+    """The events that are forecast in both and open in the new one, in its order."""
+    places = {event: i for i, event in enumerate(old.events)}
+    answered, before = new.crowd > 0, old.crowd > 0
+    shared = [
+        (places[event], i)
+        for i, event in enumerate(new.events)
+        if event in places and answered[i] and before[places[event]] and not new.resolved[i]
+    ]
+    first, second = np.array(shared, dtype=np.intp).reshape(-1, 2).T
+    return old.select_events(first), new.select_events(second)
+
+
+def _moves(
+    old: TrainedPool, new: TrainedPool, stages: Stages | None, was: Forecasts, now: Forecasts
+) -> tuple[Move, ...]:
+    """How far the answer about each event moved, and by which steps."""
+    if not now.events:
+        return ()
+    settings = _same_settings(old, new)
+    corrected = learned = old.learned
+    if stages is not None:
+        corrected = old.learned if stages.corrected is None else stages.corrected.fit(old.name, **old.options)
+        learned = corrected if stages.learned is None else stages.learned.fit(old.name, **old.options)
+    final = new.learned if settings else _refitted(old, new)
+    chain = [(old.learned, was), (corrected, was), (learned, was), (final, was), (final, now), (new.learned, now)]
+    answers = [_answers(*each) for each in chain]
+    if stages is None:
+        # Outcomes stand for all that was learned.
+        answers[1] = answers[0]
+        answers[2] = answers[3]
+    table = np.array(answers)
+    parts = np.diff(table, axis=0)
+    size = np.abs(table[-1] - table[0]).reshape(len(now.events), -1).max(axis=1)
+    moves = []
+    for t in np.argsort(-size, kind="stable").tolist():
+        event = now.events[t]
+        if table.ndim == 2:
+            moves.append(Move(event, None, float(table[0, t]), float(table[-1, t]), tuple(parts[:, t].tolist())))
+            continue
+        for k, label in enumerate(now.classes):
+            ends = float(table[0, t, k]), float(table[-1, t, k])
+            moves.append(Move(event, label, *ends, tuple(parts[:, t, k].tolist())))
+    return tuple(moves)
+
+
+def _same_settings(old: TrainedPool, new: TrainedPool) -> bool:
+    """Whether both learn in the same way, so that what they believe explains nothing."""
+
+    def settings(trained: TrainedPool) -> tuple[object, ...]:
+        stream = trained.stream
+        assert stream is not None
+        prior = None if stream.prior is None else stream.prior.tolist()
+        return trained.name, _plain(trained), prior, stream.floor, stream.pool_floor, stream.half_life
+
+    return settings(old) == settings(new)
+
+
+def _plain(trained: TrainedPool) -> dict[str, str]:
+    """What it was fitted with, to be compared."""
+    return {
+        name: str(value.to_dict() if isinstance(value, Beliefs) else value) for name, value in trained.options.items()
+    }
+
+
+def _refitted(old: TrainedPool, new: TrainedPool) -> Fitted:
+    """What the old pool's beliefs and settings make of the new one's events."""
+    stream = None if old.stream is None or new.stream is None else with_settings(old.stream, new.stream)
+    return new.learned if stream is None else stream.fit(old.name, **old.options)
+
+
+def _answers(state: Fitted, forecasts: Forecasts) -> Array:
+    """A pool's answers, with the events' own priors where they have some, and its own elsewhere."""
+    fill = None
+    if forecasts.prior is not None and state.prior is not None:
+        fill = public_probabilities(state.prior)
+    own = event_priors(forecasts, fill)
+    return np.asarray(state.pool_forecasts(forecasts, None if own is None else public_probabilities(own)))
+
+
+def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move], stages: Stages | None) -> Diff:
+    """What changed, with moves that are known."""
+    was, now = _features(old.learned), _features(new.learned)
+    nothing = dict.fromkeys(FEATURES, float("nan"))
+    names = list(dict.fromkeys((*new.experts, *old.experts)))
+    changes = [ExpertChange(name, was.get(name, nothing), now.get(name, nothing)) for name in names]
+
+    def size(each: ExpertChange) -> float:
+        change = each.change("weight")
+        return abs(change) if np.isfinite(change) else np.inf
+
+    found = Diff(
+        (old.learned.prior, new.learned.prior),
+        (float(old.learned.events.sum()), float(new.learned.events.sum())),
+        tuple(sorted(changes, key=size, reverse=True)),
+        tuple(moves),
+    )
+    if stages is not None:
+        return replace(
+            found,
+            corrections=stages.corrections,
+            gone=stages.gone,
+            outcomes=stages.outcomes,
+            opened=stages.opened,
+        )
+    if not moves:
+        return found
+    text = (
+        "a pool has learned from more events than it keeps, so the part of outcomes is that of all that was learned, "
+        "corrections and agreement included"
+    )
+    return replace(found, notes=(Note("not-split", text),))
+
+
+def _features(state: Fitted) -> dict[str, dict[str, float]]:
+    """What a pool has of each expert, by name."""
+    n = len(state.experts)
+    unknown = np.full(n, np.nan)
+    columns = {"weight": unknown if state.weights is None else state.weights}
+    if isinstance(state, FittedPanel):
+        features = state.panel if state.marginal is None else state.marginal
+        bias = state.panel.bias if state.marginal is None else public_log_odds(state.marginal.bias)
+        columns |= {"calibration": features.calibration, "accuracy": features.accuracy}
+        columns["bias"] = bias if bias.ndim == 1 else unknown
+    return {
+        name: {feature: float(columns.get(feature, unknown)[i]) for feature in FEATURES}
+        for i, name in enumerate(state.experts)
+    }

@@ -1,0 +1,199 @@
+"""What ``diff`` answers, in words, by column, and as a section of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from opinionpool.analysis.diff import STEPS, Diff, ExpertChange, Move
+from opinionpool.report.answers import hundredths, plain
+from opinionpool.report.html import Html, joined, markup, name, section, sentence, table
+from opinionpool.report.listing import Column, percent, printable, whole
+from opinionpool.report.waterfall import brief
+from opinionpool.text import listed
+
+# Events and experts that a table shows for people; CSV has all.
+SHOWN, SHOWN_EXPERTS = 25, 10
+# A part of a move as a table and as a sentence call it.
+TITLES = dict(zip(STEPS, ("corrected", "outcomes", "agreement", "forecasts", "beliefs"), strict=True))
+CAUSES = dict(
+    zip(
+        STEPS,
+        (
+            "corrected outcomes and annulled events",
+            "outcomes learned",
+            "agreement on open events",
+            "new or revised forecasts",
+            "beliefs and settings",
+        ),
+        strict=True,
+    )
+)
+# A part smaller than this is none, in percentage points as they are shown.
+NOTHING = 0.05
+
+
+def points(p: float) -> str:
+    """A difference of probabilities in percentage points.
+
+    >>> points(0.0312), points(-0.2), points(1e-9)
+    ('+3.1', '-20.0', '0.0')
+    """
+    return "0.0" if abs(100.0 * p) < NOTHING else f"{100.0 * p:+.1f}"
+
+
+def two_signed(x: float) -> str:
+    """A number to two decimals with its sign, which 0 has not."""
+    return f"{x:+.2f}" if abs(x) >= 0.005 else "0.00"
+
+
+def move_columns(found: Diff, most: int | None = None) -> list[Column]:
+    """A row for each answer, or for each of its classes, the largest move first."""
+    moves = found.moves[:most]
+    classes = any(move.label is not None for move in moves)
+    parts = list(zip(*(move.parts for move in moves), strict=True)) or [()] * len(STEPS)
+    labels = [None if move.label is None else plain(move.label) for move in moves]
+    return [
+        Column("event", [move.event for move in moves], "event", table=_once(moves)),
+        *([Column("class", labels, "class")] if classes else []),
+        Column("old", [move.old for move in moves], "before", percent),
+        Column("new", [move.new for move in moves], "now", percent),
+        Column("moved", [move.moved for move in moves], "moved", points),
+        *(
+            Column(step, part, TITLES[step] if _shown(part) else None, points)
+            for step, part in zip(STEPS, parts, strict=True)
+        ),
+    ]
+
+
+def _once(moves: Sequence[Move]) -> list[str | None]:
+    """The event of each row, none where it is that of the row above."""
+    before = [None, *(move.event for move in moves[:-1])]
+    return [move.event if move.event != other else None for move, other in zip(moves, before, strict=True)]
+
+
+def _shown(part: Sequence[float]) -> bool:
+    return any(points(p) != "0.0" for p in part)
+
+
+def change_columns(found: Diff, most: int | None = None) -> list[Column]:
+    """A row for each expert, the one whose weight changed most first."""
+    experts = found.experts[:most]
+    columns = [Column("expert", [each.expert for each in experts], "expert")]
+    for number, feature in enumerate(("weight", "calibration", "accuracy", "bias")):
+        show = hundredths if feature in {"calibration", "accuracy"} else two_signed
+        was, now, moved = (
+            [_number(value) for value in values]
+            for values in zip(*(_values(each, feature) for each in experts), strict=True)
+        )
+        there = any(value is not None for value in (*was, *now))
+        columns += [
+            Column(f"{feature}_old", was, "before" if number == 0 and there else None, show, spare=number),
+            Column(feature, now, feature if there else None, show, spare=number),
+            Column(f"{feature}_change", moved, "change" if there else None, two_signed, spare=number),
+        ]
+    return columns
+
+
+def weighed(found: Diff) -> bool:
+    """Whether experts have weights, so that a table of them says something."""
+    return any(not math.isnan(value) for each in found.experts for value in (each.old["weight"], each.new["weight"]))
+
+
+def _values(each: ExpertChange, feature: str) -> tuple[float, float, float]:
+    return each.old[feature], each.new[feature], each.change(feature)
+
+
+def _number(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def change_lines(found: Diff) -> list[str]:
+    """What happened between the two pools, in sentences."""
+    was, now = found.events
+    lines = [f"{_prior(found)}{whole(round(was, 6))} resolved events before, {whole(round(now, 6))} now"]
+    for what, events in (
+        ("outcomes learned", found.outcomes),
+        ("outcomes or learned forecasts corrected", found.corrections),
+        ("events annulled or no longer there", found.gone),
+        ("events opened", found.opened),
+    ):
+        if events:
+            lines.append(printable(f"{what}: {listed(list(events), 6)}"))
+    return lines + [_first(found.moves[0])] * bool(found.moves)
+
+
+def _prior(found: Diff) -> str:
+    old, new = found.prior
+    if old is None or new is None or len(old) > 2:
+        return ""
+    return f"prior {percent(float(old[1]))} before, {percent(float(new[1]))} now; "
+
+
+def _first(move: Move) -> str:
+    """The largest move and its largest causes."""
+    about = move.event if move.label is None else f"{move.event} ({move.label})"
+    if points(move.moved) == "0.0":
+        return "no answer moved"
+    order = sorted(range(len(STEPS)), key=lambda i: -abs(move.parts[i]))
+    causes = [f"{points(move.parts[i])} by {CAUSES[STEPS[i]]}" for i in order if points(move.parts[i]) != "0.0"]
+    return printable(f"{about} moved most, from {percent(move.old)} to {percent(move.new)}: {', '.join(causes)}")
+
+
+def meaning_lines(found: Diff) -> list[str]:
+    """What the columns mean."""
+    lines = []
+    if found.moves:
+        shown = [column for column in move_columns(found) if column.key in STEPS and column.title is not None]
+        order = ", then ".join(CAUSES[column.key] for column in shown)
+        lines.append(f"in percentage points, adding up to moved: {order}" if shown else "in percentage points")
+    if weighed(found):
+        lines.append("change: of the weight, and of the calibration, accuracy and bias beside it")
+    return lines
+
+
+def change_facts(found: Diff) -> dict[str, object]:
+    """The same for JSON, but for the moves."""
+
+    def prior(p: object) -> object:
+        return None if p is None else [float(x) for x in p]  # type: ignore[attr-defined]
+
+    return {
+        "prior_old": prior(found.prior[0]),
+        "prior": prior(found.prior[1]),
+        "learned_events_old": found.events[0],
+        "learned_events": found.events[1],
+        "outcomes_learned": list(found.outcomes),
+        "corrected": list(found.corrections),
+        "gone": list(found.gone),
+        "opened": list(found.opened),
+        "steps": list(STEPS),
+    }
+
+
+def changes_section(found: Diff, since: str) -> Html:
+    """What changed since a pool was saved, as a section of the report."""
+    title = "What changed"
+    words = [markup("<p>{}</p>", sentence("; ".join([f"since {since}", *change_lines(found)[:-1]])))]
+    if not found.moves:
+        return section("changes", title, *words, markup("<p>No event was open before and is open now.</p>"))
+    words.append(markup('<p class="lead">{}</p>', sentence(_first(found.moves[0]))))
+    columns = [column for column in move_columns(found, SHOWN) if column.title is not None]
+    rows = [
+        [_cell(column, i) for column in columns] for i in range(len(columns[0].values))
+    ]  # fmt: skip
+    header = [column.title or "" for column in columns]
+    numbers = [column.numeric for column in columns]
+    note = markup('<p class="note">{}</p>', sentence("; ".join(meaning_lines(found)[:1])))
+    more = len(found.moves) - SHOWN
+    left = markup('<p class="note">{}</p>', f"{whole(more)} smaller moves are left out.") if more > 0 else Html("")
+    return section("changes", title, *words, table(header, rows, numbers=numbers, kind="stack"), joined([note, left]))
+
+
+def _cell(column: Column, i: int) -> str:
+    value = column.values[i]
+    if column.key == "event":
+        return name(value)
+    if column.key == "class":
+        return name(str(value))
+    return brief(value) if column.key in {"old", "new"} else column.show(value)

@@ -1,0 +1,166 @@
+"""What changed between two pools: the parts of a move are those of the steps made by hand, and add up to it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import opinionpool as op
+from opinionpool.analysis.diff import STEPS
+from opinionpool.errors import ArgumentError, ExpertError, LearningError
+from opinionpool.streams.trained import TrainedPool
+
+EXPERTS = ("ann", "bob", "cy", "dee")
+
+
+def forecasts_of(rng, classes=2):
+    """Forecasts on one event by some of the experts."""
+    chosen = [name for name in EXPERTS if rng.random() < 0.8] or [EXPERTS[0]]
+    if classes == 2:
+        return {name: float(rng.uniform(0.02, 0.98)) for name in chosen}
+    return {name: rng.dirichlet(np.ones(classes)) for name in chosen}
+
+
+def start(rng, classes=2, resolved=8, still_open=5):
+    stream = op.Stream(tuple(range(classes)))
+    for t in range(resolved + still_open):
+        stream.forecast(f"q{t}", forecasts_of(rng, classes))
+        if t < resolved:
+            stream.resolve(f"q{t}", int(rng.integers(classes)))
+    return stream
+
+
+def steps_by_hand(old, rng, classes=2):
+    """The streams after each step, made with the methods that everybody uses."""
+    corrected = old.copy()
+    corrected.resolve("q0", (int(old.sample()[0].outcomes[old.sample()[0].events.index("q0")]) + 1) % classes)
+    corrected.withdraw("q1")
+    corrected.withdraw("q12")
+    learned = corrected.copy()
+    learned.resolve("q8", int(rng.integers(classes)), forecasts_of(rng, classes))
+    final = learned.copy()
+    final.forecast("q9", forecasts_of(rng, classes))
+    final.forecast("new", {"eve": 0.3 if classes == 2 else np.full(classes, 1 / classes), **forecasts_of(rng, classes)})
+    return corrected, learned, final
+
+
+def answer(learned, event, forecasts):
+    """A pool's answer on one of some events."""
+    return learned.pool_forecasts(forecasts.select_events([forecasts.events.index(event)]))[0]
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3]))
+def test_parts_are_those_of_the_steps_and_add_up(seed, classes):
+    rng = np.random.default_rng(seed)
+    old = start(rng, classes)
+    corrected, learned, final = steps_by_hand(old, rng, classes)
+    found = op.diff(old, final)
+    assert set(found.corrections) == {"q0"}
+    assert set(found.gone) == {"q1", "q12"}
+    assert (found.outcomes, found.opened) == (("q8",), ("new",))
+    assert {move.event for move in found.moves} == {"q9", "q10", "q11"}
+    before, after = old.forecasts(), final.forecasts()
+    fits = [stream.learn() for stream in (old, corrected, learned, final)]
+    for move in found.moves:
+        k = () if move.label is None else move.label
+        chain = [answer(fit, move.event, before)[k] for fit in fits]
+        chain.append(answer(fits[-1], move.event, after)[k])
+        expected = [*np.diff(chain), 0.0]
+        assert move.parts == pytest.approx(expected, abs=1e-10)
+        assert (move.old, move.new) == pytest.approx((chain[0], chain[-1]), abs=1e-10)
+        assert sum(move.parts) == pytest.approx(move.moved, abs=1e-14)
+    sizes = {}
+    for move in found.moves:
+        sizes[move.event] = max(abs(move.moved), sizes.get(move.event, 0.0))
+    assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
+
+
+def test_what_stays_the_same_does_not_move():
+    stream = start(np.random.default_rng(1))
+    found = op.diff(stream, stream.copy())
+    assert {part for move in found.moves for part in move.parts} == {0.0}
+    assert {each.change("weight") for each in found.experts} == {0.0}
+    assert (found.corrections, found.gone, found.outcomes, found.opened) == ((), (), (), ())
+
+
+def test_beliefs_come_last():
+    stream = start(np.random.default_rng(2))
+    forecasts, _ = stream.sample()
+    old = TrainedPool.fit("gaussian", forecasts)
+    new = TrainedPool.fit("gaussian", forecasts, beliefs=op.Beliefs(correlation=0.9))
+    found = op.diff(old, new)
+    assert found.moves
+    for move in found.moves:
+        assert move.parts[:4] == pytest.approx((0, 0, 0, 0), abs=1e-10)
+        assert move.parts[4] == pytest.approx(move.moved, abs=1e-10)
+    other = op.diff(old, TrainedPool.fit("average", forecasts))
+    assert all(move.parts[4] == pytest.approx(move.moved, abs=1e-10) for move in other.moves)
+
+
+def test_files_take_the_place_of_what_the_pools_keep():
+    stream = start(np.random.default_rng(3))
+    one = op.Forecasts.from_array([[0.4, 0.5], [0.1, 0.2]], events=["x", "y"], experts=["bob", "ann"])
+    two = op.Forecasts.from_array([[0.6, 0.7], [0.1, 0.2]], [None, 1], events=["x", "y"], experts=["ann", "bob"])
+    (move,) = op.diff(stream, stream, one, two).moves
+    learned = stream.learn()
+    assert move.old == pytest.approx(learned.pool_forecasts(one)[0])
+    assert move.new == pytest.approx(learned.pool_forecasts(two)[0])
+    assert move.parts == pytest.approx((0, 0, 0, move.moved, 0))
+    with pytest.raises(ArgumentError, match="give the forecasts of both"):
+        op.diff(stream, stream, one)
+    stranger = op.Forecasts.from_array([[0.6]], events=["x"], experts=["zoe"])
+    with pytest.raises(ExpertError, match="'zoe' is unknown to the new pool"):
+        op.diff(stream, stream, one, stranger)
+
+
+def test_priors_of_events_belong_to_their_forecasts():
+    stream = op.Stream(prior=0.4)
+    for t, outcome in enumerate((1, 0, 1, 0)):
+        stream.forecast(f"q{t}", {"ann": 0.3 + 0.1 * t, "bob": 0.6})
+        stream.resolve(f"q{t}", outcome)
+    one = op.Forecasts.from_array([[0.5, 0.6]], events=["x"], experts=["ann", "bob"], prior=0.2)
+    two = op.Forecasts.from_array([[0.5, 0.6]], events=["x"], experts=["ann", "bob"], prior=0.3)
+    (move,) = op.diff(stream, stream, one, two).moves
+    learned = stream.learn()
+    assert (move.old, move.new) == pytest.approx((learned.pool([0.5, 0.6], 0.2), learned.pool([0.5, 0.6], 0.3)))
+    assert move.parts[3] == pytest.approx(move.moved)
+
+
+def test_more_events_than_are_kept_are_not_told_apart():
+    rng = np.random.default_rng(4)
+    old = op.Stream(capacity=4)
+    for t in range(12):
+        old.forecast(f"q{t}", forecasts_of(rng))
+        old.resolve(f"q{t}", t % 2)
+    old.forecast("x", {"ann": 0.7, "bob": 0.4})
+    new = old.copy()
+    for t in range(12, 20):
+        new.resolve(f"q{t}", t % 2, forecasts_of(rng))
+    found = op.diff(old, new)
+    (move,) = found.moves
+    assert [note.code for note in found.notes] == ["not-split"]
+    assert move.parts == pytest.approx((0, move.moved, 0, 0, 0), abs=1e-10)
+
+
+def test_pools_that_cannot_be_compared():
+    x, y = [[0.8, 0.7], [0.2, 0.4], [0.6, 0.7], [0.3, 0.1]], [1, 0, 1, 0]
+    fitted = op.GaussianPool().fit(x, y)
+    found = op.diff(fitted, op.GaussianPool().fit(x, [1, 0, 1, 1]))
+    assert found.moves == ()
+    assert list(found.to_frame().columns[:3]) == ["expert", "weight_old", "weight"]
+    forecasts = op.Forecasts.from_array([[0.6, 0.5]])
+    with pytest.raises(LearningError, match="saved without what it learned from"):
+        op.diff(fitted, fitted, forecasts, forecasts)
+    with pytest.raises(ArgumentError, match="the old pool is about classes"):
+        op.diff(fitted, start(np.random.default_rng(5), 3))
+
+
+def test_as_a_frame_and_in_notebooks():
+    rng = np.random.default_rng(6)
+    old = start(rng)
+    found = op.diff(old, steps_by_hand(old, rng)[2])
+    frame = found.to_frame()
+    assert list(frame.columns) == ["event", "old", "new", "moved", *STEPS]
+    assert frame[list(STEPS)].sum(axis=1).to_numpy() == pytest.approx(frame["moved"].to_numpy(), abs=1e-12)
+    assert repr(found).startswith("<Diff: 1 outcome learned, 3 answers compared, 'q")
+    assert "<th>agreement</th>" in found._repr_html_()
