@@ -40,8 +40,8 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     keep, or with --files of those in two files, read as the options say. CSV holds the answers, JSON the experts too.
     """  # noqa: D301 - click reads the character
     from opinionpool.analysis.diff import diff as difference
+    from opinionpool.estimators.files import load
     from opinionpool.report import answers, changes, summary
-    from opinionpool.saving.files import load
     from opinionpool.streams.trained import TrainedPool
 
     writing.check([old, new, *([] if reading is None else reading.inputs)])
