@@ -17,7 +17,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from threadpoolctl import threadpool_info
 from timing import Comparison, interleave
 
-from opinionpool.estimation.moments import BinaryOutcomes, dense_moments
+from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimators.pools import GaussianPool
 
 Array = npt.NDArray[np.float64]
@@ -107,7 +107,7 @@ def single_precision(what: str, q: Array, y: npt.NDArray[np.int64]) -> Iterator[
 def moments_of(q: Array, y: npt.NDArray[np.int64], threads: int | None) -> tuple[Array, Array]:
     """Counts and sums, as the reference loop gives them."""
     names = tuple(map(str, range(q.shape[1])))
-    outcomes = BinaryOutcomes.of(y)
+    outcomes = DenseOutcomes.of(y)
     assert outcomes is not None
     found = dense_moments(q, outcomes, np.array([0.5, 0.5]), 1e-4, names, threads)
     assert found is not None

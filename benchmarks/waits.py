@@ -12,6 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -32,6 +33,7 @@ from opinionpool.streams.stream import Stream
 Array = npt.NDArray[np.float64]
 
 ROUNDS = 5
+OPINIONPOOL = (sys.executable, "-m", "opinionpool")
 # The panel of true or false statements, if it lies beside the project.
 GENERAL_KNOWLEDGE = Path(__file__).resolve().parents[2] / "shared" / "data" / "general_knowledge.csv.gz"
 
@@ -47,7 +49,9 @@ def rows() -> Iterator[Row]:
 def ratio(what: str, limit: float, work: Callable[[], object], peer: Callable[[], object], told: str) -> Row:
     """Return the row of work that may take so many times as long as its peer."""
     seconds = interleave(work, peer, ROUNDS, clock=processor_seconds)
-    return at_most(what, limit, seconds.ratio, f"{told} {milliseconds(seconds.second)}; here {milliseconds(seconds.first)}")
+    return at_most(
+        what, limit, seconds.ratio, f"{told} {milliseconds(seconds.second)}; here {milliseconds(seconds.first)}"
+    )
 
 
 def milliseconds(seconds: float) -> str:
@@ -65,13 +69,13 @@ def missing() -> Iterator[Row]:
         for start in range(0, 50_000, 12_500):
             some[start : start + 12_500, rng.choice(experts, experts // 20 + 1, replace=False)] = np.nan
         for what, x in (("one forecast missing", one), ("5% missing in 4 patterns", some)):
-            yield ratio(
-                f"fit from the data alone, 50,000 x {experts}, {what}",
-                3,
-                lambda x=x: op.GaussianPool(beliefs=None).fit(x, y),
-                lambda: op.GaussianPool(beliefs=None).fit(q, y),
-                "none missing:",
-            )
+            told = f"fit from the data alone, 50,000 x {experts}, {what}"
+            yield ratio(told, 3, partial(alone, x, y), partial(alone, q, y), "none missing:")
+
+
+def alone(q: Array, y: npt.NDArray[np.int64]) -> op.GaussianPool:
+    """Fit from the data alone (5.4)."""
+    return op.GaussianPool(beliefs=None).fit(q, y)
 
 
 def streams() -> Iterator[Row]:
@@ -129,8 +133,8 @@ def classes() -> Iterator[Row]:
     several[np.arange(100_000), :, outcome] += 0.3
     several /= several.sum(axis=2, keepdims=True)
     seconds = interleave(
-        lambda: op.GaussianPool(beliefs=None).fit(several, outcome),
-        lambda: op.GaussianPool(beliefs=None).fit(binary, y),
+        lambda: alone(several, outcome),
+        lambda: alone(binary, y),
         ROUNDS,
         clock=processor_seconds,
     )
@@ -160,7 +164,7 @@ def large() -> Iterator[Row]:
         "default pool, 1,000,000 x 20",
         1.5,
         lambda: op.GaussianPool().fit(q, y),
-        lambda: op.GaussianPool(beliefs=None).fit(q, y),
+        lambda: alone(q, y),
         "from the data alone:",
     )
 
@@ -203,12 +207,12 @@ def report() -> Iterator[Row]:
         return
     with tempfile.TemporaryDirectory() as folder:
         target = str(Path(folder) / "page.html")
-        whole = f"from opinionpool.cli import run; run(['report', {str(GENERAL_KNOWLEDGE)!r}, '-o', {target!r}])"
+        whole = (*OPINIONPOOL, "report", str(GENERAL_KNOWLEDGE), "-o", target)
         needed = (
             "import opinionpool as op; from opinionpool.scoring.comparison import compare_pools; "
             f"f = op.read_forecasts({str(GENERAL_KNOWLEDGE)!r}); op.GaussianPool().fit(f); compare_pools(f)"
         )
-        seconds = interleave(command(whole), command(needed), 1, clock=processor_seconds)
+        seconds = interleave(whole, command(needed), 1, clock=processor_seconds)
         told = f"fit and comparison: {seconds.second:.3g} s; here {seconds.first:.3g} s"
         yield at_most("report, general_knowledge", 2, seconds.ratio, told)
 
@@ -259,7 +263,6 @@ with duckdb.connect() as engine:
     engine.execute("COPY (SELECT event, 1 / (1 + exp(-avg(ln(greatest(least(probability, 0.9999), 0.0001) / "
     "(1 - greatest(least(probability, 0.9999), 0.0001)))))) AS probability FROM '{file}' GROUP BY event) TO '{target}'")
 """
-POOL = "from opinionpool.cli import run; run(['pool', {file!r}, '--pool', 'geometric', '--output', {target!r}])"
 
 
 def files() -> Iterator[Row]:
@@ -269,7 +272,7 @@ def files() -> Iterator[Row]:
             file, target = str(Path(folder) / f"forecasts.{kind}"), str(Path(folder) / "pooled.csv")
             generate(file)
             peer = command(ENGINE.format(file=file, target=target))
-            own = command(POOL.format(file=file, target=target))
+            own = (*OPINIONPOOL, "pool", file, "--pool", "geometric", "--output", target)
             seconds = interleave(own, peer, 1, clock=processor_seconds)
             told = f"DuckDB alone: {seconds.second:.3g} s; here {seconds.first:.3g} s"
             yield at_most(f"pool of 10,000,000 forecasts, {kind}", 5, seconds.ratio, told)

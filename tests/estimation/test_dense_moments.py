@@ -13,7 +13,8 @@ from opinionpool import blocks as blockwise, logodds
 from opinionpool.blocks import in_order
 from opinionpool.errors import LearningError, ProbabilityError
 from opinionpool.estimation import sampling
-from opinionpool.estimation.moments import BinaryOutcomes, Moments, dense_moments
+from opinionpool.estimation.dense import DenseOutcomes, dense_moments
+from opinionpool.estimation.moments import Moments
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.learning.sample import learn_dense
@@ -34,18 +35,20 @@ def names(n: int) -> tuple[str, ...]:
 
 
 def moments(q: np.ndarray, y: np.ndarray, floor: float = 1e-4, threads: int | None = None) -> Moments:
-    found = dense_moments(q, BinaryOutcomes.of(y), EVEN, floor, names(q.shape[1]), threads)
+    found = dense_moments(q, DenseOutcomes.of(y), EVEN, floor, names(q.shape[1]), threads)
     assert found is not None
     return found
 
 
 def check_equal(found: Moments, wanted: Moments, rtol: float) -> None:
     np.testing.assert_array_equal(found.events, wanted.events)
-    (part,), (other,) = found.patterns.values(), wanted.patterns.values()
-    size = np.abs(other.scatter).max()
-    np.testing.assert_allclose(part.weight, other.weight)
-    np.testing.assert_allclose(part.mean, other.mean, rtol=rtol, atol=rtol)
-    np.testing.assert_allclose(part.scatter, other.scatter, rtol=rtol, atol=rtol * size)
+    assert found.patterns.keys() == wanted.patterns.keys()
+    size = max(np.abs(other.scatter).max() for other in wanted.patterns.values())
+    for experts, other in wanted.patterns.items():
+        part = found.patterns[experts]
+        np.testing.assert_allclose(part.weight, other.weight)
+        np.testing.assert_allclose(part.mean, other.mean, rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(part.scatter, other.scatter, rtol=rtol, atol=rtol * size)
 
 
 @given(st.integers(2, 60), st.integers(1, 12), st.integers(0, 1000), st.booleans())
@@ -139,8 +142,85 @@ def test_missing_forecasts_and_weights_take_the_other_way():
     weighted = op.GaussianPool(beliefs=None).fit(q, y, sample_weight=1 + y)
     twice = op.GaussianPool(beliefs=None).fit(np.concatenate([q, q[y == 1]]), np.concatenate([y, y[y == 1]]))
     np.testing.assert_allclose(weighted.weights_, twice.weights_)
-    q[3, 1] = np.nan
+    # So many sets of experts who answered that rows are smaller.
+    q, y = panel(60, 6)
+    q[np.random.default_rng(0).random(q.shape) < 0.5] = np.nan
     assert learn_dense(q, y, beliefs=None) is None
+
+
+@given(st.integers(1, 8), st.integers(0, 1000), st.sampled_from([2, 3, 5]), st.booleans())
+def test_missing_forecasts_are_added_up_by_who_answered(n, seed, k, some_open):
+    rng = np.random.default_rng(seed)
+    t, classes = 200, 2 if k == 2 else k
+    q = rng.random((t, n)) if k == 2 else rng.dirichlet(np.ones(k), (t, n))
+    q[seed % t] = 0.0 if k == 2 else np.eye(k)[seed % k]
+    for _ in range(seed % 4):
+        q[rng.integers(0, t) : rng.integers(0, t), rng.integers(0, n)] = np.nan
+    y = rng.integers(-1 if some_open else 0, k, t)
+    prior = rng.dirichlet(np.full(k, 5.0))
+    found = dense_moments(q, DenseOutcomes.of_codes(y, classes), prior, 1e-3, names(n))
+    assert found is not None
+    wanted = Moments.empty(names(n), k).add(logodds.log_ratios(q, prior, 1e-3), y)
+    check_equal(found, wanted, 1e-9)
+
+
+@pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_estimator_learns_the_same_where_forecasts_are_missing(structure, classes):
+    q, y = panel(400, 4)
+    rng = np.random.default_rng(1)
+    if classes == 3:
+        y = rng.integers(0, 3, 400)
+        q = rng.dirichlet(np.ones(3), (400, 4)) + 0.4 * np.eye(3)[y][:, None]
+        q /= q.sum(axis=2, keepdims=True)
+    q[17, 1], q[100:200, 2], q[150:300, 0] = np.nan, np.nan, np.nan
+    labels = np.array(["a", "b", "c"])[y] if classes == 3 else y
+    dense = op.GaussianPool(structure, beliefs=None).fit(q, labels)
+    given = Forecasts.from_array(q, y.tolist(), classes=range(classes))
+    other = learn(given, structure=structure, beliefs=None)
+    np.testing.assert_allclose(dense.weights_, other.weights, rtol=1e-6)
+    np.testing.assert_allclose(dense.panel_.bias, other.panel.bias, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(dense.state_.counts, other.counts)
+    np.testing.assert_allclose(dense.prior_, other.prior)
+    assert dense.n_events_ == 400
+    assert dense.classes_.tolist() == sorted(set(labels.tolist()))
+    flat = op.GaussianPool(structure, beliefs=None).fit(q.reshape(400, -1).tolist(), labels, classes=dense.classes_)
+    np.testing.assert_allclose(dense.predict_proba(q), flat.predict_proba(q.reshape(400, -1)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("level", [0.0, -2.5])
+def test_single_precision_with_missing_forecasts(level):
+    q, y = panel(20000, 6, level=level)
+    q[7, 0], q[5000:9000, 3] = np.nan, np.nan
+    single, double = (learn_dense(each, y, beliefs=None) for each in (q.astype(np.float32), q))
+    np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
+
+
+def test_whoever_is_always_right_is_found_where_others_are_missing():
+    q, y = panel(200, 3)
+    q[:, 0] = np.where(y == 1, 0.999 + 1e-4 * q[:, 1], 0.001 - 1e-4 * q[:, 1])
+    q[50:90, 0] = np.nan
+    # Too few to say so.
+    q[:, 2] = np.where(np.arange(200) < 6, np.where(y == 1, 0.999, 0.001) + 1e-4 * q[:, 1], np.nan)
+    dense = learn_dense(q, y, structure="independent")
+    other = learn(Forecasts.from_array(q, y.tolist()), structure="independent")
+    found = [[note.text for note in each.notes if note.code == "leakage"] for each in (dense, other)]
+    assert found[0] == found[1] != []
+    assert "expert_3" not in found[0][0]
+
+
+@pytest.mark.parametrize("wrong", [[0.5, 0.5, np.nan], [0.6, 0.6, 0.6], [-0.1, 0.5, 0.6], [1.2, -0.1, -0.1]])
+def test_what_is_no_forecast_over_classes_is_refused_as_ever(wrong):
+    rng = np.random.default_rng(0)
+    q, y = rng.dirichlet(np.ones(3), (60, 2)), rng.integers(0, 3, 60)
+    q[4, 1] = wrong
+    assert _refusal(q, y, beliefs=None) == _refusal(q.tolist(), y, beliefs=None)
+
+
+def _refusal(q: object, y: np.ndarray, **options: object) -> str:
+    with pytest.raises(op.OpinionPoolError) as error:
+        op.GaussianPool(**options).fit(q, y)
+    return str(error.value)
 
 
 @pytest.mark.parametrize("wrong", [1.5, -0.1, np.inf])

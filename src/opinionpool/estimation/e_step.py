@@ -39,31 +39,54 @@ class Sums:
     curvature: Array  # (N, N); of v vᵀ − K
     score: Array  # (N, K); of v times the regressors
     log_likelihood: float  # without its constant
+    inverses: tuple[Array, ...]  # of the covariances of the experts in each group's patterns, (P, n, n)
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Events on which the same experts answered, as moments in whitened log-ratios."""
+    """Patterns of presence with n experts each, and the events of each as moments in whitened log-ratios."""
 
-    columns: Index  # (n,)
-    weight: Array  # (K,); by outcome
-    mean: Array  # (K, n, K - 1)
-    scatter: Array  # (n, n); about those means, summed over classes
+    columns: Index  # (P, n)
+    weight: Array  # (P, K); by outcome
+    mean: Array  # (P, K, n, K - 1)
+    scatter: Array  # (P, n, n); about those means, summed over classes
 
-    def sums(self, model: Model, shape: Array) -> tuple[Array, Array, float]:
-        """Curvature (n, n), score (n, K) and log-likelihood."""
-        d = shape.shape[1]
-        sigma = model.sigma[np.ix_(self.columns, self.columns)]
-        root = np.linalg.cholesky(sigma)
+    def place(self, experts: int) -> Index:
+        """Where the pairs of each pattern stand in an N x N array, (P, n, n)."""
+        return np.asarray(self.columns[:, :, None] * experts + self.columns[:, None, :])
+
+    def products(self, model: Model, shape: Array) -> tuple[Array, Array]:
+        """Products of residuals summed over events, (P, n, n), and the means of residuals, (P, K, n, K - 1)."""
+        own = model.coefficients[self.columns][:, None]
+        off = self.mean - own[..., :-1] - own[..., -1:] * shape[:, None, :]
+        weighed = self.weight[..., None, None] * off
+        return self.scatter + np.einsum("pcnd,pcmd->pnm", weighed, off, optimize=True), off
+
+    def add(self, model: Model, shape: Array, curvature: Array, score: Array) -> tuple[Array, float]:
+        """Add to curvature (N * N,) and score (N, K); the inverses (P, n, n), and the log-likelihood."""
+        n, d = len(model.sigma), shape.shape[1]
+        place = self.place(n)
+        sigma = model.sigma.ravel()[place]
+        pivots = np.linalg.cholesky(sigma).diagonal(axis1=1, axis2=2)
         inverse = np.linalg.inv(sigma)
-        off = self.mean - expected(model.coefficients[self.columns], shape)
-        products = self.scatter + np.einsum("c,cnd,cmd->nm", self.weight, off, off)
-        total = d * float(self.weight.sum())
-        curvature = inverse @ products @ inverse - total * inverse
-        solved = self.weight[:, None, None] * (inverse @ off)
-        score = np.concatenate([solved.sum(axis=0), np.einsum("cnd,cd->n", solved, shape)[:, None]], axis=1)
-        value = total * 2.0 * np.log(np.diag(root)).sum() + float(np.einsum("nm,nm->", inverse, products))
-        return curvature, score, -value / 2.0
+        products, off = self.products(model, shape)
+        total = d * self.weight.sum(axis=1)
+        gathered(place, inverse @ products @ inverse - total[:, None, None] * inverse, curvature)
+        solved = self.weight[..., None, None] * (inverse[:, None] @ off)
+        each = np.concatenate([solved.sum(axis=1), np.einsum("pcnd,cd->pn", solved, shape)[..., None]], axis=2)
+        for j in range(d + 1):
+            score[:, j] += np.bincount(self.columns.ravel(), weights=each[..., j].ravel(), minlength=n)
+        value = 2.0 * float(total @ np.log(pivots).sum(axis=1)) + float(np.vdot(inverse, products))
+        return np.asarray(inverse, dtype=np.float64), -value / 2.0
+
+
+def gathered(place: Index, values: Array, total: Array) -> None:
+    """Add values (P, n, n) to a flat array (N * N,) at their places."""
+    if len(place) == 1:
+        # No place comes twice.
+        total[place.ravel()] += values.ravel()
+    else:
+        total += np.bincount(place.ravel(), weights=values.ravel(), minlength=len(total))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +116,9 @@ class Sample:
         root = np.asarray(np.linalg.cholesky(metric(evidence.classes)), dtype=np.float64)
         shape, biased = evidence.design.signature @ root, evidence.design.biased
         if isinstance(evidence, MomentEvidence):
-            grouped = tuple(_groups_of_moments(evidence, kept, root))
-            return cls(len(kept), np.sum([group.weight for group in grouped], axis=0), shape, biased, grouped, ())
+            found = list(_groups_of_moments(evidence, kept, root))
+            events = np.sum([group.weight[0] for group in found], axis=0)
+            return cls(len(kept), events, shape, biased, _stacked(found), ())
         assert isinstance(evidence, RowEvidence)
         rows = list(_batches_of_rows(evidence, kept, root))
         events = np.sum([_by_outcome(rows.outcomes, rows.weight, len(shape)) for rows in rows], axis=0)
@@ -104,7 +128,7 @@ class Sample:
             repeated, rest = _split(batch, len(shape))
             groups += repeated
             batches += rest
-        return cls(len(kept), events, shape, biased, tuple(groups), tuple(batches))
+        return cls(len(kept), events, shape, biased, _stacked(groups), tuple(batches))
 
     @property
     def design(self) -> Array:
@@ -120,6 +144,21 @@ class Sample:
         """Rows of the regression, (K - 1) T."""
         return float(self.events.sum() * self.shape.shape[1])
 
+    def pairwise(self, model: Model) -> Array:
+        """Mean products of residuals of each pair on the events that both answered, (N, N), of the groups alone.
+
+        NaN where a pair has none there.
+        """
+        n, d = len(model.sigma), self.shape.shape[1]
+        products, count = np.zeros(n * n), np.zeros(n * n)
+        for group in self.groups:
+            place = group.place(n)
+            gathered(place, group.products(model, self.shape)[0], products)
+            weight = d * group.weight.sum(axis=1)
+            gathered(place, np.broadcast_to(weight[:, None, None], place.shape), count)
+        mean = np.divide(products, count, out=np.full(n * n, np.nan), where=count > 0)
+        return np.asarray(mean.reshape(n, n), dtype=np.float64)
+
     def sums(self, model: Model) -> Sums:
         """The E-step.
 
@@ -129,12 +168,11 @@ class Sample:
             If Sigma is not positive definite.
         """
         n, k = model.coefficients.shape
-        curvature, score, value = np.zeros((n, n)), np.zeros((n, k)), 0.0
+        total, score, value, inverses = np.zeros(n * n), np.zeros((n, k)), 0.0, []
         for group in self.groups:
-            own = group.sums(model, self.shape)
-            curvature[np.ix_(group.columns, group.columns)] += own[0]
-            score[group.columns] += own[1]
-            value += own[2]
+            inverse, own = group.add(model, self.shape, total, score)
+            inverses.append(inverse)
+            value += own
         lower = np.zeros(n * n)
         for batch in self.batches:
             add = _add_small if len(batch.columns) <= SMALL else _add_large
@@ -143,13 +181,21 @@ class Sample:
             score[:, :-1] = 0.0
         below = lower.reshape(n, n)
         # Each pair came once, above or below the diagonal.
-        curvature += below + below.T - np.diag(np.diag(below))
-        return Sums(curvature, score, value)
+        curvature = total.reshape(n, n) + below + below.T - np.diag(np.diag(below))
+        return Sums(curvature, score, value, tuple(inverses))
 
 
-def expected(coefficients: Array, shape: Array) -> Array:
-    """Whitened log-ratios expected given each outcome, (K, N, K - 1)."""
-    return np.asarray(coefficients[:, :-1] + coefficients[:, -1:] * shape[:, None, :])
+def _stacked(groups: list[Group]) -> tuple[Group, ...]:
+    """Patterns with the same number of experts side by side, up to a block of numbers."""
+    stacks: list[Group] = []
+    for n in sorted({group.columns.shape[1] for group in groups}):
+        alike = [group for group in groups if group.columns.shape[1] == n]
+        size = _block(n)
+        for first in range(0, len(alike), size):
+            some = alike[first : first + size]
+            fields = ([getattr(group, name) for group in some] for name in ("columns", "weight", "mean", "scatter"))
+            stacks.append(Group(*map(np.concatenate, fields)))
+    return tuple(stacks)
 
 
 def _groups_of_moments(evidence: MomentEvidence, kept: Index, root: Array) -> Iterator[Group]:
@@ -160,7 +206,8 @@ def _groups_of_moments(evidence: MomentEvidence, kept: Index, root: Array) -> It
         active = np.flatnonzero(columns >= 0)
         if len(active) and part.weight[:-1].any():
             mean = part.mean[:-1][:, active] @ root
-            yield Group(columns[active], part.weight[:-1], mean, part.scatter[0][np.ix_(active, active)])
+            scatter = part.scatter[0][np.ix_(active, active)]
+            yield Group(columns[active][None], part.weight[None, :-1], mean[None], scatter[None])
 
 
 def _batches_of_rows(evidence: RowEvidence, kept: Index, root: Array) -> Iterator[Batch]:
@@ -213,7 +260,8 @@ def _group(batch: Batch, rows: Index, classes: int) -> Group:
     total = member.sum(axis=1)
     mean = np.einsum("ct,dnt->cnd", member / np.where(total > 0, total, 1.0)[:, None], ratios)
     off = ratios - np.moveaxis(mean[outcomes], 0, 2).swapaxes(0, 1)
-    return Group(batch.columns[:, rows[0]], total, mean, np.einsum("t,dnt,dmt->nm", weight, off, off, optimize=True))
+    scatter = np.einsum("t,dnt,dmt->nm", weight, off, off, optimize=True)
+    return Group(batch.columns[None, :, rows[0]], total[None], mean[None], scatter[None])
 
 
 def _blocks(batch: Batch) -> Iterator[slice]:

@@ -16,14 +16,14 @@ that does to the mean of the forecasts. `benchmarks/missing.py` shows how far.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.averages import Means, common_correlation
-from opinionpool.estimation.e_step import Model, Sample, Sums
+from opinionpool.estimation.e_step import Model, Sample, Sums, gathered
 from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidence
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import metric
@@ -31,7 +31,7 @@ from opinionpool.logodds import metric
 # Numbers in the inverses that are kept.
 BUDGET = 1 << 20
 # How exactly a step is solved for, and in how many products at most.
-PRECISION, PRODUCTS = 0.05, 40
+PRECISION, PRODUCTS = 0.01, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +54,16 @@ class Information:
     design: Array  # (N, K, N, K); information on coefficients
 
     @classmethod
-    def of(cls, sample: Sample, model: Model) -> Information:
-        """The information of a sample, or of part of a long one."""
+    def of(cls, sample: Sample, model: Model, sums: Sums) -> Information:
+        """The information of a sample, or of part of a long one, at a model whose sums are known."""
         n, (k, d) = len(model.sigma), sample.shape.shape
-        inverses = tuple(_inverses(sample, model))
+        inverses = tuple(_inverses(sample, model, sums))
         by_outcome, together = np.zeros((k, n * n)), np.zeros(n * n)
         for part in inverses:
             for c in range(k):
-                np.add(by_outcome[c], _placed(part, part.inverse * part.weight[c][:, None, None], n), out=by_outcome[c])
+                gathered(part.place, part.inverse * part.weight[c][:, None, None], by_outcome[c])
             count = np.broadcast_to(part.weight.sum(axis=0)[:, None, None], part.inverse.shape)
-            together += _placed(part, count, n)
+            gathered(part.place, count, together)
         scale = np.sqrt(sample.events.sum() / np.maximum(together, 1.0)).reshape(n, n)
         outer = np.zeros((k, d + 1, d + 1))
         outer[:, :d, :d] = np.eye(d)
@@ -109,15 +109,11 @@ class Information:
         for part in self.inverses:
             product = part.inverse @ flat[part.place] @ part.inverse
             product *= part.weight.sum(axis=0)[:, None, None]
-            total += _placed(part, product, n)
+            gathered(part.place, product, total)
         return total.reshape(n, n)
 
 
-def _placed(part: _Inverse, values: Array, n: int) -> Array:
-    return np.bincount(part.place.ravel(), weights=values.ravel(), minlength=n * n).astype(np.float64, copy=False)
-
-
-def _inverses(sample: Sample, model: Model) -> list[_Inverse]:
+def _inverses(sample: Sample, model: Model, sums: Sums) -> list[_Inverse]:
     n, k = len(model.sigma), len(sample.events)
     size = sum(batch.columns.shape[1] * len(batch.columns) ** 2 for batch in sample.batches)
     share = min(1.0, BUDGET / max(size, 1))
@@ -128,8 +124,8 @@ def _inverses(sample: Sample, model: Model) -> list[_Inverse]:
         weight = np.zeros((k, len(rows)))
         weight[batch.outcomes[rows], np.arange(len(rows))] = batch.weight[rows] * (t / len(rows))
         inverses.append(_inverted(batch.columns[:, rows].T, weight, model.sigma, n))
-    inverses += [_inverted(group.columns[None], group.weight[:, None], model.sigma, n) for group in sample.groups]
-    return inverses
+    known = zip(sample.groups, sums.inverses, strict=True)
+    return inverses + [_Inverse(inverse, group.place(n), group.weight.T) for group, inverse in known]
 
 
 def _inverted(columns: Index, weight: Array, sigma: Array, n: int) -> _Inverse:
@@ -246,7 +242,7 @@ def maximum_likelihood(
     _check_overlaps(together, names, classes)
     sample = Sample.of(evidence, kept)
     root = np.asarray(np.linalg.cholesky(metric(classes)), dtype=np.float64)
-    found, report = _climb(sample, _start(evidence, means, reference, kept, root), tolerance, limit, plain)
+    found, report = _climb(sample, _start(evidence, sample, means, reference, kept, root), tolerance, limit, plain)
     if not report.converged or _least_pivot(found.sigma) < SINGULAR:
         # Steps that do not end lead along a ridge to a singular covariance, or along a plain.
         raise LearningError(_no_maximum(found.sigma, together, names))
@@ -292,14 +288,16 @@ def _check_overlaps(together: Array, names: tuple[str, ...], classes: int) -> No
         )
 
 
-def _start(evidence: Evidence, means: Means, reference: Array, kept: Index, root: Array) -> Model:
-    """Each expert by itself, and one correlation for all."""
+def _start(evidence: Evidence, sample: Sample, means: Means, reference: Array, kept: Index, root: Array) -> Model:
+    """Each expert by itself, and each pair; where those are no covariances, one correlation for all."""
     count = means.count.sum(axis=0)[kept] * (evidence.classes - 1)
     spread = np.sqrt(means.square[kept] / count)
     rho = float(np.clip(common_correlation(evidence, means, reference), 0.0, CAUTIOUS)) if len(kept) > 1 else 0.0
     sigma = np.outer(spread, spread) * np.where(np.eye(len(kept), dtype=bool), 1.0, rho)
     bias = (means.bias[kept] + reference) @ root
-    return Model(np.concatenate([bias, means.contrast[kept, None]], axis=1), sigma)
+    model = Model(np.concatenate([bias, means.contrast[kept, None]], axis=1), sigma)
+    pairs = sample.pairwise(model)
+    return model if _least_pivot(pairs) < 1.0 - CAUTIOUS else replace(model, sigma=pairs)
 
 
 def _climb(sample: Sample, model: Model, tolerance: float, limit: int, plain: bool) -> tuple[Model, Report]:
@@ -309,7 +307,7 @@ def _climb(sample: Sample, model: Model, tolerance: float, limit: int, plain: bo
     while largest > tolerance and passes < limit and _least_pivot(model.sigma) > SINGULAR:
         after = None
         if not plain:
-            change = Information.of(sample, model).step(sums)
+            change = Information.of(sample, model, sums).step(sums)
             for length in LENGTHS:
                 trial = Model(model.coefficients + length * change.coefficients, model.sigma + length * change.sigma)
                 passes += _least_pivot(trial.sigma) > 0

@@ -146,9 +146,11 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if classes is None and sample_weight is None and type(X) is np.ndarray and type(y) is np.ndarray:
             dense = self._fit_dense(X, y, prior)
         if dense is not None:
-            labels = np.array([0, 1], dtype=y.dtype)
-            layout = ExpertColumns.of_columns(None, X.shape[1], labels, deep=False)
-            return self._keep(FitState(layout, labels, None, dense, float(dense.events.sum()), notes=pair_notes(X)))
+            labels, learned = dense
+            flat = X.reshape(len(X), -1)
+            layout = ExpertColumns.of_columns(None, flat.shape[1], labels, deep=X.ndim == 3)
+            notes = pair_notes(X) if len(labels) == 2 else ()
+            return self._keep(FitState(layout, labels, None, learned, float(learned.events.sum()), notes=notes))
         read = self._read(X, y, classes)
         if self.binary_only and len(read.classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(read.classes)} classes.")
@@ -175,8 +177,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 warnings.warn(note.text, OpinionPoolWarning, stacklevel=3)
         return self
 
-    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> Fitted | None:  # noqa: ARG002
-        """What arrays teach as they are, None if rule or arrays do not allow it; then outcomes are 0 and 1."""
+    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, Fitted] | None:  # noqa: ARG002
+        """The classes, and what arrays teach as they are; None if rule or arrays do not allow it."""
         return None
 
     def _read(self, X: Given, y: Given, given: Given = None) -> _Read:

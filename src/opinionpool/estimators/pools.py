@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.analysis.weights import weight_interval
 from opinionpool.arrays import Array
-from opinionpool.estimators.base import Given
+from opinionpool.estimators.base import Given, labels_of
 from opinionpool.estimators.incremental import IncrementalPool
+from opinionpool.estimators.inputs import settled_classes
+from opinionpool.labels import Labels, encode
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import CLASS_MODELS
@@ -144,12 +146,23 @@ class GaussianPool(IncrementalPool):
         check_is_fitted(self)
         return np.stack(weight_interval(self.state_), axis=-1)
 
-    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> FittedPanel | None:
+    def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, FittedPanel] | None:
         options = self._options()
+        class_model = options.pop("class_model")
         # Of two classes there is one model.
-        if options.pop("class_model") not in CLASS_MODELS:
+        if class_model not in CLASS_MODELS or X.ndim not in {2, 3} or (X.ndim == 3 and class_model == "full"):
             return None
-        return learn_dense(X, y, prior=prior, floor=self.floor, pool_floor=self.pool_floor, **options)
+        options |= {"floor": self.floor, "pool_floor": self.pool_floor, "prior": prior}
+        if X.ndim == 2:
+            learned = learn_dense(X, y, **options)
+            return None if learned is None else (np.array([0, 1], dtype=y.dtype), learned)
+        defaults = options["beliefs"] is not None and options["structure"] == "auto"
+        if X.shape[2] == 2 or X.dtype != np.float64 or defaults:
+            return None
+        labels, known = labels_of(y, len(X), type(self).__name__)
+        classes = settled_classes(labels, None, None, X)
+        learned = learn_dense(X, encode(labels, known, classes), classes=classes.tolist(), **options)
+        return None if learned is None else (classes, learned)
 
     @property
     def panel_(self) -> PoolingPanel:

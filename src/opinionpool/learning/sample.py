@@ -1,7 +1,8 @@
-"""Learning from a dense table of two classes where it is, and from a sample of its events where there are many."""
+"""Learning from a dense array where it is, and from a sample of its events where there are many."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Floats
 from opinionpool.blocks import blocks
+from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.evidence import FEW_EXPERTS, MomentEvidence
-from opinionpool.estimation.moments import BinaryOutcomes, dense_moments
 from opinionpool.estimation.sampling import (
     content_keys,
     least,
@@ -31,7 +32,7 @@ from opinionpool.priors import laplace_prior
 
 
 def learn_sample(
-    q: Floats, outcomes: BinaryOutcomes, prior: Array, classes: list[object], options: dict[str, Any]
+    q: Floats, outcomes: DenseOutcomes, prior: Array, classes: list[object], options: dict[str, Any]
 ) -> FittedPanel | None:
     """What `learn` learns from the same sample of events; None if there is room for all of them.
 
@@ -39,7 +40,7 @@ def learn_sample(
     ----------
     q : ndarray, shape (T, N)
         NaN where missing.
-    outcomes : BinaryOutcomes
+    outcomes : DenseOutcomes
     prior : ndarray, shape (2,)
     classes : list
         Labels of the outcomes.
@@ -67,7 +68,7 @@ def learn_sample(
     return replace(found, events=outcomes.counts[:2].copy(), counts=counts, present=present, notes=notes)
 
 
-def _counted(q: Floats, outcomes: BinaryOutcomes) -> tuple[Array, npt.NDArray[np.bool_]]:
+def _counted(q: Floats, outcomes: DenseOutcomes) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Forecasts of each expert on resolved events, and who made one on any; every value is looked at."""
     counts, anywhere = np.zeros(q.shape[1]), np.zeros(q.shape[1], dtype=bool)
     for rows in blocks(len(q), q.shape[1]):
@@ -85,7 +86,7 @@ def _counted(q: Floats, outcomes: BinaryOutcomes) -> tuple[Array, npt.NDArray[np
     return counts, anywhere
 
 
-def _drawn(q: Floats, outcomes: BinaryOutcomes, room: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _drawn(q: Floats, outcomes: DenseOutcomes, room: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """Index of the events of the sample, by key."""
     codes = outcomes.codes(slice(0, len(q)))
     keys = content_keys(row_contents(q, name_keys(numbered(q.shape[1]))), codes)
@@ -95,8 +96,9 @@ def _drawn(q: Floats, outcomes: BinaryOutcomes, room: npt.NDArray[np.intp]) -> n
 
 def learn_dense(
     q: npt.NDArray[np.generic],
-    y: npt.NDArray[np.generic],
+    y: npt.NDArray[Any],
     *,
+    classes: Sequence[object] | None = None,
     prior: npt.ArrayLike | None = None,
     structure: str = "auto",
     beliefs: object = "default",
@@ -105,15 +107,17 @@ def learn_dense(
 ) -> FittedPanel | None:
     """What `opinionpool.learning.learn.learn` learns, without a copy of the forecasts; None where that needs one.
 
-    It takes what moments decide, a structure, or no beliefs, where every forecast is there; and the default pool
-    of so many events that it learns from a sample. Outcomes are 0 and 1, or NaN where not resolved, and there is one
-    prior for all events.
+    It takes what moments decide, a structure, or no beliefs, where not too many different sets of experts answered;
+    and the default pool of so many binary events that it learns from a sample. There is one prior for all events.
 
     Parameters
     ----------
-    q : ndarray, shape (T, N)
-        float64, or float32, which is worked on as it is.
+    q : ndarray, shape (T, N); (T, N, K) for K > 2 classes
+        float64, or binary float32, which is worked on as it is.
     y : ndarray, shape (T,)
+        0 and 1, or NaN where not resolved; with `classes` their positions, or -1.
+    classes : sequence, optional
+        K labels.
     prior, structure, beliefs, floor, pool_floor
         As for `learn`.
 
@@ -124,28 +128,33 @@ def learn_dense(
     array([1.44221])
     """
     by_moments, by_sample = beliefs is None or (structure != "auto" and beliefs == "default"), structure == "auto"
-    if not (by_moments or by_sample) or (prior is not None and np.ndim(prior) > 0) or not _fits(q, y):
+    k = 2 if classes is None else len(classes)
+    if not (by_moments or (by_sample and k == 2)) or not _fits(q, y, k):
         return None
-    outcomes = BinaryOutcomes.of(y)
+    if prior is not None and np.ndim(prior) > (0 if k == 2 else 1):
+        return None
+    outcomes = DenseOutcomes.of(y) if classes is None else DenseOutcomes.of_codes(y, k)
     if outcomes is None:
         return None
-    shared = laplace_prior(outcomes.counts[:2]) if prior is None else class_probabilities(prior)
-    classes = np.array([0, 1], dtype=y.dtype).tolist()
+    shared = laplace_prior(outcomes.counts[:-1]) if prior is None else class_probabilities(prior, k)
+    labels = np.array([0, 1], dtype=y.dtype).tolist() if classes is None else list(classes)
     if not by_moments:
         options = {"beliefs": beliefs, "floor": floor, "pool_floor": pool_floor}
-        return learn_sample(q, outcomes, shared, classes, options)
+        return learn_sample(q, outcomes, shared, labels, options)
     experts = numbered(q.shape[1])
     moments = dense_moments(q, outcomes, shared, floor, experts)
     if moments is None:
         return None
     found = learn_from(
-        MomentEvidence(moments), shared, experts, classes, structure=structure, floor=floor, pool_floor=pool_floor
+        MomentEvidence(moments), shared, experts, labels, structure=structure, floor=floor, pool_floor=pool_floor
     )
     return replace(found, notes=found.notes + dense_leakage_notes(q, outcomes, experts))
 
 
-def _fits(q: Floats, y: Floats) -> bool:
+def _fits(q: Floats, y: Floats, classes: int) -> bool:
     """Whether these are forecasts of many events and their outcomes."""
-    if q.ndim != 2 or q.dtype not in (np.float64, np.float32) or y.shape != q.shape[:1]:
+    if q.shape[2:] != (() if classes == 2 else (classes,)) or q.ndim < 2 or y.shape != q.shape[:1]:
+        return False
+    if q.dtype not in ((np.float64, np.float32) if classes == 2 else (np.float64,)):
         return False
     return 0 < q.shape[1] <= max(len(q), FEW_EXPERTS) and len(q) > 0

@@ -12,7 +12,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Floats, Index
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
-from opinionpool.estimation.moments import BinaryOutcomes
+from opinionpool.estimation.dense import DenseOutcomes
 from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
 from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group, by_settlement
 from opinionpool.learning.prior import CORRELATION, LIMIT_PROBABILITIES, LIMITS, believed_slope
@@ -175,17 +175,23 @@ def leakage_notes(forecasts: Forecasts) -> tuple[Note, ...]:
     return leakage_note(forecasts.experts, (count >= SURE_EVENTS) & (right == count))
 
 
-def dense_leakage_notes(q: Floats, outcomes: BinaryOutcomes, experts: Sequence[str]) -> tuple[Note, ...]:
-    """The same for an array of complete binary forecasts, (T, N), read no further than anybody is always right."""
-    suspects = np.arange(q.shape[1] if outcomes.counts[:2].sum() >= SURE_EVENTS else 0)
-    for rows in blocks(len(q), q.shape[1]):
+def dense_leakage_notes(q: Floats, outcomes: DenseOutcomes, experts: Sequence[str]) -> tuple[Note, ...]:
+    """The same for an array of forecasts, (T, N) or (T, N, K), read no further than anybody is always right."""
+    suspects, count = np.arange(len(experts)), np.zeros(len(experts))
+    for rows in blocks(len(q), q[0].size):
         if not len(suspects):
             break
         codes = outcomes.codes(rows)
-        block = q[rows][:, suspects]
-        right = np.where(codes[:, None] == 1, block > SURE, block < 1.0 - SURE) | (codes < 0)[:, None]
-        suspects = suspects[right.all(axis=0)]
-    return leakage_note(experts, np.isin(np.arange(q.shape[1]), suspects))
+        known = codes >= 0
+        block, happened = q[rows][known][:, suspects], codes[known][:, None]
+        if q.ndim == 2:
+            given = np.where(happened == 1, block, 1.0 - block)
+        else:
+            given = np.take_along_axis(block, happened[..., None], axis=2)[..., 0]
+        absent = np.isnan(given)
+        count[suspects] += (~absent).sum(axis=0)
+        suspects = suspects[((given > SURE) | absent).all(axis=0)]
+    return leakage_note(experts, np.isin(np.arange(len(experts)), suspects) & (count >= SURE_EVENTS))
 
 
 def leakage_note(experts: Sequence[str], found: npt.NDArray[np.bool_]) -> tuple[Note, ...]:

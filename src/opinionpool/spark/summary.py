@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import DuplicateError, ProbabilityError
-from opinionpool.estimation.moments import BinaryOutcomes, dense_moments
+from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.sampling import priorities
 from opinionpool.spark.blocks import CELLS, Block
 from opinionpool.streams.events import Record, event_keys
@@ -249,7 +249,7 @@ class Summary:
             q = wide
         outcomes, moments = block.outcomes[rows], None
         if q.ndim == 2 and prior is None and tally.shared is not None:
-            known = BinaryOutcomes.of(outcomes.astype(np.float64))
+            known = DenseOutcomes.of(outcomes.astype(np.float64))
             assert known is not None
             moments = dense_moments(q, known, tally.reference, tally.floor, tuple(tally.experts), threads=1)
         own = None if prior is None else prior[rows]
