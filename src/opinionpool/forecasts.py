@@ -344,6 +344,12 @@ class Forecasts(Tabular):
             probabilities=self.probabilities[kept],
         )
 
+    def by_experts(self, names: Sequence[str]) -> Forecasts:
+        """The same as forecasts by more experts, of whom its own are some, in the order of `names`."""
+        place = {expert: i for i, expert in enumerate(names)}
+        columns = np.array([place[expert] for expert in self.experts], dtype=np.intp)
+        return replace(self, experts=tuple(names), expert_index=columns[self.expert_index])
+
 
 def _lengths(options: Options) -> Index:
     return np.fromiter(map(len, options), np.intp, len(options))

@@ -217,3 +217,54 @@ def test_files_larger_than_memory(file, command, monkeypatch, kind):
         assert one["summary"]["fingerprint"] == two["summary"]["fingerprint"]
     else:
         assert parts.out == whole.out
+
+
+def test_experts_of_a_saved_pool(file, answers, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    learned = op.load("m.json").learned
+    records = answers("experts", file(LATER, "later.csv"), "--model", "m.json")
+    assert {r["expert"]: float(r["weight"]) for r in records} == dict(
+        zip(learned.experts, learned.weights.tolist(), strict=True)
+    )
+    assert {r["expert"]: r["forecasts"] for r in records} == {"alice": "2", "bob": "0", "carol": "2"}
+    said = command("experts", "later.csv", "--model", "m.json")
+    assert "pool from m.json: gaussian pool, 3 experts, 6 resolved events" in said.err
+    file("calibration = 0.9\n", "panel.toml")
+    assert (
+        "--model has begun"
+        in command("experts", "later.csv", "--model", "m.json", "--panel", "panel.toml", status=2).err
+    )
+
+
+def test_the_report_of_a_saved_pool(file, answers, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    grown = file(RESOLVED.replace("g,0.9,0.8,0.7,1", "g,0.9,0.8,0.2,") + "j,0.8,0.6,0.9,\n", "more.csv")
+    command("pool", grown, "--model", "m.json", "--save", "n.json")
+    command("report", grown, "--model", "n.json", "--since", "m.json", "--repeats", "1", "-o", "r.html")
+    with open("r.html", encoding="utf-8") as page:
+        text = page.read()
+    assert "Answers, weights and features are those of the pool saved in n.json" in text
+    changed = text.partition('<section id="changes">')[2].partition("</section>")[0]
+    assert "Since <bdi>m.json</bdi> was saved" in changed
+    assert "new or revised forecasts" in changed
+    command("report", grown, "--since", "m.json", "--repeats", "1", "-o", "s.html")
+    with open("s.html", encoding="utf-8") as page:
+        assert changed == page.read().partition('<section id="changes">')[2].partition("</section>")[0]
+    command("report", "more.csv", "--model", "m.json", "--repeats", "1", "-o", "t.html")
+    answer = next(r for r in answers("pool", "more.csv", "--model", "m.json") if r["event"] == "j")
+    with open("t.html", encoding="utf-8") as page:
+        assert f"<b>{float(answer['probability']):.0%}</b>" in page.read()
+
+
+def test_a_file_is_checked_beside_a_saved_pool(file, command):
+    command("pool", file(WIDE), "--save", "m.json")
+    said = command("check", file(RESOLVED.replace("outcome", "dora,outcome").replace(",1\n", ",0.4,1\n")
+                                 .replace(",0\n", ",0.4,0\n").replace(",\n", ",,\n"), "more.csv"), "--model", "m.json")  # fmt: skip
+    assert "beside the gaussian pool in m.json, which has learned from 6 resolved events" in said.out
+    assert "'dora' is unknown to the pool" in said.out
+    assert "2 resolved events that the pool has not learned from" in said.out
+    assert "6 resolved events learned from before, and not again" in said.out
+    three = "event,expert,class,probability,outcome\n" + "".join(
+        f"q{t},ann,{c},{p},{'abc'[t % 3]}\n" for t in range(6) for c, p in (("a", 0.5), ("b", 0.3), ("c", 0.2))
+    )
+    assert "in the way" in command("check", file(three, "three.csv"), "--model", "m.json", status=1).out

@@ -149,20 +149,45 @@ class Keeping:
         if self.model is not None and pooling.panel is not None:
             raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
 
-    def read(self, pooling: Pooling) -> tuple[str, TrainedPool] | None:
+    def load(self) -> tuple[str, TrainedPool] | None:
         """The file of --model, and the pool that it holds."""
         if self.model is None:
             return None
         from opinionpool.estimators.files import load
         from opinionpool.streams.trained import TrainedPool
 
-        trained = TrainedPool.of(load(self.model))
+        return self.model, TrainedPool.of(load(self.model))
+
+    def read(self, pooling: Pooling) -> tuple[str, TrainedPool] | None:
+        """The same; what is asked for beside it must fit."""
+        found = self.load()
+        if found is None:
+            return None
+        trained = found[1]
         source = click.get_current_context().get_parameter_source("pool")
         if source is click.core.ParameterSource.COMMANDLINE and pooling.pool != trained.name:
             raise click.UsageError(f"--pool is {pooling.pool}, and the pool in {self.model} is {trained.name}")
         if self.save is not None and pooling.prior:
             raise click.UsageError("--prior is settled when a pool first learns, so it cannot change as it goes on")
-        return self.model, trained
+        return found
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The saved pools that a report is about: the one that answers, and the one since which changes are listed."""
+
+    model: str | None
+    since: str | None
+
+    @property
+    def keeping(self) -> Keeping:
+        """The pool that answers, as other commands take it."""
+        return Keeping(self.model, None)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [name for name in (self.model, self.since) if name is not None]
 
 
 # As `opinionpool.report.order` has them; named here, as that loads NumPy.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opinionpool.cli.arguments import Reading, Writing
-from opinionpool.cli.options import panel_option, reading, writing
+from opinionpool.cli.arguments import Keeping, Reading, Writing
+from opinionpool.cli.options import model_option, panel_option, reading, writing
 from opinionpool.cli.streams import (
     conclude,
     destination,
@@ -26,18 +26,24 @@ if TYPE_CHECKING:
 @reading
 @click.option("--write-options", metavar="FILE.toml", help="Write the options that read the file to this one.")
 @panel_option
+@model_option
 @writing
-def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None) -> int:
+def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None, model: str | None) -> int:
     """Describe the file: what is in it, what was coerced, what stands in the way of pooling it.
 
     Prints a table wherever it goes, unless --format or the name of the output says otherwise; CSV holds its second
-    part, the experts. With --panel, beliefs are checked too. The exit status is 1 if something stands in the way.
+    part, the experts. With --panel, beliefs are checked too; with --model, what the pool that pool --save has written
+    would do with the file. The exit status is 1 if something stands in the way.
     """
-    writing.check([*reading.inputs, *([] if panel is None else [panel])])
-    Writing(write_options, "table").check(reading.inputs)
+    keeping = Keeping(model, None)
+    inputs = [*reading.inputs, *keeping.inputs, *([] if panel is None else [panel])]
+    writing.check(inputs)
+    Writing(write_options, "table").check(inputs)
+    if model is not None and panel is not None:
+        raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
     from opinionpool.report import answers, check as describe, summary
 
-    findings = find(reading, panel)
+    findings = find(reading, panel, keeping.load())
     forecasts = findings.forecasts
     columns = [] if forecasts is None else describe.duplicate_columns(forecasts)
     kind = writing.chosen(people=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from opinionpool.cli.arguments import Pooling, Reading, Writing, prior_option
-from opinionpool.cli.options import pooling, reading, writing
+from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing, prior_option
+from opinionpool.cli.options import model_option, pooling, reading, writing
 from opinionpool.cli.streams import (
     conclude,
     destination,
-    read,
+    read_for,
 )
 from opinionpool.report.listing import write_json, write_listing
 
@@ -17,8 +17,9 @@ from opinionpool.report.listing import write_json, write_listing
 @click.command(short_help="What was learned about each expert.")
 @reading
 @pooling
+@model_option
 @writing
-def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
+def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | None) -> None:
     """Print what was learned about each expert, the largest weight first.
 
     \b
@@ -33,30 +34,35 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing) -> None:
     Narrow terminals leave out the weights by class, then the interval, then the accuracy, then the number of all
     forecasts.
     """  # noqa: D301 - click reads the character
-    writing.check([*reading.inputs, *pooling.inputs])
-    belief_file, forecasts = pooling.belief_file(), read(reading)
+    keeping = Keeping(model, None)
+    inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
+    writing.check(inputs)
+    keeping.check(inputs, writing, pooling)
+    belief_file, trained = pooling.belief_file(), keeping.read(pooling)
+    forecasts = read_for(reading, trained)
     prior = prior_option("--prior", pooling.prior, forecasts)
-    from opinionpool.pools.registry import fit_pool
+    from opinionpool.cli.pool import keep
     from opinionpool.report import answers, summary, summary as worth
 
-    state = fit_pool(pooling.pool, forecasts, prior=prior, **belief_file.options)
-    columns = answers.expert_columns(forecasts, state)
-    alike = answers.one_outcome_notes(forecasts, pooling.pool)
-    notes = (*forecasts.notes, *state.notes, *alike, *answers.expert_notes(state))
+    kept = keep(forecasts, pooling.pool, prior, belief_file.options, trained, learning=False)
+    state = kept.answered_with
+    columns = answers.expert_columns(kept.forecasts, state)
+    notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
     whole = worth.together(state)
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
-            facts = summary.pool_facts(forecasts, pooling.pool, state, None, notes) | summary.belief_facts(
+            facts = summary.pool_facts(forecasts, kept.name, state, None, notes) | summary.belief_facts(
                 belief_file.beliefs
             )
-            write_json("experts", answers.records(columns), facts | worth.together_facts(whole), out)
+            write_json("experts", answers.records(columns), facts | kept.facts(None) | worth.together_facts(whole), out)
         else:
             write_listing(columns, kind, out)
     conclude(
         kind,
         summary.size_line(forecasts),
-        summary.pool_line(forecasts, pooling.pool, state, prior is not None, None),
+        summary.pool_line(forecasts, kept.name, state, kept.given, None),
+        *kept.lines(None),
         *worth.together_lines(whole),
         *summary.belief_lines(belief_file.file, belief_file.beliefs),
         *summary.note_lines(forecasts, notes),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
-from opinionpool.cli.options import pooling, read_prior, reading, writing
+from opinionpool.cli.options import model_option, pooling, read_prior, reading, writing
 from opinionpool.cli.streams import (
     conclude,
     destination,
@@ -26,12 +26,7 @@ from opinionpool.report.listing import write_json, write_listing
     multiple=True,
     help="How frequent the event is where the answer is used, if that differs from the prior.",
 )
-@click.option(
-    "--model",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Explain the pool that pool --save has written, as it is.",
-)
+@model_option
 @writing
 def explain(
     reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: PriorOption, model: str | None

@@ -11,7 +11,17 @@ from typing import Any, TypeAlias
 
 import click
 
-from opinionpool.cli.arguments import SORTS, Comparing, Keeping, Listing, Pooling, PriorOption, Reading, Writing
+from opinionpool.cli.arguments import (
+    SORTS,
+    Comparing,
+    Earlier,
+    Keeping,
+    Listing,
+    Pooling,
+    PriorOption,
+    Reading,
+    Writing,
+)
 from opinionpool.pools import NAMES
 
 # A file of this name beside the data holds options.
@@ -232,6 +242,27 @@ def pooling(command: Command) -> Command:
         panel_option,
     ]
     return _stack(options, _gather(Pooling, "pooling")(command))
+
+
+def model_option(command: Command) -> Command:
+    """Give a command the option --model."""
+    return click.option(
+        "--model",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Take the pool that pool --save has written, as it is.",
+    )(command)
+
+
+def earlier(command: Command) -> Command:
+    """Give a command the options that name saved pools of a report, as ``earlier``."""
+    since = click.option(
+        "--since",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="OLD",
+        help="Add what changed since pool --save has written this pool, and why answers moved.",
+    )
+    return _stack([model_option, since], _gather(Earlier, "earlier")(command))
 
 
 def keeping(command: Command) -> Command:

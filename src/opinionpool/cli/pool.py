@@ -182,7 +182,7 @@ def keep(
             )
         notes = (*trained.learned.notes, *_unlearned(forecasts, trained))
     given = prior is not None or (trained.stream is not None and trained.stream.prior is not None)
-    aligned = _aligned(forecasts, trained.experts)
+    aligned = forecasts.by_experts(trained.experts)
     return Kept(trained.name, trained.learned, aligned, prior, given, trained, file, notes)
 
 
@@ -195,13 +195,6 @@ def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
     way = "; --save NEW goes on learning" if stream is not None else ""
     template = "{count:resolved event} not learned from: the saved pool is used as it is" + way
     return (Note.of("not-learned", template, len(fresh)),)
-
-
-def _aligned(forecasts: Forecasts, experts: tuple[str, ...]) -> Forecasts:
-    """The same by more experts, in their order."""
-    place = {expert: i for i, expert in enumerate(experts)}
-    columns = np.array([place[expert] for expert in forecasts.experts], dtype=np.intp)
-    return replace(forecasts, experts=experts, expert_index=columns[forecasts.expert_index])
 
 
 @dataclass(frozen=True, eq=False)

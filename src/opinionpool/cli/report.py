@@ -5,24 +5,29 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from opinionpool.cli.arguments import SORTS, Pooling, Reading, Writing, prior_option
-from opinionpool.cli.options import pooling, reading
+from opinionpool.cli.arguments import SORTS, Earlier, Pooling, Reading, Writing, prior_option
+from opinionpool.cli.options import earlier, pooling, reading
 from opinionpool.cli.streams import (
     destination,
     progress,
-    read,
+    read_for,
     tell,
 )
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import printable
 
 if TYPE_CHECKING:
-    from opinionpool.report.findings import Source
+    from opinionpool.analysis.diff import Diff
+    from opinionpool.arrays import Array
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.report.findings import Saved, Source
+    from opinionpool.streams.trained import TrainedPool
 
 
 # What the name of a page may end in.
@@ -32,6 +37,7 @@ PAGES = ("", ".html", ".htm")
 @click.command(short_help="A page to hand on: answers, why, experts, evidence.")
 @reading
 @pooling
+@earlier
 @click.option("--by-time", is_flag=True, help="Score each event by a pool that learned only from its past.")
 @click.option("--by-group", is_flag=True, help="Never score events by what was learned from their own groups.")
 @click.option(
@@ -54,6 +60,7 @@ def report(
     context: click.Context,
     reading: Reading,
     pooling: Pooling,
+    earlier: Earlier,
     by_time: bool,
     by_group: bool,
     repeats: int | None,
@@ -70,36 +77,82 @@ def report(
     writing = Writing(None if output == "-" else output, "page")
     if os.path.splitext(output)[1].lower() not in PAGES and not (os.path.exists(output) and not os.path.isfile(output)):
         raise click.UsageError(f"{output}: the report is a page of HTML; give it a name that ends in .html")
-    writing.check([*reading.inputs, *pooling.inputs])
+    inputs = [*reading.inputs, *pooling.inputs, *earlier.inputs]
+    writing.check(inputs)
+    earlier.keeping.check(inputs, writing, pooling)
     if by_time and by_group:
         raise click.UsageError("--by-time and --by-group exclude each other")
-    belief_file, forecasts = pooling.belief_file(), read(reading)
+    belief_file, model_file = pooling.belief_file(), earlier.keeping.read(pooling)
+    forecasts = read_for(reading, model_file)
     prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.report import summary
-    from opinionpool.report.findings import find
+    from opinionpool.report.findings import Since, find
     from opinionpool.report.page import report_page
 
-    inputs = [*reading.inputs, *pooling.inputs]
+    name, beliefs, saved, changed = pooling.pool, belief_file.beliefs, None, None
+    if earlier.since is not None:
+        changed = Since(os.path.basename(earlier.since), _changes(earlier.since, forecasts, pooling, prior, model_file))
+    if model_file is not None:
+        trained = model_file[1]
+        forecasts, prior, saved = _saved(forecasts, prior, model_file)
+        name, beliefs = trained.name, trained.options.get("beliefs")
     try:
         with progress("computing the report") as advance:
             found = find(
                 forecasts,
-                pooling.pool,
+                name,
                 prior=prior,
-                beliefs=belief_file.beliefs,
+                beliefs=beliefs,
                 by="time" if by_time else "group" if by_group else None,
                 repeats=repeats,
                 source=_source(title, reading, [*inputs, output], inputs, context.obj),
                 sort=sort,
+                saved=saved,
                 progress=advance,
             )
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    page = report_page(found)
+    page = report_page(replace(found, since=changed))
     with destination(writing.output) as out:
         out.write(page)
     where = "" if writing.output is None else f"; the report is in {printable(output)}"
     tell(f"{summary.size_line(forecasts)}{where}")
+
+
+def _saved(
+    forecasts: Forecasts, prior: float | Array | None, model: tuple[str, TrainedPool]
+) -> tuple[Forecasts, float | Array | None, Saved]:
+    """Forecasts by the experts of a saved pool, the prior that was given, and the pool with its answers."""
+    from opinionpool.cli.pool import keep
+    from opinionpool.logodds import public_probabilities
+    from opinionpool.report.findings import Saved
+
+    file, trained = model
+    kept = keep(forecasts, trained.name, prior, {}, model, learning=False)
+    given = kept.reference
+    if given is None and kept.given and kept.state.prior is not None:
+        given = public_probabilities(kept.state.prior)
+    return kept.forecasts, given, Saved(os.path.basename(file), kept.state, kept.pooled(None), kept.given)
+
+
+def _changes(
+    since: str,
+    forecasts: Forecasts,
+    pooling: Pooling,
+    prior: float | Array | None,
+    model: tuple[str, TrainedPool] | None,
+) -> Diff:
+    """What changed since a pool was saved, until the one of the report."""
+    from opinionpool.analysis.diff import diff
+    from opinionpool.estimators.files import load
+    from opinionpool.streams.trained import TrainedPool
+
+    if forecasts.options is not None:
+        raise click.UsageError("--since compares pools of events that share their classes, and these have options")
+    new = model[1] if model is not None else None
+    if new is None:
+        new = TrainedPool.fit(pooling.pool, forecasts, prior=prior, **pooling.belief_file().options)
+    return diff(load(since), new)
 
 
 def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str], arguments: list[str]) -> Source:

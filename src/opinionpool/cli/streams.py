@@ -227,23 +227,28 @@ def contest(
         raise click.UsageError(str(error)) from None
 
 
-def find(reading: Reading, panel: str | None = None) -> Findings:
-    """What is known about files, with what is believed of their experts, and all that stands in the way."""
+def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
+    """What is known about files, with what is believed of their experts or learned, and all that stands in the way."""
+    from opinionpool.labels import label_text
     from opinionpool.report.check import examine
     from opinionpool.tables.diagnosis import diagnose
 
     try:
         with progress(f"reading {reading.name}") as advance:
-            diagnosis = diagnose(reading.source, reading.outcomes, reading.options, advance)
+            options = reading.options
+            if model is not None:
+                options = replace(options, classes=[label_text(label) for label in model[1].classes])
+            diagnosis = diagnose(reading.source, reading.outcomes, options, advance)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    commands = command_lines(reading, [way.options for way in diagnosis.readable])
+    classes = reading.options.classes
+    commands = command_lines(reading, [replace(way.options, classes=classes) for way in diagnosis.readable])
     try:
         beliefs = BeliefFile.of(panel).beliefs
     except OpinionPoolError as error:
         found = examine(diagnosis, commands)
         return replace(found, obstacles=(*found.obstacles, str(error)))
-    return examine(diagnosis, commands, beliefs)
+    return examine(diagnosis, commands, beliefs, model)
 
 
 def conclude(kind: str, *lines: str) -> None:

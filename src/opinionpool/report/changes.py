@@ -1,4 +1,4 @@
-"""What ``diff`` answers, in words, by column, and as a section of the report."""
+"""What ``diff`` answers, in words and by column."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from opinionpool.analysis.diff import STEPS, Diff, ExpertChange, Move
 from opinionpool.report.answers import hundredths, plain
-from opinionpool.report.html import Html, joined, markup, name, section, sentence, table
 from opinionpool.report.listing import Column, percent, printable, whole
-from opinionpool.report.waterfall import brief
 from opinionpool.text import listed
 
 # Events and experts that a table shows for people; CSV has all.
@@ -120,7 +118,7 @@ def change_lines(found: Diff) -> list[str]:
     ):
         if events:
             lines.append(printable(f"{what}: {listed(list(events), 6)}"))
-    return lines + [_first(found.moves[0])] * bool(found.moves)
+    return lines + [first_move(found.moves[0])] * bool(found.moves)
 
 
 def _prior(found: Diff) -> str:
@@ -130,14 +128,19 @@ def _prior(found: Diff) -> str:
     return f"prior {percent(float(old[1]))} before, {percent(float(new[1]))} now; "
 
 
-def _first(move: Move) -> str:
+def first_move(move: Move) -> str:
     """The largest move and its largest causes."""
-    about = move.event if move.label is None else f"{move.event} ({move.label})"
     if points(move.moved) == "0.0":
         return "no answer moved"
+    about = move.event if move.label is None else f"{move.event} ({move.label})"
+    return printable(f"{about} moved most, {causes_of(move)}")
+
+
+def causes_of(move: Move) -> str:
+    """From where to where an answer moved, and the causes, the largest first."""
     order = sorted(range(len(STEPS)), key=lambda i: -abs(move.parts[i]))
     causes = [f"{points(move.parts[i])} by {CAUSES[STEPS[i]]}" for i in order if points(move.parts[i]) != "0.0"]
-    return printable(f"{about} moved most, from {percent(move.old)} to {percent(move.new)}: {', '.join(causes)}")
+    return f"from {percent(move.old)} to {percent(move.new)}: {', '.join(causes)}"
 
 
 def meaning_lines(found: Diff) -> list[str]:
@@ -169,31 +172,3 @@ def change_facts(found: Diff) -> dict[str, object]:
         "opened": list(found.opened),
         "steps": list(STEPS),
     }
-
-
-def changes_section(found: Diff, since: str) -> Html:
-    """What changed since a pool was saved, as a section of the report."""
-    title = "What changed"
-    words = [markup("<p>{}</p>", sentence("; ".join([f"since {since}", *change_lines(found)[:-1]])))]
-    if not found.moves:
-        return section("changes", title, *words, markup("<p>No event was open before and is open now.</p>"))
-    words.append(markup('<p class="lead">{}</p>', sentence(_first(found.moves[0]))))
-    columns = [column for column in move_columns(found, SHOWN) if column.title is not None]
-    rows = [
-        [_cell(column, i) for column in columns] for i in range(len(columns[0].values))
-    ]  # fmt: skip
-    header = [column.title or "" for column in columns]
-    numbers = [column.numeric for column in columns]
-    note = markup('<p class="note">{}</p>', sentence("; ".join(meaning_lines(found)[:1])))
-    more = len(found.moves) - SHOWN
-    left = markup('<p class="note">{}</p>', f"{whole(more)} smaller moves are left out.") if more > 0 else Html("")
-    return section("changes", title, *words, table(header, rows, numbers=numbers, kind="stack"), joined([note, left]))
-
-
-def _cell(column: Column, i: int) -> str:
-    value = column.values[i]
-    if column.key == "event":
-        return name(value)
-    if column.key == "class":
-        return name(str(value))
-    return brief(value) if column.key in {"old", "new"} else column.show(value)

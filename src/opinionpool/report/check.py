@@ -12,14 +12,16 @@ from opinionpool.analysis.checks import Check, check_model
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.report.answers import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
 from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_counts, remarkable
+from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.tables.diagnosis import Diagnosis, Fault
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.times import span
-from opinionpool.text import counted
+from opinionpool.text import counted, listed
 
 # Forecasts on which the model is checked, about.
 _CHECKED = 200_000
@@ -84,8 +86,13 @@ class Findings:
     options: ReadOptions | None = None  # those of the first
 
 
-def examine(diagnosis: Diagnosis, commands: Sequence[str] = (), beliefs: Beliefs | None = None) -> Findings:
-    """Try to learn the default pool from forecasts and beliefs, and collect what that says."""
+def examine(
+    diagnosis: Diagnosis,
+    commands: Sequence[str] = (),
+    beliefs: Beliefs | None = None,
+    model: tuple[str, TrainedPool] | None = None,
+) -> Findings:
+    """Try to learn the default pool from forecasts and beliefs, or take a saved one, and collect what that says."""
     faults = diagnosis.faults
     obstacles = [fault.text for fault in faults if not fault.proposed]
     if not diagnosis.readable:
@@ -95,12 +102,19 @@ def examine(diagnosis: Diagnosis, commands: Sequence[str] = (), beliefs: Beliefs
     notes = tuple(note for note in forecasts.notes if note.code not in {"duplicates"} or not obstacles)
     checks: list[Check] = []
     try:
-        state = learn(forecasts, beliefs=beliefs or Beliefs())
-        # The checks of the model look for leakage themselves.
-        notes += tuple(note for note in state.notes if note.code != "leakage")
-        some = _some_events(forecasts)
+        whole = forecasts
+        if model is not None:
+            whole, new = _beside(forecasts, *model)
+            notes += new
+        if model is not None and isinstance(model[1].learned, FittedPanel):
+            state = model[1].learned
+        else:
+            state = learn(whole, beliefs=beliefs or Beliefs())
+            # The checks of the model look for leakage themselves.
+            notes += tuple(note for note in state.notes if note.code != "leakage")
+        some = _some_events(whole)
         checks = check_model(some, state)
-        if some is not forecasts:
+        if some is not whole:
             total = counted(len(forecasts.events), "event")
             text = f"the model is checked on {len(some.events):,} of {total}, evenly spread"
             notes += (Note("checked-sample", text, len(some.events)),)
@@ -110,6 +124,37 @@ def examine(diagnosis: Diagnosis, commands: Sequence[str] = (), beliefs: Beliefs
     return Findings(
         forecasts, notes, tuple(obstacles), tuple(checks), faults, tuple(commands), diagnosis.readable[0].options
     )
+
+
+def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Forecasts, tuple[Note, ...]]:
+    """Forecasts by the experts of a saved pool, and what the pool would do with them.
+
+    Raises
+    ------
+    LayoutError
+        If they are about other classes.
+    """
+    forecasts = matched(forecasts, trained, file)
+    events = float(trained.learned.events.sum())
+    text = f"beside the {trained.name} pool in {file}, which has learned from {whole(round(events, 6))} resolved events"
+    notes = [Note("saved-pool", text)]
+    strangers = [expert for expert in forecasts.experts if expert not in set(trained.experts)]
+    if strangers:
+        verb = "is" if len(strangers) == 1 else "are"
+        text = f"{listed(strangers, 6)} {verb} unknown to the pool: --save NEW lets it learn, --exclude leaves out"
+        notes.append(Note("unknown-to-pool", text, len(strangers)))
+    if trained.stream is not None:
+        stream = trained.stream.copy()
+        fresh = sum(
+            known and not stream.knows(event)
+            for event, known in zip(forecasts.events, forecasts.resolved.tolist(), strict=True)
+        )
+        if fresh:
+            text = f"{counted(fresh, 'resolved event')} that the pool has not learned from; --save NEW goes on learning"
+            notes.append(Note("not-learned", text, fresh))
+        notes += stream.add(forecasts, whole=True)
+    known = [expert for expert in forecasts.experts if expert not in set(strangers)]
+    return forecasts.select_experts(known).by_experts(trained.experts), tuple(notes)
 
 
 def _some_events(forecasts: Forecasts) -> Forecasts:

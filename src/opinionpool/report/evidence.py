@@ -301,6 +301,12 @@ def method_section(f: Findings) -> Html:
     if f.source.command:
         parts.append(markup("<pre><code>{}</code></pre>", f.source.command))
     parts.append(markup("<p>{}</p>", _method_words(f.pool)))
+    if f.saved is not None:
+        words = (
+            f"Answers, weights and features are those of the pool saved in {f.saved}, as it is; scores are those of "
+            "pools fitted anew to parts of these forecasts."
+        )
+        parts.append(markup("<p>{}</p>", words))
     event = about(f.forecasts)
     used = pool_line(f.forecasts, f.pool, f.state, f.given, None)
     used = f"{used[:1].upper()}{used[1:]}." + (f" Probabilities are of {event}." if event else "")

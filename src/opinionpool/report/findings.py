@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.checks import Check, check_model
+from opinionpool.analysis.diff import Diff
 from opinionpool.analysis.residuals import SharedErrors, shared_errors
 from opinionpool.analysis.sensitivity import Effect, sensitivity
 from opinionpool.arrays import Array
@@ -60,6 +61,24 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
+class Saved:
+    """A pool from a file, which answers as it is."""
+
+    file: str
+    state: Fitted
+    pooled: Pooled  # its answers
+    given: bool  # whether its prior was given, and not estimated
+
+
+@dataclass(frozen=True, eq=False)
+class Since:
+    """What changed since a pool was saved."""
+
+    file: str
+    changes: Diff
+
+
+@dataclass(frozen=True, eq=False)
 class Findings:
     """All that a report tells."""
 
@@ -79,6 +98,8 @@ class Findings:
     effects: list[Effect]  # how the first open answer depends on beliefs, where it rests on them
     prior: npt.ArrayLike | None = None  # as it was given
     sort: str = "probability"  # a name in `SORTS`: the order of open events
+    saved: str | None = None  # the file that the pool is from
+    since: Since | None = None
 
     @property
     def open_rows(self) -> list[int]:
@@ -135,7 +156,7 @@ def find(
     repeats: int | None = None,
     source: Source | None = None,
     sort: str = "probability",
-    seed: int = 0,
+    saved: Saved | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Findings:
     """Compute what a report tells.
@@ -144,11 +165,14 @@ def find(
     ----------
     forecasts : Forecasts
     pool : str, default "gaussian"
-    prior, beliefs, by, repeats, seed, progress
+    prior, beliefs, by, repeats, progress
         As for `opinionpool.scoring.comparison.compare_pools`.
     source : Source, optional
     sort : str, default "probability"
         The order of open events, a name in `SORTS`.
+    saved : Saved, optional
+        The pool that answers; one that is fitted to the forecasts, if not given. Scores are of fits to parts of the
+        forecasts all the same.
 
     Raises
     ------
@@ -159,7 +183,7 @@ def find(
         raise ArgumentError(f"sort must be one of {listed(SORTS)}, and it is {sort!r}")
     tell = progress or (lambda _: None)
     options: dict[str, Any] = {} if beliefs is None else {"beliefs": beliefs}
-    state = fit_pool(pool, forecasts, prior=prior, **options)
+    state = fit_pool(pool, forecasts, prior=prior, **options) if saved is None else saved.state
     learned = state if isinstance(state, FittedPanel) else learn(forecasts, prior=prior)
     own = event_priors(forecasts, prior)
     cells = int(forecasts.resolved[forecasts.event_index].sum())
@@ -168,29 +192,31 @@ def find(
     repeats = 1 if repeats is None and cells > MANY else repeats
     comparison = _tried(
         lambda: compare_pools(
-            forecasts, [AVERAGE, pool], by=by, repeats=repeats, prior=prior, beliefs=beliefs, seed=seed,
+            forecasts, [AVERAGE, pool], by=by, repeats=repeats, prior=prior, beliefs=beliefs,
             progress=lambda share: tell(0.5 * share),
         )
     )  # fmt: skip
     still = Missing("the simple average does not learn from outcomes")
     curve = still if pool == AVERAGE else _tried(
         lambda: learning_curve(
-            forecasts, pool, by=by, rounds=rounds, prior=prior, beliefs=beliefs, seed=seed,
+            forecasts, pool, by=by, rounds=rounds, prior=prior, beliefs=beliefs,
             comparison=None if isinstance(comparison, Missing) else comparison,
             progress=lambda share: tell(0.5 + 0.45 * share),
         )
     )  # fmt: skip
-    pooled = pool_events(forecasts, pool, state, prior, None)  # type: ignore[arg-type]
+    pooled = pool_events(forecasts, pool, state, prior, None) if saved is None else saved.pooled  # type: ignore[arg-type]
     first = open_rows(pooled, sort)[:1]
     resting = not learned.counts.any() or (beliefs is not None and len(forecasts.event_index) <= VARIED)
-    resting = resting and pool == DEFAULT and len(forecasts.classes) == 2 and forecasts.options is None
+    resting = (
+        resting and saved is None and pool == DEFAULT and len(forecasts.classes) == 2 and forecasts.options is None
+    )
     effects = _tried(lambda: sensitivity(forecasts, first[0], beliefs, prior)) if first and resting else []
     found = Findings(
         forecasts=forecasts,
         pool=pool,
         state=state,
         learned=learned,
-        given=prior is not None,
+        given=prior is not None if saved is None else saved.given,
         pooled=pooled,
         comparison=comparison,
         curve=curve,
@@ -202,6 +228,7 @@ def find(
         effects=[] if isinstance(effects, Missing) else effects,
         prior=prior,
         sort=sort,
+        saved=None if saved is None else saved.file,
     )
     tell(1.0)
     return found

@@ -10,6 +10,7 @@ from opinionpool.arrays import expect_type
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.report.basis import basis_section, worth_section
+from opinionpool.report.changed import changes_section
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
 from opinionpool.report.findings import Findings, Source, find
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name
@@ -21,6 +22,7 @@ from opinionpool.version import __version__
 # Where links at the top lead, of those sections that there are.
 PLACES = {
     "open": "Answers",
+    "changes": "Changes",
     "why": "Why",
     "experts": "Experts",
     "gains": "How good",
@@ -111,7 +113,8 @@ def report_sections(found: Findings) -> dict[str, Html]:
     gains = gains_section(found)
     middle = [gains, basis] if found.measured else [basis, gains]
     sections = [
-        answers_section(found), explanation_section(found), experts_section(found), *middle, worth_section(found),
-        *evidence_sections(found), checks_section(found), features_section(found), method_section(found),
+        answers_section(found), changes_section(found), explanation_section(found), experts_section(found), *middle,
+        worth_section(found), *evidence_sections(found), checks_section(found), features_section(found),
+        method_section(found),
     ]  # fmt: skip
     return {each.split('"', 2)[1]: each for each in sections if each is not None}
