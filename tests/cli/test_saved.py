@@ -258,8 +258,9 @@ def test_the_report_of_a_saved_pool(file, answers, command):
 
 def test_a_file_is_checked_beside_a_saved_pool(file, command):
     command("pool", file(WIDE), "--save", "m.json")
-    said = command("check", file(RESOLVED.replace("outcome", "dora,outcome").replace(",1\n", ",0.4,1\n")
-                                 .replace(",0\n", ",0.4,0\n").replace(",\n", ",,\n"), "more.csv"), "--model", "m.json")  # fmt: skip
+    head, *rows = RESOLVED.splitlines()
+    lines = [head.replace("outcome", "dora,outcome"), *(",0.4,".join(row.rsplit(",", 1)) for row in rows)]
+    said = command("check", file("\n".join(lines) + "\n", "more.csv"), "--model", "m.json")
     assert "beside the gaussian pool in m.json, which has learned from 6 resolved events" in said.out
     assert "'dora' is unknown to the pool" in said.out
     assert "2 resolved events that the pool has not learned from" in said.out
