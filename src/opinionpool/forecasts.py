@@ -23,6 +23,7 @@ from opinionpool.labels import (
     Options,
     check_options,
     encode_among,
+    event_labels,
     option_slots,
     padded,
     uniform_probabilities,
@@ -65,6 +66,8 @@ class Forecasts(Tabular):
         A label that events may share, for grouped evaluation.
     texts : tuple of str or None, length T
         What each event is called for people, such as the wording of a question; empty where nothing is given.
+    topics : ndarray of str or None, shape (T,)
+        What each event is about, "" where unknown: pools may learn how topics differ.
     notes : tuple of Note
         What was coerced or dropped on the way here.
     options : tuple of tuple or None
@@ -98,6 +101,7 @@ class Forecasts(Tabular):
     closes: npt.NDArray[np.datetime64] | None = None
     void: Forecasts | None = None
     texts: tuple[str, ...] | None = None
+    topics: npt.NDArray[np.str_] | None = None
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -165,6 +169,7 @@ class Forecasts(Tabular):
         classes: Sequence[object] = (0, 1),
         prior: npt.ArrayLike | None = None,
         options: Sequence[Sequence[object]] | None = None,
+        topics: Sequence[object] | npt.ArrayLike | None = None,
     ) -> Forecasts:
         """Forecasts from a dense array.
 
@@ -184,6 +189,8 @@ class Forecasts(Tabular):
         options : sequence of sequences, length T, optional
             Labels of each event's own options, where events do not share their classes. K is then the length of the
             longest; positions that an event does not use hold 0 or NaN.
+        topics : sequence of str, length T, optional
+            What each event is about; None or NaN where unknown.
 
         Raises
         ------
@@ -216,6 +223,7 @@ class Forecasts(Tabular):
             outcomes=encode_outcomes(outcomes, classes, t) if sets is None else encode_among(outcomes, sets, names),
             prior=prior,
             options=sets,
+            topics=None if topics is None else event_labels(topics, t, "topics"),
         )
 
     @property
@@ -317,6 +325,7 @@ class Forecasts(Tabular):
             groups=None if self.groups is None else self.groups[positions],
             settled=None if self.settled is None else self.settled[positions],
             closes=None if self.closes is None else self.closes[positions],
+            topics=None if self.topics is None else self.topics[positions],
             options=None if self.options is None else tuple(self.options[i] for i in positions),
             texts=None if self.texts is None else tuple(self.texts[i] for i in positions),
         )

@@ -234,3 +234,22 @@ def not_an_option(event: str, outcome: object, labels: Sequence[object]) -> Outc
     return OutcomeError(
         f"the outcome of event {shown(event)} is {shown(outcome)}, and its options are {listed(labels, 10)}"
     )
+
+
+def event_labels(given: object, events: int, what: str) -> npt.NDArray[np.str_]:
+    """A label for each event as text, from one for all or one for each; "" for None and NaN.
+
+    Raises
+    ------
+    ShapeError
+        If there is not one for each event.
+
+    Examples
+    --------
+    >>> event_labels(["sport", None, 3], 3, "topics").tolist()
+    ['sport', '', '3']
+    """
+    labels = np.asarray(given, dtype=object)
+    if labels.ndim > 1 or (labels.ndim == 1 and len(labels) != events):
+        raise ShapeError(f"{events} events need one of the {what} each, and the shape of these is {labels.shape}")
+    return np.array(["" if is_blank(each) else label_text(each) for each in np.broadcast_to(labels, events).tolist()])

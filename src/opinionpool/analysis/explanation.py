@@ -20,7 +20,7 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import class_probabilities
-from opinionpool.model.contrasts import base_rate_shift, read_batch
+from opinionpool.model.contrasts import Batch, base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling_panel import PoolingPanel
@@ -35,7 +35,7 @@ MOST_SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class Explanation(Tabular):
-    """The parts of one pooled answer. They add up: start + intercept + sum of contributions + shift = total.
+    """The parts of one pooled answer: start + intercept + sum of contributions + topic_shift + shift = total.
 
     Values by class are numbers when K = 2, about ``classes[1]``; for K > 2 they have a last axis of K, and log-odds are
     log-probabilities centred over the classes. Where events have options of their own, classes are those of this event.
@@ -83,6 +83,10 @@ class Explanation(Tabular):
     level : float
     notes : tuple of Note
         What needs words: weights below 0, answers at the floor.
+    topic : str or None
+        What the event is about, where the pool has learned how topics differ.
+    topic_shift : ndarray, shape (), or (K,), or None
+        What its topic adds: its intercept, and its slope times how far the common answer is from the prior.
     """
 
     event: str | None
@@ -105,6 +109,8 @@ class Explanation(Tabular):
     interval: tuple[float, float] | None = None
     level: float = LEVEL
     notes: tuple[Note, ...] = ()
+    topic: str | None = None
+    topic_shift: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         """A row for each expert, or for each expert and class."""
@@ -166,7 +172,8 @@ def explain_event(
         state, own = state.for_options(labels), logodds.public_probabilities(each[t, : len(labels)])
         if forecast.ndim == 2:
             forecast = forecast[:, 1] if len(labels) == 2 else forecast[:, : len(labels)]
-    return explain(state, forecast, own, base_rate, event=forecasts.events[t], level=level)
+    topic = None if forecasts.topics is None else str(forecasts.topics[t])
+    return explain(state, forecast, own, base_rate, event=forecasts.events[t], level=level, topic=topic)
 
 
 def event_position(forecasts: Forecasts, event: str | int) -> int:
@@ -190,6 +197,7 @@ def explain(
     *,
     event: str | None = None,
     level: float = LEVEL,
+    topic: str | None = None,
 ) -> Explanation:
     """Explain what a pool says about forecasts on one event.
 
@@ -206,6 +214,8 @@ def explain(
         Its name.
     level : float, default 0.9
         Of the interval.
+    topic : str, optional
+        What the event is about.
 
     Raises
     ------
@@ -233,7 +243,9 @@ def explain(
     parts = state.answer_parts(batch)
     present = np.flatnonzero(~np.isnan(batch.q[0].reshape(len(names), -1)[:, 0]))
     total = parts.start + parts.intercept + parts.contributions.sum(axis=0)
-    probability = np.asarray(state.pool(batch.q[0], prior, base_rate))
+    added = _topic_part(state, batch, prior, topic)
+    total = total if added is None else total + added
+    probability = np.asarray(state.pool(batch.q[0], prior, base_rate, topic))
     show = logodds.public_probabilities if parts.scale == "probability" else logodds.public_log_odds
     shift = base_rate_shift(base_rate, batch)[0]
     if parts.scale == "probability":
@@ -249,7 +261,7 @@ def explain(
         contrast=logodds.public_log_odds(parts.contrast[present]),
         weights=None if parts.weights is None else parts.weights[present],
         contributions=show(parts.contributions[present]),
-        without=_without(state, batch.q[0], present, prior, base_rate),
+        without=_without(state, batch.q[0], present, prior, base_rate, topic),
         prior=logodds.public_probabilities(batch.prior[0]),
         start=show(parts.start),
         intercept=show(parts.intercept),
@@ -257,11 +269,21 @@ def explain(
         total=show(total + shift),
         probability=probability,
         level=level,
+        topic=None if added is None else topic,
+        topic_shift=None if added is None else show(added),
     )
     if state.uncertainty is not None and batch.classes == 2:
-        low, high = state.interval(batch.q[0], prior, base_rate, level)
+        low, high = state.interval(batch.q[0], prior, base_rate, level, topic)
         found = replace(found, interval=(float(low), float(high)))
     return replace(found, notes=(*_against(found, state, present), *_at_floor(found)))
+
+
+def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | None) -> Array | None:
+    """What the topic adds to the log-ratios, (K - 1,); None where nothing is known of topics."""
+    if not topic or not isinstance(state, FittedPanel) or state.topics is None or not batch.answered[0]:
+        return None
+    common = class_probabilities(state.pool(batch.q[0], prior), batch.classes)
+    return np.asarray(state.topics.shift(topic, logodds.prior_log_ratios(common)[None] - batch.reference).ratios[0])
 
 
 def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
@@ -327,6 +349,7 @@ def _without(
     present: Index,
     prior: npt.ArrayLike,
     base_rate: npt.ArrayLike | None,
+    topic: str | None,
 ) -> Array:
     """The answer with each of those present left out, (n,), or (n, K)."""
     answers = []
@@ -334,5 +357,5 @@ def _without(
         left = present[block]
         rows = np.broadcast_to(q, (len(left), *q.shape)).copy()
         rows[np.arange(len(left)), left] = np.nan
-        answers.append(np.asarray(state.pool(rows, prior, base_rate)))
+        answers.append(np.asarray(state.pool(rows, prior, base_rate, topic)))
     return np.concatenate(answers) if answers else np.zeros((0, *q.shape[1:]))

@@ -36,6 +36,8 @@ def steps(why: Explanation, at: int) -> list[Step]:
     names = [why.experts[i] for i in by_effect(why)]
     if np.any(why.intercept != 0):
         parts, names = [why.intercept, *parts], ["all experts", *names]
+    if why.topic_shift is not None:
+        parts, names = [*parts, why.topic_shift], [*names, f"topic {why.topic}"]
     if np.any(why.shift != 0):
         parts, names = [*parts, why.shift], [*names, "base rate"]
     total, found = np.asarray(why.start), []

@@ -31,6 +31,9 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     from, to     its 90% credible interval, given beliefs and outcomes
     CLASS        where weights differ between classes: of what it says of that one; the weight is their mean
 
+    Where events have topics, a second table has what differs by topic: the intercept, what is added to the pooled
+    log-odds, and the slope, by which their distance from the prior is multiplied. JSON has it too.
+
     Narrow terminals leave out the weights by class, then the interval, then the accuracy, then the number of all
     forecasts.
     """  # noqa: D301 - click reads the character
@@ -42,11 +45,11 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     forecasts = read_for(reading, trained)
     prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.cli.pool import keep
-    from opinionpool.report import answers, summary, summary as worth
+    from opinionpool.report import answers, summary, summary as worth, topics
 
     kept = keep(forecasts, pooling.pool, prior, belief_file.options, trained, learning=False)
     state = kept.answered_with
-    columns = answers.expert_columns(kept.forecasts, state)
+    columns, about = answers.expert_columns(kept.forecasts, state), topics.topic_columns(state)
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
     whole = worth.together(state)
     kind = writing.chosen()
@@ -55,9 +58,12 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
             facts = summary.pool_facts(forecasts, kept.name, state, None, notes) | summary.belief_facts(
                 belief_file.beliefs
             )
-            write_json("experts", answers.records(columns), facts | kept.facts(None) | worth.together_facts(whole), out)
+            facts |= kept.facts(None) | worth.together_facts(whole) | topics.topic_facts(about)
+            write_json("experts", answers.records(columns), facts, out)
         else:
             write_listing(columns, kind, out)
+            if kind == "table":
+                topics.write_below(about, out)
     conclude(
         kind,
         summary.size_line(forecasts),

@@ -91,8 +91,13 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             callback=_assignments,
             multiple=True,
             help="The column that holds the event, expert, probability, class, verdict, outcome, time, closes, "
-            "resolved_at, expires, prior or group, where its name does not say so. Nothing after = means: no column. "
-            "Repeatable; event or expert named twice is a key of several columns.",
+            "resolved_at, expires, prior, group or topic, where its name does not say so. Nothing after = means: no "
+            "column. Repeatable; event or expert named twice is a key of several columns.",
+        ),
+        click.option(
+            "--topic",
+            metavar="COLUMN",
+            help="The column that says what each event is about: the default pool learns how topics differ.",
         ),
         click.option(
             "--options",
@@ -167,8 +172,9 @@ def _gather_reading(command: Command) -> Command:
         names = ["outcomes", *(field.name for field in fields(ReadOptions) if field.name in given)]
         own = {name: given.pop(name) for name in names}
         files, file = given.pop("files") or (), given.pop("options_file")
+        topic = given.pop("topic")
         file = file or (_options_beside(files[0]) if files else None)
-        reading = _reading(files, file, own)
+        reading = _reading(files, file, own, topic)
         if file is not None:
             from opinionpool.report.listing import printable
 
@@ -186,13 +192,16 @@ def _options_beside(file: str) -> str | None:
     return path if file != "-" and os.path.isfile(path) else None
 
 
-def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any]) -> Reading:
+def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
     """How to read some files: as a file of options says, where the command line says nothing."""
     from opinionpool.errors import ArgumentError
     from opinionpool.tables.options import ReadOptions, read_options
 
     context = click.get_current_context()
     typed = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+    if topic is not None:
+        own["columns"] = own["columns"] | {"topic": topic}
+        typed.add("columns")
     try:
         kept = {} if file is None else read_options(file)
         merged = own | {name: value for name, value in kept.items() if name not in typed}

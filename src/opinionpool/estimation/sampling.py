@@ -125,7 +125,7 @@ def event_contents(forecasts: Forecasts) -> Keys:
             found += _cell_keys(forecasts.prior.reshape(t, -1), classes[..., : max(1, forecasts.prior[:1].size)]).sum(
                 axis=1
             )
-        for column, values_of in (("times", np.int64), ("groups", None)):
+        for column, values_of in (("times", np.int64), ("groups", None), ("topics", None)):
             known = getattr(forecasts, column)
             if known is not None:
                 labels, place = np.unique(known, return_inverse=True)

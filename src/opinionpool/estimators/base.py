@@ -29,7 +29,8 @@ from opinionpool.estimators.inputs import (
     without,
 )
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Labels, encode, read_labels
+from opinionpool.labels import Labels, encode, event_labels, read_labels
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import check_probabilities, public_probabilities
 from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import event_priors, own_priors
@@ -122,6 +123,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prior: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         classes: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from the resolved events.
 
@@ -136,6 +138,9 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes : array_like, optional
             All labels, if `y` may lack one. If not given, those in names of columns, ``expert:class``, else those in
             `y`.
+        topics : array_like of str, shape (T,), optional
+            What each event is about; None or NaN where unknown. The default Gaussian pool learns how topics differ,
+            and other pools do not look at them.
 
         Raises
         ------
@@ -143,7 +148,13 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the arguments break a rule, or the data do not determine what was asked for.
         """
         dense = None
-        if classes is None and sample_weight is None and type(X) is np.ndarray and type(y) is np.ndarray:
+        if (
+            classes is None
+            and sample_weight is None
+            and topics is None
+            and type(X) is np.ndarray
+            and type(y) is np.ndarray
+        ):
             dense = self._fit_dense(X, y, prior)
         if dense is not None:
             labels, learned = dense
@@ -151,7 +162,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             layout = ExpertColumns.of_columns(None, flat.shape[1], labels, deep=X.ndim == 3)
             notes = pair_notes(X) if len(labels) == 2 else ()
             return self._keep(FitState(layout, labels, None, learned, float(learned.events.sum()), notes=notes))
-        read = self._read(X, y, classes)
+        read = self._read(X, y, classes, topics)
         if self.binary_only and len(read.classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(read.classes)} classes.")
         keys, forecasts = row_keys(X), read.forecasts
@@ -181,11 +192,12 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The classes, and what arrays teach as they are; None if rule or arrays do not allow it."""
         return None
 
-    def _read(self, X: Given, y: Given, given: Given = None) -> _Read:
+    def _read(self, X: Given, y: Given, given: Given = None, topics: Given = None) -> _Read:
         """X and y of a fit as forecasts; `given` are the classes, if they are given."""
         if isinstance(X, Forecasts):
             without(y, "y", "outcomes")
             without(given, "classes", "classes")
+            without(topics, "topics", "topics")
             layout = ExpertColumns.of_forecasts(X)
             return _Read(X, layout, label_array(X.classes), layout.columns, 0)
         names, q = column_names(X), self._columns(X)
@@ -195,7 +207,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         q, deep = flattened(q, len(classes))
         layout = ExpertColumns.of_columns(names, q.shape[1], classes, deep)
         q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
-        forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()))
+        topics = aligned(topics, row_keys(X), "topics")
+        forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()), topics=topics)
         forecasts = replace(forecasts, outcomes=encode(labels, known, classes))
         return _Read(forecasts, layout, classes, names, rounded, notes)
 
@@ -272,7 +285,11 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return options
 
     def predict_proba(
-        self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+        self,
+        X: Given,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,
     ) -> Array:
         """Pooled probabilities of the classes, (T, K); of an event's own options, 0 in the positions it leaves free.
 
@@ -281,6 +298,9 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array_like, data frame or Forecasts
             See the class.
         prior, base_rate : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+        topics : array_like of str, shape () or (T,), optional
+            What each event is about, as in `fit`; new topics get what is common to all, and so does everything if they
+            are not given.
 
         Raises
         ------
@@ -294,14 +314,16 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         k = len(fitted.classes)
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
+            without(topics, "topics", "topics")
             prior, k = _own_priors(X, prior, state), len(X.classes)
             state = state if X.options is None else state.for_options(X.classes)
             p = state.pool_forecasts(X, prior, base_rate)
         else:
             q, prior, base_rate = self._asked(X, prior, base_rate, fitted, state)
-            if k == 2 and len(q) > EVENTS and _own(prior) and _own(base_rate):
+            about = self._topics(X, topics, len(q), state)
+            if k == 2 and len(q) > EVENTS and about is None and _own(prior) and _own(base_rate):
                 return _pool_in_parts(state, q, prior, base_rate)
-            p = np.asarray(state.pool(q, prior, base_rate))
+            p = np.asarray(state.pool(q, prior, base_rate, about))
         return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
 
     def _asked(
@@ -329,9 +351,28 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         q, _ = fitted.layout.forecasts(fitted.layout.arrange(columns, names, who))
         return q, aligned(prior, keys, "prior"), aligned(base_rate, keys, "base_rate")
 
-    def predict(self, X: Given, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None) -> Labels:
+    def _topics(self, X: Given, topics: Given, events: int, learned: Fitted) -> npt.NDArray[np.str_] | None:
+        """Topics of some events, (T,); those of a container are its own, for pools that have learned any."""
+        if isinstance(X, Forecasts):
+            without(topics, "topics", "topics")
+            return X.topics
+        if topics is None:
+            return None
+        if isinstance(learned, FittedPanel) and learned.topics is None:
+            raise ArgumentError("this pool has learned nothing about topics: give them to fit, or leave them out")
+        return event_labels(aligned(topics, row_keys(X), "topics"), events, "topics")
+
+    def predict(
+        self,
+        X: Given,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,
+    ) -> Labels:
         """The most probable class of each event, (T,), in the type of y."""
-        best = self.predict_proba(X, prior, base_rate).argmax(axis=1)
+        # Subclasses may not know topics.
+        about = {} if topics is None else {"topics": topics}
+        best = self.predict_proba(X, prior, base_rate, **about).argmax(axis=1)
         if isinstance(X, Forecasts) and X.options is not None:
             return np.array([own[i] for own, i in zip(X.options, best.tolist(), strict=True)], dtype=object)
         return np.asarray(self.classes_[best])
@@ -344,12 +385,13 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prior: npt.ArrayLike | None = None,
         base_rate: npt.ArrayLike | None = None,
         scoring_prior: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,
     ) -> float:
         """Mean normalised log score over the resolved events (26): 0 for repeating the scoring prior. Higher is better.
 
         Parameters
         ----------
-        X, y, sample_weight, prior, base_rate
+        X, y, sample_weight, prior, base_rate, topics
             As elsewhere.
         scoring_prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
             Uniform if not given, over the event's own options if it has such.
@@ -359,7 +401,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
             NaN if no event is resolved.
         """
-        p = self.predict_proba(X, prior, base_rate)
+        about = {} if topics is None else {"topics": topics}
+        p = self.predict_proba(X, prior, base_rate, **about)
         if isinstance(X, Forecasts):
             without(y, "y", "outcomes")
             codes = X.outcomes

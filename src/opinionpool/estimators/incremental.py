@@ -58,6 +58,7 @@ class IncrementalPool(BasePool):
         classes: npt.ArrayLike | None = None,
         prior: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from further events; see `opinionpool.streams.stream.Stream`, which `stream_` is.
 
@@ -77,6 +78,8 @@ class IncrementalPool(BasePool):
         prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
             One per event, or in the first batch one for all events of all batches. Laplace's estimate if not given.
         sample_weight : array_like, shape (T,), optional
+        topics : array_like of str, shape (T,), optional
+            As for `fit`.
 
         Raises
         ------
@@ -93,9 +96,10 @@ class IncrementalPool(BasePool):
         # Two threads may not both begin.
         with self.__dict__.setdefault("_lock", threading.RLock()):
             if isinstance(X, Forecasts):
+                without(topics, "topics", "topics")
                 self._add_forecasts(X, y, classes, prior, sample_weight)
             else:
-                self._add_rows(X, y, classes, prior, sample_weight)
+                self._add_rows(X, y, classes, prior, sample_weight, topics)
         return self
 
     def _add_forecasts(
@@ -112,7 +116,7 @@ class IncrementalPool(BasePool):
         without(prior, "prior", "priors of events, and one for all is given with the first batch")
         self._begun.add(forecasts, sample_weight)
 
-    def _add_rows(self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given) -> None:
+    def _add_rows(self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given, topics: Given) -> None:
         names, keys, columns = column_names(X), row_keys(X), self._columns(X)
         fitted = self._known() if self._begun is not None else None
         allowed = classes if fitted is None else fitted.classes
@@ -122,6 +126,7 @@ class IncrementalPool(BasePool):
         shared = prior is not None and np.ndim(prior) < (1 if len(found) == 2 else 2)
         weight = aligned(sample_weight, keys, "sample_weight")
         frequencies(weight, len(columns))
+        about = aligned(topics, keys, "topics")
         if fitted is not None:
             if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), found):
                 raise OutcomeError(f"the classes are {found.tolist()} since the first batch, and cannot change")
@@ -139,10 +144,10 @@ class IncrementalPool(BasePool):
         arranged, _ = layout.forecasts(layout.arrange(flat, names, type(self).__name__))
         codes = encode(labels, known, found)
         if fitted.stream is not None:
-            _add(fitted.stream, arranged, codes, weight, prior, layout)
+            _add(fitted.stream, arranged, codes, weight, prior, layout, about)
             return
         stream = self._stream(found, prior if shared else None)
-        _add(stream, arranged, codes, weight, None if shared else prior, layout)
+        _add(stream, arranged, codes, weight, None if shared else prior, layout, about)
         self._begin(replace(fitted, stream=stream))
 
     @property
@@ -224,5 +229,13 @@ class IncrementalPool(BasePool):
         return pool
 
 
-def _add(stream: Stream, forecasts: Array, codes: Codes, weight: Given, prior: Given, layout: ExpertColumns) -> None:
-    stream.add_rows(forecasts, codes, weight, prior=prior, experts=layout.experts)
+def _add(
+    stream: Stream,
+    forecasts: Array,
+    codes: Codes,
+    weight: Given,
+    prior: Given,
+    layout: ExpertColumns,
+    topics: Given,
+) -> None:
+    stream.add_rows(forecasts, codes, weight, prior=prior, experts=layout.experts, topics=topics)

@@ -106,12 +106,13 @@ class GaussianPool(IncrementalPool):
         prior: npt.ArrayLike | None = None,
         base_rate: npt.ArrayLike | None = None,
         level: float = 0.9,
+        topics: npt.ArrayLike | None = None,
     ) -> Array:
         """Between what the pooled probability lies, as far as beliefs and outcomes leave the weights open.
 
         Parameters
         ----------
-        X, prior, base_rate
+        X, prior, base_rate, topics
             As for `predict_proba`.
         level : float, default 0.9
 
@@ -138,7 +139,9 @@ class GaussianPool(IncrementalPool):
         check_is_fitted(self)
         fitted, learned = self._learned()
         assert isinstance(learned, FittedPanel)
-        return np.stack(learned.interval(*self._asked(X, prior, base_rate, fitted, learned), level), axis=-1)
+        q, prior, base_rate = self._asked(X, prior, base_rate, fitted, learned)
+        ends = learned.interval(q, prior, base_rate, level, self._topics(X, topics, len(q), learned))
+        return np.stack(ends, axis=-1)
 
     @property
     def weight_intervals_(self) -> Array:

@@ -10,18 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Mask
 from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.shrinkage import MarginalFeatures
+from opinionpool.learning.topics import TopicEffects, TopicShift, learn_topics, left_out
 from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import fill_as_expected
 from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.model.sparse import for_options, pool_cells
-from opinionpool.priors import own_priors
+from opinionpool.priors import own_priors, spread_prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +52,11 @@ class Uncertainty:
         prior: npt.ArrayLike = 0.5,
         base_rate: npt.ArrayLike | None = None,
         level: float = 0.9,
+        shift: TopicShift | None = None,
     ) -> tuple[Array, Array]:
         """Interval for each pooled probability, as `Panel.pool`; of each class by itself when K > 2.
+
+        `shift` is what topics do to these answers.
 
         Returns
         -------
@@ -68,7 +72,7 @@ class Uncertainty:
             raise ArgumentError(f"a level must lie strictly between 0 and 1, and it is {level!r}")
         k = len(panel.classes)
         batch = read_batch(probabilities, prior, len(panel), k)
-        p, error = self._errors(panel, batch, panel.pool(probabilities, prior, base_rate))
+        p, error = self._errors(panel, batch, panel.pool(probabilities, prior, base_rate), shift)
         width = NormalDist().inv_cdf((1.0 + level) / 2.0)
         ends = np.empty((2, *p.shape))
         for rows in blocks(batch):
@@ -90,15 +94,24 @@ class Uncertainty:
         values, vectors = np.linalg.eigh(other.covariance - self.covariance)
         return Uncertainty(self.covariance + (vectors * np.maximum(values, 0.0)) @ vectors.T)
 
-    def _errors(self, panel: PoolingPanel, batch: Batch, answers: npt.ArrayLike) -> tuple[Array, Array]:
+    def ratios_covariance(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+        """Covariance of the pooled log-ratios, (T, K - 1, K - 1); 0 where nobody answered."""
+        batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
+        return np.concatenate([self._covariance(panel, batch, rows) for rows in blocks(batch)])
+
+    def _errors(
+        self, panel: PoolingPanel, batch: Batch, answers: npt.ArrayLike, shift: TopicShift | None = None
+    ) -> tuple[Array, Array]:
         """Pooled probabilities of all classes, and the errors of their log-odds, (T, K) both."""
         k = batch.classes
-        answers = np.asarray(answers).reshape((-1,) if k == 2 else (-1, k))
-        p = np.stack([1.0 - answers, answers], axis=-1) if k == 2 else answers
+        p = _all_classes(answers, k)
+        p = p if shift is None else shift.moved(p, batch.prior, panel.settings.pool_floor)
         error = np.empty(p.shape)
         for rows in blocks(batch):
             others = p[rows] @ (1.0 - np.eye(k))
-            error[rows] = _class_errors(p[rows], others, self._covariance(panel, batch, rows))
+            covariance = self._covariance(panel, batch, rows)
+            covariance = covariance if shift is None else shift.spread(rows, covariance)
+            error[rows] = _class_errors(p[rows], others, covariance)
         return p, error
 
     def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
@@ -111,6 +124,12 @@ class Uncertainty:
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         gradient = np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
         return np.asarray(np.einsum("tia,ij,tjb->tab", gradient, self.covariance, gradient, optimize=True))
+
+
+def _all_classes(answers: npt.ArrayLike, k: int) -> Array:
+    """Pooled probabilities of all classes, (T, K)."""
+    p = np.asarray(answers).reshape((-1,) if k == 2 else (-1, k))
+    return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
 
 
 def _class_errors(p: Array, others: Array, covariance: Array) -> Array:
@@ -144,6 +163,8 @@ class FittedPanel(Tabular):
         What the data say of each expert by itself, where the panel's own features follow from its weights.
     uncertainty : Uncertainty or None
         What is open about the weights, where it is known.
+    topics : TopicEffects or None
+        Intercepts and slopes by topic, where events have topics.
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -157,6 +178,7 @@ class FittedPanel(Tabular):
     notes: tuple[Note, ...] = ()
     marginal: MarginalFeatures | None = None
     uncertainty: Uncertainty | None = None
+    topics: TopicEffects | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         weight = self.panel.weights
@@ -197,16 +219,39 @@ class FittedPanel(Tabular):
         return np.asarray(self.panel.weights_for(self.present[None])[0])
 
     def pool(
-        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+        self,
+        q: npt.ArrayLike,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,
     ) -> Array:
         """Pooled probability, as `Panel.pool`, with the prior of the fit unless another is given.
+
+        `topics` is the topic of all events or one for each; where none is given, or "", topics are not looked at.
 
         Raises
         ------
         ProbabilityError
             If each event had its own prior in the fit and none is given now.
         """
-        return self.panel.pool(q, self.reference(prior), base_rate)
+        prior = self.reference(prior)
+        p = self.panel.pool(q, prior, base_rate)
+        if topics is None or self.topics is None:
+            return p
+        batch = read_batch(q, prior, len(self.panel), len(self.classes))
+        both = _all_classes(p, batch.classes)
+        shift = self._shift(both, batch.prior, batch.answered, base_rate, np.ravel(np.asarray(topics, dtype=object)))
+        return batch.shape_answers(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
+
+    def _shift(
+        self, p: Array, prior: Array, answered: Mask, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike
+    ) -> TopicShift:
+        """What topics do to the common answers on T events, (T, K), nothing where nobody answered."""
+        assert self.topics is not None
+        start = prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")
+        beyond = logodds.prior_log_ratios(p) - logodds.prior_log_ratios(start)
+        labels = np.broadcast_to(np.asarray(topics, dtype=object), len(p))
+        return self.topics.shift(np.where(answered, labels, ""), beyond)
 
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
@@ -225,7 +270,14 @@ class FittedPanel(Tabular):
         """
         if prior is None and forecasts.options is not None:
             prior = own_priors(forecasts, None)
-        return pool_cells(self.panel, forecasts, self.reference(prior), base_rate)
+        prior = self.reference(prior)
+        p = pool_cells(self.panel, forecasts, prior, base_rate)
+        if self.topics is None or forecasts.topics is None:
+            return p
+        k = len(self.classes)
+        both, reference = _all_classes(p, k), spread_prior(prior, (len(p),), k)
+        shift = self._shift(both, reference, np.asarray(forecasts.crowd > 0), base_rate, forecasts.topics)
+        return logodds.public_probabilities(shift.moved(both, reference, self.panel.settings.pool_floor))
 
     def interval(
         self,
@@ -233,8 +285,9 @@ class FittedPanel(Tabular):
         prior: npt.ArrayLike | None = None,
         base_rate: npt.ArrayLike | None = None,
         level: float = 0.9,
+        topics: npt.ArrayLike | None = None,
     ) -> tuple[Array, Array]:
-        """Interval for the pooled probability, from what the outcomes left open about the weights.
+        """Interval for the pooled probability, from what the outcomes left open about the weights and topics.
 
         Returns
         -------
@@ -249,7 +302,14 @@ class FittedPanel(Tabular):
             raise LearningError(
                 f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
             )
-        return self.uncertainty.interval(self.panel, q, self.reference(prior), base_rate, level)
+        prior, shift = self.reference(prior), None
+        if self.topics is not None and topics is not None:
+            batch = read_batch(q, prior, len(self.panel), len(self.classes))
+            both = _all_classes(self.panel.pool(q, prior, base_rate), batch.classes)
+            shift = self._shift(
+                both, batch.prior, batch.answered, base_rate, np.ravel(np.asarray(topics, dtype=object))
+            )
+        return self.uncertainty.interval(self.panel, q, prior, base_rate, level, shift)
 
     def forecast_intervals(
         self,
@@ -264,7 +324,9 @@ class FittedPanel(Tabular):
         t, k = len(forecasts.events), len(self.classes)
         ends = np.empty((2, t) if k == 2 else (2, t, k))
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
-            ends[:, rows] = self.interval(q, own, rate, level)
+            ends[:, rows] = self.interval(
+                q, own, rate, level, None if forecasts.topics is None else forecasts.topics[rows]
+            )
         return ends[0], ends[1]
 
     def at_least_as_uncertain_as(self, other: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike) -> FittedPanel:
@@ -283,6 +345,42 @@ class FittedPanel(Tabular):
             ratio = np.divide(its.errors(other.panel, q, own), error, out=np.ones_like(error), where=error > 0)
             most = max(most, float(ratio.max(initial=1.0)))
         return replace(self, uncertainty=Uncertainty(both.covariance * most**2))
+
+    def with_topics(self, forecasts: Forecasts, reference: Array, weight: Array) -> FittedPanel:
+        """The same with what resolved events say of their topics, if they have different ones.
+
+        Parameters
+        ----------
+        forecasts : Forecasts
+            What the panel was learned from.
+        reference : ndarray, shape (T, K)
+            The prior of each event.
+        weight : ndarray, shape (T,)
+            Frequencies.
+        """
+        if forecasts.topics is None or forecasts.options is not None or self.structure == "assumed":
+            return self
+        used = np.flatnonzero(forecasts.resolved & (forecasts.crowd > 0) & (weight > 0))
+        topics = forecasts.topics[used]
+        if len(np.unique(topics)) < 2:
+            return self
+        used = used[topics != ""]
+        some, prior = forecasts.select_events(used), reference[used]
+        public = logodds.public_probabilities(prior)
+        common = _all_classes(
+            replace(self, topics=None).pool_forecasts(replace(some, topics=None), public), prior.shape[1]
+        )
+        ratios = logodds.prior_log_ratios(common)
+        if self.uncertainty is not None:
+            covariance = np.empty((*ratios.shape, ratios.shape[1]))
+            for rows, q, (own,) in some.dense_blocks(self.experts, public):
+                assert own is not None
+                covariance[rows] = self.uncertainty.ratios_covariance(self.panel, q, own)
+            ratios = left_out(ratios, some.outcomes, covariance)
+        effects = learn_topics(
+            forecasts.topics[used], ratios, logodds.prior_log_ratios(prior), some.outcomes, weight[used]
+        )
+        return replace(self, topics=effects, notes=(*self.notes, effects.note()))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""

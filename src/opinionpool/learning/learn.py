@@ -121,6 +121,7 @@ def _learn(
         if is_crowd(forecasts, weight):
             _check_crowd(beliefs, class_model)
             found = _learn_crowd(forecasts, reference, reduced, shared, settings)
+            found = found.with_topics(forecasts, reference, reduced)
         else:
             estimated = own is None and prior is None
             shrunken = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
@@ -140,6 +141,7 @@ def _learn(
                     few, given, full, shared, shrunken, settings, estimated=estimated, class_model="symmetric"
                 )
                 found = found.at_least_as_uncertain_as(independent, few, public_probabilities(given))
+            found = found.with_topics(few, given, reduced)
             found = replace(found, present=np.asarray(forecasts.counts > 0))
         # Counts are of events as they came.
         counts = _counts(forecasts, weight)

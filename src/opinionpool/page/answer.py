@@ -256,7 +256,7 @@ def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) 
         return None
     q = np.full((len(state.experts), len(why.classes)), np.nan)
     q[[state.experts.index(name) for name in why.experts]] = why.probabilities
-    return state.interval(q, why.prior, rate, why.level)
+    return state.interval(q, why.prior, rate, why.level, why.topic)
 
 
 def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
@@ -271,10 +271,11 @@ def event_forecasts(a: Assessment, material: Material, state: FittedPanel) -> Fo
     """The assessed event by itself, as the file has it or as it is assessed."""
     if material.forecasts is None and material.trained is None:
         return answered(a)
-    own = None
-    if material.own_priors:
-        own = own_prior(a, material)
-    return one_event(a, state.experts, own)
+    own = own_prior(a, material) if material.own_priors else None
+    event, known = one_event(a, state.experts, own), material.forecasts
+    if known is None or known.topics is None or a.question not in known.events:
+        return event
+    return replace(event, topics=known.topics[[known.events.index(a.question)]])
 
 
 def own_prior(a: Assessment, material: Material) -> float | Array:

@@ -67,7 +67,8 @@ def _probability(a: Assessment, material: Material, at: int) -> float:
     state = material.learned(a)
     event = event_forecasts(a, material, state)
     prior = own_prior(a, material) if material.own_priors else given_prior(a, material)
-    return of_class(np.asarray(state.pool(event.X[0], prior, as_given(a.base_rate))), at)
+    topic = None if event.topics is None else str(event.topics[0])
+    return of_class(np.asarray(state.pool(event.X[0], prior, as_given(a.base_rate), topic)), at)
 
 
 def _variations(a: Assessment, found: Answer) -> Iterator[tuple[str, str, tuple[float, float], tuple[Assessment, ...]]]:

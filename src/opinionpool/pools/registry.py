@@ -118,9 +118,13 @@ class FittedPool:
         return self.parameters.get("weights")
 
     def pool(
-        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+        self,
+        q: npt.ArrayLike,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,  # noqa: ARG002 - as `FittedPanel` has it
     ) -> Array:
-        """Pooled probability, with the prior of the fit unless another is given.
+        """Pooled probability, with the prior of the fit unless another is given; topics play no part.
 
         Raises
         ------
@@ -342,6 +346,7 @@ def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
         closes=column("closes", np.datetime64("NaT", "us")),
         void=None,
         texts=None,
+        topics=column("topics", ""),
         notes=(),
     )
 

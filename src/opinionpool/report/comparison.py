@@ -9,6 +9,7 @@ from typing import TextIO
 from opinionpool.logodds import FLOOR
 from opinionpool.report.answers import records, signed
 from opinionpool.report.listing import Column, decimal, percent, whole, write_table, write_text
+from opinionpool.report.topics import score_columns, topic_facts, write_below
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison, Difference, PoolScore
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.text import counted
@@ -186,6 +187,7 @@ def write_comparison(found: Comparison, out: TextIO) -> None:
         write_table(columns, out)
         if hidden:
             out.write(f"({counted(hidden, 'expert')} between the first and the last {SHOWN} are in JSON)\n")
+    write_below(score_columns(found), out)
     out.write("\n")
     for line in [*verdict_lines(found), "", how_line(found), *meaning_lines(found)]:
         write_text(line, out)
@@ -210,4 +212,5 @@ def comparison_facts(found: Comparison) -> dict[str, object]:
         "reference": found.reference,
         "verdict": verdict_lines(found),
         "experts": list(records(expert_columns(found))),
+        **topic_facts(score_columns(found)),
     }

@@ -58,6 +58,8 @@ class _Rows:
         if np.any(why.intercept != 0):
             before.append(("intercept", "all experts", None, float(at(why.intercept))))
         after: list[tuple[str, str, float | None, float]] = []
+        if why.topic_shift is not None:
+            after.append(("topic", f"topic {why.topic}", None, float(at(why.topic_shift))))
         if np.any(why.shift != 0):
             after.append(("base rate", "base rate", None, float(at(why.shift))))
         after.append(("pooled", "pooled", float(at(why.probability)), float(at(why.total))))
@@ -103,6 +105,8 @@ def explanation_facts(why: Explanation) -> dict[str, object]:
         "prior_probability": by_class(why, why.prior),
         "start": by_class(why, why.start),
         "intercept": by_class(why, why.intercept),
+        "topic": why.topic,
+        "topic_shift": None if why.topic_shift is None else by_class(why, why.topic_shift),
         "shift": by_class(why, why.shift),
         "total": by_class(why, why.total),
     }

@@ -17,6 +17,7 @@ from opinionpool.report.html import STYLE, Html, document, joined, markup, name
 from opinionpool.report.open_events import answers_section, explanation_section
 from opinionpool.report.results import experts_section, features_section, gains_section
 from opinionpool.report.summary import size_line
+from opinionpool.report.topic_section import topics_section
 from opinionpool.version import __version__
 
 # Where links at the top lead, of those sections that there are.
@@ -25,6 +26,7 @@ PLACES = {
     "changes": "Changes",
     "why": "Why",
     "experts": "Experts",
+    "topics": "Topics",
     "gains": "How good",
     "basis": "Beliefs",
     "worth": "Worth",
@@ -113,8 +115,8 @@ def report_sections(found: Findings) -> dict[str, Html]:
     gains = gains_section(found)
     middle = [gains, basis] if found.measured else [basis, gains]
     sections = [
-        answers_section(found), changes_section(found), explanation_section(found), experts_section(found), *middle,
-        worth_section(found), *evidence_sections(found), checks_section(found), features_section(found),
+        answers_section(found), changes_section(found), explanation_section(found), experts_section(found),
+        topics_section(found), *middle, worth_section(found), *evidence_sections(found), checks_section(found), features_section(found),
         method_section(found),
     ]  # fmt: skip
     return {each.split('"', 2)[1]: each for each in sections if each is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
 from opinionpool.learning.fitted import FittedPanel, Uncertainty
 from opinionpool.learning.shrinkage import MarginalFeatures
+from opinionpool.learning.topics import LEVELS, TopicEffects
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
@@ -108,6 +110,21 @@ def _check_marginal(marginal: MarginalFeatures) -> None:
         raise SavedPoolError("biases should be finite, (N, K - 1), and the correlation between -1 and 1")
 
 
+def _check_topics(effects: TopicEffects) -> None:
+    g = len(effects.topics)
+    d = effects.intercept.shape[1] if effects.intercept.ndim == 2 else 0
+    if d == 0 or len(set(effects.topics)) < g:
+        raise SavedPoolError("topics should have different names, and an intercept for each class but one")
+    shaped(effects.intercept, (g, d), "the intercepts of topics")
+    shaped(effects.slope, (g,), "the slopes of topics")
+    shaped(effects.events, (g,), "the events of topics", least=0.0)
+    shaped(effects.covariance, (g, d + 1, d + 1), "the covariance of topics")
+    shaped(effects.levels, (len(LEVELS),), "the probabilities of levels", least=0.0)
+    shaped(effects.new, (d + 1, d + 1), "the covariance of a new topic")
+    for covariance in (effects.new, *effects.covariance):
+        _check_positive(covariance, "the covariance of a topic")
+
+
 def _check_extremes(extremes: Extremes) -> None:
     if extremes.centre is not None and extremes.centre.ndim != 2:
         raise SavedPoolError(f"the centre of extremes should have the shape (N, K - 1), not {extremes.centre.shape}")
@@ -166,6 +183,8 @@ def _check_panel_state(learned: FittedPanel) -> None:
         raise SavedPoolError(f"features of each expert by itself should be of {n} experts and {k} classes")
     if learned.uncertainty is not None and learned.uncertainty.covariance.shape[-1] < n:
         raise SavedPoolError(f"the covariance of {n} weights has the shape {learned.uncertainty.covariance.shape}")
+    if learned.topics is not None and learned.topics.intercept.shape[1] != k - 1:
+        raise SavedPoolError(f"topics of {k} classes should have {k - 1} intercepts each")
     _check_answer(learned, n, k)
 
 
@@ -233,11 +252,15 @@ PARTS = (
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
+    Kind.of("topic-effects", TopicEffects, _check_topics),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
-    Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "uncertainty": "doubt"}),
+    replace(
+        Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "uncertainty": "doubt"}),
+        optional=("topics",),
+    ),
     Kind.of("learned-pool", FittedPool, _check_pool_state, classes=tuple[Label, ...]),
     Kind("beliefs", Beliefs, {"stated": Any}, lambda beliefs: {"stated": beliefs.to_dict()}, _beliefs),
 )

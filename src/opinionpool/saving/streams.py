@@ -41,6 +41,7 @@ class _Events:
     times: tuple[str | None, ...] | None
     groups: tuple[str | None, ...] | None
     settled: tuple[bool, ...] | None = None
+    topics: tuple[str | None, ...] | None = None
 
     @classmethod
     def of(cls, records: Sequence[Record], classes: int) -> _Events:
@@ -60,6 +61,7 @@ class _Events:
             times=tuple(None if r.time is None else str(r.time) for r in records) if timed else None,
             groups=tuple(r.group for r in records) if grouped else None,
             settled=tuple(r.settled for r in records) if any(r.settled for r in records) else None,
+            topics=tuple(r.topic for r in records) if any(r.topic for r in records) else None,
         )
 
     def records(self, seed: int) -> list[Record]:
@@ -77,6 +79,7 @@ class _Events:
                     int(self.outcomes[i]), float(self.weights[i]), float(self.at[i]),
                     None if time is None else _moment(time), None if self.groups is None else self.groups[i],
                     self.settled is not None and self.settled[i],
+                    None if self.topics is None else self.topics[i],
                 )
             )  # fmt: skip
         return rows
@@ -108,9 +111,9 @@ class _Events:
         high = classes - 1 if resolved else -1
         if t and not (low <= self.outcomes.min() and self.outcomes.max() <= high):
             raise SavedPoolError(f"outcomes should lie between {low} and {high}")
-        for texts in (self.times, self.groups, self.settled):
+        for texts in (self.times, self.groups, self.settled, self.topics):
             if texts is not None and len(texts) != t:
-                raise SavedPoolError(f"{t} events do not fit {len(texts)} times or groups")
+                raise SavedPoolError(f"{t} events do not fit {len(texts)} times, groups or topics")
         if self.priors is not None:
             if self.priors.shape != (t, *shape):
                 raise SavedPoolError(f"the priors of {t} events have the shape {self.priors.shape}")
@@ -351,7 +354,7 @@ _FIELDS: Mapping[str, Any] = {
 
 STREAMS = (
     Kind.of("row-numbers", Numbering, _nothing, spans=tuple[tuple[int, ...], ...]),
-    replace(Kind.of("events", _Events, _nothing, {"probabilities": "said"}), optional=("settled",)),
+    replace(Kind.of("events", _Events, _nothing, {"probabilities": "said"}), optional=("settled", "topics")),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Sums, _nothing),
     Kind.of("events-learned", _Learned, _nothing),

@@ -140,6 +140,8 @@ class Comparison(Tabular):
     unit, units
         What the intervals take to be independent, "event", "date" or "group", and how many of them were scored.
     notes : tuple of Note
+    topics : ndarray of str or None, shape (T,)
+        What each event is about.
     """
 
     pools: tuple[PoolScore, ...]
@@ -155,6 +157,7 @@ class Comparison(Tabular):
     unit: str
     units: int
     notes: tuple[Note, ...]
+    topics: npt.NDArray[np.str_] | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         names = ("pool", "score", "standard_error", "log_loss", "brier", "auc", "in_sample")
@@ -271,6 +274,7 @@ def compare_pools(
         unit=unit,
         units=units,
         notes=(*plan.notes, *notes, *leakage_notes(sample), *crowded, *trial.notes),
+        topics=forecasts.topics,
     )
 
 

@@ -187,7 +187,12 @@ ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
 def event_record(
-    state: StreamState, seed: int, event: str, forecasts: ExpertForecasts, prior: npt.ArrayLike | None
+    state: StreamState,
+    seed: int,
+    event: str,
+    forecasts: ExpertForecasts,
+    prior: npt.ArrayLike | None,
+    topic: str | None = None,
 ) -> Record:
     """An event that is not resolved; experts are entered in the stream.
 
@@ -216,7 +221,7 @@ def event_record(
             raise ShapeError(f"an event has one prior, and the shape of this is {own.shape}")
     names = [str(name) for name in forecasts]
     check_distinct(names)
-    return Record(str(event), event_key(str(event), seed), state.join(names), array, own)
+    return Record(str(event), event_key(str(event), seed), state.join(names), array, own, topic=topic or None)
 
 
 def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterator[Record]:
@@ -241,4 +246,5 @@ def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterat
             time=None if forecasts.times is None or never[i] else forecasts.times[i],
             group=None if forecasts.groups is None else str(forecasts.groups[i]),
             settled=forecasts.settled is not None and bool(forecasts.settled[i]),
+            topic=None if forecasts.topics is None else str(forecasts.topics[i]) or None,
         )

@@ -23,10 +23,11 @@ class Record(NamedTuple):
     outcome: int = -1  # -1 where not resolved
     weight: float = 1.0  # its frequency
     at: float = 0.0  # when it was resolved, in the unit of the stream's half-life
-    # time, group, settled: as in `opinionpool.forecasts.Forecasts`
+    # time, group, settled, topic: as in `opinionpool.forecasts.Forecasts`
     time: np.datetime64 | None = None
     group: str | None = None
     settled: bool = False
+    topic: str | None = None
 
     def without_forecasts(self) -> Record:
         """The event alone."""
@@ -52,6 +53,7 @@ class Record(NamedTuple):
             time=self.time if other.time is None else other.time,
             settled=self.settled if other.time is None else other.settled,
             group=self.group if other.group is None else other.group,
+            topic=self.topic if other.topic is None else other.topic,
         )
 
 

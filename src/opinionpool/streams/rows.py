@@ -11,7 +11,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask, frequencies
 from opinionpool.errors import ArgumentError, ShapeError
-from opinionpool.labels import UNRESOLVED
+from opinionpool.labels import UNRESOLVED, event_labels
 from opinionpool.streams.events import Record
 from opinionpool.text import shown
 
@@ -27,6 +27,7 @@ class Rows:
     at: Array | None = None  # (T,), when each was resolved, in the unit of the stream's half-life
     keys: npt.NDArray[np.uint64] | None = None  # (T,), what decides which are in the sample
     numbers: Index | None = None  # (T,), what stands for ids
+    topics: npt.NDArray[np.str_] | None = None  # (T,), what the events are about
 
     @classmethod
     def of(
@@ -36,6 +37,7 @@ class Rows:
         sample_weight: npt.ArrayLike | None,
         prior: npt.ArrayLike | None,
         classes: int,
+        topics: object = None,
     ) -> Rows:
         """What a user gave, checked.
 
@@ -55,7 +57,8 @@ class Rows:
             own = logodds.public_probabilities(logodds.class_probabilities(prior, classes))
             if own.shape != given.shape[:1] + given.shape[2:]:
                 raise ShapeError(f"{len(given)} rows need as many priors, and their shape is {own.shape}")
-        return cls(given, codes, frequencies(sample_weight, len(given)), own)
+        about = None if topics is None else event_labels(topics, len(given), "topics")
+        return cls(given, codes, frequencies(sample_weight, len(given)), own, topics=about)
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -85,7 +88,8 @@ class Rows:
         own = None if self.prior is None else np.asarray(self.prior[t])
         when, forecasts = 0.0 if self.at is None else float(self.at[t]), self.forecasts[t, experts]
         number, key, outcome = int(self.numbers[t]), int(self.keys[t]), int(self.outcomes[t])
-        return Record(number, key, experts, forecasts, own, outcome, float(self.weight[t]), when)
+        topic = None if self.topics is None else str(self.topics[t]) or None
+        return Record(number, key, experts, forecasts, own, outcome, float(self.weight[t]), when, topic=topic)
 
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:

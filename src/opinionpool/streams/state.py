@@ -321,7 +321,7 @@ class StreamState:
         if any(record.prior is not None for record in records):
             blank = np.full(shape[1:], np.nan)
             priors = np.array([blank if record.prior is None else record.prior for record in records], dtype=np.float64)
-        times = groups = settled = None
+        times = groups = settled = topics = None
         if any(record.time is not None for record in records):
             never = np.datetime64("NaT", "us")
             times = np.array([never if record.time is None else record.time for record in records], "datetime64[us]")
@@ -329,6 +329,8 @@ class StreamState:
             settled = np.array([record.settled for record in records])
         if any(record.group is not None for record in records):
             groups = np.array(["" if record.group is None else record.group for record in records], dtype=np.str_)
+        if any(record.topic for record in records):
+            topics = np.array([record.topic or "" for record in records], dtype=np.str_)
         return Forecasts(
             events=tuple(f"row {r.event + 1}" if isinstance(r.event, int) else r.event for r in records),
             experts=tuple(self.experts),
@@ -341,6 +343,7 @@ class StreamState:
             times=times,
             groups=groups,
             settled=settled,
+            topics=topics,
         )
 
     def sample(self) -> tuple[Forecasts, Array, float]:

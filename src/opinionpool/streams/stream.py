@@ -203,7 +203,14 @@ class Stream:
         return self._state.ledger.find(self._key(event)) is not None
 
     @_exclusive
-    def forecast(self, event: str, forecasts: ExpertForecasts, prior: npt.ArrayLike | None = None) -> None:
+    def forecast(
+        self,
+        event: str,
+        forecasts: ExpertForecasts,
+        prior: npt.ArrayLike | None = None,
+        *,
+        topic: str | None = None,
+    ) -> None:
         """Forecasts on an event that is not resolved; they take the place of earlier ones by the same experts.
 
         Parameters
@@ -214,6 +221,8 @@ class Stream:
             By expert. None or NaN withdraws a forecast.
         prior : float or array_like, shape (K,), optional
             The event's own reference.
+        topic : str, optional
+            What the event is about.
 
         Raises
         ------
@@ -228,7 +237,7 @@ class Stream:
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
         with self._state.all_or_nothing():
-            record = event_record(self._state, self.seed, event, forecasts, prior)
+            record = event_record(self._state, self.seed, event, forecasts, prior, topic)
             current = self._state.open.get(record.key)
             self._state.put_open((record if current is None else current).revised(record))
 
@@ -258,6 +267,7 @@ class Stream:
         prior: npt.ArrayLike | None = None,
         weight: float | None = None,
         at: float | None = None,
+        topic: str | None = None,
     ) -> None:
         """What happened, for the first time or corrected; None takes an outcome back.
 
@@ -275,6 +285,8 @@ class Stream:
             Its frequency; 1, or in a correction the one it had, if not given.
         at : float, optional
             When it was resolved, in the unit of the half-life; a correction keeps the first one.
+        topic : str, optional
+            What the event is about, given with its forecasts.
 
         Raises
         ------
@@ -288,7 +300,7 @@ class Stream:
             raise ArgumentError("the weight of an event is its frequency, above 0")
         time = None if at is None else times_of([at], 1)
         with self._state.all_or_nothing():
-            change = self._resolution(event, code, forecasts, prior, weight)
+            change = self._resolution(event, code, forecasts, prior, weight, topic)
             if change is not None:
                 self._state.clock.check(int(change.fresh), time)
                 self._apply([change], None if time is None else float(time[0]))
@@ -300,6 +312,7 @@ class Stream:
         forecasts: ExpertForecasts | None,
         prior: npt.ArrayLike | None,
         weight: float | None,
+        topic: str | None,
     ) -> Change | None:
         """What an outcome changes, None if nothing."""
         state, key = self._state, self._key(event)
@@ -308,7 +321,7 @@ class Stream:
             raise ArgumentError(
                 f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
             )
-        record = event_record(state, self.seed, event, forecasts or {}, prior)._replace(outcome=code)
+        record = event_record(state, self.seed, event, forecasts or {}, prior, topic)._replace(outcome=code)
         if entry is None:
             new = (record if current is None else current).revised(record)
             return Change(None, new._replace(weight=1.0 if weight is None else float(weight)))
@@ -391,6 +404,7 @@ class Stream:
         experts: Sequence[str] | None = None,
         first: int | None = None,
         moments: Moments | None = None,
+        topics: npt.ArrayLike | None = None,
     ) -> None:
         """A block of events without ids, fast; they cannot be corrected, and nothing tells if they come twice.
 
@@ -411,13 +425,15 @@ class Stream:
             that are added in parallel, to be merged, need numbers of their own.
         moments : Moments, optional
             Those of the resolved rows, if they are known: of log-ratios with the floors of this stream.
+        topics : array_like of str, shape (T,), optional
+            What the events are about.
 
         Raises
         ------
         ShapeError, ArgumentError
             If the arguments do not fit together or are out of range.
         """
-        rows = Rows.of(probabilities, outcomes, sample_weight, prior, len(self.classes))
+        rows = Rows.of(probabilities, outcomes, sample_weight, prior, len(self.classes), topics)
         n = rows.forecasts.shape[1]
         names = numbered(n) if experts is None else tuple(map(str, experts))
         check_distinct(names)

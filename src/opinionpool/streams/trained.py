@@ -117,10 +117,14 @@ class TrainedPool:
         return replace(self, stream=stream, learned=stream.fit(self.name, **self.options)), notes
 
     def pool(
-        self, q: npt.ArrayLike, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+        self,
+        q: npt.ArrayLike,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,
     ) -> Array:
         """Pooled probability, as `Panel.pool`, with the prior of the fit unless another is given."""
-        return self.learned.pool(q, prior, base_rate)
+        return self.learned.pool(q, prior, base_rate, topics)
 
 
 def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:

@@ -1,4 +1,4 @@
-"""What tables say about events beside their outcomes: priors, times, groups and texts."""
+"""What tables say about events beside their outcomes: priors, times, groups, topics and texts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ class Facts:
     closes: Times
     resolved_at: Times
     prior: Array | None  # (events,), or (events, K) when K > 2; NaN where blank
-    groups: npt.NDArray[np.str_] | None  # (events,)
     texts: tuple[str, ...] | None  # (events,); empty where blank
     notes: tuple[Note, ...]
+    # groups, topics: (events,); "" where blank
+    groups: npt.NDArray[np.str_] | None
+    topics: npt.NDArray[np.str_] | None
 
     def latest(self, long_rows: LongRows) -> Times | None:
         """When each event belongs: when it was resolved, else closed, else last forecast; None if nobody knows."""
@@ -93,7 +95,7 @@ def read_facts(
     reading: Reading,
     options: EventOptions | None = None,
 ) -> Facts:
-    """Priors, times, groups and texts of all events, which share the classes or have options of their own.
+    """Priors, times, groups, topics and texts of all events, which share the classes or have options of their own.
 
     Raises
     ------
@@ -107,9 +109,10 @@ def read_facts(
         closes=_times("closes", layout, melted, joined, reading),
         resolved_at=_times("resolved_at", layout, melted, joined, reading),
         prior=_prior(layout, melted, classes, reading, options),
-        groups=_groups(layout, melted),
         texts=texts,
         notes=notes,
+        groups=_labels("group", layout, melted),
+        topics=_labels("topic", layout, melted),
     )
 
 
@@ -127,13 +130,13 @@ def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, rea
     return found
 
 
-def _groups(layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
-    if "group" not in layout.roles:
+def _labels(role: str, layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
+    if role not in layout.roles:
         return None
     long_rows = melted.long_rows
-    words = long_rows.table.words(layout.roles["group"])
+    words = long_rows.table.words(layout.roles[role])
     labels = words.expand(np.array([*words.values, ""], dtype=np.str_)[:-1], "")
-    return event_values(long_rows.table, layout.roles["group"], labels, "", melted.row_events, long_rows.events)
+    return event_values(long_rows.table, layout.roles[role], labels, "", melted.row_events, long_rows.events)
 
 
 def _texts(layout: Layout, melted: Melted, joined: Joined | None) -> tuple[tuple[str, ...] | None, tuple[Note, ...]]:

@@ -48,8 +48,8 @@ def read_forecasts(
 
     A long table has a row per forecast: columns event, expert and probability, and where there are more than two
     classes a column class with a row for each. A wide table has a row per event and a column per expert, called
-    ``expert:class`` for K classes. Further columns in both: outcome, time, closes, resolved_at, prior, group. They are
-    recognised by their names and the usual synonyms.
+    ``expert:class`` for K classes. Further columns in both: outcome, time, closes, resolved_at, prior, group, topic.
+    They are recognised by their names and the usual synonyms.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def read_forecasts(
     classes : sequence, optional
         All classes in the order wanted; sorted if not given.
     columns : mapping, optional
-        From a role (event, expert, probability, class, outcome, time, closes, resolved_at, prior, group) to the name
-        of the column that plays it; None if none does.
+        From a role (event, expert, probability, class, outcome, time, closes, resolved_at, prior, group, topic) to the
+        name of the column that plays it; None if none does.
     options : {"event", "shared"}, optional
         Whether each event has options of its own, in a long table with classes, or all events share their classes. If
         not given, they are its own where sets that differ have no class in common; where they do, an error asks.
@@ -276,6 +276,7 @@ def _read_as(
         prior=facts.prior,
         times=facts.latest(long_rows),
         groups=facts.groups,
+        topics=facts.topics,
         settled=facts.settled,
         closes=facts.closes if "closes" in layout.roles or (joined and "closes" in joined.roles) else None,
         texts=facts.texts,

@@ -92,7 +92,7 @@ def _without_probability(seen: Candidates) -> Layout:
     """A table that says who made each forecast, and names no column of probabilities."""
     look = seen.contents
     expert = single(seen.table, seen.names, seen.found, ["expert"])["expert"]
-    taken = {i for role in ("outcome", "prior", "group", *TIMES) for i in seen.candidates(role)}
+    taken = {i for role in ("outcome", "prior", "group", "topic", *TIMES) for i in seen.candidates(role)}
     numbers = [
         i
         for i in range(len(seen.names))

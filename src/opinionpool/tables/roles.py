@@ -43,6 +43,7 @@ expires: expires expires_at expiry expiry_date expiration expired_at valid_until
 prior: prior prior_probability reference_prior
 group: group
 text: text question_text question_title event_text event_title event_name market_title question title claim statement
+topic: topic
 """
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     role: tuple(names.split()) for role, names in re.findall(r"^(\w+):((?: .*\n)(?:    .*\n)*)", _NAMES, re.MULTILINE)

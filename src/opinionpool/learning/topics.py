@@ -1,0 +1,287 @@
+"""Topics: an intercept and a slope for the events of each topic, as far as outcomes show that topics differ.
+
+The common answer L* of an event on topic g becomes L° + a_g + (1 + s_g)(L* − L°): L° stays the reference, so that the
+pool is externally Bayesian within each topic. Intercepts a_g and slopes s_g are normal about 0, the common values, with
+spreads that are the same for all topics and are averaged over a few levels by how well each predicts the outcomes
+(evidence). One level is that topics do not differ. Outcomes are compared with answers that have not learned from them
+(approximate leave-one-out as in Rad & Maleki 2020), as fitted answers would overstate what is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index
+from opinionpool.display import Tabular
+from opinionpool.errors import Note
+from opinionpool.estimation.posterior import intercept_root, posterior_probabilities
+from opinionpool.text import shown
+
+# How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by
+# simulation (benchmarks/topics.py): where topics do not differ this costs .001 at most from 20 events a topic on.
+LEVELS = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6))
+LEVEL_PROBABILITIES = (0.5, 0.38, 0.11, 0.01)
+# An event takes at most this share of what its own answer rests on.
+MOST_OWN = 0.9
+_STEPS, _TOLERANCE = 50, 1e-12
+# So many topics are named in a note.
+MOST_NAMED = 6
+
+
+class TopicShift(NamedTuple):
+    """What topics do to the answers on T events."""
+
+    intercept: Array  # (T, K - 1)
+    slope: Array  # (T,)
+    covariance: Array  # (T, K, K); of both, the intercept first
+    beyond: Array  # (T, K - 1); how far the common answer is from the reference, L* - L°
+
+    @property
+    def ratios(self) -> Array:
+        """What is added to the log-ratios of the common answers, (T, K - 1)."""
+        return np.asarray(self.intercept + self.slope[:, None] * self.beyond)
+
+    def moved(self, p: Array, prior: Array, pool_floor: float) -> Array:
+        """The answers, (T, K), from the common ones; exactly these where nothing is added."""
+        added = self.ratios
+        answers = logodds.pooled_probabilities(logodds.prior_log_ratios(p) + added, prior, pool_floor)
+        return np.where((added == 0).all(axis=1)[:, None], p, answers)
+
+    def spread(self, rows: slice, covariance: Array) -> Array:
+        """Covariance of the log-ratios, (t, K - 1, K - 1), from that of the common answers on some of the events."""
+        d = self.beyond.shape[1]
+        gradient = np.concatenate(
+            [np.broadcast_to(np.eye(d), (len(covariance), d, d)), self.beyond[rows][:, :, None]], axis=2
+        )
+        own = np.einsum("tai,tij,tbj->tab", gradient, self.covariance[rows], gradient)
+        return np.asarray((1.0 + self.slope[rows, None, None]) ** 2 * covariance + own)
+
+
+@dataclass(frozen=True, eq=False)
+class TopicEffects(Tabular):
+    """Intercepts and slopes of G topics.
+
+    Attributes
+    ----------
+    topics : tuple of str
+        G names, sorted.
+    events : ndarray, shape (G,)
+        Weight of the resolved events of each.
+    intercept : ndarray, shape (G, K - 1)
+        What is added to log-ratios of classes against the first, beyond what is common.
+    slope : ndarray, shape (G,)
+        By how much more of L* − L° is believed: 0 as in common.
+    covariance : ndarray, shape (G, K, K)
+        Of intercept and slope, given the outcomes.
+    new : ndarray, shape (K, K)
+        The same of a topic without resolved events, whose intercept and slope are 0.
+    levels : ndarray, shape (4,)
+        Posterior probabilities of `LEVELS`; the first is that topics do not differ.
+    """
+
+    topics: tuple[str, ...]
+    events: Array
+    intercept: Array
+    slope: Array
+    covariance: Array
+    new: Array
+    levels: Array
+
+    def _table(self) -> dict[str, list[Any]]:
+        half = NormalDist().inv_cdf(0.95) * np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
+        d = self.intercept.shape[1]
+        table: dict[str, list[Any]] = {"topic": list(self.topics), "resolved": self.events.tolist()}
+        for k in range(d):
+            name = "intercept" if d == 1 else f"intercept_{k + 1}"
+            table[name] = self.intercept[:, k].tolist()
+            table[f"{name}_low"] = (self.intercept[:, k] - half[:, k]).tolist()
+            table[f"{name}_high"] = (self.intercept[:, k] + half[:, k]).tolist()
+        table["slope"] = (1.0 + self.slope).tolist()
+        table["slope_low"], table["slope_high"] = (
+            (1.0 + self.slope + sign * half[:, d]).tolist() for sign in (-1.0, 1.0)
+        )
+        return table
+
+    def shift(self, topics: npt.ArrayLike, beyond: Array) -> TopicShift:
+        """What they do to the answers on T events.
+
+        Parameters
+        ----------
+        topics : array_like of str, shape () or (T,)
+            Topics that were not there when learning have the common values; of "" nothing more is open than in common.
+        beyond : ndarray, shape (T, K - 1)
+            L* − L°.
+        """
+        place = {name: g for g, name in enumerate(self.topics)}
+        labels = np.broadcast_to(np.asarray(topics, dtype=object), len(beyond))
+        known = len(place)
+        at = np.array([place.get(label, known) if label else known + 1 for label in labels.tolist()], dtype=np.intp)
+        # The last rows are those of a new topic, and of events without one.
+        intercept = np.concatenate([self.intercept, np.zeros((2, beyond.shape[1]))])
+        covariance = np.concatenate([self.covariance, self.new[None], np.zeros_like(self.new)[None]])
+        return TopicShift(intercept[at], np.append(self.slope, [0.0, 0.0])[at], covariance[at], beyond)
+
+    def note(self) -> Note:
+        """How far topics differ, those that do so most first."""
+        size = np.abs(self.intercept).max(axis=1) + np.abs(self.slope)
+        order = np.argsort(-size, kind="stable")[:MOST_NAMED].tolist()
+        binary = self.intercept.shape[1] == 1
+
+        def words(g: int) -> str:
+            intercept = f"intercept {self.intercept[g, 0]:+.2f}, " if binary else ""
+            return f"{shown(self.topics[g])} {intercept}slope {1.0 + self.slope[g]:.2f}"
+
+        more = f"; and {len(self.topics) - MOST_NAMED} more" if len(self.topics) > MOST_NAMED else ""
+        text = (
+            f"{len(self.topics)} topics, which differ with probability {1.0 - self.levels[0]:.0%}: "
+            f"{'; '.join(map(words, order))}{more}"
+        )
+        return Note("topics", text, len(self.topics))
+
+
+def left_out(ratios: Array, outcomes: Index, covariance: Array) -> Array:
+    """Log-ratios of answers as they would be had each event's own outcome not been learned from, (T, K - 1).
+
+    Parameters
+    ----------
+    ratios : ndarray, shape (T, K - 1)
+        Of the fitted answers.
+    outcomes : ndarray of int, shape (T,)
+    covariance : ndarray, shape (T, K - 1, K - 1)
+        Of these log-ratios, given all outcomes.
+    """
+    d = ratios.shape[1]
+    p = logodds.softmax(ratios)[:, 1:]
+    surprise = np.equal(outcomes[:, None], np.arange(1, d + 1)) - p
+    curvature = np.einsum("ta,ab->tab", p, np.eye(d)) - p[:, :, None] * p[:, None, :]
+    own = np.einsum("tab,tba->t", curvature, covariance)
+    covariance = covariance * np.minimum(1.0, MOST_OWN / np.maximum(own, MOST_OWN))[:, None, None]
+    step = np.linalg.solve(np.eye(d) - curvature @ covariance, surprise[..., None])
+    return np.asarray(ratios - (covariance @ step)[..., 0])
+
+
+def learn_topics(
+    topics: Sequence[str] | npt.NDArray[np.str_], ratios: Array, reference: Array, outcomes: Index, weight: Array
+) -> TopicEffects:
+    """Intercepts and slopes of the topics of T resolved events.
+
+    Parameters
+    ----------
+    topics : sequence of str, length T
+    ratios : ndarray, shape (T, K - 1)
+        Log-ratios of answers that have not learned from the event's own outcome.
+    reference : ndarray, shape (T, K - 1)
+        L°.
+    outcomes : ndarray of int, shape (T,)
+    weight : ndarray, shape (T,)
+        Frequencies.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> topics = np.repeat(["fair", "high"], 200)
+    >>> y = (rng.random(400) < np.repeat([0.5, 0.75], 200)).astype(int)
+    >>> found = learn_topics(topics, np.zeros((400, 1)), np.zeros((400, 1)), y, np.ones(400))
+    >>> found.intercept.round(1).ravel().tolist(), bool(found.levels[0] < 0.01)
+    ([-0.1, 1.0], True)
+    """
+    names, member = np.unique(np.asarray(topics, dtype=np.str_), return_inverse=True)
+    d, beyond = ratios.shape[1], ratios - reference
+    data = _Events(member, len(names), beyond, ratios, outcomes, weight)
+    roots = [np.zeros((d + 1, d + 1)) for _ in LEVELS]
+    found, evidence = [], []
+    for root, (intercept, slope) in zip(roots, LEVELS, strict=True):
+        root[:d, :d], root[d, d] = intercept_root(intercept, d), slope
+        found.append(_modes(data, root))
+        evidence.append(found[-1].evidence)
+    levels = posterior_probabilities(evidence, LEVEL_PROBABILITIES)
+    values = np.array([each.values for each in found])
+    mean = np.tensordot(levels, values, 1)
+    deviation = values - mean
+    covariance = np.einsum("l,lgi,lgj->gij", levels, deviation, deviation)
+    covariance += np.tensordot(levels, np.array([each.covariance for each in found]), 1)
+    return TopicEffects(
+        topics=tuple(names.tolist()),
+        events=np.asarray(np.bincount(member, weight, len(names)), dtype=np.float64),
+        intercept=mean[:, :d],
+        slope=mean[:, d],
+        covariance=covariance,
+        new=np.tensordot(levels, np.array([root @ root.T for root in roots]), 1),
+        levels=levels,
+    )
+
+
+class _Modes(NamedTuple):
+    """The most probable intercepts and slopes at one level."""
+
+    values: Array  # (G, K)
+    covariance: Array  # (G, K, K)
+    evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Events:
+    """Resolved events by topic."""
+
+    member: Index  # (T,); topic of each
+    topics: int  # G
+    beyond: Array  # (T, K - 1)
+    ratios: Array  # (T, K - 1)
+    outcomes: Index  # (T,)
+    weight: Array  # (T,)
+
+    def sums(self, each: Array) -> Array:
+        """Sums over the events of each topic, (G, ...)."""
+        flat = each.reshape(len(each), -1)
+        columns = [np.asarray(np.bincount(self.member, column, self.topics), np.float64) for column in flat.T]
+        return np.stack(columns, axis=1).reshape(self.topics, *each.shape[1:])
+
+    def cost(self, theta: Array, design: Array) -> tuple[Array, Array]:
+        """What is to be least, (G,), and the probabilities of all classes, (T, K)."""
+        ratios = self.ratios + np.einsum("tpd,tp->td", design, theta[self.member])
+        p = logodds.softmax(ratios)
+        loss = -np.log(np.maximum(p[np.arange(len(p)), self.outcomes], logodds.LEAST))
+        return self.sums(self.weight * loss) + (theta**2).sum(axis=1) / 2, p
+
+
+def _modes(data: _Events, root: Array) -> _Modes:
+    """Newton's method for all topics at once, in coefficients that are standard normal beforehand."""
+    t, d = data.beyond.shape
+    # How log-ratios go with the coefficients, (T, K, K - 1).
+    design = np.concatenate([np.broadcast_to(root[:d, :d].T, (t, d, d)), root[d, d] * data.beyond[:, None, :]], axis=1)
+    theta = np.zeros((data.topics, d + 1))
+    cost, p = data.cost(theta, design)
+    for _ in range(_STEPS):
+        surprise = np.equal(data.outcomes[:, None], np.arange(1, d + 1)) - p[:, 1:]
+        gradient = data.sums(data.weight[:, None] * np.einsum("tpd,td->tp", design, surprise)) - theta
+        precision = _precision(data, design, p)
+        step = np.linalg.solve(precision, gradient[..., None])[..., 0]
+        if float((gradient * step).sum(axis=1).max(initial=0.0)) < _TOLERANCE:
+            break
+        length = np.ones((data.topics, 1))
+        while True:
+            trial = theta + length * step
+            tried, p = data.cost(trial, design)
+            worse = tried > cost + 1e-12 * np.abs(cost)
+            if not worse.any() or length.min() < 1e-6:
+                break
+            length[worse] /= 2
+        theta, cost = trial, tried
+    precision = _precision(data, design, p)
+    spread = np.linalg.slogdet(precision)[1] / 2
+    covariance = root @ np.linalg.inv(precision) @ root.T
+    return _Modes(theta @ root.T, covariance, float(-(cost + spread).sum()))
+
+
+def _precision(data: _Events, design: Array, p: Array) -> Array:
+    """Curvature of the cost, (G, K, K)."""
+    mean = np.einsum("tpd,td->tp", design, p[:, 1:])
+    own = np.einsum("tpd,td,tqd->tpq", design, p[:, 1:], design) - mean[:, :, None] * mean[:, None, :]
+    return data.sums(data.weight[:, None, None] * own) + np.eye(design.shape[1])
