@@ -109,6 +109,7 @@ def blf(file: Path) -> None:
 
 
 def main() -> None:
+    """Print the rows of the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--blf", type=Path)
