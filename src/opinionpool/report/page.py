@@ -116,7 +116,7 @@ def report_sections(found: Findings) -> dict[str, Html]:
     middle = [gains, basis] if found.measured else [basis, gains]
     sections = [
         answers_section(found), changes_section(found), explanation_section(found), experts_section(found),
-        topics_section(found), *middle, worth_section(found), *evidence_sections(found), checks_section(found), features_section(found),
-        method_section(found),
+        topics_section(found), *middle, worth_section(found), *evidence_sections(found), checks_section(found),
+        features_section(found), method_section(found),
     ]  # fmt: skip
     return {each.split('"', 2)[1]: each for each in sections if each is not None}
