@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arguments import whole_number
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.text import shown
 
@@ -21,24 +22,6 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 class NotANumberError(ProbabilityError, TypeError):
     """An object where a number is needed; also a TypeError, as scikit-learn expects of a cell that is a dict."""
-
-
-def expect_type(value: object, kinds: type | tuple[type, ...], name: str) -> None:
-    """Refuse an argument of another type.
-
-    Raises
-    ------
-    ArgumentError
-        Names the argument, what it should be and what it is.
-    """
-    if isinstance(value, kinds):
-        return
-    wanted = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
-    hints = {"state": "; of an estimator give pool.state_", "panel": "; of an estimator give pool.panel_"}
-    hint = hints.get(name, "") if hasattr(type(value), "state_") else ""
-    if name == "forecasts":
-        hint = "; op.Forecasts.from_array(X, y) makes them of arrays, op.read_forecasts of tables"
-    raise ArgumentError(f"{name} must be of type {wanted}, and this is a {type(value).__name__}{hint}")
 
 
 def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
@@ -108,6 +91,47 @@ def as_numbers(values: object, what: str = "probability", error: type[ArgumentEr
     if None in numbers:
         raise _not_a_number(cells, numbers.index(None), what, error)
     return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+
+
+def as_array(values: object, what: str) -> npt.NDArray[Any]:
+    """An argument as an array of whatever type.
+
+    Raises
+    ------
+    ShapeError
+        If its rows are of different lengths.
+    """
+    try:
+        return np.asarray(unmasked(values))
+    except ValueError:
+        raise ShapeError(f"{what} must have rows of one length") from None
+
+
+def axes(values: object, what: str) -> int:
+    """How many axes an argument has; 0 for one number.
+
+    Raises
+    ------
+    ShapeError
+        If its rows are of different lengths.
+    """
+    try:
+        return np.ndim(values)  # type: ignore[arg-type]
+    except ValueError:
+        raise ShapeError(f"{what} must have rows of one length") from None
+
+
+def seeded(seed: object) -> np.random.Generator:
+    """NumPy's generator of a seed: a whole number, a generator, or None for any.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none of these.
+    """
+    if seed is None or isinstance(seed, np.random.Generator):
+        return np.random.default_rng(seed)
+    return np.random.default_rng(whole_number(seed, "seed", 0, 2**128))
 
 
 def has_boolean(values: object) -> bool:
@@ -218,7 +242,7 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
         return np.ones(events)
     # Masked ones do not count, and here True and False can only mean one thing.
     given = unmasked(sample_weight, 0.0)
-    given = np.asarray(given, dtype=np.float64) if np.asarray(given).dtype == np.bool_ else given
+    given = np.asarray(given, dtype=np.float64) if as_array(given, "sample_weight").dtype == np.bool_ else given
     weight = as_numbers(given, "sample weight", ArgumentError)
     if weight.shape != (events,):
         raise ShapeError(f"{events} events need as many sample weights, and their shape is {weight.shape}")

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arguments import brief, expect_type, labels_given, names_given
+from opinionpool.arrays import Array, Index, is_blank
 from opinionpool.display import Tabular
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.labels import (
@@ -198,13 +199,15 @@ class Forecasts(Tabular):
             If there is no expert, or the arguments do not fit together or are out of range.
         """
         array = check_probabilities(probabilities)
-        sets = None if options is None else tuple(map(tuple, options))
-        classes = tuple(classes) if sets is None else option_slots(sets)
+        sets = None if options is None else _sets(options)
+        classes = labels_given(classes, "classes", OutcomeError) if sets is None else option_slots(sets)
+        if len(classes) < 2 or len(set(classes)) < len(classes):
+            raise OutcomeError(f"classes must be at least two different labels, not {brief(classes)}")
         wanted = 2 if len(classes) == 2 else 3
         if array.ndim != wanted or (wanted == 3 and array.shape[2] != len(classes)):
             raise ShapeError(f"forecasts of {len(classes)} classes need {wanted} axes, not shape {array.shape}")
         t, n = array.shape[:2]
-        names = tuple(events) if events is not None else numbered(t, "event")
+        names = names_given(events, "events", ShapeError) if events is not None else numbered(t, "event")
         if sets is not None:
             check_options(sets, names)
         if wanted == 3:
@@ -215,7 +218,7 @@ class Forecasts(Tabular):
             prior = _spread(prior, (t,) if wanted == 2 else (t, len(classes)))
         return cls(
             events=names,
-            experts=tuple(experts) if experts is not None else numbered(n),
+            experts=names_given(experts, "experts", ExpertError) if experts is not None else numbered(n),
             classes=classes,
             event_index=rows,
             expert_index=columns,
@@ -280,11 +283,19 @@ class Forecasts(Tabular):
 
     def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None) -> Array:
         """The same of a run of events, by all experts or by these, of whom those with forecasts are some."""
-        first, last, _ = rows.indices(len(self.events))
+        expect_type(rows, slice, "rows")
+        first, last, step = rows.indices(len(self.events))
+        if step != 1:
+            raise ShapeError(f"rows must be a run of events, one after the other, and it is {rows}")
         cells = slice(*np.searchsorted(self.event_index, (first, last)))
         column = self.expert_index[cells]
-        if experts is not None and tuple(experts) != self.experts:
+        if experts is not None and (experts := names_given(experts, "experts", ExpertError)) != self.experts:
             position = {name: i for i, name in enumerate(experts)}
+            lacking = [name for name in self.experts if name not in position]
+            if lacking:
+                raise ExpertError(
+                    f"experts must name all who have forecasts, and {shown(lacking[0])} is not among them"
+                )
             column = np.array([position[name] for name in self.experts], dtype=np.intp)[column]
         names = self.experts if experts is None else experts
         dense = np.full((last - first, len(names), *self.probabilities.shape[1:]), np.nan)
@@ -307,8 +318,7 @@ class Forecasts(Tabular):
 
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:
         """The forecasts on some events: a mask, or positions in the order wanted."""
-        chosen = np.asarray(keep)
-        positions = np.arange(len(self.events))[chosen if chosen.size else chosen.astype(np.intp)]
+        positions = _kept(keep, len(self.events))
         starts = np.searchsorted(self.event_index, np.arange(len(self.events) + 1))
         lengths = starts[positions + 1] - starts[positions]
         first = np.repeat(starts[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
@@ -338,10 +348,11 @@ class Forecasts(Tabular):
         ExpertError
             If a name is not among the experts, or there is none.
         """
+        names = names_given(names, "names", ExpertError)
         position = {name: i for i, name in enumerate(self.experts)}
         unknown = [name for name in names if name not in position]
         if unknown:
-            raise unknown_expert(str(unknown[0]), self.experts)
+            raise unknown_expert(unknown[0], self.experts)
         new = np.full(len(self.experts), -1)
         new[[position[name] for name in names]] = np.arange(len(names))
         kept = new[self.expert_index] >= 0
@@ -389,15 +400,21 @@ def encode_outcomes(
     if outcomes is None:
         return np.full(events, UNRESOLVED)
     codes = {label: i for i, label in enumerate(classes)}
-    encoded = np.full(len(outcomes), UNRESOLVED)  # type: ignore[arg-type]
+    try:
+        count = len(outcomes)  # type: ignore[arg-type]
+    except TypeError:
+        count = -1
+    if count < 0 or isinstance(outcomes, (str, bytes)) or hasattr(outcomes, "columns"):
+        raise OutcomeError(f"outcomes must be a sequence, one for each of {events} events, and it is {brief(outcomes)}")
+    encoded = np.full(count, UNRESOLVED)
     for i, outcome in enumerate(outcomes):  # type: ignore[arg-type]
-        # pandas' NA has no truth value, so it is recognised by its type.
-        if outcome is None or type(outcome).__name__ == "NAType" or outcome != outcome:
+        if is_blank(outcome):
             continue
-        if type(outcome).__hash__ is None or outcome not in codes:
+        try:
+            encoded[i] = codes[outcome]
+        except (KeyError, TypeError):
             names = ", ".join(repr(label) for label in classes[:10])
-            raise OutcomeError(f"each outcome must be one of {names}, and outcome {i} is {outcome!r}")
-        encoded[i] = codes[outcome]
+            raise OutcomeError(f"each outcome must be one of {names}, and outcome {i} is {brief(outcome)}") from None
     return encoded
 
 
@@ -435,6 +452,24 @@ class Totals:
     def resolved(self) -> int:
         """Resolved events."""
         return sum(self.outcomes)
+
+
+def _sets(options: object) -> Options:
+    """Labels of each event's own options, as tuples."""
+    found = labels_given(options, "options", ShapeError) if not isinstance(options, (list, tuple)) else options
+    return tuple(labels_given(labels, "options of each event", ShapeError) for labels in found)
+
+
+def _kept(keep: npt.ArrayLike, events: int) -> Index:
+    """Positions of the events to keep, from a mask or from positions."""
+    try:
+        chosen = np.asarray(keep)
+        positions = np.arange(events)[chosen if chosen.size else chosen.astype(np.intp)]
+    except (IndexError, TypeError, ValueError):
+        positions = np.zeros(())
+    if positions.ndim != 1:
+        raise ShapeError(f"keep must be a mask of {events} events, or positions among them, and it is {brief(keep)}")
+    return np.asarray(positions, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

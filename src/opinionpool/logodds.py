@@ -8,10 +8,12 @@ makes them independent of the reference class and is 1 when K = 2.
 from __future__ import annotations
 
 from functools import lru_cache
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arguments import brief
 from opinionpool.arrays import Array, as_numbers
 from opinionpool.errors import ProbabilityError, ShapeError
 
@@ -196,14 +198,23 @@ def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
     return np.where(absent, level[..., None], ratios)
 
 
+def check_floor(floor: object, name: str = "a floor") -> None:
+    """Refuse what is no floor.
+
+    Raises
+    ------
+    ProbabilityError
+        Unless it is a number from 1e-300 to below 1.
+    """
+    if not isinstance(floor, Real) or not LEAST <= float(floor) < 1:
+        raise ProbabilityError(
+            f"{name} must lie strictly between 0 and 1, at {LEAST:g} or above, and it is {brief(floor)}"
+        )
+
+
 def class_floors(floor: float, prior: Array, divisor: float) -> Array:
     """min(floor, prior / divisor) for every class, (..., K)."""
-    try:
-        fits = bool(LEAST <= floor < 1)
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
-        raise ProbabilityError(f"a floor must lie strictly between 0 and 1, at {LEAST:g} or above, and it is {floor!r}")
+    check_floor(floor)
     floors = np.minimum(floor, prior / divisor)
     total = floors.sum(axis=-1)
     if (total >= 1).any():

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arguments import brief, labels_given
 from opinionpool.errors import ExpertError
 from opinionpool.logodds import check_probabilities
 from opinionpool.text import listed, shown, suggestion
@@ -63,9 +64,7 @@ def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
     """
     if names is None:
         return numbered(n)
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ExpertError(f"names must be a sequence of {n} names, not a single {names!r}")
-    found = tuple(str(name) for name in names)
+    found = tuple(str(name) for name in labels_given(names, "names", ExpertError))
     if len(found) != n:
         raise ExpertError(f"{n} experts need {n} names, not {len(found)}")
     check_distinct(found)
@@ -84,9 +83,11 @@ def position(expert: object, names: Sequence[str]) -> int:
         if not -len(names) <= expert < len(names):
             raise ExpertError(f"there are experts 0 to {len(names) - 1}, and no {expert}")
         return int(expert) % len(names)
+    if not isinstance(expert, str):
+        raise ExpertError(f"an expert is given by name or by position, and not as {brief(expert)}")
     if expert not in names:
-        raise unknown_expert(str(expert), names)
-    return names.index(str(expert))
+        raise unknown_expert(expert, names)
+    return names.index(expert)
 
 
 def name_key(name: str) -> str:
@@ -157,9 +158,8 @@ def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDA
     ExpertError
         If one is unknown, repeated, or none is given.
     """
-    if isinstance(experts, str) or not isinstance(experts, Iterable):
-        raise ExpertError(f"a sub-panel needs a sequence of experts, not a single {experts!r}")
-    positions = np.array([position(expert, names) for expert in experts], dtype=np.intp)
+    given = labels_given(experts, "experts", ExpertError)
+    positions = np.array([position(expert, names) for expert in given], dtype=np.intp)
     if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
         raise ExpertError("a sub-panel needs at least one expert, and each of them once")
     return positions

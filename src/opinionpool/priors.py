@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, axes
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import uniform_probabilities
@@ -51,7 +51,7 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
     if forecasts.even is not None:
         return _option_priors(forecasts, forecasts.even, prior)
     if forecasts.prior is None or np.isnan(forecasts.prior).all():
-        if prior is None or np.ndim(prior) < (1 if k == 2 else 2):
+        if prior is None or axes(prior, "prior") < (1 if k == 2 else 2):
             return None
         return spread_prior(prior, (t,), k)
     own = forecasts.prior
@@ -84,7 +84,7 @@ def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | Non
     """Priors of options, 0 where an event has none; what is given or in the forecasts wins over equal ones."""
     t, k = even.shape
     if prior is not None:
-        if np.ndim(prior) < (1 if k == 2 else 2):
+        if axes(prior, "prior") < (1 if k == 2 else 2):
             raise ArgumentError(
                 "each event has options of its own, so no prior can be shared by all; without one, the options of an "
                 "event are taken as equally likely beforehand"

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from opinionpool.analysis.residuals import Residuals
 from opinionpool.analysis.significance import at_least, holm, not_normal, rank_correlation, welch
-from opinionpool.arrays import Array, Index, expect_type
+from opinionpool.arguments import expect_type
+from opinionpool.arrays import Array, Index
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import uniform_probabilities
 from opinionpool.learning.fitted import FittedPanel
@@ -387,6 +388,8 @@ def check_model(
     ["'expert_2' says 50% 40 times in 40: a placeholder?"]
     """
     expect_type(forecasts, Forecasts, "forecasts")
+    if state is not None:
+        expect_type(state, FittedPanel, "state")
     residuals = Residuals.of(forecasts, state, prior)
     return [
         *normality(residuals),

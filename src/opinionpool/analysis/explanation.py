@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, expect_type
+from opinionpool.arguments import chosen_name, expect_type, number
+from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, Note
@@ -26,7 +27,7 @@ from opinionpool.model.panel import Panel
 from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.pools.registry import Fitted, FittedPool
 from opinionpool.priors import event_priors
-from opinionpool.text import counted, shown, suggestion
+from opinionpool.text import counted, shown
 
 LEVEL = 0.9
 # So many weights below 0 are put in words one by one.
@@ -182,11 +183,7 @@ def event_position(forecasts: Forecasts, event: str | int) -> int:
         if not 0 <= event < len(forecasts.events):
             raise ArgumentError(f"there are events 0 to {len(forecasts.events) - 1}, and no {event}")
         return int(event)
-    if event not in forecasts.events:
-        raise ArgumentError(
-            f"no event is called {shown(event)}; {suggestion(str(event), forecasts.events, 'there are')}"
-        )
-    return forecasts.events.index(event)
+    return forecasts.events.index(chosen_name(event, "event", forecasts.events))
 
 
 def explain(
@@ -231,6 +228,8 @@ def explain(
     >>> why.contributions.round(3), float(why.total.round(3)), why.without.round(3)
     (array([0.792, 0.726]), 1.518, array([0.7, 0.8]))
     """
+    expect_type(state, (FittedPanel, FittedPool, PoolingPanel), "state")
+    level = number(level, "level", 0, 1, between=True)
     if isinstance(state, PoolingPanel):
         k = len(state.classes)
         state = FittedPanel(

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.value import effective_number, expected_auc, expected_brier, expected_score
+from opinionpool.arguments import expect_type, number, one_of, whole_number
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.model.correlation import SINGULAR, CommonCorrelation
-from opinionpool.model.features import vector
+from opinionpool.model.features import LARGEST, vector
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import signal
 
@@ -76,6 +77,7 @@ def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | No
     >>> round(gain.before, 4), round(gain.after, 4), round(gain.score, 4)
     (1.6, 1.6667, 0.0123)
     """
+    expect_type(panel, Panel, "panel")
     informative = np.flatnonzero(panel.informative)
     before, n = panel.joint_accuracy, len(informative)
     mean = float(panel.accuracy[informative].mean()) if n else 0.0
@@ -85,8 +87,7 @@ def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | No
         if n == 1:
             raise ArgumentError("one expert does not say how dependent another would be; give correlation=")
         correlation = max((n / effective_number(panel) - 1.0) / (n - 1.0), 0.0)
-    if not 0 <= correlation <= 1:
-        raise ArgumentError(f"a correlation with one more like these must lie in [0, 1], and it is {correlation!r}")
+    correlation = number(correlation, "correlation", 0, 1)
     together = n / (1.0 + (n - 1.0) * correlation)
     more = (n + 1.0) / (1.0 + n * correlation)
     return _gain(before, before + mean * (more - together), prior, panel)
@@ -126,12 +127,13 @@ def gain_from(
     >>> round(gain.after, 4), round(gain.score, 3), round(gain.weight, 3)
     (2.6, 0.158, 1.0)
     """
+    expect_type(panel, Panel, "panel")
+    accuracy = number(accuracy, "accuracy", 0, LARGEST, error=PanelError)
     informative = np.flatnonzero(panel.informative)
     r = vector(correlation, len(panel), "correlation with the new expert")[informative]
-    if not (accuracy >= 0 and np.isfinite(accuracy)):
-        raise PanelError(f"an accuracy must be a finite number, at least 0, and it is {accuracy!r}")
-    if not (calibration > 0 and np.isfinite(calibration)):
-        raise PanelError(f"the calibration of a new expert must be above 0, and it is {calibration!r}")
+    calibration = number(calibration, "calibration", 0, LARGEST, error=PanelError)
+    if not calibration:
+        raise PanelError("the calibration of a new expert must be above 0, and it is 0")
     before = panel.joint_accuracy
     own, known = np.sqrt(accuracy / 2.0), signal(panel.parts)[informative]
     among = panel.parts.dependence.subset(informative)
@@ -205,15 +207,14 @@ def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
     >>> best_subset(panel, 2).experts
     ('ann', 'cy')
     """
-    if isinstance(k, bool) or not (1 <= k <= len(panel) and k % 1 == 0):
-        raise ArgumentError(f"a subset of {len(panel)} experts has 1 to {len(panel)} of them, and not {k!r}")
-    if method not in {"auto", "exhaustive", "greedy"}:
-        raise ArgumentError(f"method must be auto, exhaustive or greedy, and it is {method!r}")
+    expect_type(panel, Panel, "panel")
+    k = whole_number(k, "k, the number of experts,", 1, len(panel))
+    one_of(method, "method", ("auto", "exhaustive", "greedy"))
     if method == "greedy" or (method == "auto" and len(panel) > EXHAUSTIVE):
-        return subset_path(panel, int(k))[-1]
+        return subset_path(panel, k)[-1]
     panel.parts.check_scale("the best subset")
     most, chosen = -1.0, np.zeros(0, dtype=np.intp)
-    every = combinations(range(len(panel)), int(k))
+    every = combinations(range(len(panel)), k)
     while batch := list(islice(every, BATCH)):
         present = np.zeros((len(batch), len(panel)), dtype=bool)
         np.put_along_axis(present, np.array(batch), True, axis=1)
@@ -228,9 +229,10 @@ def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
 
     In O(N k²) operations and the k columns of the correlation that are needed.
     """
+    expect_type(panel, Panel, "panel")
     panel.parts.check_scale("the best subset")
     n = len(panel)
-    k = n if most is None else most
+    k = n if most is None else whole_number(most, "most", 1, n)
     informative = panel.informative
     rest, left = np.where(informative, signal(panel.parts), 0.0), np.where(informative, 1.0, 0.0)
     rows, chosen, total = np.zeros((k, n)), [], 0.0
@@ -336,6 +338,8 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
     >>> redundant_groups(Panel.from_features(1.0, r, names=["ann", "bob", "cy"]))
     [('ann', 'bob')]
     """
+    expect_type(panel, Panel, "panel")
+    least = number(least, "least", -1, 1)
     informative = np.flatnonzero(panel.informative)
     if len(informative) < 2:
         return []

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, as_numbers, expect_type
-from opinionpool.errors import ArgumentError
+from opinionpool.arguments import expect_type, number
+from opinionpool.arrays import Array, as_numbers
+from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, class_probabilities, expit, prior_log_ratios
 from opinionpool.model.accuracy import normal_cdf
-from opinionpool.model.features import Parts
+from opinionpool.model.features import LARGEST, Parts
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import signal
 from opinionpool.model.pooling_panel import PoolingPanel
@@ -91,7 +92,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     """
     expect_type(panel, PoolingPanel, "panel")
     single = panel.accuracy
-    joint = panel.joint_accuracy if joint_accuracy is None else joint_accuracy
+    joint = panel.joint_accuracy if joint_accuracy is None else number(joint_accuracy, "joint_accuracy", 0, LARGEST)
     every = np.append(single, joint)
     auc = expected_auc(every)
     score = brier = hits = None
@@ -104,7 +105,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
 
     return PanelValue(
         experts=panel.names,
-        prior=float(prior) if binary else None,
+        prior=one_prior(prior) if binary else None,
         accuracy=single,
         auc=auc[:-1],
         score=None if score is None else score[:-1],
@@ -219,6 +220,7 @@ def hit_rate(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
     >>> hit_rate([0.0, 2.0]).round(4), hit_rate(0.0, prior=0.2).round(4)
     (array([0.5   , 0.8413]), np.float64(0.8))
     """
+    prior = one_prior(prior)
     right, wrong = _acted(_accuracies(accuracy), prior, 0.0)
     return np.asarray(prior * right + (1.0 - prior) * (1.0 - wrong))[()]
 
@@ -276,6 +278,7 @@ def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: flo
     if isinstance(accuracy, Panel):
         check_binary(accuracy)
         accuracy = accuracy.joint_accuracy
+    accuracy = number(accuracy, "accuracy", 0, LARGEST)
     ratio = as_numbers(cost_loss, "cost-loss ratio", ArgumentError)
     outside = ~((ratio > 0) & (ratio < 1))
     if outside.any():
@@ -283,6 +286,7 @@ def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: flo
             f"a cost-loss ratio must lie strictly between 0 and 1, and it is {float(ratio[outside].flat[0]):g}; "
             "outside, one should always or never act"
         )
+    prior = one_prior(prior)
     right, wrong = _acted(_accuracies(accuracy), prior, np.log(ratio / (1.0 - ratio)))
     expense = np.asarray(prior * (ratio * right + (1.0 - right)) + (1.0 - prior) * ratio * wrong)
     climatology, perfect = np.minimum(ratio, prior), prior * ratio
@@ -299,11 +303,16 @@ def check_binary(panel: Panel) -> None:
         )
 
 
+def one_prior(prior: object) -> float:
+    """The probability of the second class, strictly between 0 and 1."""
+    return number(prior, "prior", 0, 1, between=True, error=ProbabilityError)
+
+
 def _accuracies(accuracy: npt.ArrayLike) -> Array:
     values = as_numbers(accuracy, "accuracy", ArgumentError)
-    if not (values >= 0).all() or not np.isfinite(values).all():
-        bad = values[~((values >= 0) & np.isfinite(values))]
-        raise ArgumentError(f"an accuracy must be a finite number, at least 0, and it is {float(bad.flat[0])!r}")
+    bad = values[~((values >= 0) & (values <= LARGEST))]
+    if bad.size:
+        raise ArgumentError(f"an accuracy must be a number from 0 to {LARGEST:g}, and it is {float(bad.flat[0])!r}")
     return values
 
 
@@ -323,7 +332,7 @@ def _acted(accuracy: Array, prior: float, threshold: npt.ArrayLike) -> tuple[Arr
 
 def _expected(accuracy: npt.ArrayLike, prior: float, score: Callable[[Array], Array]) -> Array:
     """The mean of a score of the probability given to what happened."""
-    values = _accuracies(accuracy)
+    values, prior = _accuracies(accuracy), one_prior(prior)
     start = float(prior_log_ratios(class_probabilities(prior))[0])
     z = np.linspace(-REACH, REACH, NODES)
     density = np.exp(-0.5 * z**2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
@@ -14,8 +15,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array, as_numbers, unmasked
-from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.arrays import Array, as_array, as_numbers, unmasked
+from opinionpool.errors import (
+    ArgumentError,
+    Note,
+    OpinionPoolError,
+    OpinionPoolWarning,
+    OutcomeError,
+    ProbabilityError,
+    ShapeError,
+)
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
@@ -46,20 +55,32 @@ _FLOORS = ("floor", "pool_floor")
 EVENTS = 1 << 17
 
 
+@contextmanager
+def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Iterator[None]:
+    """Raise what scikit-learn raises about an argument as an error of ours, in its own words."""
+    try:
+        yield
+    except OpinionPoolError:
+        raise
+    except (TypeError, ValueError) as problem:
+        raise error(f"{name}: {problem}") from None
+
+
 def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:
     """The labels of resolved events, and which of so many events are resolved, (T,); `classes` if they are known.
 
     Raises
     ------
-    OutcomeError, ValueError
+    OutcomeError
         If `y` is not a column of labels, one for each event.
     """
     if y is None:
         raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
-    y = unmasked(y, None)
-    column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
-    check_consistent_length(np.empty((events, 0)), column)
-    return read_labels(column, () if classes is None else np.asarray(classes).ravel().tolist())
+    with in_our_terms("y", OutcomeError):
+        y = unmasked(y, None)
+        column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
+        check_consistent_length(np.empty((events, 0)), column)
+    return read_labels(column, () if classes is None else as_array(classes, "classes").ravel().tolist())
 
 
 class _Read(NamedTuple):
@@ -461,17 +482,19 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ):
             # What `check_array` would look for, whoever pools finds too.
             return X
-        array = check_array(
-            # What scikit-learn says of sparse matrices is what its users know.
-            X if hasattr(X, "toarray") else as_numbers(X),
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_2d=False,
-            allow_nd=True,
-            ensure_min_samples=1 if fitted is None else 0,
-            estimator=self,
-            input_name="X",
-        )
+        # What scikit-learn says of sparse matrices is what its users know.
+        given = X if hasattr(X, "toarray") else as_numbers(X)
+        with in_our_terms("X"):
+            array = check_array(
+                given,
+                dtype=np.float64,
+                ensure_all_finite="allow-nan",
+                ensure_2d=False,
+                allow_nd=True,
+                ensure_min_samples=1 if fitted is None else 0,
+                estimator=self,
+                input_name="X",
+            )
         if array.ndim == 1:
             if fitted is not None and fitted.count > 1:
                 raise ShapeError(

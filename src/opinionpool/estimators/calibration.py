@@ -12,15 +12,24 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Mask, as_numbers
-from opinionpool.errors import ArgumentError, LearningError, OpinionPoolWarning, OutcomeError, ProbabilityError
+from opinionpool.arguments import one_of
+from opinionpool.arrays import Array, Mask, as_numbers, axes
+from opinionpool.errors import (
+    ArgumentError,
+    LearningError,
+    OpinionPoolWarning,
+    OutcomeError,
+    ProbabilityError,
+    ShapeError,
+)
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.averages import Means
 from opinionpool.estimation.evidence import evidence_of
-from opinionpool.estimators.base import Given, labels_of
+from opinionpool.estimators.base import Given, in_our_terms, labels_of
 from opinionpool.estimators.inputs import aligned, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode
 from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.features import LARGEST
 from opinionpool.model.pooling import recalibrated
 from opinionpool.priors import laplace_prior, spread_prior
 
@@ -66,11 +75,18 @@ def recalibrate(
     array([0.6044, 0.75  ])
     """
     kappa, b = (as_numbers(each, what, ArgumentError) for each, what in ((calibration, "calibration"), (bias, "bias")))
-    if not (np.isfinite(kappa).all() and np.isfinite(b).all()):
-        raise ArgumentError("calibration and bias must be finite numbers")
+    if not ((np.abs(kappa) <= LARGEST).all() and (np.abs(b) <= LARGEST).all()):
+        raise ArgumentError(f"calibration and bias must be finite numbers, at most {LARGEST:g}")
     p = logodds.class_probabilities(prior)
-    q, kappa, b, _ = np.broadcast_arrays(logodds.check_probabilities(q), kappa, b, p[..., 0])
-    return recalibrated(np.asarray(q), p, kappa, b, floor, pool_floor)
+    forecasts = logodds.check_probabilities(q)
+    try:
+        forecasts, kappa, b, _ = np.broadcast_arrays(forecasts, kappa, b, p[..., 0])
+    except ValueError:
+        shapes = f"q {forecasts.shape}, calibration {kappa.shape}, bias {b.shape}, prior {p.shape[:-1]}"
+        raise ShapeError(
+            f"q, calibration, bias and prior must have shapes that go together, and they are {shapes}"
+        ) from None
+    return recalibrated(forecasts, p, kappa, b, floor, pool_floor)
 
 
 def calibration_curve(calibration: npt.ArrayLike, prior: float, q: npt.ArrayLike) -> Array:
@@ -160,10 +176,10 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         LearningError
             If a column has too few events, or no variation within an outcome.
         """
-        if self.output not in OUTPUTS:
-            raise ArgumentError(f"output must be one of {', '.join(OUTPUTS)}, and it is {self.output!r}")
+        one_of(self.output, "output", OUTPUTS)
         keys = row_keys(X)
-        x = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        with in_our_terms("X"):
+            x = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         labels, known = labels_of(aligned(y, keys, "y"), len(x), type(self).__name__)
         classes = classes_of(labels)
         if len(classes) > 2:
@@ -174,7 +190,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         _check_events(events, classes)
         prior = float(laplace_prior(events)[1]) if prior is None else aligned(prior, keys, "prior")
         reference = _log_odds(prior, len(x))
-        common = np.ndim(prior) == 0
+        common = axes(prior, "prior") == 0
         # A common prior is subtracted from the means: columns in small units would lose their digits to it.
         answered, means, scale, centre = _means(x, 0.0 if common else reference, codes, weight)
         self._check(means, answered)
@@ -210,7 +226,8 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         keys = row_keys(X)
-        x = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        with in_our_terms("X"):
+            x = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         if prior is None:
             if self.prior_ is None:
                 raise ProbabilityError("this was learned with a prior for each event, so transforming needs one too")

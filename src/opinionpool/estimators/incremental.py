@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, frequencies
+from opinionpool.arrays import Array, axes, frequencies
 from opinionpool.errors import ArgumentError, Note, OutcomeError
 from opinionpool.estimators.base import BasePool, FitState, Given, label_array, labels_of
 from opinionpool.estimators.inputs import (
@@ -123,7 +123,7 @@ class IncrementalPool(BasePool):
         labels, known = labels_of(aligned(y, keys, "y"), len(columns), type(self).__name__, allowed)
         prior = aligned(prior, keys, "prior")
         found = settled_classes(labels, classes, names, columns) if fitted is None else fitted.classes
-        shared = prior is not None and np.ndim(prior) < (1 if len(found) == 2 else 2)
+        shared = prior is not None and axes(prior, "prior") < (1 if len(found) == 2 else 2)
         weight = aligned(sample_weight, keys, "sample_weight")
         frequencies(weight, len(columns))
         about = aligned(topics, keys, "topics")

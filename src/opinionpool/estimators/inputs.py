@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arguments import labels_given
 from opinionpool.arrays import Array, frequencies
 from opinionpool.errors import ArgumentError, ExpertError, Note, OutcomeError, ShapeError
 from opinionpool.forecasts import Forecasts
@@ -254,6 +255,7 @@ def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | No
 
 def _given_classes(given: Anything, named: bool) -> Labels:
     """Classes as the user gave them; columns without names stand in sorted order, so another order is refused."""
+    labels_given(given, "classes", OutcomeError)
     values = np.asarray(given, dtype=object if isinstance(given, (list, tuple)) else None).ravel()
     labels, known = read_labels(values, values.tolist())
     classes = np.unique(labels)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.analysis.weights import weight_interval
+from opinionpool.arguments import one_of
 from opinionpool.arrays import Array
 from opinionpool.estimators.base import Given, labels_of
 from opinionpool.estimators.incremental import IncrementalPool
@@ -153,7 +154,8 @@ class GaussianPool(IncrementalPool):
         options = self._options()
         class_model = options.pop("class_model")
         # Of two classes there is one model.
-        if class_model not in CLASS_MODELS or X.ndim not in {2, 3} or (X.ndim == 3 and class_model == "full"):
+        one_of(class_model, "class_model", CLASS_MODELS)
+        if X.ndim not in {2, 3} or (X.ndim == 3 and class_model == "full"):
             return None
         options |= {"floor": self.floor, "pool_floor": self.pool_floor, "prior": prior}
         if X.ndim == 2:

@@ -16,6 +16,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from opinionpool.arguments import file_path, one_of
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.model.accuracy import ELICITED
 from opinionpool.text import shown, suggestion
@@ -160,7 +161,7 @@ class ExpertBeliefs:
 
     def get(self, name: str) -> Belief | None:
         """The belief of that name, if there is one."""
-        found = getattr(self, name)
+        found = getattr(self, one_of(name, "name", [each.name for each in fields(self) if each.name != "experts"]))
         return found if isinstance(found, Belief) else None
 
     def absolute(self) -> Belief | None:
@@ -399,9 +400,9 @@ def read_beliefs(path: str | os.PathLike[str]) -> Beliefs:
     OSError
         If it cannot be read.
     """
-    with open(path, "rb") as file:
+    name = file_path(path)
+    with open(name, "rb") as file:
         raw = file.read(LARGEST + 1)
-    name = os.fspath(path)
     if len(raw) > LARGEST:
         raise ArgumentError(f"{name}: a file of beliefs has at most {LARGEST:,} bytes, and this has more")
     try:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.arguments import number
 from opinionpool.arrays import Array, Mask
 from opinionpool.display import Tabular
-from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
+from opinionpool.errors import LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects, TopicShift, learn_topics, left_out
@@ -68,8 +69,7 @@ class Uncertainty:
         ArgumentError
             For a level outside (0, 1).
         """
-        if not 0 < level < 1:
-            raise ArgumentError(f"a level must lie strictly between 0 and 1, and it is {level!r}")
+        level = number(level, "level", 0, 1, between=True)
         k = len(panel.classes)
         batch = read_batch(probabilities, prior, len(panel), k)
         p, error = self._errors(panel, batch, panel.pool(probabilities, prior, base_rate), shift)

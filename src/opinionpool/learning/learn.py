@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.arguments import brief, one_of
 from opinionpool.arrays import Array, frequencies
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, Note, ShapeError
@@ -336,16 +337,16 @@ def learn_from(
     return FittedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))
 
 
-def check_options(structure: str, beliefs: Beliefs | str | None) -> None:
+def check_options(structure: str, beliefs: object) -> None:
     """Refuse a structure or beliefs that do not exist, or not together."""
-    if structure not in STRUCTURES:
-        raise ArgumentError(f"structure must be one of {', '.join(STRUCTURES)}, and it is {structure!r}")
+    one_of(structure, "structure", STRUCTURES)
     if isinstance(beliefs, Beliefs):
         if structure != "auto" and not beliefs.any_panel:
             raise ArgumentError(f"beliefs meet data with structure='auto', and it is {structure!r}")
-    elif beliefs is not None and beliefs != "default":
+    elif beliefs is not None and not (isinstance(beliefs, str) and beliefs == "default"):
         raise ArgumentError(
-            f'beliefs must be Beliefs, "default" or None, and it is {beliefs!r}; op.Beliefs(correlation=0.6) makes some'
+            f'beliefs must be Beliefs, "default" or None, and it is {brief(beliefs)}; op.Beliefs(correlation=0.6) '
+            "makes some"
         )
 
 
@@ -357,8 +358,7 @@ def checked_class_model(class_model: str, structure: str, forecasts: Forecasts) 
     ArgumentError
         If there is no such model, or not for this structure or these forecasts.
     """
-    if class_model not in CLASS_MODELS:
-        raise ArgumentError(f"class_model must be one of {', '.join(CLASS_MODELS)}, and it is {class_model!r}")
+    one_of(class_model, "class_model", CLASS_MODELS)
     if len(forecasts.classes) == 2:
         return "symmetric"
     if forecasts.even is not None:

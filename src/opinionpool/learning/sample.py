@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Floats
+from opinionpool.arrays import Array, Floats, axes
 from opinionpool.blocks import blocks
 from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.evidence import FEW_EXPERTS, MomentEvidence
@@ -24,7 +24,7 @@ from opinionpool.estimation.sampling import (
 )
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.learn import learn, learn_from
+from opinionpool.learning.learn import check_options, learn, learn_from
 from opinionpool.learning.screening import dense_leakage_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
 from opinionpool.names import numbered
@@ -127,11 +127,12 @@ def learn_dense(
     >>> learn_dense(q, y, prior=0.5, beliefs=None).weights.round(5)
     array([1.44221])
     """
+    check_options(structure, beliefs)
     by_moments, by_sample = beliefs is None or (structure != "auto" and beliefs == "default"), structure == "auto"
     k = 2 if classes is None else len(classes)
     if not (by_moments or (by_sample and k == 2)) or not _fits(q, y, k):
         return None
-    if prior is not None and np.ndim(prior) > (0 if k == 2 else 1):
+    if prior is not None and axes(prior, "prior") > (0 if k == 2 else 1):
         return None
     outcomes = DenseOutcomes.of(y) if classes is None else DenseOutcomes.of_codes(y, k)
     if outcomes is None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arguments import one_of
+from opinionpool.arrays import Array, Index, axes
 from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
 from opinionpool.logodds import uncentred
 from opinionpool.model.correlation import CommonCorrelation, Dependence, matrix_correlation
@@ -143,8 +144,7 @@ def parts_of_features(
         contrast = np.where(informative, absolute / safe, 0.0)
     if np.isinf(spread).any() or np.isinf(contrast).any():
         raise PanelError(f"a calibration must be 0 or not so close to it, and one is {kappa[informative].min():.3g}")
-    if dependence not in DEPENDENCES:
-        raise PanelError(f"dependence must be one of {', '.join(DEPENDENCES)}, and it is {dependence!r}")
+    one_of(dependence, "dependence", DEPENDENCES, PanelError)
     among = nested_of(correlation, absolute) if dependence == "nested" else dependence_of(correlation, n)
     return Parts(contrast, spread, among, absolute=accuracy is not None)
 
@@ -208,7 +208,7 @@ def number_of_experts(**given: object) -> int:
     ShapeError
         If none has, or if they disagree.
     """
-    sizes = {name: len(np.asarray(value, dtype=object)) for name, value in given.items() if np.ndim(value) > 0}  # type: ignore[arg-type]
+    sizes = {name: len(np.asarray(value, dtype=object)) for name, value in given.items() if axes(value, name) > 0}
     if not sizes:
         raise ShapeError("one number for every feature does not say how many experts there are: use Panel.exchangeable")
     if len(set(sizes.values())) > 1:

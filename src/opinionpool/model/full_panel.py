@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, Mask, each_pattern
+from opinionpool.arrays import Array, Index, Mask, each_pattern, seeded
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
@@ -403,7 +403,7 @@ class FullPanel(PoolingPanel):
     ) -> tuple[Array, npt.NDArray[np.generic]]:
         """Forecasts and outcomes drawn from the model; see `Panel.simulate`."""
         k = len(self._classes)
-        rng = np.random.default_rng(seed)
+        rng = seeded(seed)
         p, happened = draw_outcomes(events, prior, k, rng)
         noise = self._parts.noise(rng.standard_normal((len(p), len(self) * (k - 1))))
         contrast = logodds.softmax(logodds.prior_log_ratios(p)[:, None, :] + self.means[happened] + noise)

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.arguments import labels_given, whole_number
 from opinionpool.arrays import Array, Mask
-from opinionpool.errors import AccuracyUnknownError, OpinionPoolWarning, PanelError
+from opinionpool.errors import AccuracyUnknownError, ExpertError, OpinionPoolWarning, PanelError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
@@ -49,6 +50,7 @@ def _warn_of_negative(panel: Panel) -> None:
 
 BELIEVED = Extremes()
 DEFAULT = Settings()
+MOST_EXPERTS = 10_000_000
 
 
 class Panel(PoolingPanel):
@@ -163,7 +165,7 @@ class Panel(PoolingPanel):
         >>> Panel.from_features(**few, dependence="nested").weights.round(3)
         array([0.934, 0.44 ])
         """
-        names = None if names is None else list(names)
+        names = None if names is None else labels_given(names, "names", ExpertError)
         n = number_of_experts(
             calibration=calibration,
             correlation=correlation,
@@ -201,9 +203,8 @@ class Panel(PoolingPanel):
         >>> panel.weights.round(4), float(panel.pool([0.7, 0.8]).round(3))
         (array([0.4615, 0.4615]), 0.737)
         """
-        if isinstance(n, bool) or not (n >= 1 and n % 1 == 0):
-            raise PanelError(f"a panel needs a whole number of experts, at least 1, and n is {n!r}")
-        parts = parts_of_features(calibration, correlation, 1.0, accuracy, int(n))
+        n = whole_number(n, "n, the number of experts,", 1, MOST_EXPERTS, PanelError)
+        parts = parts_of_features(calibration, correlation, 1.0, accuracy, n)
         return cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
 
     @classmethod

@@ -164,7 +164,7 @@ def _shift(base_rate: float | None, reference: float) -> float:
 
 def one_number(value: object) -> float | None:
     """A single number, None for anything else."""
-    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype == np.float64:
+    if type(value) is np.ndarray and value.ndim == 0 and value.dtype == np.float64:
         return float(value)
     return value if isinstance(value, float) else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -11,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Mask
+from opinionpool.arguments import labels_given, whole_number
+from opinionpool.arrays import Array, Mask, seeded
 from opinionpool.display import Tabular
-from opinionpool.errors import ArgumentError, PanelError
+from opinionpool.errors import PanelError
 from opinionpool.model.contrasts import AnswerParts, Batch
 from opinionpool.model.features import Parts
 from opinionpool.model.pooling import (
@@ -45,9 +45,11 @@ class PoolingPanel(Tabular, ABC):
         self, n: int, names: Iterable[object] | None, classes: Sequence[object] | None, settings: Settings
     ) -> int:
         """Check and hold names and classes; K."""
-        labels = (0, 1) if classes is None else tuple(classes)
+        labels = (0, 1) if classes is None else labels_given(classes, "classes", PanelError)
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise PanelError(f"classes must be at least two different labels, not {labels}")
+        for name in ("floor", "pool_floor"):
+            logodds.check_floor(getattr(settings, name), name)
         self._hold(classes=labels, names=expert_names(names, n), settings=settings)
         return len(labels)
 
@@ -168,7 +170,7 @@ def draw(
         If there is no such number of events, or no such prior.
     """
     k, n = len(classes), len(parts.contrast)
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed)
     p, happened = draw_outcomes(events, prior, k, rng)
     noise = parts.dependence.correlate(rng.standard_normal((len(p), k, n))) * (parts.spread / np.sqrt(2.0))
     ratios = logodds.prior_log_ratios(p)[:, None, :] + bias
@@ -182,12 +184,7 @@ def draw_outcomes(
     events: int, prior: npt.ArrayLike, classes: int, rng: np.random.Generator
 ) -> tuple[Array, npt.NDArray[np.intp]]:
     """The prior of each event, (T, K), and its outcome, (T,)."""
-    try:
-        count = operator.index(events)
-    except TypeError:
-        count = -1
-    if count < 0:
-        raise ArgumentError(f"the number of events must be a whole number, at least 0, and it is {events!r}")
+    count = whole_number(events, "events", 0)
     p = spread_prior(prior, (count,), classes)
     happened = (rng.random(count)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
     return p, happened

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.arguments import number
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError
 from opinionpool.model.contrasts import AnswerParts, Contrasts
 from opinionpool.pools.rule import (
     EQUAL_WEIGHTS,
@@ -122,8 +122,7 @@ class Trimmed(Pool):
         >>> float(Trimmed().pool([0.9, 0.6, 0.1]).round(5))
         0.54167
         """
-        if not 0 <= trim <= 0.5:
-            raise ArgumentError(f"trim is the fraction cut off at each end, from 0 to 0.5, and it is {trim!r}")
+        trim = number(trim, "trim, the fraction cut off at each end,", 0, 0.5)
 
         def rule(contrast: Contrasts) -> Array:
             p = np.where(contrast.present[..., None], contrast.probabilities, np.inf)

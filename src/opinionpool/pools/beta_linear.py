@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.arguments import number
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.logodds import check_probabilities
@@ -113,8 +114,7 @@ class BetaLinear(Pool):
         if sample.classes != 2 or not sample.has_intercept:
             have = f"have {sample.classes}" if sample.has_intercept else "are of events with options of their own"
             raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts {have}")
-        if not 0 <= penalty < np.inf:
-            raise ArgumentError(f"the penalty must be finite and at least 0, not {penalty!r}")
+        penalty = number(penalty, "penalty", 0)
         shares = None if weights is None else check_shares(given_weights(sample, weights))
         if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
             return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}

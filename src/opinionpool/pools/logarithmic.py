@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.arguments import number
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, Note
+from opinionpool.errors import Note
 from opinionpool.learning.default import CONTRARY, TURNED, contrary_note
 from opinionpool.model.contrasts import AnswerParts, Contrasts
 from opinionpool.pools.rule import (
@@ -187,15 +188,13 @@ class Recalibrated(Pool):
         >>> float(Recalibrated().pool([0.8, 0.8], intercept=-0.1, slope=0.9).round(5))
         0.75908
         """
-        if not np.isfinite(slope):
-            raise ArgumentError(f"the slope of a recalibration must be finite, and it is {slope!r}")
+        slope = number(slope, "the slope of a recalibration")
         a = intercept_ratios(intercept, settings.get("classes", 2))
         return apply_rule(q, lambda contrast: contrast.reference + a + slope * contrast.mean_contrast, **settings)
 
     def fit(self, sample: Sample, penalty: float) -> Parameters:
         """Logistic recalibration of the mean contrast, shrunken towards the identity."""
-        if not 0 <= penalty < np.inf:
-            raise ArgumentError(f"the recalibration penalty must be a finite number, at least 0, and it is {penalty!r}")
+        penalty = number(penalty, "penalty", 0)
         if sample.nothing("the mean log-odds are taken as they are"):
             return {"intercept": 0.0, "slope": 1.0}
         from opinionpool.estimation.logistic import logistic_fit
@@ -251,8 +250,7 @@ class Extremized(Pool):
         >>> float(Extremized().pool([0.3, 0.2], prior=0.1).round(4))
         0.4192
         """
-        if not 0 <= factor < np.inf:
-            raise ArgumentError(f"the extremising factor must be a finite number, at least 0, and it is {factor!r}")
+        factor = number(factor, "factor", 0)
         return Recalibrated().pool(q, slope=factor, **settings)
 
     def parts(self, contrast: Contrasts, factor: float = FACTOR) -> AnswerParts:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arguments import chosen_name
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
 from opinionpool.estimation.sampling import (
@@ -39,6 +40,7 @@ from opinionpool.pools.linear import Linear
 from opinionpool.pools.logarithmic import Extremized, Independent, Log, Recalibrated
 from opinionpool.pools.rule import Option, Pool, Sample
 from opinionpool.priors import laplace_prior, own_priors
+from opinionpool.text import suggestion
 
 
 class Gaussian(Pool):
@@ -234,13 +236,14 @@ def fit_pool(
     >>> learned.weights.round(5), float(learned.pool([0.8, 0.5]).round(5))
     (array([1., 0.]), 0.8)
     """
-    pool = POOLS.get(name)
-    if pool is None:
-        raise ArgumentError(f"no pool is called {name!r}; there are {', '.join(POOLS)}")
+    pool = POOLS[chosen_name(name, "pool", tuple(POOLS))]
     for option in options:
         if option not in pool.options:
             known = ", ".join(pool.options) or "none"
-            raise ArgumentError(f"the {name} pool has no option {option!r}; its options are: {known}")
+            raise ArgumentError(
+                f"the {name} pool has no option {option!r}; "
+                + suggestion(option, tuple(pool.options), f"its options are: {known}")
+            )
     if isinstance(pool, Gaussian):
         return learn(forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options)
     sample = Sample.of(forecasts, prior, sample_weight, floor)

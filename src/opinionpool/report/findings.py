@@ -13,6 +13,7 @@ from opinionpool.analysis.checks import Check, check_model
 from opinionpool.analysis.diff import Diff
 from opinionpool.analysis.residuals import SharedErrors, shared_errors
 from opinionpool.analysis.sensitivity import Effect, sensitivity
+from opinionpool.arguments import expect_function, expect_type, one_of, whole_number
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
@@ -24,9 +25,8 @@ from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
 from opinionpool.report.html import Html, event_name
 from opinionpool.report.order import SORTS, open_rows
-from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, compare_pools
+from opinionpool.scoring.comparison import AVERAGE, DEFAULT, MOST_REPEATS, Comparison, ExpertScore, compare_pools
 from opinionpool.scoring.learning_curve import LearningCurve, learning_curve
-from opinionpool.text import listed
 
 # Learning curves average so many rounds, fewer for so many forecasts that this many are learned from once; an expert
 # counts for so many forecasts at least.
@@ -179,8 +179,16 @@ def find(
     OpinionPoolError
         If the forecasts cannot be pooled; parts that cannot be computed for want of data are `Missing`.
     """
-    if sort not in SORTS:
-        raise ArgumentError(f"sort must be one of {listed(SORTS)}, and it is {sort!r}")
+    one_of(sort, "sort", SORTS)
+    expect_function(progress, "progress")
+    if source is not None:
+        expect_type(source, Source, "source")
+    if beliefs is not None:
+        expect_type(beliefs, Beliefs, "beliefs")
+    if repeats is not None:
+        repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
+    if by is not None:
+        one_of(by, "by", ("time", "group"))
     tell = progress or (lambda _: None)
     options: dict[str, Any] = {} if beliefs is None else {"beliefs": beliefs}
     state = fit_pool(pool, forecasts, prior=prior, **options) if saved is None else saved.state

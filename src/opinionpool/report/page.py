@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy.typing as npt
 
-from opinionpool.arrays import expect_type
+from opinionpool.arguments import expect_type
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.report.basis import basis_section, worth_section

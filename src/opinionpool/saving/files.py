@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
+from opinionpool.arguments import file_path
 from opinionpool.atomic import replacing
 from opinionpool.errors import SavedPoolError
 from opinionpool.saving.codec import Kinds
@@ -76,9 +77,9 @@ def read(path: str | os.PathLike[str], kinds_of: Callable[[str], Kinds]) -> Any:
     OSError
         If it cannot be read.
     """
-    name = os.fspath(path)
+    name = file_path(path)
     try:
-        with open(path, "rb") as file:
+        with open(name, "rb") as file:
             data = _bytes_of(file)
         return _read(data, kinds_of)
     except SavedPoolError as error:

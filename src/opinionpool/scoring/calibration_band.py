@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arguments import number
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, LearningError
+from opinionpool.errors import LearningError
 
 Starts = npt.NDArray[np.intp]
 
@@ -164,8 +165,7 @@ def reliability_curve(
     >>> curve.probability.tolist(), curve.frequency.round(3).tolist(), curve.events
     ([0.2, 0.8], [0.5, 0.667], 5)
     """
-    if not 0 < level < 1:
-        raise ArgumentError(f"the level must lie strictly between 0 and 1, and it is {level!r}")
+    level = number(level, "level", 0, 1, between=True)
     probability, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
     known = (outcomes >= 0) & ~np.isnan(probability.reshape(len(probability), -1)).all(axis=1)
     if not known.any():

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, as_numbers, frequencies, is_blank, unmasked
+from opinionpool.arrays import Array, as_array, as_numbers, frequencies, is_blank, unmasked
 from opinionpool.errors import LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.logodds import (
     SUM_TOLERANCE,
@@ -126,7 +126,7 @@ def _columns(q: Array) -> Array:
 
 def _numbers(y: npt.ArrayLike) -> Outcomes:
     """Outcomes as an array of numbers; None becomes NaN, labels are refused."""
-    outcomes = np.atleast_1d(np.asarray(y))
+    outcomes = np.atleast_1d(as_array(y, "y, the outcomes,"))
     if outcomes.dtype.kind in "biuf":
         return outcomes
     if outcomes.dtype == object:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, expect_type
+from opinionpool.arguments import chosen_name, expect_function, expect_type, names_given, whole_number
+from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
-from opinionpool.errors import ArgumentError, LearningError, Note
+from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.learn import is_crowd
@@ -231,16 +232,17 @@ def compare_pools(
     """
     expect_type(forecasts, Forecasts, "forecasts")
     names = _names(pools)
-    if repeats is not None and not 1 <= repeats <= MOST_REPEATS:
-        raise ArgumentError(
-            f"out-of-sample scores take at least 1 round and at most {MOST_REPEATS:,}, and repeats is {repeats}"
-        )
+    if repeats is not None:
+        repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
+    folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
+    expect_function(progress, "progress")
     forecasts, prior = with_priors(forecasts, prior)
     plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
     sample = forecasts.select_events(plan.rows)
     names, crowded = _without_weights(names, sample) if pools is None else (names, [])
     options = {}
     if beliefs is not None:
+        expect_type(beliefs, Beliefs, "beliefs")
         Believed.of(beliefs, forecasts.experts)
         options = {DEFAULT: {"beliefs": beliefs}}
     from threadpoolctl import threadpool_limits
@@ -287,10 +289,9 @@ def _placed(forecast: Array, rows: Index, forecasts: Forecasts) -> Array:
 
 def _names(pools: Sequence[str] | None) -> list[str]:
     """The pools to compare, the average first."""
-    chosen = list(dict.fromkeys(POOLS if pools is None else pools))
+    chosen = list(dict.fromkeys(POOLS if pools is None else names_given(pools, "pools")))
     for name in chosen:
-        if name not in POOLS:
-            raise ArgumentError(f"no pool is called {name!r}; there are {', '.join(POOLS)}")
+        chosen_name(name, "pool", tuple(POOLS))
     return [AVERAGE, *(name for name in chosen if name != AVERAGE)]
 
 

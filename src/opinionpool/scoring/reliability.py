@@ -14,10 +14,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, LearningError
+from opinionpool.arguments import number, one_of, whole_number
+from opinionpool.arrays import Array, as_numbers
+from opinionpool.errors import ArgumentError, LearningError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.logodds import POOL_FLOOR
+from opinionpool.logodds import POOL_FLOOR, check_floor
 from opinionpool.scoring.calibration_band import Groups, changes, isotonic, tied
 from opinionpool.scoring.checked import binary_events
 from opinionpool.scoring.scores import brier_score, log_loss
@@ -25,6 +26,7 @@ from opinionpool.scoring.scores import brier_score, log_loss
 Strategy = Literal["isotonic", "uniform", "quantile"]
 
 _ENOUGH = 5.0  # events of either outcome to be expected in a bin, the usual limit of a comparison of counts
+MOST_BINS = 1_000_000
 _AT_EDGE = 1e-9  # 0.1 * 3 and 0.3 belong to one bin although only one of them reaches the edge 3 / 10
 
 
@@ -162,15 +164,11 @@ def reliability_table(
     >>> table.low.tolist(), table.forecast.round(3).tolist(), table.frequency.tolist(), len(table.empty)
     ([0.3, 0.9], [0.3, 0.975], [0.0, 0.5], 8)
     """
-    if strategy not in ("isotonic", "uniform", "quantile"):
-        raise ArgumentError(f"the strategy must be isotonic, uniform or quantile, and it is {strategy!r}")
+    one_of(strategy, "strategy", ("isotonic", "uniform", "quantile"))
     if strategy == "isotonic" and bins is not None:
         raise ArgumentError(f"isotonic bins follow from the data; for {bins} bins take strategy uniform or quantile")
-    bins = 10 if bins is None else bins
-    if bins < 1:
-        raise ArgumentError(f"there must be at least one bin, not {bins}")
-    if not 0 < level < 1:
-        raise ArgumentError(f"the level must lie strictly between 0 and 1, and it is {level!r}")
+    bins = 10 if bins is None else whole_number(bins, "bins", 1, MOST_BINS)
+    level = number(level, "level", 0, 1, between=True)
     ties = tied(*binary_events(p, y, sample_weight))
     empty = np.empty((0, 2))
     if strategy == "isotonic":
@@ -203,6 +201,16 @@ def wilson_interval(happened: Array, count: Array, level: float = 0.95) -> tuple
     """
     from statistics import NormalDist  # not at the top: slow to import
 
+    level = number(level, "level", 0, 1, between=True)
+    happened, count = as_numbers(happened, "happened", ArgumentError), as_numbers(count, "count", ArgumentError)
+    if happened.shape != count.shape:
+        raise ShapeError(f"happened and count must have one shape, not {happened.shape} and {count.shape}")
+    wrong = ~((happened >= 0) & (happened <= count) & (count > 0) & np.isfinite(count))
+    if wrong.any():
+        first = happened[wrong].flat[0], count[wrong].flat[0]
+        raise ArgumentError(
+            f"happened must lie from 0 to count, and count above 0, and they are {first[0]:g} and {first[1]:g}"
+        )
     z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
     failed = count - happened
     centre = (happened + z2 / 2) / (count + z2)
@@ -264,8 +272,8 @@ def decompose(
     >>> round(parts.score, 3), round(parts.miscalibration, 3), parts.discrimination, parts.uncertainty
     (0.2, 0.075, 0.125, 0.25)
     """
-    if score not in ("brier", "log"):
-        raise ArgumentError(f"the score must be brier or log, and it is {score!r}")
+    one_of(score, "score", ("brier", "log"))
+    check_floor(floor, "floor")
     forecasts, outcomes, weight = binary_events(p, y, sample_weight)
     if score == "log":
         each = log_loss(forecasts, outcomes, floor)

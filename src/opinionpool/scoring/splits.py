@@ -14,6 +14,7 @@ from datetime import timedelta
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arguments import one_of
 from opinionpool.arrays import Index
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.estimation.sampling import Keys, event_contents, mixed
@@ -224,6 +225,8 @@ class Plan:
             notes.append(Note("no-forecast", f"{silent} resolved without any forecast: not scored", silent))
         if gap and by != "time":
             raise ArgumentError('a gap is for splits forward in time: by="time" (on the command line --by-time)')
+        if by is not None:
+            by = one_of(by, "by", ("time", "group"))
         if by == "time":
             return cls._forward(forecasts, usable, folds, gap, notes)
         rows = np.flatnonzero(usable)
@@ -249,7 +252,7 @@ class Plan:
 
             def deal(number: int) -> list[Split]:
                 return random_splits(outcomes, folds, _generator(seed, number), keys)
-        elif by == "group":
+        else:
             grouped = by_group(forecasts)
             if grouped is None:
                 raise ArgumentError(
@@ -261,8 +264,7 @@ class Plan:
 
             def deal(number: int) -> list[Split]:
                 return group_splits(outcomes, groups, folds, _generator(seed, number))
-        else:
-            raise ArgumentError(f'by must be None, "time" or "group", and it is {by!r}')
+
         return cls(rows, deal, tuple(notes))
 
     @classmethod

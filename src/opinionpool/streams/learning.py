@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from opinionpool import logodds
+from opinionpool.arguments import chosen_name
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.learn import learn, learn_from
+from opinionpool.learning.learn import check_options, learn, learn_from
 from opinionpool.learning.screening import leakage_note
-from opinionpool.pools.registry import Fitted, fit_pool
+from opinionpool.pools.registry import POOLS, Fitted, fit_pool
 from opinionpool.priors import laplace_prior
 from opinionpool.streams.state import StreamState
 from opinionpool.text import counted
@@ -29,6 +30,7 @@ def learn_stream(
     **options: Any,  # noqa: ANN401 - those of `learn`
 ) -> FittedPanel:
     """A Gaussian panel; options as for `opinionpool.learning.learn.learn`."""
+    check_options(structure, beliefs)
     state.flush()
     tally, k = state.tally, len(state.classes)
     if not state.experts:
@@ -59,7 +61,7 @@ def learn_stream(
 
 def fit_stream(state: StreamState, pool_floor: float, pool: str, **options: Any) -> Fitted:  # noqa: ANN401
     """Any pool; options are its own."""
-    if pool == "gaussian":
+    if chosen_name(pool, "pool", tuple(POOLS)) == "gaussian":
         return learn_stream(
             state, pool_floor, options.pop("structure", "auto"), options.pop("beliefs", "default"), **options
         )

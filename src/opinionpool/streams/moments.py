@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arguments import brief
+from opinionpool.arrays import Array, as_array
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.estimation.evidence import MomentEvidence
 from opinionpool.estimation.moments import Moments, PatternMoments
@@ -282,7 +283,7 @@ class Clock:
 
     def __init__(self, half_life: float | None) -> None:
         if half_life is not None and not (_is_number(half_life) and 0 < half_life < np.inf):
-            raise ArgumentError(f"a half-life must be a finite number above 0, and it is {half_life!r}")
+            raise ArgumentError(f"a half-life must be a finite number above 0, and it is {brief(half_life)}")
         self.half_life = half_life
         self.timed: bool | None = None
         self.count = 0
@@ -341,7 +342,7 @@ def times_of(at: npt.ArrayLike, events: int) -> Array:
         If there is not one for each event, or one is no finite number. A date is none: it has no unit that could be
         that of the half-life.
     """
-    given = np.asarray(at)
+    given = as_array(at, "at")
     if given.shape != (events,):
         raise ShapeError(f"{events} events need as many times, and their shape is {given.shape}")
     for time in [] if given.dtype.kind in "iuf" else given.tolist():

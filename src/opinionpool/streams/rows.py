@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, Mask, frequencies
+from opinionpool.arrays import Array, Index, Mask, as_array, frequencies
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.labels import UNRESOLVED, event_labels
 from opinionpool.streams.events import Record
@@ -94,7 +94,7 @@ class Rows:
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:
     """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
-    given = np.asarray(outcomes)
+    given = as_array(outcomes, "outcomes")
     listed = given.ravel().tolist()
     if given.dtype.kind in "biuf":
         numbers = given.astype(np.float64)

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, expect_type, frequencies
-from opinionpool.errors import ArgumentError, LearningError, Note, ShapeError
+from opinionpool.arguments import expect_type, labels_given, names_given, number, whole_number
+from opinionpool.arrays import Array, frequencies
+from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note, ShapeError
 from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import row_keys
 from opinionpool.forecasts import Forecasts, encode_outcomes
@@ -109,12 +110,9 @@ class Stream:
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
     ) -> None:
-        expect_type(classes, (Sequence, np.ndarray), "classes")
-        for name, value in (("capacity", capacity), ("seed", seed)):
-            expect_type(value, (int, np.integer), name)
-        for name, number in (("floor", floor), ("pool_floor", pool_floor)):
-            expect_type(number, (int, float, np.number), name)
-        labels = tuple(classes)
+        capacity, seed = whole_number(capacity, "capacity", 1), whole_number(seed, "seed", 0, (1 << 63) - 1)
+        floor, pool_floor = number(floor, "floor", 0, 1), number(pool_floor, "pool_floor", 0, 1)
+        labels = labels_given(classes, "classes")
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise ArgumentError(f"classes must be at least two different labels, not {labels}")
         if any(label is None or label != label for label in labels):
@@ -122,8 +120,6 @@ class Stream:
                 f"None and NaN stand for events that are not resolved, so they are no classes: {labels}"
             )
         Clock(half_life)
-        if capacity < 1 or not 0 <= seed < 1 << 63:
-            raise ArgumentError(f"capacity must be at least 1 and the seed at least 0, and they are {capacity}, {seed}")
         given = None if prior is None else logodds.class_probabilities(prior, len(labels))
         if given is not None and given.ndim > 1:
             raise ShapeError(f"the prior of a stream is one for all events, and its shape is {given.shape}")
@@ -295,6 +291,10 @@ class Stream:
         OutcomeError
             If the outcome is not one of the classes.
         """
+        if forecasts is not None:
+            expect_type(forecasts, Mapping, "forecasts")
+        weight = None if weight is None else number(weight, "weight", error=ArgumentError)
+        at = None if at is None else number(at, "at")
         code = int(encode_outcomes([outcome], self.classes, 1)[0])
         if weight is not None and not frequencies([weight], 1)[0] > 0:
             raise ArgumentError("the weight of an event is its frequency, above 0")
@@ -435,7 +435,8 @@ class Stream:
         """
         rows = Rows.of(probabilities, outcomes, sample_weight, prior, len(self.classes), topics)
         n = rows.forecasts.shape[1]
-        names = numbered(n) if experts is None else tuple(map(str, experts))
+        first = None if first is None else whole_number(first, "first", 0, 1 << 62)
+        names = numbered(n) if experts is None else names_given(experts, "experts", ExpertError)
         check_distinct(names)
         if len(names) != n:
             raise ShapeError(f"{n} columns need as many names of experts, not {len(names)}")
@@ -524,6 +525,7 @@ class Stream:
         return fit_stream(self.copy()._state, self.pool_floor, pool, **options)
 
     def _key(self, event: str) -> int:
+        expect_type(event, (str, int, np.integer), "event")
         return event_key(str(event), self.seed)
 
     def _apply(self, changes: Sequence[Change], at: float | Mapping[str, float] | None) -> None:

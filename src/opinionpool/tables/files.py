@@ -13,6 +13,7 @@ import re
 from dataclasses import replace
 from typing import BinaryIO, cast
 
+from opinionpool.arguments import file_path
 from opinionpool.errors import Note, TableError
 from opinionpool.tables.delimited import HEAD, csv_source, find_codec, is_utf8, mixed_ends, one_byte, transcode
 from opinionpool.tables.roles import SYNONYMS, normal
@@ -147,7 +148,7 @@ def expand(source: object) -> list[object]:
         return found
     if not isinstance(source, str | os.PathLike) or source == "-" or os.path.isfile(source):
         return [source]
-    path = os.fsdecode(source)
+    path = os.fsdecode(file_path(source, "the table's file"))
     if os.path.isdir(path):
         names = sorted(name for name in os.listdir(path) if name.lower().removesuffix(".gz").endswith(_TABLES))
         if not names:
@@ -176,7 +177,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
         name = getattr(source, "name", None)
         return name if isinstance(name, str) else "the file", _copy(cast("BinaryIO", source), workspace.path("input"))
     source = cast("str | os.PathLike[str]", source)
-    path = os.fsdecode(source)
+    path = os.fsdecode(file_path(source, "the table's file"))
     name = path.encode("utf-8", "replace").decode("utf-8")
     try:
         if not os.path.isfile(path):

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from opinionpool.arguments import expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
 from opinionpool.tables.cells import NumberRules
 from opinionpool.tables.classes import CHOICES, Asked
@@ -17,7 +18,7 @@ from opinionpool.tables.frames import BETWEEN
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.roles import Columns, check_columns
 from opinionpool.tables.times import as_time, check_dates
-from opinionpool.text import listed, suggestion
+from opinionpool.text import listed, shown, suggestion
 
 # What the command line calls fields whose options may be repeated.
 _SINGULAR = {"columns": "column", "missing_values": "missing-value"}
@@ -64,12 +65,16 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         for name in _LISTS:
-            object.__setattr__(self, name, _texts(getattr(self, name)))
+            object.__setattr__(self, name, _texts(getattr(self, name), name))
         object.__setattr__(self, "columns", check_columns(self.columns))
-        if self.duplicates not in {None, "last", "mean"}:
-            raise ArgumentError(f"duplicates can be 'last' or 'mean', and not {self.duplicates!r}")
-        if self.options not in {None, *CHOICES}:
-            raise ArgumentError(f"options can be 'event' or 'shared', and not {self.options!r}")
+        for name, choices in (("duplicates", ("last", "mean")), ("options", CHOICES)):
+            if getattr(self, name) is not None:
+                one_of(getattr(self, name), name, choices)
+        for name in _FLAGS:
+            expect_type(getattr(self, name), (bool, np.bool_), name)
+        for name in ("where", "dates", "decimal", "encoding"):
+            if getattr(self, name) is not None:
+                expect_type(getattr(self, name), str, name)
         check_dates(self.dates)
         if self.as_of is not None:
             object.__setattr__(self, "as_of", as_time(self.as_of, "as_of"))
@@ -104,7 +109,9 @@ class ReadOptions:
 
     def reading(self) -> Reading:
         """How cells are read, nothing done so far."""
-        return Reading(self.rules, _texts(self.include), _texts(self.exclude), self.dates, self.merge_names)
+        return Reading(
+            self.rules, _texts(self.include, "include"), _texts(self.exclude, "exclude"), self.dates, self.merge_names
+        )
 
     def revised(self, remedy: Remedy) -> ReadOptions:
         """The same with a way out that an error names; what can be repeated is added to what is there."""
@@ -206,11 +213,26 @@ def command_line(command: str, files: Sequence[str], outcomes: object, options: 
     return shlex.join([*words, *options.arguments()])
 
 
-def _texts(values: object) -> tuple[str, ...]:
+def _texts(values: object, name: str) -> tuple[str, ...]:
     """Values as text; a single one needs no list around it."""
     if values is None:
         return ()
-    return (values,) if isinstance(values, str) else tuple(map(str, values))  # type: ignore[call-overload]
+    return (values,) if isinstance(values, str) else tuple(map(str, labels_given(values, name)))
+
+
+def options_given(given: Mapping[str, Any]) -> ReadOptions:
+    """Options of reading by their names in Python.
+
+    Raises
+    ------
+    ArgumentError
+        Names an option that there is not, and the one that was meant.
+    """
+    known = [each.name for each in fields(ReadOptions)]
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"no option of reading is called {shown(name)}; {suggestion(name, known, 'there are')}")
+    return ReadOptions(**given)
 
 
 def _probability(value: object) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arguments import expect_function
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError, Note, Remedy, TableError
 from opinionpool.forecasts import Forecasts
@@ -23,7 +24,7 @@ from opinionpool.tables.event_facts import class_order, read_facts, time_notes
 from opinionpool.tables.frames import FrameTable, Table
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
 from opinionpool.tables.melt import Reading, melt_columns, melt_long, row_events
-from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.options import ReadOptions, options_given
 from opinionpool.tables.outcome_files import Joined, join_outcomes
 from opinionpool.tables.outcomes import Observed, Settled, distinct_outcomes, settle, settle_among, void_note
 from opinionpool.tables.recognise import recognise
@@ -125,7 +126,8 @@ def read_forecasts(
     >>> f.classes, f.outcomes.tolist()
     (('no', 'yes'), [1, -1])
     """
-    found = ReadOptions(**options)
+    found = options_given(options)
+    expect_function(progress, "progress")
     with ExitStack() as stack:
         table = stack.enter_context(open_table(source, found, progress))
         other = None if outcomes is None else stack.enter_context(open_outcomes(outcomes, found))

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from opinionpool.arguments import expect_type, names_given
 from opinionpool.errors import ArgumentError, LayoutError
 from opinionpool.text import listed, shown, suggestion
 
@@ -123,11 +124,17 @@ def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | 
         If a role does not exist, or has several columns and is not one that names something.
     """
     found: dict[str, str | tuple[str, ...] | None] = {}
+    if columns is not None:
+        expect_type(columns, Mapping, "columns")
     for role, names in (columns or {}).items():
         if role not in ROLES:
-            raise ArgumentError(f"a column can be {', '.join(ROLES)}, and not {shown(role)}")
+            hint = suggestion(str(role), ROLES, "")
+            meant = f"; {hint}" if hint.startswith("did") else ""
+            raise ArgumentError(f"a column can be {', '.join(ROLES)}, and not {shown(role)}{meant}")
         if names is None or isinstance(names, str):
             found[role] = names
+        elif not names_given(names, f"columns, for the {role},"):
+            raise ArgumentError(f"columns: no column is named for the {role}; None says that there is none")
         elif role in KEYED or len(names) == 1:
             found[role] = names[0] if len(names) == 1 else tuple(map(str, names))
         else:
