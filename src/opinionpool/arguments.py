@@ -112,11 +112,7 @@ def whole_number(
     whole = isinstance(given, (Integral, float)) and not isinstance(given, bool) and given % 1 == 0
     if whole and least <= given <= most:
         return int(given)
-    rule = (
-        f"at least {least:,}"
-        if most == 2**31 and isinstance(given, Real) and given < least
-        else f"{least:,} to {most:,}"
-    )
+    rule = f"at least {least:,}" if most >= 1 << 31 else f"from {least:,} to {most:,}"
     raise error(f"{name} must be a whole number, {rule}, and it is {brief(value)}")
 
 
@@ -142,14 +138,14 @@ def one_of(value: object, name: str, choices: Iterable[str], error: type[Argumen
 
 
 def labels_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """Several labels or names, as a tuple; a single text or number is none, and a set has no order.
+    """Several labels, as a tuple: those of a text are its letters, and a set has no order.
 
     Raises
     ------
     ArgumentError
         Names the argument and what it is.
     """
-    if not isinstance(values, (str, bytes, set, frozenset)) and isinstance(values, Iterable):
+    if not isinstance(values, (bytes, set, frozenset)) and isinstance(values, Iterable):
         try:
             found = tuple(values)
             hash(found)
@@ -157,7 +153,24 @@ def labels_given(values: object, name: str, error: type[ArgumentError] = Argumen
             pass
         else:
             return found
-    raise error(f"{name} must be a sequence of labels, such as ['a', 'b'], and it is {brief(values)}")
+    raise _single(values, name, error)
+
+
+def several(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
+    """The same of what no letter can be.
+
+    Raises
+    ------
+    ArgumentError
+        Also of a single text.
+    """
+    if isinstance(values, str):
+        raise _single(values, name, error)
+    return labels_given(values, name, error)
+
+
+def _single(value: object, name: str, error: type[ArgumentError]) -> ArgumentError:
+    return error(f"{name} must be a sequence, such as ['a', 'b'], not a single {brief(value)}")
 
 
 def names_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[str, ...]:
@@ -168,7 +181,7 @@ def names_given(values: object, name: str, error: type[ArgumentError] = Argument
     ArgumentError
         Names the argument, and a name that is none.
     """
-    found = labels_given(values, name, error)
+    found = several(values, name, error)
     bad = [each for each in found if not isinstance(each, str)]
     if bad:
         raise error(f"{name} must be text, and one is {brief(bad[0])}")

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arguments import brief, labels_given
+from opinionpool.arguments import brief, several
 from opinionpool.errors import ExpertError
 from opinionpool.logodds import check_probabilities
 from opinionpool.text import listed, shown, suggestion
@@ -64,7 +64,7 @@ def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
     """
     if names is None:
         return numbered(n)
-    found = tuple(str(name) for name in labels_given(names, "names", ExpertError))
+    found = tuple(str(name) for name in several(names, "names", ExpertError))
     if len(found) != n:
         raise ExpertError(f"{n} experts need {n} names, not {len(found)}")
     check_distinct(found)
@@ -158,7 +158,7 @@ def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDA
     ExpertError
         If one is unknown, repeated, or none is given.
     """
-    given = labels_given(experts, "experts", ExpertError)
+    given = several(experts, "experts", ExpertError)
     positions = np.array([position(expert, names) for expert in given], dtype=np.intp)
     if len(positions) == 0 or len(set(positions.tolist())) < len(positions):
         raise ExpertError("a sub-panel needs at least one expert, and each of them once")

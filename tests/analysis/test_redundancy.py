@@ -47,7 +47,7 @@ def test_members_of_a_cluster_stand_together(seed, n):
 
 def test_groups_of_a_panel():
     r = [[1.0, 0.95, 0.3, 0.3], [0.95, 1.0, 0.3, 0.3], [0.3, 0.3, 1.0, 0.93], [0.3, 0.3, 0.93, 1.0]]
-    panel = Panel.from_features([1.0, 1.0, 1.0, 0.0], r, names="abcd")
+    panel = Panel.from_features([1.0, 1.0, 1.0, 0.0], r, names=list("abcd"))
     assert redundant_groups(panel) == [("a", "b")]
     assert redundant_groups(Panel.exchangeable(3, correlation=0.5)) == []
     assert redundant_groups(Panel.exchangeable(3, correlation=0.97)) == [("expert_1", "expert_2", "expert_3")]

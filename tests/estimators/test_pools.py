@@ -768,7 +768,7 @@ def test_some_of_the_forecasts():
     assert forecasts.outcomes.tolist() == [-1, 1]
     assert forecasts.select_events([]).shape == (0, 2)
     assert forecasts.select_events([1]).events == ("event_2",)
-    with pytest.raises(op.ExpertError, match="no expert is called '0'"):
+    with pytest.raises(op.ExpertError, match="names must be text, and one is 0"):
         forecasts.select_experts([0])
 
 

@@ -465,7 +465,7 @@ class TestProperties:
 class TestErrors:
     def test_an_unknown_pool_or_option(self):
         f = table([[0.2]], [1])
-        with pytest.raises(ArgumentError, match="no pool is called 'mean'; there are gaussian, linear, log"):
+        with pytest.raises(ArgumentError, match="no pool is called 'mean'; did you mean 'median'"):
             fit_pool("mean", f)
         with pytest.raises(ArgumentError, match="the trimmed pool has no option 'weights'; its options are: trim"):
             fit_pool("trimmed", f, weights=[1.0])

@@ -237,8 +237,8 @@ class TestSplits:
             ({"by": "month"}, ArgumentError, "by must be"),
             ({"gap": 3}, ArgumentError, "forward in time"),
             ({"folds": 1}, ArgumentError, "at least 2 folds"),
-            ({"repeats": 0}, ArgumentError, "at least 1 round"),
-            ({"repeats": 10**9}, ArgumentError, "at most 1,000"),
+            ({"repeats": 0}, ArgumentError, "from 1 to 1,000"),
+            ({"repeats": 10**9}, ArgumentError, "from 1 to 1,000"),
         ],
     )
     def test_what_cannot_be_asked_for(self, arguments, error, told):

@@ -159,9 +159,9 @@ def test_unresolved_events_are_left_out():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategy": "equal"}, "isotonic, uniform or quantile, and it is 'equal'"),
+        ({"strategy": "equal"}, "one of isotonic, uniform, quantile, and it is 'equal'"),
         ({"bins": 10}, "isotonic bins follow from the data"),
-        ({"bins": 0, "strategy": "uniform"}, "at least one bin, not 0"),
+        ({"bins": 0, "strategy": "uniform"}, "bins must be a whole number, from 1 .* and it is 0"),
         ({"level": 1.0}, "strictly between 0 and 1"),
     ],
 )
@@ -283,7 +283,7 @@ def test_floor_of_the_log_loss_enters_first():
 
 
 def test_refused_score():
-    with pytest.raises(ArgumentError, match="brier or log, and it is 'crps'"):
+    with pytest.raises(ArgumentError, match="one of brier, log, and it is 'crps'"):
         decompose([0.5], [1], "crps")
 
 

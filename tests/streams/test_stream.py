@@ -703,5 +703,5 @@ def test_a_sample_is_no_surer_than_it_may_be():
     "given", [{"classes": 3}, {"capacity": "x"}, {"seed": "x"}, {"floor": "x"}, {"pool_floor": None}]
 )
 def test_arguments_of_another_type_are_named(given):
-    with pytest.raises(ArgumentError, match=rf"{next(iter(given))} must be of type"):
+    with pytest.raises(ArgumentError, match=rf"{next(iter(given))} must be a"):
         Stream(**given)

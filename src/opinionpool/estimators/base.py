@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array, as_array, as_numbers, unmasked
+from opinionpool.arrays import Array, NotANumberError, as_array, as_numbers, unmasked
 from opinionpool.errors import (
     ArgumentError,
     Note,
@@ -62,7 +62,9 @@ def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Itera
         yield
     except OpinionPoolError:
         raise
-    except (TypeError, ValueError) as problem:
+    except TypeError as problem:
+        raise NotANumberError(f"{name}: {problem}") from None
+    except ValueError as problem:
         raise error(f"{name}: {problem}") from None
 
 

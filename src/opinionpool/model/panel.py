@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arguments import labels_given, whole_number
+from opinionpool.arguments import several, whole_number
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import AccuracyUnknownError, ExpertError, OpinionPoolWarning, PanelError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
@@ -165,7 +165,7 @@ class Panel(PoolingPanel):
         >>> Panel.from_features(**few, dependence="nested").weights.round(3)
         array([0.934, 0.44 ])
         """
-        names = None if names is None else labels_given(names, "names", ExpertError)
+        names = None if names is None else several(names, "names", ExpertError)
         n = number_of_experts(
             calibration=calibration,
             correlation=correlation,

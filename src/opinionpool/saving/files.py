@@ -33,7 +33,7 @@ _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 def write(pool: object, path: str | os.PathLike[str], kinds: Kinds = POOLS) -> None:
     """Write a pool to a file, which appears whole or not at all; errors as for `to_bytes`."""
     data = to_bytes(pool, kinds)
-    with replacing(path) as file:
+    with replacing(file_path(path)) as file:
         file.write(data)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arguments import expect_type, labels_given, names_given, number, whole_number
-from opinionpool.arrays import Array, frequencies
+from opinionpool.arrays import Array, frequencies, is_blank
 from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note, ShapeError
 from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import row_keys
@@ -294,11 +294,10 @@ class Stream:
         if forecasts is not None:
             expect_type(forecasts, Mapping, "forecasts")
         weight = None if weight is None else number(weight, "weight", error=ArgumentError)
-        at = None if at is None else number(at, "at")
         code = int(encode_outcomes([outcome], self.classes, 1)[0])
         if weight is not None and not frequencies([weight], 1)[0] > 0:
             raise ArgumentError("the weight of an event is its frequency, above 0")
-        time = None if at is None else times_of([at], 1)
+        time = None if at is None else times_of([np.nan if is_blank(at) else at], 1)
         with self._state.all_or_nothing():
             change = self._resolution(event, code, forecasts, prior, weight, topic)
             if change is not None:
