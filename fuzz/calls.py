@@ -38,7 +38,7 @@ POOLS = (
     op.TrimmedPool, op.ExtremizedPool, op.RecalibratedPool, op.BetaLinearPool,
 )  # fmt: skip
 # Names of values that calls give back.
-NOT_CALLED = {"Comparison", "Forecasts", "__version__"}
+NOT_CALLED = {"Comparison", "Diff", "Forecasts", "__version__"}
 FOLDER = tempfile.TemporaryDirectory()
 
 
@@ -80,9 +80,12 @@ def estimator_calls() -> Iterator[tuple[str, Call]]:
 
         yield name, (made, kind().get_params())
         learned = {"X": frame, "y": Y, "prior": 0.4, "sample_weight": np.ones(40), "classes": [0, 1]}
+        if kind is op.GaussianPool:
+            learned["topics"] = np.array(["a", "b"] * 20)
         answered = {"X": frame, "prior": 0.4, "base_rate": 0.3}
         pool = kind().fit(**learned)
-        yield f"{name}.fit", (lambda kind=kind, **given: kind().fit(**given), learned)
+        yield f"{name}.fit", (lambda kind=kind, **given: kind().fit(**given), dict(learned))
+        learned.pop("topics", None)
         yield f"{name}.partial_fit", (lambda kind=kind, **given: kind().partial_fit(**given), learned)
         for method in ("predict", "predict_proba"):
             yield f"{name}.{method}", (getattr(pool, method), answered)
@@ -316,6 +319,7 @@ def stream_calls() -> Iterator[tuple[str, Call]]:
 
         return call
 
+    yield "diff", (op.diff, {"old": stream, "new": stream.copy(), "old_forecasts": None, "new_forecasts": None})
     yield "Stream", (op.Stream, values)
     yield "Stream.add", (on_copy("add"), {"forecasts": f, "sample_weight": np.ones(40), "at": None})
     yield (

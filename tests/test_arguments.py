@@ -23,12 +23,14 @@ WORDS = {
     "outcomes": "outcome|forecasts are read", "joint_accuracy": "accuracy", "pool": "pool", "relative_accuracy":
     "relative.accuracy", "capacity": "capacity", "means": "mean", "keep": "keep", "hit_rate": "hit.rate", "options":
     "options", "names": "name", "experts": "expert", "event": "event", "weights": "weight", "as_of": "as_of",
+    "old": "saved", "new": "saved", "old_forecasts": "forecasts", "new_forecasts": "forecasts",
     "worth": "worth", "value": "value", "score": "score", "scores": "score",
 }  # fmt: skip
 # What may be anything.
 FREE = {
     ("explain", "event"),
     ("check_model", "prior"),
+    ("GaussianPool.fit", "topics"),
     ("Note", "code"),
     ("Note", "text"),
     ("Note", "count"),
