@@ -154,6 +154,12 @@ class TestForPrograms:
             assert summary["reference"] == "gaussian"
             assert summary["best"] == whole["pools"][0]["pool"]
             assert summary["verdict"]
+            assert summary["base_rate"]["score"] < 0.1
+            for pool in whole["pools"]:
+                skill = 1 - pool["log_loss"] / summary["base_rate"]["log_loss"]
+                assert pool["skill"] == pytest.approx(skill)
+            table = command("compare", "forecasts.csv", *FAST, "--format", "table").out
+            assert any(line.startswith("base rate ") for line in table.splitlines())
 
     def test_the_seed_makes_it_the_same_again(self, file, command):
         name = file(crowd(events=20))

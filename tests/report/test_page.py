@@ -125,11 +125,14 @@ def test_its_numbers_are_those_from_python():
     assert minus(f"{over.low:+.3f} to {over.high:+.3f}") in gains
     own, average = page.row("gains", "the pool"), page.row("gains", "simple average")
     for row, pool in ((own, scores["gaussian"]), (average, scores["average"])):
-        assert row[1:] == [decimal(pool.log_loss), decimal(pool.brier), decimal(pool.auc)]
+        assert row[1:] == [decimal(pool.skill), decimal(pool.log_loss), decimal(pool.brier), decimal(pool.auc)]
     best = best_expert(compared)
     said = forecasts.X[6:, forecasts.experts.index(best.expert)]
     told = [decimal(float(np.mean(score(said, forecasts.outcomes[6:])))) for score in (op.log_loss, op.brier_score)]
-    assert page.row("gains", best.expert)[1:3] == told
+    assert page.row("gains", best.expert)[2:4] == told
+    base = page.row("gains", "base rate alone")
+    assert base[1:4] == ["0.000", decimal(compared.base.log_loss), decimal(compared.base.brier)]
+    assert minus(f"The base rate alone, without any forecast, scored {decimal(compared.base.score)}.") in gains
 
     p = state.pool(forecasts.X)
     low, high = state.interval(forecasts.X)

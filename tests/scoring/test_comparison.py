@@ -83,6 +83,32 @@ class TestScores:
         inside = fit_pool(name, forecasts).pool(forecasts.X)
         assert pool.in_sample == pytest.approx(log_score(inside, forecasts.outcomes).mean())
 
+    def test_the_base_rate_is_estimated_without_the_scored_events(self):
+        f = crowd(events=50, unresolved=3)
+        f = replace(f, outcomes=np.where((f.outcomes == 0) & (np.arange(50) % 3 == 0), 1, f.outcomes))
+        found = compare_pools(f, ["linear"], repeats=1, seed=4)
+        rows = np.flatnonzero(f.resolved)
+        y, rate = f.outcomes[rows], np.empty(len(rows))
+        keys = event_contents(f.select_events(rows))
+        for split in random_splits(y, 5, np.random.default_rng([4, 0]), keys):
+            rate[split.test] = (y[split.train].sum() + 1) / (len(split.train) + 2)
+        loss = -np.log(np.where(y == 1, rate, 1 - rate))
+        assert found.base.log_loss == pytest.approx(loss.mean())
+        assert found.base.score == pytest.approx(1 - loss.mean() / math.log(2))
+        assert found.base.brier == pytest.approx(((rate - y) ** 2).mean())
+        for pool in found.pools:
+            assert pool.skill == pytest.approx(1 - pool.log_loss / loss.mean())
+            assert pool.skill == pytest.approx((pool.score - found.base.score) / (1 - found.base.score))
+
+    def test_priors_of_events_are_their_base_rates(self):
+        f = crowd(events=20)
+        rng = np.random.default_rng(1)
+        own = rng.uniform(0.1, 0.9, 20)
+        found = compare_pools(replace(f, prior=own), ["average"], repeats=1)
+        assert found.base.log_loss == pytest.approx(log_loss(own, f.outcomes).mean())
+        same = compare_pools(f, ["average"], prior=0.3, repeats=1)
+        assert same.base.log_loss == pytest.approx(log_loss(np.full(20, 0.3), f.outcomes).mean())
+
     def test_the_average_needs_no_folds(self):
         forecasts = crowd(missing=0.3)
         found = compare_pools(forecasts, ["average"], repeats=1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import TextIO
 
 from opinionpool.logodds import FLOOR
 from opinionpool.report.answers import records, signed
 from opinionpool.report.listing import Column, decimal, percent, whole, write_table, write_text
 from opinionpool.report.topics import score_columns, topic_facts, write_below
-from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison, Difference, PoolScore
+from opinionpool.scoring.comparison import AVERAGE, LEVEL, BaseRate, Comparison, Difference, PoolScore
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.text import counted
 
@@ -28,13 +29,14 @@ VERDICTS = {
 def pool_columns(found: Comparison) -> list[Column]:
     """A row for each pool, the best first."""
     pools = found.pools
-    area = [_number(pool.auc) for pool in pools]
+    area, skill = [_number(pool.auc) for pool in pools], [_number(pool.skill) for pool in pools]
     verdicts = [_verdict(pool) for pool in pools]
     beside = [None if pool.pool == AVERAGE else pool.over_average for pool in pools]
     return [
         Column("pool", [pool.pool for pool in pools], "pool"),
         Column("events", [found.scored] * len(pools), None),
         Column("score", [_number(pool.score) for pool in pools], "score", decimal),
+        Column("skill", skill, None if all(x is None for x in skill) else "skill", decimal),
         Column("standard_error", [_number(pool.standard_error) for pool in pools], "±", decimal, spare=5),
         Column("in_sample", [_number(pool.in_sample) for pool in pools], "in-sample", decimal, spare=4),
         Column("log_loss", [_number(pool.log_loss) for pool in pools], "log loss", decimal, spare=3),
@@ -44,6 +46,22 @@ def pool_columns(found: Comparison) -> list[Column]:
         Column("verdict", verdicts, "verdict"),
         *_difference("over_best", None, [pool.over_best for pool in pools]),
     ]
+
+
+def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
+    """The same with a last row, for people: what the base rate alone has."""
+    last = {
+        "pool": "base rate",
+        "score": _number(base.score),
+        "skill": 0.0,
+        "standard_error": _number(base.standard_error),
+        "log_loss": _number(base.log_loss),
+        "brier": _number(base.brier),
+        "over_average_range": "",
+        "over_best_range": "",
+        "verdict": "no forecast",
+    }
+    return [replace(column, values=[*column.values, last.get(column.key)]) for column in columns]
 
 
 def expert_columns(found: Comparison) -> list[Column]:
@@ -131,6 +149,8 @@ def _best(found: Comparison) -> list[str]:
         lines = [f"{best.pool} is best here, but on {on} it cannot be distinguished from the simple average."]
     else:
         lines = [f"{best.pool} is best here, but on {on} no pool can be distinguished from the simple average."]
+    if found.base is not None and best.skill <= 0:
+        lines.append("The base rate alone is no worse than any pool.")
     if better:
         lines.append(f"{'Also better' if gain.verdict == 'better' else 'Better'} than it: {', '.join(better)}.")
     if worse:
@@ -172,7 +192,10 @@ def meaning_lines(found: Comparison) -> list[str]:
     if found.units >= FEWEST_CLUSTERS:
         of = counted(found.units, found.unit)
         gain += f"; {LEVEL:.0%} intervals that hold for all rows of a table at once, from {of}"
-    lines = ["score: 0 = uninformed, 1 = perfect (normalised log score)", gain]
+    lines = ["score: 0 = uninformed, 1 = perfect (normalised log score)"]
+    if found.base is not None:
+        lines.append("skill: 0 = the base rate alone, 1 = perfect")
+    lines.append(gain)
     if any(expert.at_floor for expert in found.experts):
         lines.append(f"at floor: events that the expert called all but impossible; they count as {percent(FLOOR)}")
     return lines
@@ -180,7 +203,8 @@ def meaning_lines(found: Comparison) -> list[str]:
 
 def write_comparison(found: Comparison, out: TextIO) -> None:
     """The whole comparison for people."""
-    write_table(pool_columns(found), out)
+    columns = pool_columns(found)
+    write_table(columns if found.base is None else with_base_rate(columns, found.base), out)
     if found.experts:
         out.write("\n")
         columns, hidden = shown_experts(expert_columns(found), len(found.experts))
@@ -210,6 +234,7 @@ def comparison_facts(found: Comparison) -> dict[str, object]:
         "level": LEVEL,
         "best": found.best.pool,
         "reference": found.reference,
+        "base_rate": None if found.base is None else asdict(found.base),
         "verdict": verdict_lines(found),
         "experts": list(records(expert_columns(found))),
         **topic_facts(score_columns(found)),

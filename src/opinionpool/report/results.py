@@ -50,7 +50,10 @@ def gains_section(f: Findings) -> Html:
         "than saying "
         f"nothing. {how_line(found)}."
     )
-    lead = markup('<p class="lead">{}</p>', joined(_verdict(f.pool, own.over_average, found), " "))
+    verdict = _verdict(f.pool, own.over_average, found)
+    if found.base is not None:
+        verdict.append(markup("The base rate alone, without any forecast, scored {}.", decimal(found.base.score)))
+    lead = markup('<p class="lead">{}</p>', joined(verdict, " "))
     caveats = [markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats]
     if own.over_average.verdict == "too few":
         # Large numbers and intervals would promise more than so few events can show.
@@ -167,16 +170,19 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
 def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     """Other measures of the same answers."""
     binary = f.binary
-    header = ["", "log loss", "Brier", *(["AUC"] if binary else [])]
+    header = ["", "skill", "log loss", "Brier", *(["AUC"] if binary else [])]
     rows: list[list[str]] = []
     for pool in found.pools:
         title = "simple average" if pool.pool == AVERAGE else "the pool"
         area = [decimal(pool.auc) if math.isfinite(pool.auc) else "–"] if binary else []
-        rows.append([title, decimal(pool.log_loss), decimal(pool.brier), *area])
+        rows.append([title, decimal(pool.skill), decimal(pool.log_loss), decimal(pool.brier), *area])
     rows.sort(key=lambda row: row[0] != "the pool")
+    none = ["–"] if binary else []
+    if found.base is not None:
+        rows.append(["base rate alone", decimal(0.0), decimal(found.base.log_loss), decimal(found.base.brier), *none])
     if best is not None:
-        rows.append([name(best.expert), *_expert_scores(f, found, best)])
-    caption = "Log loss and Brier score: lower is better"
+        rows.append([name(best.expert), "–", *_expert_scores(f, found, best)])
+    caption = "Skill: 0 is the base rate alone, 1 is perfect. Log loss and Brier score: lower is better"
     if binary:
         caption += "; AUC, the area under the ROC curve: higher is better"
     return table(header, rows, numbers=[False, *[True] * (len(header) - 1)], caption=caption)

@@ -80,6 +80,8 @@ class PoolScore:
         The normalised log score on events that the pool has learned from; NaN for pools that do not learn.
     over_average, over_best : Difference
         From the simple average, and from the pool that is best on these events.
+    skill : float
+        How much of the log loss of the base rate alone the pool saves: 0 is the base rate, 1 is perfect.
     """
 
     pool: str
@@ -91,6 +93,23 @@ class PoolScore:
     in_sample: float
     over_average: Difference
     over_best: Difference
+    skill: float = float("nan")
+
+
+@dataclass(frozen=True)
+class BaseRate:
+    """The base rate alone, scored out of sample: the prior that pools start from, without any forecast.
+
+    Attributes
+    ----------
+    score, standard_error, log_loss, brier : float
+        As for `PoolScore`.
+    """
+
+    score: float
+    standard_error: float
+    log_loss: float
+    brier: float
 
 
 @dataclass(frozen=True)
@@ -143,6 +162,8 @@ class Comparison(Tabular):
     notes : tuple of Note
     topics : ndarray of str or None, shape (T,)
         What each event is about.
+    base : BaseRate or None
+        What the base rate alone has on the same events.
     """
 
     pools: tuple[PoolScore, ...]
@@ -159,9 +180,10 @@ class Comparison(Tabular):
     units: int
     notes: tuple[Note, ...]
     topics: npt.NDArray[np.str_] | None = None
+    base: BaseRate | None = None
 
     def _table(self) -> dict[str, list[Any]]:
-        names = ("pool", "score", "standard_error", "log_loss", "brier", "auc", "in_sample")
+        names = ("pool", "score", "skill", "standard_error", "log_loss", "brier", "auc", "in_sample")
         table = {name: [getattr(pool, name) for pool in self.pools] for name in names}
         gains = [pool.over_average for pool in self.pools]
         more = {"gain": "mean", "gain_low": "low", "gain_high": "high", "verdict": "verdict"}
@@ -277,7 +299,14 @@ def compare_pools(
         units=units,
         notes=(*plan.notes, *notes, *leakage_notes(sample), *crowded, *trial.notes),
         topics=forecasts.topics,
+        base=_base(trial, clusters),
     )
+
+
+def _base(trial: Trial, clusters: Index) -> BaseRate:
+    sums = Sums.of(trial.base.log_score, clusters)
+    loss, brier = np.nanmean(trial.base.log_loss), np.nanmean(trial.base.brier)
+    return BaseRate(float(sums.mean[0]), float(sums.error[0]), float(loss), float(brier))
 
 
 def _placed(forecast: Array, rows: Index, forecasts: Forecasts) -> Array:
@@ -329,6 +358,7 @@ def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, .
             over_best[j] = Difference(0.0 - pair.mean, 0.0 - pair.high, 0.0 - pair.low)
     loss, brier = np.nanmean(outside.log_loss, axis=0), np.nanmean(outside.brier, axis=0)
     inside = np.nanmean(trial.inside.log_score, axis=0)
+    skill = 1.0 - loss / np.nanmean(trial.base.log_loss)
     return tuple(
         PoolScore(
             names[i],
@@ -340,6 +370,7 @@ def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, .
             float(inside[i]) if POOLS[names[i]].learns else float("nan"),
             over_average[i],
             over_best[i],
+            float(skill[i]),
         )
         for i in order.tolist()
     )

@@ -104,6 +104,7 @@ class Trial:
     # inside, outside: in-sample, by fits to all events; out of sample, each event's mean over the rounds
     inside: Scores
     outside: Scores
+    base: Scores  # out of sample, of the base rate alone
     # (T,) or (T, K); each pool's probabilities out of sample in the first round, NaN where not scored
     answers: tuple[Array, ...]
     rounds: int
@@ -144,23 +145,34 @@ def run_trial(
     """
     run = _Run(sample, prior, progress, options)
     inside = run.all_events(pools)
-    means, most = _Mean(), repeats or MOST_ROUNDS
+    means, base, most = _Mean(), _Mean(), repeats or MOST_ROUNDS
     first: list[Array] = []
     for number in range(most):
         splits = rounds(number)
-        answers = run.round(list(inside), splits, number / most, 1.0 / most)
+        *answers, alone = run.round(list(inside), splits, number / most, 1.0 / most)
         first = first or answers
         means.add(Scores.of(answers, sample))
+        base.add(Scores.of([alone], sample))
         if repeats is None and means.settled():
             break
     inner = Scores.of(list(inside.values()), sample)
-    return Trial(tuple(inside), inner, means.scores, tuple(first), len(means.by_round), run.all_notes())
+    return Trial(tuple(inside), inner, means.scores, base.scores, tuple(first), len(means.by_round), run.all_notes())
 
 
 def answers_of(state: Fitted, events: Forecasts) -> Array:
     """What a pool says of some events, (T,) or (T, K)."""
     prior = events.prior if events.options is None else own_priors(events, None)
     return state.pool_forecasts(events, prior)
+
+
+def base_rates(state: Fitted, events: Forecasts) -> Array:
+    """What the base rate alone says of some events, (T,) or (T, K): their own priors, else the prior of a fit."""
+    own = own_priors(events, None) if events.options is not None else events.prior
+    if own is not None:
+        return own
+    assert state.prior is not None
+    rate = np.asarray(public_probabilities(state.prior))
+    return np.broadcast_to(rate, (len(events.events), *rate.shape))
 
 
 @dataclass(eq=False)
@@ -189,9 +201,9 @@ class _Run:
         return answers
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
-        """Each pool's answers about the events that a round scores, NaN about the others."""
+        """Each pool's answers about the events that a round scores, NaN about the others; the base rate's are last."""
         shape = (len(self.sample.events), *self.sample.probabilities.shape[1:])
-        answers = [np.full(shape, np.nan) for _ in pools]
+        answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]
         for number, split in enumerate(splits):
             train, test = self.sample.select_events(split.train), self.sample.select_events(split.test)
             self.fits += 1
@@ -199,6 +211,8 @@ class _Run:
                 state = self._fit(name, train)
                 self._remember(name, state)
                 answers[place][split.test] = answers_of(state, test)
+                if place == 0:
+                    answers[-1][split.test] = base_rates(state, test)
                 if self.progress is not None:
                     self.progress(done + share * (number + (place + 1) / len(pools)) / len(splits))
         return answers
