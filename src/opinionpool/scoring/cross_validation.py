@@ -149,10 +149,10 @@ def run_trial(
     first: list[Array] = []
     for number in range(most):
         splits = rounds(number)
-        *answers, alone = run.round(list(inside), splits, number / most, 1.0 / most)
+        *answers, rates = run.round(list(inside), splits, number / most, 1.0 / most)
         first = first or answers
         means.add(Scores.of(answers, sample))
-        base.add(Scores.of([alone], sample))
+        base.add(Scores.of([rates], sample))
         if repeats is None and means.settled():
             break
     inner = Scores.of(list(inside.values()), sample)
