@@ -2,6 +2,7 @@
 
 import ast
 import json
+import pkgutil
 import re
 import sys
 
@@ -71,6 +72,22 @@ def test_every_note_has_its_line(root, page):
     told = first_cells(page("errors.md").partition("## Notes")[2])
     assert len(told) == len(set(told))
     assert set(told) == made
+
+
+def test_docstrings_refer_to_what_is_there(root):
+    names = {
+        name
+        for path in (root / "src" / "opinionpool").rglob("*.py")
+        for name in re.findall(r"`(opinionpool(?:\.\w+)+)`", path.read_text(encoding="utf-8"))
+    }
+    assert len(names) > 50
+    missing = []
+    for name in names:
+        try:
+            pkgutil.resolve_name(name)
+        except (AttributeError, ImportError):
+            missing.append(name)
+    assert missing == []
 
 
 def test_every_command_and_option_is_described(written):

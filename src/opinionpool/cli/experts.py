@@ -45,20 +45,20 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     forecasts = read_for(reading, trained)
     prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.cli.pool import keep
-    from opinionpool.report import answers, summary, summary as worth, topics
+    from opinionpool.report import answers, summary, topics
 
     kept = keep(forecasts, pooling.pool, prior, belief_file.options, trained, learning=False)
     state = kept.answered_with
     columns, about = answers.expert_columns(kept.forecasts, state), topics.topic_columns(state)
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
-    whole = worth.together(state)
+    whole = summary.together(state)
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
             facts = summary.pool_facts(forecasts, kept.name, state, None, notes) | summary.belief_facts(
                 belief_file.beliefs
             )
-            facts |= kept.facts(None) | worth.together_facts(whole) | topics.topic_facts(about)
+            facts |= kept.facts(None) | summary.together_facts(whole) | topics.topic_facts(about)
             write_json("experts", answers.records(columns), facts, out)
         else:
             write_listing(columns, kind, out)
@@ -69,7 +69,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
         summary.size_line(forecasts),
         summary.pool_line(forecasts, kept.name, state, kept.given, None),
         *kept.lines(None),
-        *worth.together_lines(whole),
+        *summary.together_lines(whole),
         *summary.belief_lines(belief_file.file, belief_file.beliefs),
         *summary.note_lines(forecasts, notes),
     )

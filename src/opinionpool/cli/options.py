@@ -1,4 +1,4 @@
-"""The options that commands share, as decorators: each hands its command one object of `opinionpool.cli.options`."""
+"""The options that commands share, as decorators: each hands its command one object of `opinionpool.cli.arguments`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from opinionpool.pools import registry as rules
 from opinionpool.pools.registry import POOLS, Fitted, learn_parts
 from opinionpool.priors import event_priors
 from opinionpool.report import answers, summary
-from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
+from opinionpool.report.answers import Pooled, pool_events
 from opinionpool.report.listing import printable, whole, write_json, write_listing
 from opinionpool.report.order import open_rows, ordered
 from opinionpool.tables.parts import PartNotes, Parts
@@ -92,14 +92,12 @@ class Kept:
 
     def lines(self, saved: str | None) -> list[str]:
         """Where the pool is from and where it went, for people."""
-        belief_file = []
+        lines = []
         if self.loaded is not None:
-            belief_file.append(
-                f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}"
-            )
+            lines.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
         if saved is not None:
-            belief_file.append(f"saved in {printable(saved)}: {self._size()}")
-        return belief_file
+            lines.append(f"saved in {printable(saved)}: {self._size()}")
+        return lines
 
     def facts(self, saved: str | None) -> dict[str, object]:
         """The same for JSON."""
@@ -158,16 +156,15 @@ def keep(
             "--save keeps pools of events that share their classes, and these have options of their own; leave it out"
         )
     if model is None:
-        belief_file = one_outcome_notes(forecasts, name)
         if not learning:
             state = rules.fit_pool(name, forecasts, prior=prior, **options)
-            return Kept(name, state, forecasts, prior, prior is not None, None, None, (*state.notes, *belief_file))
+            return Kept(name, state, forecasts, prior, prior is not None, None, None, state.notes)
         # What a pool needs to go on learning is loaded where it is to be saved.
         from opinionpool.streams.trained import TrainedPool
 
         trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
-        notes = (*trained.learned.notes, *belief_file)
-        return Kept(name, trained.learned, forecasts, prior, prior is not None, trained, None, notes)
+        learned = trained.learned
+        return Kept(name, learned, forecasts, prior, prior is not None, trained, None, learned.notes)
     file, trained = model
     if learning:
         trained, new = trained.updated(forecasts)
@@ -307,7 +304,7 @@ def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: 
         some=learned.sample,
         forecasts=parts.forecasts(),
         answer=answer,
-        notes=(*learned.notes, *state.notes, *answers.one_outcome_notes(learned.sample, pooling.pool)),
+        notes=(*learned.notes, *state.notes),
         rate_notes=summary.base_rate_notes(state, prior is not None, rate),
         lines=summary.belief_lines(belief_file.file, belief_file.beliefs),
         facts=summary.belief_facts(belief_file.beliefs),

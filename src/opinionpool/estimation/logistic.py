@@ -205,7 +205,7 @@ def minimise(problem: Problem, phi: Array, tolerance: float, limit: int) -> tupl
     Let u > 0 be the probabilities of what did not happen, so that the gradient is −Σ u_r r over the rows r of
     gains, and Δ Newton's step. If no two log-ratios move by 1 or more relative to each other along Δ, u can be
     corrected to a sum of exactly 0 and stays positive: p_k (1 + z_kᵀΔ − Σ_l p_l z_lᵀΔ). Then no direction separates
-    (see `separation`).
+    (see `Problem.separated`).
     """
     exists = problem.unpenalised.shape[1] == 0
     if not exists and problem.data.gains_count <= problem.data.size:

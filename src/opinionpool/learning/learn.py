@@ -24,7 +24,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.prior import Believed, belief_notes
-from opinionpool.learning.screening import independent_weight, leakage_notes
+from opinionpool.learning.screening import independent_weight, leakage_notes, one_outcome_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -96,7 +96,10 @@ def learn(
     check_options(structure, beliefs)
     class_model = checked_class_model(class_model, structure, forecasts)
     found = _learn(forecasts, prior, sample_weight, structure, beliefs, class_model, Settings(floor, pool_floor))
-    return replace(found, notes=found.notes + leakage_notes(forecasts))
+    notes = found.notes + leakage_notes(forecasts)
+    if forecasts.options is None:
+        notes += one_outcome_notes(forecasts.classes, found.events)
+    return replace(found, notes=notes)
 
 
 def _learn(

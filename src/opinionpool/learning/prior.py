@@ -12,8 +12,8 @@ Believed of any panel:
 
 What a decision maker believes (`opinionpool.learning.beliefs`) takes the place of these centres, and its worth narrows
 what is open about them: a belief worth n counts as n events on which the panel showed just that, of which each tells as
-much about the logarithms of calibration and accuracy as its moments do (`_per_event`). What then is open about features
-is open about weights by Theorem 3.1, to first order (model.md, section 2.6).
+much about the logarithms of calibration and accuracy as its moments do (`_Open.features`). What then is open about
+features is open about weights by Theorem 3.1, to first order (model.md, section 2.6).
 """
 
 from __future__ import annotations
@@ -388,16 +388,16 @@ class _Open:
         per_event[:-1, :-1] = np.block([list(row) for row in self.features(noise, 2.0 * r**2)])
         per_event[-1, -1] = single
         # What is believed of everybody is worth what the least is worth of anybody.
-        worth_levels = np.concatenate(
+        worths = np.concatenate(
             [panel_beliefs.calibration.worth, panel_beliefs.accuracy.worth, [panel_beliefs.correlation_worth]]
         )
         common = np.repeat(
-            [panel_beliefs.calibration.worth.min(), panel_beliefs.accuracy.worth.min(), worth_levels[-1]], [n, n, 1]
+            [panel_beliefs.calibration.worth.min(), panel_beliefs.accuracy.worth.min(), worths[-1]], [n, n, 1]
         )
         left = _conditioned(prior, common, per_event)
         left[n:-1] -= left[n:-1].mean(axis=0)
         left[:, n:-1] -= left[:, n:-1].mean(axis=1, keepdims=True)
-        own = 1.0 / np.sqrt(1.0 + np.diag(left) * (worth_levels - common) / np.diag(per_event))
+        own = 1.0 / np.sqrt(1.0 + np.diag(left) * (worths - common) / np.diag(per_event))
         change = np.concatenate([np.diag(self.mean), *self._jacobians()], axis=1) * own
         covariance = change @ left @ change.T
         value, vector = np.linalg.eigh((covariance + covariance.T) / 2.0)
@@ -426,12 +426,10 @@ def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
     left, before = covariance.copy(), 0.0
     for level in np.unique(worth[worth > 0]).tolist():
         # Events on which all of so much worth are seen, beyond those on which the others are seen too.
-        worth_levels = np.flatnonzero(worth >= level)
-        seen = left[np.ix_(worth_levels, worth_levels)] + per_event[np.ix_(worth_levels, worth_levels)] / (
-            level - before
-        )
+        those = np.flatnonzero(worth >= level)
+        seen = left[np.ix_(those, those)] + per_event[np.ix_(those, those)] / (level - before)
         size = np.sqrt(np.diag(seen))
-        known = left[:, worth_levels] / size
+        known = left[:, those] / size
         left -= known @ np.linalg.pinv(seen / np.outer(size, size), rcond=ROUNDING, hermitian=True) @ known.T
         before = level
     return np.asarray(np.where(np.abs(left) > ROUNDING * np.abs(covariance).max(), left, 0.0))

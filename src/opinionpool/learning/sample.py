@@ -25,7 +25,7 @@ from opinionpool.estimation.sampling import (
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import check_options, learn, learn_from
-from opinionpool.learning.screening import dense_leakage_notes
+from opinionpool.learning.screening import dense_leakage_notes, one_outcome_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
 from opinionpool.names import numbered
 from opinionpool.priors import laplace_prior
@@ -149,7 +149,9 @@ def learn_dense(
     found = learn_from(
         MomentEvidence(moments), shared, experts, labels, structure=structure, floor=floor, pool_floor=pool_floor
     )
-    return replace(found, notes=found.notes + dense_leakage_notes(q, outcomes, experts))
+    return replace(
+        found, notes=found.notes + dense_leakage_notes(q, outcomes, experts) + one_outcome_notes(labels, found.events)
+    )
 
 
 def _fits(q: Floats, y: Floats, classes: int) -> bool:

@@ -157,6 +157,15 @@ def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
 SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
 
 
+def one_outcome_notes(classes: Sequence[object], events: Array) -> tuple[Note, ...]:
+    """That there was one kind of outcome only; `events` (K,) is how often each was seen."""
+    seen = np.flatnonzero(events)
+    if len(seen) != 1:
+        return ()
+    text = f"every resolved event has outcome {classes[seen[0]]!r}, which says little about whom to believe"
+    return (Note("one-outcome", text),)
+
+
 def leakage_notes(forecasts: Forecasts) -> tuple[Note, ...]:
     """Experts who were never wrong and nearly certain: perhaps their forecasts were made from the outcomes.
 

@@ -17,7 +17,6 @@ from opinionpool.report.listing import printable
 
 # The ways to say how accurate an expert is; one at a time.
 ACCURACIES = ("auc", "hit_rate", "score", "accuracy", "relative_accuracy")
-FEATURES = ("calibration", "bias")
 MOST_EXPERTS, MOST_LETTERS, MOST_CLASSES = 200, 200, 20
 
 

@@ -30,7 +30,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Mask, as_numbers, frequencies
 from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.screening import constant_experts
+from opinionpool.learning.screening import constant_experts, one_outcome_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Contrasts, base_rate_shift, contrasts_in, read_batch
 from opinionpool.priors import event_priors, laplace_prior, outcome_counts
@@ -295,11 +295,8 @@ class Sample:
             what = "resolved event has forecasts" if self.forecasts.resolved.any() else "event is resolved"
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
             return True
-        seen = np.unique(self.outcomes)
-        if len(seen) == 1 and self.has_intercept:
-            label = self.forecasts.classes[seen[0]]
-            text = f"every resolved event has outcome {label!r}, which says little about whom to believe"
-            self.notes.append(Note("one-outcome", text))
+        if self.has_intercept:
+            self.notes.extend(one_outcome_notes(self.forecasts.classes, self.events))
         return False
 
     @cached_property

@@ -269,16 +269,6 @@ def answer_notes(pooled: Pooled) -> list[Note]:
     return notes
 
 
-def one_outcome_notes(forecasts: Forecasts, pool: str) -> list[Note]:
-    """That a pool which learns has seen one kind of outcome only."""
-    seen = np.unique(forecasts.outcomes[forecasts.resolved])
-    if len(seen) != 1 or not POOLS[pool].learns or forecasts.options is not None:
-        return []
-    outcome = plain(forecasts.classes[seen[0]])
-    text = f"every resolved event has outcome {outcome!r}, which says little about whom to believe"
-    return [Note("one-outcome", text)]
-
-
 def expert_notes(state: Fitted) -> list[Note]:
     """What to know about weights below 0, and about experts who are worse than guessing."""
     notes = []

@@ -14,9 +14,9 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
-from opinionpool.report.answers import one_outcome_notes
+from opinionpool.learning.screening import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
-from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_counts, remarkable
+from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_totals, remarkable
 from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.tables.diagnosis import Diagnosis, Fault
 from opinionpool.tables.options import ReadOptions
@@ -173,7 +173,8 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
             "a file of their own with --outcomes"
         )
         notes.append(Note("no-outcomes", text))
-    notes += one_outcome_notes(forecasts, "gaussian")
+    if forecasts.options is None:
+        notes += one_outcome_notes(forecasts.classes, np.array(outcome_totals(forecasts)))
     blank = int((forecasts.crowd == 0).sum())
     if blank:
         text = f"{counted(blank, 'event')} without a forecast will get the prior"
@@ -229,7 +230,7 @@ def _outcomes(forecasts: Forecasts) -> str:
     if forecasts.options is not None:
         shown = ", ".join(f"{counted(count, 'event')} with {size}" for size, count in option_counts(forecasts))
         return f"options that are the event's own: {shown}"
-    counts = outcome_counts(forecasts)
+    counts = outcome_totals(forecasts)
     shown = ", ".join(
         f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)
     )

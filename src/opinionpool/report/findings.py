@@ -22,7 +22,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import event_priors
-from opinionpool.report.answers import Pooled, one_outcome_notes, pool_events
+from opinionpool.report.answers import Pooled, pool_events
 from opinionpool.report.html import Html, event_name
 from opinionpool.report.order import SORTS, open_rows
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, MOST_REPEATS, Comparison, ExpertScore, compare_pools
@@ -142,7 +142,7 @@ class Findings:
     def notes(self) -> tuple[Note, ...]:
         """Notes from reading, learning and comparing, each once."""
         compared = () if isinstance(self.comparison, Missing) else self.comparison.notes
-        all_notes = (*self.forecasts.notes, *self.state.notes, *one_outcome_notes(self.forecasts, self.pool), *compared)
+        all_notes = (*self.forecasts.notes, *self.state.notes, *compared)
         return tuple({(note.code, note.text): note for note in all_notes}.values())
 
 

@@ -46,7 +46,7 @@ def gains_section(f: Findings) -> Html:
         markup("<figure>{}<figcaption>{}.</figcaption></figure>", gain_chart(gains), caption) if gains else Html("")
     )
     meaning = (
-        f"Score: 0 is as good as {_uniform_probabilities(f)}, 1 is perfect, and below 0 is worse "
+        f"Score: 0 is as good as {_uninformed(f)}, 1 is perfect, and below 0 is worse "
         "than saying "
         f"nothing. {how_line(found)}."
     )
@@ -69,7 +69,7 @@ def gains_section(f: Findings) -> Html:
     )
 
 
-def _uniform_probabilities(f: Findings) -> str:
+def _uninformed(f: Findings) -> str:
     """What a score of 0 is."""
     k = len(f.forecasts.classes)
     if f.forecasts.options is not None:

@@ -46,7 +46,7 @@ def _class_facts(forecasts: Forecasts | Totals) -> dict[str, object]:
         return {"options": {str(size): count for size, count in option_counts(forecasts)}}
     positive = {"positive": plain(forecasts.classes[1])} if len(forecasts.classes) == 2 else {}
     return {
-        "outcomes": dict(zip(map(str, forecasts.classes), outcome_counts(forecasts), strict=True)),
+        "outcomes": dict(zip(map(str, forecasts.classes), outcome_totals(forecasts), strict=True)),
         "classes": [plain(label) for label in forecasts.classes],
         **positive,
     }
@@ -84,7 +84,7 @@ def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
     return [{"code": note.code, "text": note.text, "count": int(note.count)} for note in notes]
 
 
-def outcome_counts(forecasts: Forecasts | Totals) -> list[int]:
+def outcome_totals(forecasts: Forecasts | Totals) -> list[int]:
     """Resolved events by outcome, K numbers."""
     return list((Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts).outcomes)
 

@@ -94,7 +94,7 @@ def log_score(
     classes = number_of_classes(forecasts)
     if scoring_prior is None:
         floors = class_floors(floor, np.full(classes, 1 / classes), 1.0)
-        return _score_checked(forecasts, outcomes, floors, lambda forecast: _normalised(forecast, classes))
+        return _score_outcomes(forecasts, outcomes, floors, lambda forecast: _normalised(forecast, classes))
     prior = class_probabilities(scoring_prior, classes, "scoring prior")
     if prior.ndim > 2 or (prior.ndim == 2 and len(prior) != len(forecasts)):
         raise ShapeError(f"{len(forecasts)} events need one scoring prior or as many, not shape {prior.shape[:-1]}")
@@ -130,7 +130,7 @@ def log_loss(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> A
     """
     forecasts, outcomes = shaped(p, y)
     floors = class_floors(floor, np.ones(number_of_classes(forecasts)), 1.0)
-    return _score_checked(forecasts, outcomes, floors, _nats)
+    return _score_outcomes(forecasts, outcomes, floors, _nats)
 
 
 def mean_log_score(
@@ -156,7 +156,7 @@ def mean_log_score(
         # One logarithm for the product of as many probabilities as cannot underflow.
         width = max(int(-300 / math.log10(floors[0])), 1)
         total = 0.0
-        for forecast in _checked_in_blocks(forecasts, outcomes, floors[0]):
+        for forecast in _outcome_probability_in_blocks(forecasts, outcomes, floors[0]):
             even = len(forecast) - len(forecast) % width
             products = np.multiply.reduce(forecast[:even].reshape(width, -1), axis=0)
             total += float(np.log2(np.abs(products)).sum() + np.log2(np.abs(forecast[even:])).sum())
@@ -171,7 +171,7 @@ def at_floor(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> n
     >>> at_floor([1.0, 0.0, 0.0], [1, 0, 1]).tolist()
     [False, False, True]
     """
-    return np.asarray(_checked(*checked(p, y)) <= floor)
+    return np.asarray(_outcome_probability(*checked(p, y)) <= floor)
 
 
 def brier_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
@@ -227,7 +227,7 @@ def spherical_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
     forecasts, outcomes = checked(p, y)
     binary = forecasts.ndim == 1
     length = np.hypot(forecasts, 1 - forecasts) if binary else np.linalg.norm(forecasts, axis=1)
-    return np.asarray(_checked(forecasts, outcomes) / length)
+    return np.asarray(_outcome_probability(forecasts, outcomes) / length)
 
 
 def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
@@ -287,7 +287,7 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     return MeanScore(mean, math.sqrt(spread / (count - 1)) if count > 1 else math.nan, count)
 
 
-def _checked(forecasts: Array, outcomes: Outcomes) -> Array:
+def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:
     """The probability that each outcome was given, without floors; NaN where there is none."""
     if forecasts.ndim == 2:
         return of_outcome(forecasts, outcomes)
@@ -299,7 +299,7 @@ def _floored(forecasts: Array, outcomes: Outcomes, floors: Array) -> Array:
     if forecasts.ndim == 2:
         return of_outcome(raise_to_floors(forecasts, floors), outcomes)
     low, high = of_outcome(floors, outcomes), 1 - of_outcome(floors[..., ::-1], outcomes)
-    return np.clip(_checked(forecasts, outcomes), low, high)
+    return np.clip(_outcome_probability(forecasts, outcomes), low, high)
 
 
 def _normalised(forecast: Array, classes: int) -> None:
@@ -318,7 +318,7 @@ def _nats(forecast: Array) -> None:
     np.negative(forecast, out=forecast)
 
 
-def _score_checked(forecasts: Array, outcomes: Outcomes, floors: Array, score: Callable[[Array], None]) -> Array:
+def _score_outcomes(forecasts: Array, outcomes: Outcomes, floors: Array, score: Callable[[Array], None]) -> Array:
     """What `score` makes, in place, of the probability that each outcome was given; one floor for all classes."""
     if forecasts.ndim == 2:
         check_classes(outcomes, forecasts.shape[1])
@@ -326,12 +326,12 @@ def _score_checked(forecasts: Array, outcomes: Outcomes, floors: Array, score: C
         score(result)
     else:
         result = np.empty(len(forecasts))
-        for forecast in _checked_in_blocks(forecasts, outcomes, floors[0], result):
+        for forecast in _outcome_probability_in_blocks(forecasts, outcomes, floors[0], result):
             score(np.abs(forecast, out=forecast))
     return result
 
 
-def _checked_in_blocks(
+def _outcome_probability_in_blocks(
     forecasts: Array, outcomes: Outcomes, floor: float, into: Array | None = None
 ) -> Iterator[Array]:
     """The probability that each binary outcome was given after the floor, up to its sign; checks the values.

@@ -15,7 +15,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import check_options, learn, learn_from
-from opinionpool.learning.screening import leakage_note
+from opinionpool.learning.screening import leakage_note, one_outcome_notes
 from opinionpool.pools.registry import POOLS, Fitted, fit_pool
 from opinionpool.priors import laplace_prior
 from opinionpool.streams.state import StreamState
@@ -44,7 +44,7 @@ def learn_stream(
     floors: dict[str, Any] = {"floor": tally.floor, "pool_floor": pool_floor}
     if found is not None:
         learned = learn_from(*found, state.experts, state.classes, structure=structure, **floors)
-        phrase = leakage_note(state.experts, state.always_right())
+        phrase = (*leakage_note(state.experts, state.always_right()), *one_outcome_notes(state.classes, tally.events))
     else:
         forecasts, weight, prior = _rows(state)
         options |= {"structure": structure, "beliefs": beliefs}

@@ -22,7 +22,7 @@ def fold_classes(
 
     Parameters
     ----------
-    long_rows : Statements
+    long_rows : LongRows
         One number for each expert, event and class.
     order : sequence of int
         Index of the classes in the order wanted.
@@ -33,7 +33,7 @@ def fold_classes(
 
     Returns
     -------
-    first : Statements
+    first : LongRows
         One statement per forecast.
     probabilities : ndarray, shape (forecasts, K)
         Rows that sum to 1.

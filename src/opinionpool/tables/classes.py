@@ -347,11 +347,11 @@ def fold_options(
     half_units: Callable[[LongRows], Array],
     drop_incomplete: bool = False,
 ) -> tuple[LongRows, Array, list[Note]]:
-    """Forecasts over the options of their events, one row each; as `opinionpool.tables.statements.fold_classes`.
+    """Forecasts over the options of their events, one row each; as `opinionpool.tables.class_rows.fold_classes`.
 
     Returns
     -------
-    first : Statements
+    first : LongRows
         One statement per forecast.
     probabilities : ndarray, shape (forecasts, K)
         Rows that sum to 1, with 0 in the positions that an event leaves free.

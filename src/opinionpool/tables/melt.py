@@ -51,7 +51,7 @@ class Reading:
         Whether names of experts that hardly differ are one.
     log : Coerced
     notes : list of Note
-    long_rows : list of ForecastCounts
+    counts : list of ForecastCounts
         Of what was read.
     """
 

@@ -57,9 +57,9 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
             f"no event of {table.name} is among those of {forecasts}: there ids look like {listed(words.values[:3])}, "
             f"here like {listed(events[:3])}{_hint(words.values, events)}"
         )
-    observed_outcomes = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
+    columns_used = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
     how = "".join(f" ({note.text})" for note in table.notes)
-    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {observed_outcomes}")]
+    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {columns_used}")]
     if strangers:
         text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"
         notes.append(Note("outcomes-unmatched", text, len(strangers)))

@@ -156,10 +156,10 @@ def settle(
     CellError
         If a cell is not one of the classes, or an event has two outcomes.
     """
-    observed_outcomes = _outcomes_among(observed, written, missing)
+    cells = _outcomes_among(observed, written, missing)
     if classes is None:
         classes = find_classes(observed, written, asked, missing)
-    return _encode(observed, observed_outcomes, events, classes)
+    return _encode(observed, cells, events, classes)
 
 
 def find_classes(
@@ -168,9 +168,9 @@ def find_classes(
     """Only the classes; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
-    observed_outcomes = _outcomes_among(observed, written, missing)
-    _check_binary(observed_outcomes)
-    return two_classes(_spellings(observed_outcomes), asked.about(written[0]) if written else asked)
+    cells = _outcomes_among(observed, written, missing)
+    _check_binary(cells)
+    return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
 
 
 def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], missing: frozenset[str]) -> list[_Outcome]:
@@ -244,21 +244,21 @@ def distinct_outcomes(observed: Sequence[Observed], missing: frozenset[str] = MI
     return sorted(words - _VOID - UNSETTLED - missing)
 
 
-def _spellings(observed_outcomes: Sequence[_Outcome]) -> dict[str, str]:
+def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
     """For each class, by its key, the spelling that is used most."""
-    rows = {id(column): column.words.counts for column, *_ in observed_outcomes}
+    rows = {id(column): column.words.counts for column, *_ in cells}
     tallies: dict[str, dict[str, int]] = {}
-    for column, code, word in observed_outcomes:
+    for column, code, word in cells:
         tally = tallies.setdefault(key(word), {})
         tally[word] = tally.get(word, 0) + int(rows[id(column)][code])
     return {of: max(sorted(tally), key=tally.__getitem__) for of, tally in tallies.items()}
 
 
-def _check_binary(observed_outcomes: Sequence[_Outcome]) -> None:
+def _check_binary(cells: Sequence[_Outcome]) -> None:
     """Raise for numbers other than 0 and 1, and for words among 0 and 1, yes and no, and the like."""
-    keys = {key(word) for *_, word in observed_outcomes}
+    keys = {key(word) for *_, word in cells}
     family = next((family for family in FAMILIES if keys & set(family)), None)
-    for column, code, word in observed_outcomes:
+    for column, code, word in cells:
         if family is not None and key(word) not in family:
             raise _not_an_outcome(column, code, f"neither {family[0]} nor {family[1]}, as others are")
         if family is None and looks_numeric(word):
@@ -283,7 +283,7 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
 
 def _encode(
     observed: Sequence[Observed],
-    observed_outcomes: Sequence[_Outcome],
+    cells: Sequence[_Outcome],
     events: Sequence[str],
     classes: tuple[object, ...],
 ) -> Settled:
@@ -292,7 +292,7 @@ def _encode(
     of_word = {id(column): np.full(len(column.words.values), UNRESOLVED) for column in observed}
     rows = {id(column): column.words.counts for column in observed}
     respelled = sum(column.words.trimmed for column in observed)
-    for column, code, word in observed_outcomes:
+    for column, code, word in cells:
         found = matcher.find(word)
         if found is None:
             raise _unknown(column, code, classes)
@@ -311,7 +311,7 @@ def _encode(
         raise _two_outcomes(observed, clash, events)
     outcomes = take(values, first, UNRESOLVED)
     void, outcomes = outcomes == _VOIDED, np.maximum(outcomes, UNRESOLVED)
-    settled = {word for _, _, word in observed_outcomes}
+    settled = {word for _, _, word in cells}
     others = {word for column in observed for word in column.words.values if word not in settled}
     words = sorted(word for word in others if word.lower() not in _VOID)
     return Settled(classes, outcomes, void, tuple(_notes(classes, outcomes, void, words, respelled)))
@@ -359,20 +359,18 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
 
 
 def _two_outcomes(observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str]) -> CellError:
-    observed_outcomes, event = [], ""
+    places, event = [], ""
     for row in clash:
         local = row
         for column in observed:
             if local < len(column.row_events):
                 break
             local -= len(column.row_events)
-        observed_outcomes.append(
-            f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})"
-        )
+        places.append(f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})")
         event = events[column.row_events[local]]
     name = observed[0].table.names[observed[0].column]
     return CellError(
-        f"event {shown(event)} has two outcomes: {observed_outcomes[0]} and {observed_outcomes[1]}; if column "
+        f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}; if column "
         f"{shown(name)} holds what each expert answered, say --column outcome=",
         remedies=[{"columns": {"outcome": None}}],
     )

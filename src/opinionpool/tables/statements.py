@@ -81,7 +81,7 @@ def drop_late(
 
     Parameters
     ----------
-    long_rows : Statements
+    long_rows : LongRows
         With times.
     as_of : datetime64 or None
         Nothing later counts; nor does what has no time.
