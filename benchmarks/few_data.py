@@ -16,6 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from default_pool import KINDS, TEST, losses, panel
 
+from opinionpool.errors import OpinionPoolError
+from opinionpool.forecasts import Forecasts
+from opinionpool.pools.registry import fit_pool
+
 Array = npt.NDArray[np.float64]
 
 EXPERTS = (3, 12)
@@ -33,6 +37,21 @@ def gains(kind: str, n: int, repeats: int = REPEATS, sizes: tuple[int, ...] = SI
         x, y = panel(kind, np.random.default_rng([KINDS.index(kind), n, repeat]), max(SIZES) + TEST, n)
         found[repeat] = [losses(x, y, size, POOLS) for size in sizes]
     return np.asarray(found[..., 1:2] - found)
+
+
+def discriminant(kind: str, n: int, size: int, repeats: int = REPEATS) -> Array:
+    """Gain of linear discriminant analysis over the average, (repeats,); NaN where it has no answer."""
+    found = np.full(repeats, np.nan)
+    for repeat in range(repeats):
+        x, y = panel(kind, np.random.default_rng([KINDS.index(kind), n, repeat]), max(SIZES) + TEST, n)
+        try:
+            learned = fit_pool("gaussian", Forecasts.from_array(x[:size], y[:size]), beliefs=None, structure="full")
+        except OpinionPoolError:
+            continue
+        p, truth = learned.pool(x[-TEST:]), y[-TEST:]
+        (average,) = losses(x, y, size, ("average",))
+        found[repeat] = average + np.log(np.where(truth == 1, p, 1.0 - p)).mean()
+    return found
 
 
 def ahead_from(mean: Array) -> str:
@@ -86,6 +105,9 @@ def main() -> None:
     print("\nmean over all kinds, by pool")
     for i, name in enumerate(POOLS):
         print(f"| {name} | " + " | ".join(f"{g:+.3f}" for g in everything[..., i].mean(axis=(0, 1))) + " |")
+    for size in SHOWN[1:]:
+        lda = np.concatenate([discriminant(kind, n, size, options.repeats) for kind in KINDS for n in EXPERTS])
+        print(f"| discriminant analysis, {size} | {np.nanmean(lda):+.3f} | no answer: {np.isnan(lda).sum()} |")
     ahead = (everything[..., 0] > 0).mean(axis=(0, 1))
     print("| share of panels | " + " | ".join(f"{share:.0%}" for share in ahead) + " |")
     if options.figure:

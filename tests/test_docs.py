@@ -67,6 +67,12 @@ class TestFewData:
         computed = np.mean([few.gains("mixed", n, sizes=sizes)[..., 0].mean(axis=0) for n in few.EXPERTS], axis=0)
         assert [written[few.SHOWN.index(size)] for size in sizes] == pytest.approx(computed, abs=0.00051)
 
+    def test_discriminant_analysis(self, page, study):
+        few = study("few_data")
+        written = re.search(r"on mixed ones it gains ([+-][.0-9]+) after 80", " ".join(page.split()))
+        found = np.concatenate([few.discriminant("mixed", n, 80) for n in few.EXPERTS])
+        assert float(written[1]) == pytest.approx(found.mean(), abs=0.00051)
+
     def test_regret(self, page, study):
         simulated = study("default_pool")
         section = page[page.index("## Against the best rival") :]

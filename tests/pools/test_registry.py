@@ -165,7 +165,8 @@ class TestWorkedNumbers:
         f = table([[0.9, 0.4, 0.1]], [None], experts=["A", "B", "C"]).select_experts(["A", "C"])
         state = fit_pool("linear", f, weights={"A": 0.5, "B": 0.3, "C": 0.2})
         assert state.pool([0.9, 0.1]) == pytest.approx(0.47 / 0.7, rel=1e-13)
-        assert codes(state) == {"unused-weights"}
+        assert codes(state) == {"unused-weights", "given-weights"}
+        assert not state.learned
         with pytest.raises(ExpertError, match=r"there are 2 experts \(A, C\), and 3 weights"):
             fit_pool("linear", f, weights=[0.5, 0.3, 0.2])
 

@@ -411,7 +411,9 @@ def test_headline_and_learning_curve_make_the_same_claim():
 def test_six_events_are_too_few_for_a_claim():
     q = [[0.9, 0.7], [0.2, 0.4], [0.8, 0.9], [0.1, 0.3], [0.7, 0.8], [0.3, 0.1]]
     found = find(Forecasts.from_array(q, [1, 0, 1, 0, 1, 0]))
-    assert {pool.over_average.verdict for pool in found.comparison.pools if pool.pool != "average"} == {"too few"}
+    assert {pool.over_average.verdict for pool in found.comparison.pools if pool.pool != "average"} == {
+        "too few events"
+    }
     section = str(results.gains_section(found))
     assert "There are too few events to measure what pooling gains." in section
     assert "more than chance" not in section

@@ -236,7 +236,7 @@ class TestSplits:
         assert found.scores["linear"] == pytest.approx(expected)
         assert {"fewer-folds", "few-clusters"} <= set(codes(found))
         assert (found.unit, found.units) == ("group", 3)
-        assert {pool.over_average.verdict for pool in found.pools if pool.pool != "average"} == {"too few"}
+        assert {pool.over_average.verdict for pool in found.pools if pool.pool != "average"} == {"too few events"}
 
     def test_events_that_share_a_date_or_group_stand_and_fall_together(self):
         forecasts = crowd(events=60)
@@ -280,7 +280,7 @@ class TestSplits:
     def test_few_events_are_scored_and_nothing_is_claimed(self, events):
         found = compare_pools(crowd(events=events))
         assert ("fewer-folds" in codes(found)) == (events < 5)
-        assert {pool.over_average.verdict for pool in found.pools if pool.pool != "average"} == {"too few"}
+        assert {pool.over_average.verdict for pool in found.pools if pool.pool != "average"} == {"too few events"}
 
     def test_one_outcome_only(self):
         forecasts = Forecasts.from_array(crowd(events=12).X, [1] * 12)
@@ -330,7 +330,7 @@ def test_days_of_forecasting_widen_intervals_only_where_there_are_many():
     closed = replace(dated(forecasts, np.arange(60) // 20), settled=np.ones(60, dtype=bool))
     found = compare_pools(closed, ["median"], repeats=1)
     assert (found.unit, found.units) == ("date", 3)
-    assert row(found, "median").over_average.verdict == "too few"
+    assert row(found, "median").over_average.verdict == "too few events"
 
 
 class TestVerdicts:
@@ -339,9 +339,9 @@ class TestVerdicts:
         [
             (0.1, 0.3, "better"),
             (-0.3, -0.1, "worse"),
-            (-0.1, 0.1, "undecided"),
-            (0.0, 0.0, "same"),
-            (NAN, NAN, "too few"),
+            (-0.1, 0.1, "unclear"),
+            (0.0, 0.0, "the same"),
+            (NAN, NAN, "too few events"),
         ],
     )
     def test_of_a_difference(self, low, high, verdict):
@@ -350,7 +350,7 @@ class TestVerdicts:
     def test_a_clear_difference_is_found(self):
         found = compare_pools(crowd(events=300, experts=1), ["extremized", "independent"], prior=0.5, repeats=1)
         # One expert alone: IndOps and the average both repeat it.
-        assert row(found, "independent").over_average.verdict == "same"
+        assert row(found, "independent").over_average.verdict == "the same"
         noisy = crowd(events=300, experts=12)
         found = compare_pools(noisy, ["linear", "geometric"], repeats=1)
         assert row(found, "geometric").over_average.verdict == "better"
@@ -386,7 +386,7 @@ class TestExperts:
         assert b.score == pytest.approx(1 + np.mean(np.log2([0.9, 0.6, 0.6])))
         assert a.pool_score == pytest.approx(a.score)  # they tie on the question that both answered
         assert a.over_pool.mean == pytest.approx(0.0)
-        assert a.over_pool.verdict == "too few"
+        assert a.over_pool.verdict == "too few events"
 
     def test_a_pool_is_scored_on_the_same_events(self):
         forecasts = crowd(missing=0.4)

@@ -21,6 +21,7 @@ from opinionpool.cli.compare import compare
 from opinionpool.cli.diff import diff
 from opinionpool.cli.experts import experts
 from opinionpool.cli.explain import explain
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.open import open_page
 from opinionpool.cli.options import keeping, listing, pooling, read_prior, reading, writing
 from opinionpool.cli.report import report
@@ -54,7 +55,7 @@ def app(context: click.Context) -> None:
         context.exit(2)
 
 
-@app.command(short_help="A probability for every event, learned from the resolved ones.")
+@app.command(cls=SectionedCommand, short_help="A probability for every event, learned from the resolved ones.")
 @reading
 @pooling
 @click.option(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from opinionpool.pools import WEIGHTED
+
 if TYPE_CHECKING:
     from opinionpool.arrays import Array
     from opinionpool.forecasts import Forecasts
@@ -113,11 +115,23 @@ class Pooling:
     pool: str
     prior: PriorOption
     panel: str | None
+    weights: dict[str, float] | None = None
 
     @property
     def inputs(self) -> list[str]:
         """The files that are read."""
         return [] if self.panel is None else [self.panel]
+
+    def options(self, beliefs: Beliefs | None) -> dict[str, Any]:
+        """What the pool is fitted with."""
+        if self.weights is None:
+            return {} if beliefs is None else {"beliefs": beliefs}
+        if self.pool not in WEIGHTED:
+            raise click.UsageError(
+                f"--weight is for the pools {', '.join(WEIGHTED)}, and the pool is {self.pool}; --pool linear makes a "
+                "weighted mean of probabilities, --pool log one of log-odds"
+            )
+        return {"weights": self.weights}
 
     def belief_file(self) -> BeliefFile:
         """What is believed; only the Gaussian pool takes it."""
@@ -148,6 +162,8 @@ class Keeping:
             raise click.UsageError(f"{self.save} cannot be the output and the saved pool too")
         if self.model is not None and pooling.panel is not None:
             raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
+        if self.model is not None and pooling.weights is not None:
+            raise click.UsageError("--weight is given when a pool is made, and the one of --model is there already")
 
     def load(self) -> tuple[str, TrainedPool] | None:
         """The file of --model, and the pool that it holds."""
@@ -217,11 +233,6 @@ class BeliefFile:
         from opinionpool.learning.beliefs import read_beliefs
 
         return cls(panel, read_beliefs(panel))
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What a pool is fitted with."""
-        return {} if self.beliefs is None else {"beliefs": self.beliefs}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opinionpool.cli.arguments import Keeping, Reading, Writing
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.options import model_option, panel_option, reading, writing
 from opinionpool.cli.streams import (
     conclude,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from opinionpool.report.check import Findings
 
 
-@click.command(short_help="What is in the file, and what stands in the way.")
+@click.command(cls=SectionedCommand, short_help="What is in the file, and what stands in the way.")
 @reading
 @click.option("--write-options", metavar="FILE.toml", help="Write the options that read the file to this one.")
 @panel_option

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from opinionpool.cli.arguments import Comparing, Reading, Writing, prior_option
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.options import comparing, reading, writing
 from opinionpool.cli.streams import (
     conclude,
@@ -15,7 +16,7 @@ from opinionpool.cli.streams import (
 from opinionpool.report.listing import write_json, write_listing
 
 
-@click.command(short_help="Which pool does best on events it has not learned from.")
+@click.command(cls=SectionedCommand, short_help="Which pool does best on events it has not learned from.")
 @reading
 @comparing
 @writing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing, prior_option
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.options import model_option, pooling, reading, writing
 from opinionpool.cli.streams import (
     conclude,
@@ -14,7 +15,7 @@ from opinionpool.cli.streams import (
 from opinionpool.report.listing import write_json, write_listing
 
 
-@click.command(short_help="What was learned about each expert.")
+@click.command(cls=SectionedCommand, short_help="What was learned about each expert.")
 @reading
 @pooling
 @model_option
@@ -47,7 +48,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     from opinionpool.cli.pool import keep
     from opinionpool.report import answers, summary, topics
 
-    kept = keep(forecasts, pooling.pool, prior, belief_file.options, trained, learning=False)
+    kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
     state = kept.answered_with
     columns, about = answers.expert_columns(kept.forecasts, state), topics.topic_columns(state)
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))

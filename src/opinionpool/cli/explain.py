@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.options import model_option, pooling, read_prior, reading, writing
 from opinionpool.cli.streams import (
     conclude,
@@ -15,7 +16,7 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.report.listing import write_json, write_listing
 
 
-@click.command(short_help="Why the pool answers what it answers on one event.")
+@click.command(cls=SectionedCommand, short_help="Why the pool answers what it answers on one event.")
 @reading
 @click.argument("event")
 @pooling
@@ -60,7 +61,7 @@ def explain(
         t = event_position(forecasts, event)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    kept = keep(forecasts, pooling.pool, prior, belief_file.options, trained, learning=False)
+    kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
     why = explain_event(kept.forecasts, t, kept.state, prior=kept.reference, base_rate=rate)
     in_sample = bool(kept.pooled(rate).in_sample[t])
     notes = [*kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.options import optional_reading
 from opinionpool.cli.streams import read_for, tell
 from opinionpool.errors import ArgumentError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 NEEDED = ("starlette", "uvicorn")
 
 
-@click.command(name="open", short_help="A page to assess experts and watch the answer move.")
+@click.command(name="open", cls=SectionedCommand, short_help="A page to assess experts and watch the answer move.")
 @optional_reading
 @click.option(
     "--panel",

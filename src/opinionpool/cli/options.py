@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import shlex
 from collections.abc import Callable, Sequence
@@ -22,7 +23,8 @@ from opinionpool.cli.arguments import (
     Reading,
     Writing,
 )
-from opinionpool.pools import NAMES
+from opinionpool.cli.help import ANSWERS, COMPARISON, FILES, POOL, READING, RESULTS
+from opinionpool.pools import NAMES, WEIGHTED
 
 # A file of this name beside the data holds options.
 OPTIONS_FILE = "opinionpool.toml"
@@ -36,7 +38,7 @@ Decorator: TypeAlias = Callable[[Command], Command]
 
 def reading(command: Command) -> Command:
     """Give a command the argument FILE and the options that say how to read it, as ``reading``."""
-    return _stack(_reading_options(required=True), _gather_reading(command))
+    return _stack(_reading_options(required=True), _gather_reading(command), READING)
 
 
 def optional_reading(command: Command) -> Command:
@@ -50,7 +52,7 @@ def optional_reading(command: Command) -> Command:
             raise click.UsageError("FILE is read again by the page, and standard input can be read once")
         return command(reading=reading if reading.files else None, **given)
 
-    return _stack(_reading_options(required=False), _gather_reading(wrapper))
+    return _stack(_reading_options(required=False), _gather_reading(wrapper), READING)
 
 
 def pair_reading(command: Command) -> Command:
@@ -69,7 +71,7 @@ def pair_reading(command: Command) -> Command:
         type=click.Path(exists=True),
         help="The forecasts as OLD and as NEW pooled them.",
     )
-    return _stack([files, *_reading_options(required=False)[1:]], _gather_reading(wrapper))
+    return _stack([files, *_reading_options(required=False)[1:]], _gather_reading(wrapper), READING)
 
 
 def _reading_options(*, required: bool) -> list[Decorator]:
@@ -91,8 +93,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             callback=_assignments,
             multiple=True,
             help="The column that holds the event, expert, probability, class, verdict, outcome, time, closes, "
-            "resolved_at, expires, prior, group or topic, where its name does not say so. Nothing after = means: no "
-            "column. Repeatable; event or expert named twice is a key of several columns.",
+            "resolved_at, expires, prior, group, topic or text, where its name does not say so. Nothing after = means: "
+            "no column. Repeatable; event or expert named twice is a key of several columns.",
         ),
         click.option(
             "--topic",
@@ -234,7 +236,7 @@ def writing(command: Command) -> Command:
             help="Default: a table on a terminal, else CSV; JSON where FILE ends in .json.",
         ),
     ]
-    return _stack(options, _gather(Writing, "writing")(command))
+    return _stack(options, _gather(Writing, "writing")(command), RESULTS)
 
 
 def pooling(command: Command) -> Command:
@@ -249,8 +251,17 @@ def pooling(command: Command) -> Command:
         ),
         _prior,
         panel_option,
+        click.option(
+            "--weight",
+            "weights",
+            metavar="EXPERT=W",
+            callback=_weights,
+            multiple=True,
+            help=f"What this expert's forecast counts for, instead of learning it: one for each expert, in the pools "
+            f"{', '.join(WEIGHTED)}. Repeatable.",
+        ),
     ]
-    return _stack(options, _gather(Pooling, "pooling")(command))
+    return _stack(options, _gather(Pooling, "pooling")(command), POOL)
 
 
 def model_option(command: Command) -> Command:
@@ -271,7 +282,7 @@ def earlier(command: Command) -> Command:
         metavar="OLD",
         help="Add what changed since pool --save has written this pool, and why answers moved.",
     )
-    return _stack([model_option, since], _gather(Earlier, "earlier")(command))
+    return _stack([model_option, since], _gather(Earlier, "earlier")(command), FILES)
 
 
 def keeping(command: Command) -> Command:
@@ -288,7 +299,7 @@ def keeping(command: Command) -> Command:
             "--save", metavar="FILE", help="Write the pool, and what it needs to go on learning, to this file (JSON)."
         ),
     ]
-    return _stack(options, _gather(Keeping, "keeping")(command))
+    return _stack(options, _gather(Keeping, "keeping")(command), FILES)
 
 
 def listing(command: Command) -> Command:
@@ -303,7 +314,7 @@ def listing(command: Command) -> Command:
             "certain or most disputed first.",
         ),
     ]
-    return _stack(options, _gather(Listing, "listing")(command))
+    return _stack(options, _gather(Listing, "listing")(command), ANSWERS)
 
 
 def comparing(command: Command) -> Command:
@@ -337,7 +348,7 @@ def comparing(command: Command) -> Command:
         _prior,
         panel_option,
     ]
-    return _stack(options, _gather(Comparing, "comparing")(command))
+    return _stack(options, _gather(Comparing, "comparing")(command), COMPARISON)
 
 
 def _prior(command: Command) -> Command:
@@ -388,9 +399,12 @@ def _gather(kind: type[Any], name: str) -> Decorator:
     return decorate
 
 
-def _stack(options: Sequence[Decorator], command: Command) -> Command:
+def _stack(options: Sequence[Decorator], command: Command, section: str) -> Command:
+    """Give a command options, which its help has in a section."""
     for option in reversed(options):
         command = option(command)
+        # click keeps them here until it makes a command of the function.
+        command.__click_params__[-1].section = section  # type: ignore[attr-defined]
     return command
 
 
@@ -448,6 +462,23 @@ def _assignments(
         if len(names) > 1 and "" in names:
             raise click.BadParameter(f"{role} is given no column, and one too")
     return {role: (names[0] or None) if len(names) == 1 else tuple(names) for role, names in found.items()}
+
+
+def _weights(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, float] | None:
+    """Texts of the form EXPERT=W, split at the last equals sign."""
+    found: dict[str, float] = {}
+    for value in given:
+        expert, sign, text = value.rpartition("=")
+        try:
+            weight = float(text) if sign and text.strip().isascii() and "_" not in text else math.nan
+        except ValueError:
+            weight = math.nan
+        if not expert.strip() or not math.isfinite(weight):
+            raise click.BadParameter(f"{value!r} is not of the form EXPERT=W, such as ann=0.5")
+        if expert.strip() in found:
+            raise click.BadParameter(f"{expert.strip()!r} has two weights")
+        found[expert.strip()] = weight
+    return found or None
 
 
 def _encoding(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:

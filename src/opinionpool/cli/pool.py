@@ -85,7 +85,7 @@ class Kept:
             return none
         known = np.array([stream.knows(event) for event in self.forecasts.events], dtype=bool)
         answered = self.forecasts.crowd > 0
-        taught = answered if POOLS[self.name].learns else none
+        taught = answered if self.state.learned else none
         if stream.prior is None and self.prior is None and self.forecasts.prior is None:
             taught = taught | ~answered | POOLS[self.name].uses_prior
         return known & taught
@@ -261,7 +261,9 @@ def _whole(
 ) -> _Pool:
     """A pool for forecasts that are in memory, and may be saved."""
     belief_file = pooling.belief_file()
-    kept = keep(forecasts, pooling.pool, prior, belief_file.options, model, learning=keeping.save is not None)
+    kept = keep(
+        forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), model, learning=keeping.save is not None
+    )
 
     def answer(_: Forecasts) -> tuple[Pooled, Sequence[Note]]:
         return kept.pooled(rate), ()
@@ -291,7 +293,7 @@ def _whole(
 def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: float | Array | None) -> _Pool:
     """A pool that has gone through all parts once, to learn."""
     belief_file = pooling.belief_file()
-    learned = learn_parts(pooling.pool, parts.forecasts(), prior, belief_file.options)
+    learned = learn_parts(pooling.pool, parts.forecasts(), prior, pooling.options(belief_file.beliefs))
     state = learned.state
 
     def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:

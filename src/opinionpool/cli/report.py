@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opinionpool.cli.arguments import SORTS, Earlier, Pooling, Reading, Writing, prior_option
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.options import earlier, pooling, reading
 from opinionpool.cli.streams import (
     destination,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 PAGES = ("", ".html", ".htm")
 
 
-@click.command(short_help="A page to hand on: answers, why, experts, evidence.")
+@click.command(cls=SectionedCommand, short_help="A page to hand on: answers, why, experts, evidence.")
 @reading
 @pooling
 @earlier
@@ -85,22 +86,25 @@ def report(
     belief_file, model_file = pooling.belief_file(), earlier.keeping.read(pooling)
     forecasts = read_for(reading, model_file)
     prior = prior_option("--prior", pooling.prior, forecasts)
+    from opinionpool.pools.registry import Configured
     from opinionpool.report import summary
     from opinionpool.report.findings import Since, find
     from opinionpool.report.page import report_page
 
     name, beliefs, saved, changed = pooling.pool, belief_file.beliefs, None, None
+    options = pooling.options(beliefs)
     if earlier.since is not None:
         changed = Since(os.path.basename(earlier.since), _changes(earlier.since, forecasts, pooling, prior, model_file))
     if model_file is not None:
         trained = model_file[1]
         forecasts, prior, saved = _saved(forecasts, prior, model_file)
-        name, beliefs = trained.name, trained.options.get("beliefs")
+        name, options = trained.name, dict(trained.options)
+        beliefs = options.get("beliefs")
     try:
         with progress("computing the report") as advance:
             found = find(
                 forecasts,
-                name,
+                Configured(name, options),
                 prior=prior,
                 beliefs=beliefs,
                 by="time" if by_time else "group" if by_group else None,
@@ -151,7 +155,7 @@ def _changes(
         raise click.UsageError("--since compares pools of events that share their classes, and these have options")
     new = model[1] if model is not None else None
     if new is None:
-        new = TrainedPool.fit(pooling.pool, forecasts, prior=prior, **pooling.belief_file().options)
+        new = TrainedPool.fit(pooling.pool, forecasts, prior=prior, **pooling.options(pooling.belief_file().beliefs))
     return diff(load(since), new)
 
 

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.streams import (
     destination,
     progress,
@@ -13,7 +14,7 @@ from opinionpool.cli.streams import (
 )
 
 
-@click.command(short_help="Reproduce the paper that the model is from.")
+@click.command(cls=SectionedCommand, short_help="Reproduce the paper that the model is from.")
 @click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Where to write; made if it is not there.")
 @click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0.")
 @click.option(

@@ -6,7 +6,6 @@ import io
 import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -18,20 +17,16 @@ from opinionpool.atomic import replacing
 from opinionpool.cli import stopping
 from opinionpool.cli.arguments import BeliefFile, Comparing, Reading
 from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
+from opinionpool.progress import advancing
 from opinionpool.report.listing import folded, printable
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from opinionpool.arrays import Array
     from opinionpool.forecasts import Forecasts
     from opinionpool.report.check import Findings
     from opinionpool.scoring.comparison import Comparison
     from opinionpool.streams.trained import TrainedPool
     from opinionpool.tables.options import ReadOptions
-
-# Seconds before a progress bar appears.
-PATIENCE = 1.0
 
 
 def speak_utf8() -> None:
@@ -103,41 +98,8 @@ def tell(*lines: str) -> None:
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float], None] | None]:
     """A function that shows which share of something long is done; None unless a person is watching."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    bar = _Bar(printable(what))
-    try:
-        yield bar
-    finally:
-        bar.stop()
-
-
-class _Bar:
-    """A progress bar that appears once it is clear that it is needed."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._since = time.monotonic()
-        self._shown: Progress | None = None
-
-    def __call__(self, share: float) -> None:
-        if self._shown is None:
-            if share >= 1.0 or time.monotonic() - self._since < PATIENCE:
-                return
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-            columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()
-            self._shown = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-            self._shown.add_task(self._what, total=1.0)
-            self._shown.start()
-        self._shown.update(self._shown.task_ids[0], completed=share)
-
-    def stop(self) -> None:
-        """Remove the bar."""
-        if self._shown is not None:
-            self._shown.stop()
+    with advancing(sys.stderr.isatty(), printable(what)) as advance:
+        yield advance
 
 
 def read(reading: Reading, classes: Sequence[object] = ()) -> Forecasts:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opinionpool.cli.arguments import BeliefFile, Reading, Writing
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.options import optional_reading, panel_option, writing
 from opinionpool.cli.streams import conclude, destination, read
 from opinionpool.errors import ArgumentError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from opinionpool.learning.beliefs import Beliefs
 
 
-@click.command(short_help="What the panel, an expert, one more is worth.")
+@click.command(cls=SectionedCommand, short_help="What the panel, an expert, one more is worth.")
 @optional_reading
 @panel_option
 @click.option(

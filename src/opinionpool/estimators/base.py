@@ -40,7 +40,7 @@ from opinionpool.estimators.inputs import (
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode, event_labels, read_labels
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.logodds import check_probabilities, public_probabilities
+from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, public_probabilities
 from opinionpool.pools.registry import Fitted, fit_pool
 from opinionpool.priors import event_priors, own_priors
 from opinionpool.scoring.scores import log_score, mean_score
@@ -298,6 +298,11 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _columns_known(self) -> ExpertColumns:
         fitted = self._known()
         return fitted.layout if fitted.stream is None else fitted.layout.widened(fitted.stream.experts)
+
+    def settings(self) -> dict[str, Any]:
+        """What the pool is fitted with, as `op.compare_pools` asks for it: its options, and floors of its own."""
+        usual = {"floor": FLOOR, "pool_floor": POOL_FLOOR}
+        return self._options() | {name: getattr(self, name) for name in _FLOORS if getattr(self, name) != usual[name]}
 
     def _options(self) -> dict[str, Any]:
         """The options of the rule: what the constructor takes beside the floors."""

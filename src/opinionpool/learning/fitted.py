@@ -168,6 +168,7 @@ class FittedPanel(Tabular):
     """
 
     rule: ClassVar[str] = "gaussian"
+    learned: ClassVar[bool] = True
 
     panel: PoolingPanel
     prior: Array | None

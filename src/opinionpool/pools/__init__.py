@@ -14,3 +14,5 @@ NAMES = (
     "recalibrated",
     "beta-linear",
 )
+# Those in which a user can say what each expert counts for.
+WEIGHTED = ("linear", "log", "geometric", "beta-linear")

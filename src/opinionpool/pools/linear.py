@@ -33,6 +33,8 @@ class Linear(Pool):
     title = "Linear pool"
     options = MappingProxyType({"weights": LEARNED_WEIGHTS})
     learns = weighs = True
+    fixed_by = "weights"
+    uses_prior = False
     scale = "probability"
 
     def pool(self, q: npt.ArrayLike, weights: npt.ArrayLike | None = None, **settings: Unpack[Settings]) -> Array:

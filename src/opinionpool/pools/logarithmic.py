@@ -47,6 +47,7 @@ class Log(Pool):
     title = "Logarithmic pool"
     options = MappingProxyType({"weights": LEARNED_WEIGHTS})
     learns = weighs = True
+    fixed_by = "weights"
     scale = "log-odds"
 
     def pool(

@@ -7,9 +7,9 @@ the keyword arguments of its rule. `Fitted` is one or the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from opinionpool.estimation.sampling import (
     stands_for,
 )
 from opinionpool.forecasts import Forecasts, Totals
+from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.learning.screening import leakage_notes
@@ -115,6 +116,11 @@ class FittedPool:
     pool_floor: float = POOL_FLOOR
 
     @property
+    def learned(self) -> bool:
+        """Whether its answers depend on outcomes by more than the prior."""
+        return POOLS[self.rule].learns and not any(note.code == "given-weights" for note in self.notes)
+
+    @property
     def weights(self) -> Array | None:
         """Weights of the experts, (N,); None if the rule has none of its own."""
         return self.parameters.get("weights")
@@ -191,8 +197,59 @@ class FittedPool:
         return replace(self, classes=options)
 
 
-# What a fit gives. Both have experts, classes, prior, weights, events, counts, notes, rule, panel, marginal and
-# uncertainty (None where there is none), pool, pool_forecasts, forecast_intervals, reference, answer_parts and
+class HasSettings(Protocol):
+    """A pool with options: `Configured`, or one of `opinionpool.estimators`."""
+
+    @property
+    def rule(self) -> str:
+        """Its name in `POOLS`."""
+
+    def settings(self) -> dict[str, Any]:
+        """What `fit_pool` is called with."""
+
+
+# A pool as users give it: by its name, or with options.
+PoolLike: TypeAlias = str | HasSettings
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A pool with options of its own, as `opinionpool.scoring.comparison.compare_pools` takes it."""
+
+    rule: str  # a name in `POOLS`
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, Any]:
+        """What `fit_pool` is called with."""
+        return dict(self.options)
+
+    @property
+    def learns(self) -> bool:
+        """Whether its answers depend on outcomes."""
+        pool = POOLS[self.rule]
+        return pool.learns and (pool.fixed_by is None or self.options.get(pool.fixed_by) is None)
+
+
+def configured(pool: PoolLike, beliefs: Beliefs | None = None) -> Configured:
+    """A pool by its name, which may be given beliefs, or one that brings its own options.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither.
+    """
+    if isinstance(pool, str):
+        chosen_name(pool, "pool", tuple(POOLS))
+        return Configured(pool, {} if beliefs is None or "beliefs" not in POOLS[pool].options else {"beliefs": beliefs})
+    if isinstance(pool, type) or not callable(getattr(pool, "settings", None)):
+        raise ArgumentError(
+            f"a pool is a name such as 'linear' or one of opinionpool's such as op.LinearPool(), not {pool!r}"
+        )
+    return Configured(pool.rule, pool.settings())
+
+
+# What a fit gives. Both have experts, classes, prior, weights, learned, events, counts, notes, rule, panel, marginal
+# and uncertainty (None where there is none), pool, pool_forecasts, forecast_intervals, reference, answer_parts and
 # for_options.
 Fitted: TypeAlias = FittedPanel | FittedPool
 
@@ -251,6 +308,9 @@ def fit_pool(
     parameters = pool.fit(sample, **defaults | options)
     if not any(note.code == "constant" for note in sample.notes):
         sample.note_constant("which counts like that of anybody else in this pool")
+    fixed = pool.learns and not Configured(name, options).learns
+    more = [Note("given-weights", "weights as they were given, not learned")] if fixed else []
+    more += leakage_notes(forecasts) if pool.learns and not fixed else []
     learned = FittedPool(
         rule=name,
         parameters=parameters,
@@ -259,7 +319,7 @@ def fit_pool(
         prior=sample.prior,
         events=sample.events,
         counts=sample.counts,
-        notes=(*sample.notes, *(leakage_notes(forecasts) if pool.learns else ())),
+        notes=(*sample.notes, *more),
         floor=floor,
         pool_floor=pool_floor,
     )

@@ -57,6 +57,8 @@ class Pool:
         By the name that `opinionpool.pools.registry.fit_pool` takes.
     learns : bool
         Whether resolved events matter for more than the prior.
+    fixed_by : str or None
+        An option that leaves nothing to learn where it is given.
     uses_prior : bool
         Whether the prior has a part in answers about events on which somebody answered.
     weighs : bool
@@ -68,6 +70,7 @@ class Pool:
     title: ClassVar[str]
     options: ClassVar[Mapping[str, Option]] = MappingProxyType({})
     learns: ClassVar[bool] = False
+    fixed_by: ClassVar[str | None] = None
     uses_prior: ClassVar[bool] = True
     weighs: ClassVar[bool] = False
     scale: ClassVar[str | None] = None

@@ -78,7 +78,7 @@ def pool_events(
     probabilities = state.pool_forecasts(forecasts, own, base_rate)
     interval = state.forecast_intervals(forecasts, own, base_rate)
     answered = forecasts.crowd > 0
-    taught = answered & POOLS[pool].learns
+    taught = answered & state.learned
     if each is None and prior is None:
         taught |= ~answered | POOLS[pool].uses_prior
     return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught, interval)

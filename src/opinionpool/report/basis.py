@@ -142,15 +142,18 @@ def _one_more(f: Findings, value: PanelValue) -> list[tuple[str, str]]:
     if value.prior is None or not isinstance(f.learned.panel, Panel):
         return []
     words = []
-    for kind, correlation in (("like these", None), ("as accurate who errs independently of them", 0.0)):
+    for kind, correlation in (
+        ("one like these", None),
+        ("one as accurate whose errors are independent of theirs", 0.0),
+    ):
         try:
             gain = gain_from_one_more(known_panel(f.learned), value.prior, correlation)
         except OpinionPoolError:
             # Only one of them is informative, or nobody can be so dependent on them.
             continue
         added = f"{gain.score:.3f}" if gain.score is not None and gain.score >= 5e-4 else "next to nothing"
-        words.append(f"{added} in expected score by one {kind}")
-    return [("One more expert", f"Gain of {', and of '.join(words)}.")] if words else []
+        words.append(f"{added} from {kind}")
+    return [("One more expert", f"Gain in expected score: {', '.join(words)}.")] if words else []
 
 
 def _difference(f: Findings) -> list[tuple[str, str]]:
@@ -158,7 +161,7 @@ def _difference(f: Findings) -> list[tuple[str, str]]:
     if isinstance(f.comparison, Missing) or not f.binary:
         return []
     own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
-    if not math.isfinite(own.auc) or own.over_average.verdict == "too few":
+    if not math.isfinite(own.auc) or own.over_average.verdict == "too few events":
         return []
     forecast, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
     scored = ~np.isnan(forecast)

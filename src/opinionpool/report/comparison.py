@@ -17,13 +17,6 @@ from opinionpool.text import counted
 
 # Tables show so many experts at either end of the list.
 SHOWN = 5
-VERDICTS = {
-    "better": "better",
-    "worse": "worse",
-    "undecided": "unclear",
-    "same": "the same",
-    "too few": "too few events",
-}
 
 
 def pool_columns(found: Comparison) -> list[Column]:
@@ -75,7 +68,7 @@ def expert_columns(found: Comparison) -> list[Column]:
         Column("pool_score", [expert.pool_score for expert in experts], found.reference, decimal, spare=1),
         Column("at_floor", lost, "at floor" if any(lost) else None, whole, spare=2),
         *_difference("over_pool", "gain", [expert.over_pool for expert in experts]),
-        Column("verdict", [VERDICTS[expert.over_pool.verdict] for expert in experts], "verdict"),
+        Column("verdict", [expert.over_pool.verdict for expert in experts], "verdict"),
     ]
 
 
@@ -101,7 +94,7 @@ def _number(x: float) -> float | None:
 
 
 def _verdict(pool: PoolScore) -> str:
-    return "reference" if pool.pool == AVERAGE else VERDICTS[pool.over_average.verdict]
+    return "reference" if pool.pool == AVERAGE else pool.over_average.verdict
 
 
 def shown_experts(columns: Sequence[Column], experts: int) -> tuple[list[Column], int]:
@@ -165,7 +158,7 @@ def _experts(found: Comparison) -> list[str]:
     better = [e.expert for e in found.experts if e.over_pool.verdict == "better"]
     worse = sum(e.over_pool.verdict == "worse" for e in found.experts)
     phrase = f"{len(better)} better ({', '.join(better[:3])}{', …' * (len(better) > 3)})" if better else "none better"
-    few = sum(e.over_pool.verdict == "too few" for e in found.experts)
+    few = sum(e.over_pool.verdict == "too few events" for e in found.experts)
     rest = len(found.experts) - len(better) - worse - few
     too_few = f", {whole(few)} with too few events to say" if few else ""
     return [

@@ -230,7 +230,7 @@ def _learning_claim(f: Findings, curve: LearningCurve) -> str:
         return ""
     own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
     verdict = own.over_average.verdict
-    if verdict == "too few":
+    if verdict == "too few events":
         return "There are too few events to say which differences are more than chance."
     if verdict == "worse":
         return "Even so the average is ahead by more than chance explains."
@@ -333,8 +333,8 @@ def _method_words(pool: str) -> str:
         return (
             "Each expert’s probability becomes log-odds, less the prior that all share; the pooled log-odds are the "
             "prior’s plus a weighted sum of these. Weights are the most probable ones given the outcomes, starting "
-            "from equal weights of experts who are about calibrated and depend on each other, and moving as far as "
-            "outcomes bear. An expert who did not answer is left out and the others are weighed anew; nothing is "
+            "from equal weights of experts who are about calibrated and depend on each other, and moving as far as the "
+            "outcomes support. An expert who did not answer is left out and the others are weighed anew; nothing is "
             "filled in (J. M. Kahn, “A generative Bayesian model for aggregating experts’ probabilities”, UAI 2004)."
         )
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,9 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
-from opinionpool.pools.registry import Fitted, fit_pool
+from opinionpool.pools.registry import Fitted, PoolLike, configured, fit_pool
 from opinionpool.priors import event_priors
+from opinionpool.progress import Progress, advancing
 from opinionpool.report.answers import Pooled, pool_events
 from opinionpool.report.html import Html, event_name
 from opinionpool.report.order import SORTS, open_rows
@@ -100,6 +101,7 @@ class Findings:
     sort: str = "probability"  # a name in `SORTS`: the order of open events
     saved: str | None = None  # the file that the pool is from
     since: Since | None = None
+    weighted: bool = False  # whether weights were given, and not learned
 
     @property
     def open_rows(self) -> list[int]:
@@ -148,7 +150,7 @@ class Findings:
 
 def find(
     forecasts: Forecasts,
-    pool: str = "gaussian",
+    pool: PoolLike = DEFAULT,
     *,
     prior: npt.ArrayLike | None = None,
     beliefs: Beliefs | None = None,
@@ -157,14 +159,14 @@ def find(
     source: Source | None = None,
     sort: str = "probability",
     saved: Saved | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Findings:
     """Compute what a report tells.
 
     Parameters
     ----------
     forecasts : Forecasts
-    pool : str, default "gaussian"
+    pool : str or pool, default "gaussian"
     prior, beliefs, by, repeats, progress
         As for `opinionpool.scoring.comparison.compare_pools`.
     source : Source, optional
@@ -180,7 +182,6 @@ def find(
         If the forecasts cannot be pooled; parts that cannot be computed for want of data are `Missing`.
     """
     one_of(sort, "sort", SORTS)
-    expect_function(progress, "progress")
     if source is not None:
         expect_type(source, Source, "source")
     if beliefs is not None:
@@ -189,8 +190,17 @@ def find(
         repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
     if by is not None:
         one_of(by, "by", ("time", "group"))
+    if isinstance(progress, bool):
+        with advancing(progress, "computing the report") as advance:
+            return find(
+                forecasts, pool, prior=prior, beliefs=beliefs, by=by, repeats=repeats, source=source, sort=sort,
+                saved=saved, progress=advance,
+            )  # fmt: skip
+    expect_function(progress, "progress")
     tell = progress or (lambda _: None)
-    options: dict[str, Any] = {} if beliefs is None else {"beliefs": beliefs}
+    chosen = configured(pool, beliefs)
+    pool, options = chosen.rule, chosen.settings()
+    weighted = options.get("weights") is not None
     state = fit_pool(pool, forecasts, prior=prior, **options) if saved is None else saved.state
     learned = state if isinstance(state, FittedPanel) else learn(forecasts, prior=prior)
     own = event_priors(forecasts, prior)
@@ -200,12 +210,12 @@ def find(
     repeats = 1 if repeats is None and cells > MANY else repeats
     comparison = _tried(
         lambda: compare_pools(
-            forecasts, [AVERAGE, pool], by=by, repeats=repeats, prior=prior, beliefs=beliefs,
+            forecasts, {pool: chosen}, by=by, repeats=repeats, prior=prior,
             progress=lambda share: tell(0.5 * share),
         )
     )  # fmt: skip
-    still = Missing("the simple average does not learn from outcomes")
-    curve = still if pool == AVERAGE else _tried(
+    still = Missing(f"{'the simple average' if pool == AVERAGE else 'a pool with given weights'} does not learn")
+    curve = still if pool == AVERAGE or weighted else _tried(
         lambda: learning_curve(
             forecasts, pool, by=by, rounds=rounds, prior=prior, beliefs=beliefs,
             comparison=None if isinstance(comparison, Missing) else comparison,
@@ -237,6 +247,7 @@ def find(
         prior=prior,
         sort=sort,
         saved=None if saved is None else saved.file,
+        weighted=weighted,
     )
     tell(1.0)
     return found

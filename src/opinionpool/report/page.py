@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy.typing as npt
 
 from opinionpool.arguments import expect_type
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
+from opinionpool.pools.registry import PoolLike
+from opinionpool.progress import Progress
 from opinionpool.report.basis import basis_section, worth_section
 from opinionpool.report.changed import changes_section
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
@@ -41,7 +41,7 @@ PLACES = {
 
 def make_report(
     forecasts: Forecasts,
-    pool: str = "gaussian",
+    pool: PoolLike = "gaussian",
     *,
     prior: npt.ArrayLike | None = None,
     beliefs: Beliefs | None = None,
@@ -49,15 +49,15 @@ def make_report(
     repeats: int | None = None,
     source: Source | None = None,
     sort: str = "probability",
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> str:
     """The report as one HTML page; the same forecasts give the same text.
 
     Parameters
     ----------
     forecasts : Forecasts
-    pool : str, default "gaussian"
-        A name in `opinionpool.pools.registry.POOLS`.
+    pool : str or pool, default "gaussian"
+        A name in `opinionpool.pools.registry.POOLS`, or a pool with options such as ``op.LinearPool(weights=...)``.
     prior, beliefs, by, repeats, progress
         As for `opinionpool.scoring.comparison.compare_pools`.
     source : Source, optional

@@ -55,7 +55,7 @@ def gains_section(f: Findings) -> Html:
         verdict.append(markup("The base rate alone, without any forecast, scored {}.", decimal(found.base.score)))
     lead = markup('<p class="lead">{}</p>', joined(verdict, " "))
     caveats = [markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats]
-    if own.over_average.verdict == "too few":
+    if own.over_average.verdict == "too few events":
         # Large numbers and intervals would promise more than so few events can show.
         return section("gains", title, lead, markup('<p class="note">{}</p>', meaning), *caveats)
     return section(
@@ -94,7 +94,7 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
             markup("The pool is the simple average. On {} it scored {}.", counted(found.scored, "event"), scores[pool])
         ]
     beside = markup("On {} it scored {}, the simple average {}", on, scores[pool], scores[AVERAGE])
-    if gain.verdict == "too few":
+    if gain.verdict == "too few events":
         return [
             markup("<b>There are too few events to measure what pooling gains.</b>"),
             markup("{}.", beside),
@@ -111,7 +111,7 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
             markup("<b>The simple average beats the pool.</b>"),
             markup("{}: a loss of {} {}, more than chance explains. Use the average.", beside, span, limits),
         ]
-    if gain.verdict == "same":
+    if gain.verdict == "the same":
         return [markup("<b>The pool and the simple average do the same.</b>"), markup("{}.", beside)]
     direction = "ahead" if gain.mean > 0 else "behind"
     return [
@@ -131,9 +131,9 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
     phrase = {
         "better": "That expert is better than the pool by more than chance explains.",
         "worse": "The pool is better by more than chance explains.",
-        "same": "They do the same.",
-        "undecided": "The two cannot be distinguished.",
-        "too few": "Those are too few events to compare the two.",
+        "the same": "They do the same.",
+        "unclear": "The two cannot be distinguished.",
+        "too few events": "Those are too few events to compare the two.",
     }[over.verdict]
     hindsight = "Who would be best was not known beforehand." if len(found.experts) > 1 else ""
     return joined([start, phrase, hindsight], " ")
@@ -149,7 +149,7 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     k = len(f.forecasts.classes)
 
     def card(kind: str, title: str, score: float, more: str = "") -> Html:
-        typically = f"{_typical(score, k)} for the actual outcome, typically{more}"
+        typically = f"gave the actual outcome {_typical(score, k)} on average (geometric mean){more}"
         return markup(
             f'<li{kind}><span>{{}}</span><b>{{}}</b><span class="quiet">{{}}</span></li>',
             title,
@@ -271,6 +271,7 @@ def _expert_lead(f: Findings, weights: WeightTable | None) -> list[str]:
         words.append(f"The {f.pool} pool has no weights: it treats all experts alike.")
     else:
         words.append(_weight_words(f, weights))
+        words += ["They were given, and not learned."] if f.weighted else []
     if not f.measured:
         about = "believed of them" if str(f.beliefs or "") else "assumed of any panel"
         words.append(f"No forecast is of a resolved event, so the weights follow from what is {about}.")

@@ -6,25 +6,26 @@ events that both answered: nothing is filled in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arguments import chosen_name, expect_function, expect_type, names_given, whole_number
+from opinionpool.arguments import expect_type, whole_number
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
-from opinionpool.errors import LearningError, Note
+from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.learn import is_crowd
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, public_probabilities
-from opinionpool.pools.registry import POOLS
+from opinionpool.pools.registry import POOLS, Configured, PoolLike, configured
 from opinionpool.priors import with_priors
+from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.cross_validation import Trial, run_trial
 from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
 from opinionpool.scoring.scores import at_floor, log_score
@@ -32,6 +33,8 @@ from opinionpool.scoring.splits import Plan, clusters_of, read_gap
 
 LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
+# Names of pools, pools of `opinionpool.estimators` with their options, or either by what they are to be called.
+Contenders: TypeAlias = PoolLike | list[PoolLike] | tuple[PoolLike, ...] | Mapping[str, PoolLike]
 # More rounds of folds than these tell nothing new.
 MOST_REPEATS = 1000
 
@@ -53,14 +56,14 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """``"better"``, ``"worse"``, ``"same"`` on every event, ``"undecided"``, or ``"too few"`` events."""
+        """``"better"``, ``"worse"``, ``"the same"`` on every event, ``"unclear"``, or ``"too few events"``."""
         if np.isnan(self.low):
-            return "too few"
+            return "too few events"
         if self.low > 0:
             return "better"
         if self.high < 0:
             return "worse"
-        return "same" if self.high - self.low < 1e-12 else "undecided"
+        return "the same" if self.high - self.low < 1e-12 else "unclear"
 
 
 @dataclass(frozen=True)
@@ -202,7 +205,7 @@ class Comparison(Tabular):
 
 def compare_pools(
     forecasts: Forecasts,
-    pools: Sequence[str] | None = None,
+    pools: Contenders | None = None,
     *,
     folds: int = 5,
     repeats: int | None = None,
@@ -211,15 +214,16 @@ def compare_pools(
     prior: npt.ArrayLike | None = None,
     beliefs: Beliefs | None = None,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> Comparison:
     """Compare pools, and the experts themselves, out of sample.
 
     Parameters
     ----------
     forecasts : Forecasts
-    pools : sequence of str, optional
-        Names in `opinionpool.pools.registry.POOLS`; all of them if not given, but for a crowd (see
+    pools : sequence of str or pools, or mapping from names to these, optional
+        Names in `opinionpool.pools.registry.POOLS`, or pools with options such as ``op.LinearPool(weights=...)``, which
+        are not fitted here; all names if not given, but for a crowd (see
         `opinionpool.learning.learn.is_crowd`) those that would give each of its experts a weight. The average is always
         compared.
     folds : int, default 5
@@ -233,10 +237,10 @@ def compare_pools(
         With ``by="time"``: the time from an event to those that it may help to forecast.
     prior : as for `opinionpool.pools.registry.fit_pool`
     beliefs : Beliefs, optional
-        What the Gaussian pool is to believe; what is assumed of any panel if not given.
+        What "gaussian" is to believe; what is assumed of any panel if not given.
     seed : int, default 0
-    progress : callable, optional
-        Called with the share that is done.
+    progress : callable or bool, optional
+        Called with the share that is done; True shows a bar on standard error once there is something to wait for.
 
     Raises
     ------
@@ -251,33 +255,33 @@ def compare_pools(
     >>> found = compare_pools(Forecasts.from_array(q, y.astype(int)), ["average", "extremized"])
     >>> found.best.pool, found.best.over_average.verdict, found.scored
     ('extremized', 'better', 60)
+    >>> mine = {"mine": Configured("linear", {"weights": [2, 1, 1]})}
+    >>> compare_pools(Forecasts.from_array(q, y.astype(int)), mine).reference
+    'mine'
     """
     expect_type(forecasts, Forecasts, "forecasts")
-    names = _names(pools)
+    chosen = _contenders(pools, beliefs)
     if repeats is not None:
         repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
     folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
-    expect_function(progress, "progress")
     forecasts, prior = with_priors(forecasts, prior)
     plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
     sample = forecasts.select_events(plan.rows)
-    names, crowded = _without_weights(names, sample) if pools is None else (names, [])
-    options = {}
+    crowded = _without_weights(chosen, sample) if pools is None else []
     if beliefs is not None:
         expect_type(beliefs, Beliefs, "beliefs")
         Believed.of(beliefs, forecasts.experts)
-        options = {DEFAULT: {"beliefs": beliefs}}
     from threadpoolctl import threadpool_limits
 
     # Many small fits: threads that share one would mostly wait for each other.
-    with threadpool_limits(1):
-        trial = run_trial(sample, names, plan.splits, 1 if by == "time" else repeats, prior, progress, options)
+    with threadpool_limits(1), advancing(progress, "comparing pools") as advance:
+        trial = run_trial(sample, chosen, plan.splits, 1 if by == "time" else repeats, prior, advance)
     if AVERAGE not in trial.pools:
         raise LearningError("; ".join(note.text for note in trial.notes))
     scored = ~np.isnan(trial.outside.log_score[:, 0])
     clusters, unit, notes = clusters_of(sample, scored, by)
     units = len(np.unique(clusters[scored]))
-    reference = DEFAULT if DEFAULT in trial.pools else trial.pools[-1]
+    reference = next((name for name in trial.pools if chosen[name].rule == DEFAULT), trial.pools[-1])
     own = trial.outside.log_score[:, trial.pools.index(reference)]
     scores = np.full((len(forecasts.events), len(trial.pools)), np.nan)
     scores[plan.rows] = trial.outside.log_score
@@ -285,7 +289,7 @@ def compare_pools(
         name: _placed(forecast, plan.rows, forecasts) for name, forecast in zip(trial.pools, trial.answers, strict=True)
     }
     return Comparison(
-        pools=_pool_scores(trial, clusters, seed),
+        pools=_pool_scores(trial, chosen, clusters, seed),
         experts=_expert_scores(sample, own, clusters, seed),
         reference=reference,
         events=int(forecasts.resolved.sum()),
@@ -316,28 +320,48 @@ def _placed(forecast: Array, rows: Index, forecasts: Forecasts) -> Array:
     return placed
 
 
-def _names(pools: Sequence[str] | None) -> list[str]:
-    """The pools to compare, the average first."""
-    chosen = list(dict.fromkeys(POOLS if pools is None else names_given(pools, "pools")))
-    for name in chosen:
-        chosen_name(name, "pool", tuple(POOLS))
-    return [AVERAGE, *(name for name in chosen if name != AVERAGE)]
+def _contenders(pools: Contenders | None, beliefs: Beliefs | None) -> dict[str, Configured]:
+    """The pools to compare by what they are called, the average first."""
+    if isinstance(pools, Mapping):
+        each: list[tuple[str | None, PoolLike]] = list(pools.items())
+    elif pools is None:
+        each = [(None, name) for name in POOLS]
+    else:
+        each = [(None, pool) for pool in (pools if isinstance(pools, list | tuple) else [pools])]
+    found = {AVERAGE: Configured(AVERAGE)}
+    for label, pool in each:
+        own = configured(pool, beliefs)
+        name = _label(pool) if label is None else str(label)
+        if name in found and own != found[name]:
+            raise ArgumentError(f"two pools are called {name!r}; give them names: pools={{'one': ..., 'other': ...}}")
+        found[name] = own
+    return found
 
 
-def _without_weights(names: list[str], sample: Forecasts) -> tuple[list[str], list[Note]]:
-    """The pools without those that learn a weight for every expert of a crowd, and what to say of them."""
+def _label(pool: PoolLike) -> str:
+    """What a pool is called: by its name where its options are the usual ones, else as it is written."""
+    if isinstance(pool, str):
+        return pool
+    written = repr(pool)
+    return pool.rule if written.endswith("()") else written
+
+
+def _without_weights(pools: dict[str, Configured], sample: Forecasts) -> list[Note]:
+    """Leave out the pools that learn a weight for every expert of a crowd, and say so."""
     if not is_crowd(sample, np.ones(len(sample.events))):
-        return names, []
+        return []
     each = len(sample.probabilities) / np.count_nonzero(sample.counts)
-    weighing = [name for name, pool in POOLS.items() if pool.weighs]
+    weighing = [name for name in pools if POOLS[pools[name].rule].weighs]
+    for name in weighing:
+        del pools[name]
     text = (
         f"{' and '.join(weighing)} are left out: they would learn a weight for each of {len(sample.experts):,} experts "
         f"from {each:.3g} forecasts, which takes long and says little; --pools (in Python pools=) takes them by name"
     )
-    return [name for name in names if name not in weighing], [Note("left-out", text, len(weighing))]
+    return [Note("left-out", text, len(weighing))]
 
 
-def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, ...]:
+def _pool_scores(trial: Trial, pools: Mapping[str, Configured], clusters: Index, seed: int) -> tuple[PoolScore, ...]:
     outside, names = trial.outside, trial.pools
     sums = Sums.of(outside.log_score, clusters)
     score, error = sums.mean, sums.error
@@ -367,7 +391,7 @@ def _pool_scores(trial: Trial, clusters: Index, seed: int) -> tuple[PoolScore, .
             float(loss[i]),
             float(brier[i]),
             float(outside.auc[i]),
-            float(inside[i]) if POOLS[names[i]].learns else float("nan"),
+            float(inside[i]) if pools[names[i]].learns else float("nan"),
             over_average[i],
             over_best[i],
             float(skill[i]),

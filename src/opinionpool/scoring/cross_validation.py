@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +16,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import public_probabilities
-from opinionpool.pools.registry import Fitted, fit_pool
+from opinionpool.pools.registry import Configured, Fitted, fit_pool
 from opinionpool.priors import own_priors
 from opinionpool.scoring.reliability import auc
 from opinionpool.scoring.scores import brier_score, brier_sum, log_loss, log_score
@@ -113,12 +111,11 @@ class Trial:
 
 def run_trial(
     sample: Forecasts,
-    pools: Sequence[str],
+    pools: Mapping[str, Configured],
     rounds: Rounds,
     repeats: int | None,
     prior: npt.ArrayLike | None,
     progress: Callable[[float], None] | None = None,
-    options: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Trial:
     """Score pools in-sample and out of sample.
 
@@ -126,8 +123,9 @@ def run_trial(
     ----------
     sample : Forecasts
         Resolved events with forecasts; where events have priors of their own, none is blank.
-    pools : sequence of str
-        The first is the one that others are compared with to decide whether there were rounds enough.
+    pools : mapping
+        Pools by what they are called. The first is the one that others are compared with to decide whether there were
+        rounds enough.
     rounds : callable
         The splits of a round, by its number.
     repeats : int or None
@@ -135,16 +133,14 @@ def run_trial(
     prior : float or array_like, shape (K,), optional
     progress : callable, optional
         Called with the share that is done.
-    options : mapping, optional
-        What pools are fitted with, by their names.
 
     Raises
     ------
     LearningError
         If no pool can be fitted.
     """
-    run = _Run(sample, prior, progress, options)
-    inside = run.all_events(pools)
+    run = _Run(sample, pools, prior, progress)
+    inside = run.all_events()
     means, base, most = _Mean(), _Mean(), repeats or MOST_ROUNDS
     first: list[Array] = []
     for number in range(most):
@@ -180,17 +176,17 @@ class _Run:
     """Fits of pools to parts of a sample."""
 
     sample: Forecasts
+    pools: Mapping[str, Configured]
     prior: npt.ArrayLike | None
     progress: Callable[[float], None] | None
-    options: Mapping[str, Mapping[str, Any]]
     notes: list[Note] = field(default_factory=list)
     counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     fits: int = 0
 
-    def all_events(self, pools: Sequence[str]) -> dict[str, Array]:
+    def all_events(self) -> dict[str, Array]:
         """In-sample answers of the pools that can be fitted; a note on each of the others."""
         answers, failed = {}, []
-        for name in pools:
+        for name in self.pools:
             try:
                 answers[name] = answers_of(self._fit(name, self.sample), self.sample)
             except OpinionPoolError as error:
@@ -218,7 +214,8 @@ class _Run:
         return answers
 
     def _fit(self, name: str, events: Forecasts) -> Fitted:
-        return fit_pool(name, events, prior=self.prior, **self.options.get(name, {}))
+        pool = self.pools[name]
+        return fit_pool(pool.rule, events, prior=self.prior, **pool.settings())
 
     def _remember(self, name: str, state: Fitted) -> None:
         for note in state.notes:

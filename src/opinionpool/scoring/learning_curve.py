@@ -6,7 +6,6 @@ full level (a fixed sequence of tests); the one for all events is that of the co
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.registry import fit_pool
 from opinionpool.priors import with_priors
+from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.cross_validation import answers_of, scores_of
 from opinionpool.scoring.intervals import difference_intervals
@@ -72,7 +72,7 @@ def learning_curve(
     beliefs: Beliefs | None = None,
     seed: int = 0,
     comparison: Comparison | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
 ) -> LearningCurve:
     """Score a pool that has learned from none, some and all of the events in the other folds.
 
@@ -128,7 +128,7 @@ def learning_curve(
     done, work = 0, sum(len(tasks) for tasks in dealt) * int(fresh.sum())
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):
+    with threadpool_limits(1), advancing(progress, "learning curve") as advance:
         for tasks in dealt:
             scores = np.full_like(totals, np.nan)
             for task in tasks:
@@ -136,8 +136,8 @@ def learning_curve(
                     for column, (name, own) in enumerate(fitted.items()):
                         scores[place, column, task.test] = _scored(sample, task, size, name, prior, own)
                     done += size
-                    if progress is not None:
-                        progress(done / work)
+                    if advance is not None:
+                        advance(done / work)
             totals += scores
     totals /= rounds
     if known is not None:

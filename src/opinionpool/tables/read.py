@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arguments import expect_function
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError, Note, Remedy, TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.names import alike
+from opinionpool.progress import Progress, advancing
 from opinionpool.tables.class_rows import fold_classes
 from opinionpool.tables.classes import EventOptions, as_listed, find_options, fold_options
 from opinionpool.tables.contents import Contents
@@ -42,7 +42,7 @@ def read_forecasts(
     source: object,
     *,
     outcomes: object = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     **options: Any,  # noqa: ANN401 - the fields of ReadOptions, each with its type there
 ) -> Forecasts:
     """Forecasts from a table.
@@ -88,8 +88,9 @@ def read_forecasts(
         Words or numbers that mean "no answer", besides empty cells, NA, N/A, NaN, null, none, ``-`` and ``.``
     include, exclude : sequence of str, optional
         Experts to keep, and to leave out.
-    progress : callable, optional
-        Called now and then, from another thread, with the share of the file that is read.
+    progress : callable or bool, optional
+        Called now and then, from another thread, with the share of the file that is read; True shows a bar on standard
+        error once there is something to wait for.
 
     Returns
     -------
@@ -127,9 +128,9 @@ def read_forecasts(
     (('no', 'yes'), [1, -1])
     """
     found = options_given(options)
-    expect_function(progress, "progress")
     with ExitStack() as stack:
-        table = stack.enter_context(open_table(source, found, progress))
+        advance = stack.enter_context(advancing(progress, "reading forecasts"))
+        table = stack.enter_context(open_table(source, found, advance))
         other = None if outcomes is None else stack.enter_context(open_outcomes(outcomes, found))
         return read_table(table, other, found)
 

@@ -291,6 +291,9 @@ def _wide(seen: Candidates) -> Layout:
     if look.table.rows > 1 and not seen.named("event"):
         odd = [i for i in seen.candidates("event") if look.distinct(i) == 1 or look.present(i) <= 0.5]
         seen.keep("event", [i for i in seen.candidates("event") if i not in odd or normal(names[i]) == "event"])
+    if not seen.named("event"):
+        # A row is one event, so what stands in several rows is not its key.
+        seen.keep("event", [i for i in seen.candidates("event") if not look.repeats([i])] or seen.candidates("event"))
     for role in ("event", *TIMES):
         _one_of(seen, role)
     _find_outcome(seen, [])
