@@ -198,3 +198,36 @@ def test_names_that_look_like_formulas_survive(file, answers, command):
     command("pool", "forecasts.csv", "--format", "csv", "--output", "pooled.csv")
     again = read_forecasts("pooled.csv", columns={"expert": None}, include=["probability"])
     assert again.events == ("@SUM(A1)", "-x")
+
+
+class TestWeights:
+    def test_given_weights_are_used_and_nothing_is_learned(self, file, answers, command):
+        name = file(WIDE)
+        given = ("--weight", "alice=2", "--weight", "bob=1", "--weight", "carol=1")
+        found = answers("pool", name, "--pool", "linear", *given)
+        assert probabilities(found) == pytest.approx([0.8, 0.275, 1.9 / 3, 0.225])
+        assert {record["in_sample"] for record in found} == {"false"}
+        assert "weights as they were given" in command("pool", name, "--pool", "linear", *given).err
+        assert "They were given" in command("report", name, "--pool", "linear", *given, "-o", "-").out
+
+    @pytest.mark.parametrize(
+        ("arguments", "told", "status"),
+        [
+            (["--weight", "alice=2"], "--pool linear", 2),
+            (["--pool", "linear", "--weight", "alice"], "EXPERT=W", 2),
+            (["--pool", "linear", "--weight", "alice=many"], "EXPERT=W", 2),
+            (["--pool", "linear", "--weight", "alice=1", "--weight", "alice=2"], "two weights", 2),
+            (["--pool", "linear", "--weight", "alice=1"], "'bob' has none", 1),
+            (["--pool", "linear", "--weight", "alice=-1", "--weight", "bob=1", "--weight", "carol=1"], "at least 0", 1),
+        ],
+    )
+    def test_what_is_wrong_with_them(self, file, command, arguments, told, status):
+        assert told in command("pool", file(WIDE), *arguments, status=status).err
+
+
+def test_help_begins_with_what_is_the_commands_own(command):
+    help_ = command("compare", "--help").out
+    own, comparison, reading = (help_.index(f"\n{section}:\n") for section in ("Options", "Comparison", "Reading FILE"))
+    assert own < comparison < help_.index("--by-time") < reading < help_.index("--outcomes")
+    for name in ("pool", "report"):
+        assert command(name, "--help").out.count("--panel PANEL.toml") == 1

@@ -15,6 +15,7 @@ from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, Sha
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import FittedPanel
 from opinionpool.model.panel import Panel
+from opinionpool.pools import WEIGHTED
 from opinionpool.pools.registry import POOLS, FittedPool, fit_pool
 from opinionpool.pools.rule import matched_weights
 from opinionpool.priors import laplace_prior
@@ -574,3 +575,7 @@ def test_who_never_answered_changes_nothing(name):
         empty = np.column_stack([x, np.full((events, 20), np.nan)])
         alone, beside = (fit_pool(name, Forecasts.from_array(q, y), prior=0.5) for q in (x, empty))
         assert beside.pool(empty) == pytest.approx(alone.pool(x), abs=1e-9)
+
+
+def test_pools_that_take_weights_are_named():
+    assert set(WEIGHTED) == {name for name, pool in POOLS.items() if "weights" in pool.options}

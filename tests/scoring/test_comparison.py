@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import opinionpool as op
+from opinionpool import progress
 from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
 from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
@@ -46,6 +47,42 @@ def codes(found):
 
 def row(found, name):
     return next(pool for pool in found.pools if pool.pool == name)
+
+
+class TestPoolsWithOptions:
+    def test_options_count_and_are_in_the_name(self):
+        forecasts, weights = crowd(events=40), [4.0, 1.0, 1.0, 0.0]
+        found = compare_pools(forecasts, [op.LinearPool(weights), "linear", op.AveragePool()], repeats=1)
+        assert {pool.pool for pool in found.pools} == {f"LinearPool(weights={weights})", "linear", "average"}
+        by_hand = forecasts.X @ np.array(weights) / 6.0
+        assert found.answers[f"LinearPool(weights={weights})"] == pytest.approx(by_hand)
+        # Nothing is learned, so there is no score on what was learned from.
+        assert math.isnan(row(found, f"LinearPool(weights={weights})").in_sample)
+        assert math.isfinite(row(found, "linear").in_sample)
+
+    def test_a_mapping_gives_names_and_experts_stand_beside_the_gaussian_pool(self):
+        pools = {"ours": op.GaussianPool(floor=0.01), "theirs": "median"}
+        found = compare_pools(crowd(events=40), pools, repeats=1)
+        assert {pool.pool for pool in found.pools} == {"average", "ours", "theirs"}
+        assert found.reference == "ours"
+        assert list(compare_pools(crowd(), "median", repeats=1).scores) == ["average", "median"]
+
+    @pytest.mark.parametrize("pool", [op.LinearPool, 3, None])
+    def test_other_things_are_refused(self, pool):
+        with pytest.raises(ArgumentError, match=r"such as op\.LinearPool\(\), not"):
+            compare_pools(crowd(), [pool])
+
+    def test_two_pools_need_two_names(self):
+        with pytest.raises(ArgumentError, match="two pools are called 'average'"):
+            compare_pools(crowd(), {"average": "median"})
+
+    def test_a_bar_shows_how_far_it_is(self, capsys, monkeypatch):
+        monkeypatch.setattr(progress, "PATIENCE", -1.0)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        compare_pools(crowd(), ["linear"], repeats=1, progress=True)
+        assert "comparing pools" in capsys.readouterr().err
+        compare_pools(crowd(), ["linear"], repeats=1, progress=False)
+        assert capsys.readouterr().err == ""
 
 
 class TestScores:

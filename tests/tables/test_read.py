@@ -52,6 +52,12 @@ def test_questions_have_words_for_people():
     assert read("question,ann\nWill it rain?,0.9\nWill it snow?,0.1\n").texts is None
 
 
+def test_in_a_wide_table_what_stands_twice_is_no_key():
+    found = read("id,question,ann\nd1,Rain?,0.9\nd2,Rain?,0.4\nd3,Snow?,0.2\n")
+    assert found.events == ("d1", "d2", "d3")
+    assert found.texts == ("Rain?", "Rain?", "Snow?")
+
+
 def test_questions_worded_in_two_ways_are_a_note():
     found = read("id,title,user,p\nq1,Rain?,ann,0.9\nq1,Rain today?,bob,0.7\n")
     assert found.texts == ("Rain?",)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opinionpool.cli.arguments import Reading, Writing
+from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.options import pair_reading, writing
 from opinionpool.cli.streams import conclude, destination, read_for
 from opinionpool.report.listing import write_json, write_listing, write_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from opinionpool.forecasts import Forecasts
 
 
-@click.command(short_help="What changed since a pool was saved, and why answers moved.")
+@click.command(cls=SectionedCommand, short_help="What changed since a pool was saved, and why answers moved.")
 @click.argument("old", type=click.Path(exists=True, dir_okay=False))
 @click.argument("new", type=click.Path(exists=True, dir_okay=False))
 @pair_reading
