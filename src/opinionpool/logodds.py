@@ -58,6 +58,9 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
         Names the first value outside [0, 1] and its position.
     """
     q = as_numbers(q, what)
+    if q.size and q.min() >= 0 and q.max() <= 1:
+        # The least is NaN where one is.
+        return q
     bad = (q < 0) | (q > 1)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])

@@ -48,7 +48,7 @@ def content(stream):
     state.flush()
     records = sorted(
         (str(r.event), r.outcome, sorted(zip(r.experts.tolist(), r.probabilities.tolist(), strict=True)))
-        for r in (*state.reservoir.kept(), *state.open.values())
+        for r in (*state.reservoir, *state.open.values())
     )
     tally = state.tally
     return (
@@ -131,9 +131,27 @@ def test_whatever_fails_changes_nothing(monkeypatch, where, change):
 
     with monkeypatch.context() as patched:
         patched.setattr(getattr(sys.modules[f"opinionpool.streams.{module}"], owner), name, fails)
+        # Rows do not wait to be added up.
+        patched.setattr("opinionpool.streams.state.BLOCK", 1)
         with pytest.raises(MemoryError):
             CHANGES[change](stream)
     assert content(stream) == before
+
+
+def test_rows_that_cannot_be_added_up_yet_wait(monkeypatch):
+    stream, other = begun(), begun()
+    for each in (stream, other):
+        CHANGES["add_rows"](each)
+
+    def fails(*given, **options):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("opinionpool.streams.moments.Tally.add_rows", fails)
+        with pytest.raises(MemoryError):
+            _ = stream.events
+    assert stream.count == other.count
+    assert content(stream) == content(other)
 
 
 def test_priors_are_of_every_event_or_of_none():

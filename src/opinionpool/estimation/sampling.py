@@ -42,11 +42,10 @@ def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-def row_keys(first: int, count: int, seed: int) -> npt.NDArray[np.uint64]:
-    """The same for rows first, first + 1, ... that have no ids."""
+def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:
+    """The same for rows that have no ids, by their numbers from 0 on."""
     with np.errstate(over="ignore"):
-        start = np.uint64((first + 1 + 0x632BE59BD9B4E019 * (seed + 1)) & _WORD)
-        return mixed(start + np.arange(count, dtype=np.uint64))
+        return mixed(np.uint64((1 + 0x632BE59BD9B4E019 * (seed + 1)) & _WORD) + numbers.astype(np.uint64))
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -78,10 +78,14 @@ def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[L
     """
     if y is None:
         raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
-    with in_our_terms("y", OutcomeError):
-        y = unmasked(y, None)
-        column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
-        check_consistent_length(np.empty((events, 0)), column)
+    if type(y) is np.ndarray and y.dtype.kind in "biuf" and y.shape == (events,):
+        # What scikit-learn would look for is not there.
+        column = y
+    else:
+        with in_our_terms("y", OutcomeError):
+            y = unmasked(y, None)
+            column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
+            check_consistent_length(np.empty((events, 0)), column)
     return read_labels(column, () if classes is None else as_array(classes, "classes").ravel().tolist())
 
 
@@ -488,6 +492,9 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             and X.size > EVENTS
         ):
             # What `check_array` would look for, whoever pools finds too.
+            return X
+        if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size and X.min() >= 0 and X.max() <= 1:
+            # Nothing of it is here; the least is NaN where one is.
             return X
         # What scikit-learn says of sparse matrices is what its users know.
         given = X if hasattr(X, "toarray") else as_numbers(X)

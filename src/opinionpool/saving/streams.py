@@ -69,7 +69,7 @@ class _Events:
         rows = []
         for i, event in enumerate(self.ids):
             cells = slice(ends[i], ends[i + 1])
-            key = event_key(event, seed) if isinstance(event, str) else int(row_keys(event, 1, seed)[0])
+            key = event_key(event, seed) if isinstance(event, str) else int(row_keys(np.array([event]), seed)[0])
             prior = None if self.priors is None else self.priors[i]
             time = None if self.times is None else self.times[i]
             rows.append(

@@ -14,6 +14,7 @@ from opinionpool import logodds
 from opinionpool.arguments import brief
 from opinionpool.arrays import Array, as_array
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
+from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.evidence import MomentEvidence
 from opinionpool.estimation.moments import Moments, PatternMoments
 from opinionpool.streams.events import Record
@@ -103,15 +104,15 @@ class Tally:
         if rows.at is not None:
             self._fade(float(rows.at.max(initial=self.origin)))
             weight = weight * np.exp(self.pace * (rows.at - self.origin))
-        absent = ~rows.answered
-        complete = not absent.any()
+        complete = not (probabilities.size and np.isnan(probabilities.min()))
+        answered = None if complete else rows.answered
         known = outcomes >= 0
         number = np.bincount(outcomes[known], minlength=self.classes)
         self.number += sign * number
         self.events += sign * np.bincount(outcomes[known], weights=weight[known], minlength=self.classes)
         self.events[self.number == 0] = 0.0
-        self.cells += sign * (len(probabilities) if complete else (~absent).sum(axis=0))
-        self.counts += sign * (weight.sum() if complete else weight @ ~absent)
+        self.cells += sign * (len(probabilities) if answered is None else answered.sum(axis=0))
+        self.counts += sign * (weight.sum() if answered is None else weight @ answered)
         self.counts[self.cells == 0] = 0.0
         if prior is None and sign > 0:
             self._note_lowest(probabilities, complete=complete)
@@ -190,6 +191,11 @@ class Tally:
     def _moments(
         self, probabilities: Array, outcomes: npt.NDArray[np.intp], weight: Array, prior: Array | None
     ) -> Moments:
+        if prior is None and (weight == 1.0).all():
+            known = DenseOutcomes.of_codes(outcomes, self.classes)
+            found = dense_moments(probabilities, known, self.reference, self.floor, tuple(self.experts), threads=1)
+            if found is not None:
+                return found
         if prior is None:
             ratios = logodds.log_ratios(probabilities, self.reference, self.floor)
         else:

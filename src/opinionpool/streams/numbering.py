@@ -33,6 +33,8 @@ class Numbering:
         ArgumentError
             If a number is taken.
         """
+        if first is None and rows and self.spans:
+            return Numbering((*self.spans[:-1], (self.spans[-1][0], self.stop + rows)), self.given)
         start = self.stop if first is None else first
         more = Numbering(((start, start + rows),) if rows else (), self.given or first is not None)
         if self.meets(more):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
@@ -11,6 +13,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask, as_array, frequencies
 from opinionpool.errors import ArgumentError, ShapeError
+from opinionpool.estimation.sampling import row_keys
 from opinionpool.labels import UNRESOLVED, event_labels
 from opinionpool.streams.events import Record
 from opinionpool.text import shown
@@ -68,6 +71,14 @@ class Rows:
         """Where there is a forecast, (T, N)."""
         return np.asarray(~np.isnan(self.forecasts if self.forecasts.ndim == 2 else self.forecasts[..., 0]))
 
+    @property
+    def sizes(self) -> Array:
+        """Probabilities in the forecasts on each, (T,)."""
+        classes = math.prod(self.forecasts.shape[2:])
+        if self.forecasts.size and np.isnan(self.forecasts.min()):
+            return np.asarray(self.answered.sum(axis=1) * classes, dtype=np.float64)
+        return np.full(len(self), float(self.forecasts.shape[1] * classes))
+
     def placed(self, columns: Index, experts: int) -> Rows:
         """The same by so many experts, of whom those here are at `columns`."""
         wide = np.full((len(self), experts, *self.forecasts.shape[2:]), np.nan)
@@ -75,36 +86,70 @@ class Rows:
         return replace(self, forecasts=wide)
 
     def resolved(self) -> Rows:
-        """Those that are."""
+        """Those that are, in arrays of their own."""
         known = self.outcomes != UNRESOLVED
-        if known.all():
-            return self
-        return Rows(*(None if each is None else each[known] for each in self.__dict__.values()))  # type: ignore[arg-type]
+        if not known.all():
+            return self.taken(np.flatnonzero(known))
+        return Rows(*(None if each is None else each.copy() for each in self.__dict__.values()))  # type: ignore[arg-type]
 
-    def record(self, t: int, experts: Index) -> Record:
-        """One of them, on which these experts answered."""
-        assert self.keys is not None
+    def taken(self, rows: Index) -> Rows:
+        """Some of them, in arrays of their own."""
+        # By number, which is much faster than by mask.
+        return Rows(*(None if each is None else each.take(rows, axis=0) for each in self.__dict__.values()))  # type: ignore[arg-type]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """Several together, which all have the same columns."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*(part.__dict__.values() for part in parts), strict=True)
+        return cls(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]
+
+    def joins(self, other: Rows) -> bool:
+        """Whether another block has the same columns."""
+        mine, theirs = (
+            (each.prior is None, each.at is None, each.topics is None, each.forecasts.shape[1:])
+            for each in (self, other)
+        )
+        return mine == theirs
+
+    def keyed(self, seed: int) -> Rows:
+        """The same with keys, which follow from the numbers."""
         assert self.numbers is not None
+        return replace(self, keys=row_keys(self.numbers, seed))
+
+    def record(self, t: int) -> Record:
+        """One of them."""
+        assert self.numbers is not None
+        experts = np.flatnonzero(self.answered_on(t))
         own = None if self.prior is None else np.asarray(self.prior[t])
         when, forecasts = 0.0 if self.at is None else float(self.at[t]), self.forecasts[t, experts]
-        number, key, outcome = int(self.numbers[t]), int(self.keys[t]), int(self.outcomes[t])
+        number, outcome = int(self.numbers[t]), int(self.outcomes[t])
+        key = 0 if self.keys is None else int(self.keys[t])
         topic = None if self.topics is None else str(self.topics[t]) or None
         return Record(number, key, experts, forecasts, own, outcome, float(self.weight[t]), when, topic=topic)
+
+    def answered_on(self, t: int) -> Mask:
+        """Who made a forecast on one of them, (N,)."""
+        row = self.forecasts[t]
+        return np.asarray(~np.isnan(row if row.ndim == 1 else row[:, 0]))
 
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:
     """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
     given = as_array(outcomes, "outcomes")
-    listed = given.ravel().tolist()
+    if given.dtype.kind in "biu" and given.size and given.min() >= UNRESOLVED and given.max() < classes:
+        return given.astype(np.intp)
     if given.dtype.kind in "biuf":
         numbers = given.astype(np.float64)
     else:
-        numbers = np.reshape([float(each) if isinstance(each, Real) else np.nan for each in listed], given.shape)
+        each_number = [float(each) if isinstance(each, Real) else np.nan for each in given.ravel().tolist()]
+        numbers = np.reshape(each_number, given.shape)
     bad = ~((numbers >= UNRESOLVED) & (numbers < classes) & (numbers == np.floor(numbers)))
     if bad.any():
         where = int(np.flatnonzero(bad)[0])
         raise ArgumentError(
             f"outcomes of rows are positions among {classes} classes, or -1 where not resolved, and outcome {where} is "
-            f"{shown(listed[where])}"
+            f"{shown(given.ravel().tolist()[where])}"
         )
     return numbers.astype(np.intp)

@@ -22,7 +22,7 @@ from opinionpool.learning.screening import SURE, SURE_EVENTS
 from opinionpool.streams.events import Record, content
 from opinionpool.streams.journal import Journal
 from opinionpool.streams.ledger import Entry, Ledger
-from opinionpool.streams.moments import Clock, Tally
+from opinionpool.streams.moments import BLOCK, Clock, Tally
 from opinionpool.streams.numbering import Numbering
 from opinionpool.streams.reservoir import Reservoir
 from opinionpool.streams.rows import Rows
@@ -53,6 +53,8 @@ class StreamState:
         The numbers of those rows.
     waiting : list of Record
         Resolved events that are still to be added up.
+    waiting_rows : tuple of Rows
+        The same without ids, all with the same columns.
     version : int
         Another one after each change.
     """
@@ -77,6 +79,7 @@ class StreamState:
         self.rows, self.numbering = 0, Numbering()
         self._sum = 0
         self.waiting: list[Record] = []
+        self.waiting_rows: tuple[Rows, ...] = ()
         self._digests = np.empty(0, dtype="V8")
         self.version = 0
         self._before: dict[str, Any] | None = None
@@ -131,8 +134,9 @@ class StreamState:
         self.journal.forget()
         self._before = {
             "tally": self.tally.copy(), "clock": copy(self.clock), "waiting": self.waiting.copy(), "rows": self.rows,
+            "waiting_rows": self.waiting_rows,
             "numbering": self.numbering, "_sum": self._sum, "_digests": self._digests, "version": self.version,
-            "beyond": self.reservoir.beyond.copy(), "ledger": self.ledger.entries,
+            "reservoir": self.reservoir.before, "ledger": self.ledger.entries,
         }  # fmt: skip
         try:
             yield
@@ -151,8 +155,8 @@ class StreamState:
             return
         self.ledger.entries = before["ledger"]
         self.journal.take_back()
-        self.reservoir.restore(before["beyond"].copy())
-        self.__dict__.update({name: value for name, value in before.items() if name not in {"beyond", "ledger"}})
+        self.reservoir.restore(before["reservoir"])
+        self.__dict__.update({name: value for name, value in before.items() if name not in {"reservoir", "ledger"}})
         self._before = None
 
     def check_prior(self, record: Record) -> None:
@@ -165,7 +169,8 @@ class StreamState:
         """
         if self.tally.prior is not None:
             return
-        others = chain(self.open.values(), self.waiting, self.reservoir.kept())
+        row = self.waiting_rows[0].record(0) if self.waiting_rows else self.reservoir.example
+        others = chain(self.open.values(), self.waiting, () if row is None else (row,))
         other = next((each for each in others if each.key != record.key), None)
         if other is None or (other.prior is None) == (record.prior is None):
             return
@@ -213,41 +218,51 @@ class StreamState:
         self.tally.add([record], -1)
 
     def learn_rows(self, rows: Rows, moments: Moments | None) -> None:
-        """Add resolved events without ids, whose columns are all experts; see `Tally.add_rows`."""
-        if len(rows):
-            self.check_prior(rows.record(0, np.empty(0, np.intp)))
-        self.flush()
-        self.tally.add_rows(rows, moments=moments)
-        answered = rows.answered
-        everyone = np.arange(answered.shape[1]) if answered.all() else None
-        plain = bool((rows.weight == 1.0).all())
-        assert rows.keys is not None
-        for outcome in range(len(self.classes)):
-            mine = np.flatnonzero((rows.outcomes == outcome) & (rows.weight > 0))
+        """Add resolved events without ids, whose columns are all experts and whose arrays are not changed any more.
 
-            def make(row: int, mine: npt.NDArray[np.intp] = mine) -> Record:
-                t = int(mine[row])
-                return rows.record(t, np.flatnonzero(answered[t]) if everyone is None else everyone)
-
-            if len(mine):
-                weight, at = None if plain else rows.weight[mine], None if rows.at is None else rows.at[mine]
-                self.reservoir.put_rows(rows.keys[mine], outcome, weight, at, make)
+        `moments` are theirs, if they are known.
+        """
+        if not len(rows):
+            return
+        alike = bool(self.waiting_rows) and self.waiting_rows[0].joins(rows)
+        if not alike:
+            self.check_prior(rows.record(0))
         self.rows += len(rows)
+        if moments is not None:
+            self.reservoir.put_rows(rows.keyed(self.seed))
+            self.tally.add_rows(rows, moments=moments)
+            return
+        if not alike:
+            self.flush()
+        self.waiting_rows = (*self.waiting_rows, rows)
+        if rows.forecasts.size * len(self.waiting_rows) >= BLOCK:
+            self.flush()
 
     def flush(self) -> None:
         """Add up what is waiting."""
-        if not self.waiting:
+        if not self.waiting and not self.waiting_rows:
             return
         if self._before is None:
             with self.all_or_nothing(learns=False):
                 self.flush()
             return
         waiting, self.waiting = self.waiting, []
+        blocks, self.waiting_rows = self.waiting_rows, ()
         self.tally.add(waiting)
+        if blocks:
+            rows = Rows.joined(blocks).keyed(self.seed)
+            self.reservoir.put_rows(rows)
+            self.tally.add_rows(rows)
+
+    @property
+    def count(self) -> int:
+        """How many events have been resolved."""
+        return int(self.tally.number.sum()) + len(self.waiting) + sum(map(len, self.waiting_rows))
 
     @property
     def movable(self) -> bool:
         """Whether rows can be given other numbers: none was given, and none decided what is in the sample."""
+        self.flush()
         return not self.numbering.given and self.reservoir.complete
 
     def merge(self, other: StreamState) -> None:
@@ -266,7 +281,7 @@ class StreamState:
                 raise ArgumentError(
                     f"event {half.event!r} is resolved in one stream and open in the other: merge before it is resolved"
                 )
-        example = next(chain(other.open.values(), other.reservoir.kept()), None)
+        example = next(iter(other.open.values()), other.reservoir.example)
         if example is not None:
             self.check_prior(example)
         renumbered = self._renumbered(other)
@@ -308,7 +323,7 @@ class StreamState:
             if not isinstance(record.event, int):
                 return record
             number = record.event + by
-            return record._replace(event=number, key=int(row_keys(number, 1, self.seed)[0]))
+            return record._replace(event=number, key=int(row_keys(np.array([number]), self.seed)[0]))
 
         return later
 
@@ -364,7 +379,15 @@ class StreamState:
         """Whose forecasts in the sample were all right and nearly certain, see `leakage_notes`, (N,)."""
         suspect = self.tally.cells >= SURE_EVENTS
         count = np.zeros(len(suspect))
-        for record in self.reservoir:
+        for outcome, rows in self.reservoir.loose():
+            if not suspect.any():
+                return suspect
+            q = rows.forecasts
+            given = q[..., outcome] if q.ndim > 2 else q if outcome == 1 else 1.0 - q
+            # Experts who joined since are not among their columns.
+            count[: given.shape[1]] += rows.answered.sum(axis=0)
+            suspect[: given.shape[1]] &= ~(given <= SURE).any(axis=0)
+        for record in self.reservoir.settled():
             if not suspect.any():
                 break
             q = record.probabilities

@@ -16,7 +16,6 @@ from opinionpool.arguments import expect_type, labels_given, names_given, number
 from opinionpool.arrays import Array, frequencies, is_blank
 from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note, ShapeError
 from opinionpool.estimation.moments import Moments
-from opinionpool.estimation.sampling import row_keys
 from opinionpool.forecasts import Forecasts, encode_outcomes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
@@ -166,7 +165,7 @@ class Stream:
     @_exclusive
     def count(self) -> int:
         """How many events have been resolved."""
-        return int(self._state.tally.number.sum()) + len(self._state.waiting)
+        return self._state.count
 
     @property
     @_exclusive
@@ -457,8 +456,7 @@ class Stream:
             rows, moments = rows.placed(columns, len(state.experts)), None
         start = state.numbering.stop if first is None else first
         state.numbering = state.numbering.added(len(rows), first)
-        keys, numbers = row_keys(start, len(rows), self.seed), np.arange(start, start + len(rows))
-        state.learn_rows(replace(rows, keys=keys, numbers=numbers).resolved(), moments)
+        state.learn_rows(replace(rows, numbers=np.arange(start, start + len(rows))).resolved(), moments)
 
     def merge(self, other: Stream) -> Stream:
         """Both together; their order and how events were dealt out between them play no part.
