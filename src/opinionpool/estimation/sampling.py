@@ -9,6 +9,7 @@ allows. On 20,000 events, N experts are weighed about N / 40,000 nats worse than
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -31,6 +32,11 @@ def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array
     """
     u = ((keys >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     return np.asarray(np.log(-np.log(u)) - log_weight)
+
+
+def priority_of(key: int, log_weight: float) -> float:
+    """The same of one key, to rounding."""
+    return math.log(max(-math.log(((key >> 11) + 0.5) * 2.0**-53), math.ulp(0.0))) - log_weight
 
 
 def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -203,9 +203,12 @@ class _Learned:
 
 
 def _take(stream: Stream) -> Mapping[str, Any]:
-    # As it is now, whatever other threads do with it meanwhile.
-    state = stream.copy()._state
-    state.flush()
+    # Added up here, so that the stream goes on as what is read again does, to the last bit; and then as it is now,
+    # whatever other threads do with it meanwhile.
+    with stream._lock:
+        stream._state.recover()
+        stream._state.flush()
+        state = stream.copy()._state
     tally, reservoir = state.tally, state.reservoir
     return {
         "classes": tuple(label.item() if isinstance(label, np.generic) else label for label in stream.classes),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
@@ -207,21 +208,29 @@ def event_record(
             f"{type(forecasts).__name__}"
         )
     k = len(state.classes)
-    shape = () if k == 2 else (k,)
-    given = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in forecasts.values()]
-    if any(each.shape != shape for each in given):
-        raise ShapeError(f"a forecast on {k} classes is {'one probability' if k == 2 else f'{k} probabilities'}")
-    array = np.array(given).reshape((len(given), *shape))
-    if k > 2 and len(array):
-        array, _ = logodds.normalised(array)
+    array = _given(forecasts.values(), k)
+    shape = array.shape[1:]
     own = None
     if prior is not None:
         own = logodds.public_probabilities(logodds.class_probabilities(prior, k))
         if own.shape != shape:
             raise ShapeError(f"an event has one prior, and the shape of this is {own.shape}")
     names = [str(name) for name in forecasts]
-    check_distinct(names)
+    if len(set(names)) < len(names):
+        check_distinct(names)
     return Record(str(event), event_key(str(event), seed), state.join(names), array, own, topic=topic or None)
+
+
+def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
+    """The forecasts on an event by as many experts, checked, (n,) or (n, K)."""
+    values, shape = list(forecasts), () if k == 2 else (k,)
+    if k == 2 and set(map(type, values)) == {float} and min(values) >= 0 and max(values) <= 1:  # type: ignore[type-var]
+        return np.array(values, dtype=np.float64)
+    given = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in values]
+    if any(each.shape != shape for each in given):
+        raise ShapeError(f"a forecast on {k} classes is {'one probability' if k == 2 else f'{k} probabilities'}")
+    array = np.array(given).reshape((len(given), *shape))
+    return logodds.normalised(array)[0] if k > 2 and len(array) else array
 
 
 def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterator[Record]:

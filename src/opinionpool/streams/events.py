@@ -38,17 +38,18 @@ class Record(NamedTuple):
 
         A NaN withdraws a forecast.
         """
-        kept = ~np.isin(self.experts, other.experts)
-        experts = np.concatenate([self.experts[kept], other.experts])
-        probabilities = np.concatenate([self.probabilities[kept], other.probabilities])
-        given = (
-            ~np.isnan(probabilities.reshape(len(probabilities), -1)[:, 0])
-            if len(probabilities)
-            else np.zeros(0, dtype=bool)
-        )
+        if other is self or not len(other.experts):
+            experts, probabilities = self.experts, self.probabilities
+        else:
+            kept = ~np.isin(self.experts, other.experts)
+            experts = np.concatenate([self.experts[kept], other.experts])
+            probabilities = np.concatenate([self.probabilities[kept], other.probabilities])
+        if probabilities.size and np.isnan(probabilities.min()):
+            given = ~np.isnan(probabilities.reshape(len(probabilities), -1)[:, 0])
+            experts, probabilities = experts[given], probabilities[given]
         return other._replace(
-            experts=experts[given],
-            probabilities=probabilities[given],
+            experts=experts,
+            probabilities=probabilities,
             prior=self.prior if other.prior is None else other.prior,
             time=self.time if other.time is None else other.time,
             settled=self.settled if other.time is None else other.settled,
@@ -77,15 +78,13 @@ def event_keys(events: Iterable[str], seed: int) -> npt.NDArray[np.uint64]:
 def content(record: Record, names: npt.NDArray[np.void]) -> bytes:
     """A digest of the forecasts of an event and its prior, in any order; `names` are digests of the experts."""
     labels = names[record.experts]
-    order = np.argsort(labels, kind="stable")
-    parts = [
+    # Bytes are compared as numbers with the first one foremost.
+    order = labels.view(">u8").argsort(kind="stable")
+    parts = (
         str(record.event).encode("utf-8", "surrogatepass"),
         labels[order].tobytes(),
         record.probabilities[order].tobytes(),
-    ]
-    parts.append(b"" if record.prior is None else np.asarray(record.prior).tobytes())
-    mixed = hashlib.sha256()
-    for part in parts:
-        mixed.update(len(part).to_bytes(8, "little"))
-        mixed.update(part)
+        b"" if record.prior is None else np.asarray(record.prior).tobytes(),
+    )
+    mixed = hashlib.sha256(b"".join([each for part in parts for each in (len(part).to_bytes(8, "little"), part)]))
     return mixed.digest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from numbers import Real
 from types import MappingProxyType
 
@@ -65,11 +64,9 @@ class Tally:
         self.origin = -np.inf
 
     def copy(self) -> Tally:
-        """A copy that can change independently."""
-        other = copy(self)
-        other.experts = self.experts.copy()
-        for name in ("events", "number", "counts", "cells"):
-            setattr(other, name, getattr(self, name).copy())
+        """A copy that can change independently; arrays and lists are never changed, only replaced."""
+        other = Tally.__new__(Tally)
+        other.__dict__.update(self.__dict__)
         return other
 
     def join(self, names: Sequence[str]) -> None:
@@ -78,7 +75,7 @@ class Tally:
         fresh = [name for name in names if name not in known]
         if not fresh:
             return
-        self.experts += fresh
+        self.experts = self.experts + fresh
         self.counts = np.concatenate([self.counts, np.zeros(len(fresh))])
         self.cells = np.concatenate([self.cells, np.zeros(len(fresh), dtype=np.int64)])
         if self.shared is not None and self.own is not None:
@@ -108,12 +105,12 @@ class Tally:
         answered = None if complete else rows.answered
         known = outcomes >= 0
         number = np.bincount(outcomes[known], minlength=self.classes)
-        self.number += sign * number
-        self.events += sign * np.bincount(outcomes[known], weights=weight[known], minlength=self.classes)
-        self.events[self.number == 0] = 0.0
-        self.cells += sign * (len(probabilities) if answered is None else answered.sum(axis=0))
-        self.counts += sign * (weight.sum() if answered is None else weight @ answered)
-        self.counts[self.cells == 0] = 0.0
+        self.number = self.number + sign * number
+        events = self.events + sign * np.bincount(outcomes[known], weights=weight[known], minlength=self.classes)
+        self.events = np.where(self.number == 0, 0.0, events)
+        self.cells = self.cells + sign * (len(probabilities) if answered is None else answered.sum(axis=0))
+        counts = self.counts + sign * (weight.sum() if answered is None else weight @ answered)
+        self.counts = np.where(self.cells == 0, 0.0, counts)
         if prior is None and sign > 0:
             self._note_lowest(probabilities, complete=complete)
         if self.shared is None or self.own is None:
@@ -135,6 +132,7 @@ class Tally:
         self._fade(max(self.origin, other.origin))
         theirs = other.faded(self.origin)
         self.events, self.number = self.events + theirs * other.events, self.number + other.number
+        self.counts, self.cells = self.counts.copy(), self.cells.copy()
         self.counts[columns] += theirs * other.counts
         self.cells[columns] += other.cells
         self.lowest = np.minimum(self.lowest, other.lowest)
@@ -293,6 +291,12 @@ class Clock:
         self.half_life = half_life
         self.timed: bool | None = None
         self.count = 0
+
+    def copy(self) -> Clock:
+        """A copy that can change independently."""
+        other = Clock.__new__(Clock)
+        other.__dict__.update(self.__dict__)
+        return other
 
     def tell(self, events: int, at: Array | None) -> Array:
         """The times of further events, `at` if they are given.

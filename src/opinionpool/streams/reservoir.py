@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.sampling import priorities
+from opinionpool.estimation.sampling import priorities, priority_of
 from opinionpool.streams.events import Record
 from opinionpool.streams.journal import Journal
 from opinionpool.streams.rows import Rows
@@ -178,8 +178,8 @@ class Reservoir:
         loose, kept = self._loose[outcome], self._kept[outcome].values()
         if not loose or sum(len(part.priority) for part in loose) + len(kept) <= self.room:
             # As long as there is room, nothing needs to be put in order.
-            sizes = sum(float(part.sizes.sum()) for part in loose) + self._sizes[outcome]
-            if not loose or sizes <= self.numbers:
+            numbers = sum(float(part.sizes.sum()) for part in loose) + self._sizes[outcome]
+            if not loose or numbers <= self.numbers:
                 return
         priority = np.concatenate([*(part.priority for part in loose), [priority for priority, _ in kept]])
         sizes = np.concatenate([*(part.sizes for part in loose), [record.probabilities.size for _, record in kept]])
@@ -267,7 +267,7 @@ class Reservoir:
 
     def _priority(self, record: Record) -> float:
         grown = math.log(record.weight) + self.pace * record.at if record.weight > 0 else -math.inf
-        return float(priorities(np.array([record.key], dtype=np.uint64), grown)[0])
+        return priority_of(record.key, grown)
 
     def _current(self, outcome: int, negative: float, key: int) -> bool:
         """Whether a mark on the heap is that of an event that is kept."""

@@ -81,6 +81,8 @@ class StreamState:
         self.waiting: list[Record] = []
         self.waiting_rows: tuple[Rows, ...] = ()
         self._digests = np.empty(0, dtype="V8")
+        # Positions of the experts in a list.
+        self._place: tuple[list[str], dict[str, int]] = [], {}
         self.version = 0
         self._before: dict[str, Any] | None = None
 
@@ -88,7 +90,7 @@ class StreamState:
         """A copy that can change independently."""
         self.recover()
         other = copy(self)
-        other.journal, other.clock = Journal(), copy(self.clock)
+        other.journal, other.clock = Journal(), self.clock.copy()
         other.tally = self.tally.copy()
         other.reservoir, other.ledger = self.reservoir.copy(other.journal), self.ledger.copy(other.journal)
         other.open, other.waiting = self.open.copy(), self.waiting.copy()
@@ -111,15 +113,19 @@ class StreamState:
     def join(self, names: Sequence[str]) -> npt.NDArray[np.intp]:
         """Index of experts, who are new or known."""
         before = len(self.experts)
-        if not set(names) <= set(self.experts):
+        if self._place[0] is not self.experts:
+            self._place = self.experts, {name: i for i, name in enumerate(self.experts)}
+        place = self._place[1]
+        try:
+            return np.array([place[name] for name in names], dtype=np.intp)
+        except KeyError:
             self.flush()
             self.tally.join(names)
             fresh = [
                 hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8] for name in self.experts[before:]
             ]
             self._digests = np.concatenate([self._digests, np.array(fresh, dtype="V8")])
-        place = {name: i for i, name in enumerate(self.experts)}
-        return np.array([place[name] for name in names], dtype=np.intp)
+        return self.join(names)
 
     @contextmanager
     def all_or_nothing(self, *, learns: bool = True) -> Iterator[None]:
@@ -133,7 +139,7 @@ class StreamState:
         self.recover()
         self.journal.forget()
         self._before = {
-            "tally": self.tally.copy(), "clock": copy(self.clock), "waiting": self.waiting.copy(), "rows": self.rows,
+            "tally": self.tally.copy(), "clock": self.clock.copy(), "waiting": self.waiting.copy(), "rows": self.rows,
             "waiting_rows": self.waiting_rows,
             "numbering": self.numbering, "_sum": self._sum, "_digests": self._digests, "version": self.version,
             "reservoir": self.reservoir.before, "ledger": self.ledger.entries,
@@ -169,8 +175,7 @@ class StreamState:
         """
         if self.tally.prior is not None:
             return
-        row = self.waiting_rows[0].record(0) if self.waiting_rows else self.reservoir.example
-        others = chain(self.open.values(), self.waiting, () if row is None else (row,))
+        others = chain(self.open.values(), self.waiting, self._rows_before())
         other = next((each for each in others if each.key != record.key), None)
         if other is None or (other.prior is None) == (record.prior is None):
             return
@@ -180,6 +185,12 @@ class StreamState:
             f"{name} has {has}, and the events before it in this stream {have}; give every event one, or none, or "
             "begin the stream with prior=, which fills the blanks"
         )
+
+    def _rows_before(self) -> Iterator[Record]:
+        """One of the events that were learned before, if there is any."""
+        row = self.waiting_rows[0].record(0) if self.waiting_rows else self.reservoir.example
+        if row is not None:
+            yield row
 
     def put_open(self, record: Record) -> None:
         """Keep an event that is not resolved, with all that is known of it."""
