@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -234,6 +235,8 @@ class Extremes:
         deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return deviation
+        if absent is None and contrasts.shape[-1] == 1:
+            return _limited(deviation, self.limit)
         k = contrasts.shape[-1] + 1 if absent is None else 1 + (~absent).sum(axis=-1)
         # A limit past 700 is past all log-odds that floats allow.
         share = k / (np.expm1(min(self.limit, 700.0)) + k)
@@ -250,3 +253,16 @@ class Extremes:
     def subset(self, positions: Index) -> Extremes:
         """The same for some of the experts."""
         return self if self.centre is None else replace(self, centre=self.centre[positions])
+
+
+def _limited(deviation: Array, limit: float) -> Array:
+    """The same for one log-odds, by one exponential and one logarithm of each size."""
+    even = 1.0 / (math.expm1(min(limit, 700.0)) + 2.0)
+    size = np.abs(deviation)
+    small = np.exp(np.negative(size, out=size), out=size)
+    above = even * small
+    above += 1.0 - even
+    small *= 1.0 - even
+    small += even
+    np.divide(above, small, out=above)
+    return np.copysign(np.log(above, out=above), deviation)
