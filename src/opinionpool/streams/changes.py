@@ -224,8 +224,10 @@ def event_record(
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
     """The forecasts on an event by as many experts, checked, (n,) or (n, K)."""
     values, shape = list(forecasts), () if k == 2 else (k,)
-    if k == 2 and set(map(type, values)) == {float} and min(values) >= 0 and max(values) <= 1:  # type: ignore[type-var]
-        return np.array(values, dtype=np.float64)
+    if k == 2 and set(map(type, values)) == {float}:
+        plain = np.array(values, dtype=np.float64)
+        if plain.min() >= 0 and plain.max() <= 1:
+            return plain
     given = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in values]
     if any(each.shape != shape for each in given):
         raise ShapeError(f"a forecast on {k} classes is {'one probability' if k == 2 else f'{k} probabilities'}")
