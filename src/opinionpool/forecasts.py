@@ -78,6 +78,8 @@ class Forecasts(Tabular):
         When each event closes; NaT where unknown.
     void : Forecasts or None
         The events that were annulled, which are not among the T, with their forecasts.
+    history : History or None
+        What was forecast at every moment until the events closed, where that was asked for.
 
     Examples
     --------
@@ -103,6 +105,7 @@ class Forecasts(Tabular):
     void: Forecasts | None = None
     texts: tuple[str, ...] | None = None
     topics: npt.NDArray[np.str_] | None = None
+    history: History | None = None
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -335,6 +338,7 @@ class Forecasts(Tabular):
             groups=None if self.groups is None else self.groups[positions],
             settled=None if self.settled is None else self.settled[positions],
             closes=None if self.closes is None else self.closes[positions],
+            history=None if self.history is None else self.history.select_events(positions),
             topics=None if self.topics is None else self.topics[positions],
             options=None if self.options is None else tuple(self.options[i] for i in positions),
             texts=None if self.texts is None else tuple(self.texts[i] for i in positions),
@@ -362,6 +366,7 @@ class Forecasts(Tabular):
             event_index=self.event_index[kept],
             expert_index=new[self.expert_index[kept]],
             probabilities=self.probabilities[kept],
+            history=self.history and replace(self.history, forecasts=self.history.forecasts.select_experts(names)),
         )
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:
@@ -369,6 +374,34 @@ class Forecasts(Tabular):
         place = {expert: i for i, expert in enumerate(names)}
         columns = np.array([place[expert] for expert in self.experts], dtype=np.intp)
         return replace(self, experts=tuple(names), expert_index=columns[self.expert_index])
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What stood at every moment of the lives of some events, which are cut into S stretches without a change.
+
+    Attributes
+    ----------
+    forecasts : Forecasts
+        A stretch is an event of it.
+    event : ndarray of int, shape (S,)
+        The position of each stretch's event.
+    share : ndarray, shape (S,)
+        Which part of the event's life it is, from its first forecast until it closed or was resolved; these parts add
+        up to 1.
+    """
+
+    forecasts: Forecasts
+    event: Index
+    share: Array
+
+    def select_events(self, positions: Index) -> History:
+        """The lives of some events, in the order wanted."""
+        place = np.full(max(self.event.max(initial=-1), positions.max(initial=-1)) + 1, -1)
+        place[positions] = np.arange(len(positions))
+        kept = np.flatnonzero(place[self.event] >= 0)
+        kept = kept[np.argsort(place[self.event[kept]], kind="stable")]
+        return History(self.forecasts.select_events(kept), place[self.event[kept]], self.share[kept])
 
 
 def _lengths(options: Options) -> Index:

@@ -5,11 +5,8 @@ A split is a pair of positions among T events. In a round of splits no event is 
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -20,18 +17,14 @@ from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.estimation.sampling import Keys, event_contents, mixed
 from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group, by_settlement
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
+from opinionpool.tables.times import as_span
 from opinionpool.text import counted
 
 Times = npt.NDArray[np.datetime64]
 
 # Fewer events with another outcome than the usual one hardly distinguish pools.
 RARE = 5
-# In seconds.
-_UNITS = {"": 86400, "d": 86400, "w": 604800, "h": 3600, "min": 60, "s": 1}
-_GAP = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*?)\s*", re.IGNORECASE)
 _NOTHING = np.timedelta64(0, "us")
-# In microseconds: longer than all of history, and far from what 64 bits hold.
-_LONGEST = 10.0**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,25 +172,7 @@ def read_gap(gap: object) -> np.timedelta64:
     >>> read_gap("4w").astype("timedelta64[D]"), read_gap(0.5).astype("timedelta64[h]")
     (np.timedelta64(28,'D'), np.timedelta64(12,'h'))
     """
-    seconds = _seconds(gap)
-    if not seconds >= 0:
-        raise ArgumentError(
-            f"a gap is a span of time, at least 0, such as 28 (days), 4w or 36h, and {str(gap)!r} is not"
-        )
-    return np.timedelta64(round(min(seconds * 1e6, _LONGEST)), "us")
-
-
-def _seconds(gap: object) -> float:
-    """How long a gap is; NaN if it is none."""
-    if isinstance(gap, timedelta):
-        return gap.total_seconds()
-    if isinstance(gap, np.timedelta64):
-        # Months and years are of no fixed length.
-        exact = np.can_cast(gap.dtype, "m8[us]", "same_kind")
-        return float(gap / np.timedelta64(1, "s")) if exact else math.nan
-    match = None if isinstance(gap, bool) else _GAP.fullmatch(str(gap))
-    unit = _UNITS.get(match[2].lower()) if match else None
-    return math.nan if match is None or unit is None else float(match[1]) * unit
+    return as_span(gap, "a gap")
 
 
 def _each_fold(fold: Index) -> Iterator[Split]:

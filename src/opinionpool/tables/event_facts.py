@@ -37,6 +37,11 @@ class Facts:
     groups: npt.NDArray[np.str_] | None
     topics: npt.NDArray[np.str_] | None
 
+    @property
+    def ends(self) -> Times:
+        """When each event closed or was resolved, whichever was first, (events,)."""
+        return np.fmin(self.closes, self.resolved_at)
+
     def latest(self, long_rows: LongRows) -> Times | None:
         """When each event belongs: when it was resolved, else closed, else last forecast; None if nobody knows."""
         stamps = np.full(len(self.closes), np.iinfo(np.int64).min)

@@ -17,13 +17,15 @@ from opinionpool.tables.classes import CHOICES, Asked
 from opinionpool.tables.frames import BETWEEN
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.roles import Columns, check_columns
-from opinionpool.tables.times import as_time, check_dates
+from opinionpool.tables.times import as_span, as_time, check_dates
 from opinionpool.text import listed, shown, suggestion
 
 # What the command line calls fields whose options may be repeated.
 _SINGULAR = {"columns": "column", "missing_values": "missing-value"}
 _LISTS = ("classes", "missing_values", "include", "exclude")
-_FLAGS = ("percent", "merge_names", "drop_incomplete", "expert_from_name")
+_FLAGS = ("percent", "merge_names", "drop_incomplete", "expert_from_name", "history")
+# What scores are of; `compare` alone asks for it.
+_SCORED = ("horizon", "history")
 
 Values: TypeAlias = Sequence[object]
 
@@ -62,6 +64,8 @@ class ReadOptions:
     silence: object = None
     drop_incomplete: bool = False
     expert_from_name: bool = False
+    horizon: object = None
+    history: bool = False
 
     def __post_init__(self) -> None:
         for name in _LISTS:
@@ -76,6 +80,10 @@ class ReadOptions:
             if getattr(self, name) is not None:
                 expect_type(getattr(self, name), str, name)
         check_dates(self.dates)
+        if self.horizon is not None:
+            object.__setattr__(self, "horizon", as_span(self.horizon, "a horizon"))
+            if self.history:
+                raise ArgumentError("a horizon is one moment, and time-averaged scores are of all: give one of the two")
         if self.as_of is not None:
             object.__setattr__(self, "as_of", as_time(self.as_of, "as_of"))
         if self.silence is not None:
@@ -106,6 +114,11 @@ class ReadOptions:
     def cutoff(self) -> np.datetime64 | None:
         """The time of --as-of."""
         return self.as_of if isinstance(self.as_of, np.datetime64) else None
+
+    @property
+    def ahead(self) -> np.timedelta64 | None:
+        """How long before the end of an event forecasts count."""
+        return self.horizon if isinstance(self.horizon, np.timedelta64) else None
 
     def reading(self) -> Reading:
         """How cells are read, nothing done so far."""
@@ -142,12 +155,12 @@ class ReadOptions:
         return words
 
     def given(self) -> dict[str, Any]:
-        """The options that are not what they are without a word."""
+        """The options that are not what they are without a word, but for those of scores."""
         without = ReadOptions.__dataclass_fields__
         return {
             each.name: getattr(self, each.name)
             for each in fields(self)
-            if getattr(self, each.name) not in (without[each.name].default, (), {})
+            if each.name not in _SCORED and getattr(self, each.name) not in (without[each.name].default, (), {})
         }
 
     def toml(self) -> str:
@@ -179,7 +192,7 @@ def read_options(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ArgumentError(f"{path} cannot be read as a file of options: {reason}") from None
-    names = {name.replace("_", "-"): name for name in ReadOptions.__dataclass_fields__}
+    names = {name.replace("_", "-"): name for name in ReadOptions.__dataclass_fields__ if name not in _SCORED}
     names |= {option: name for name, option in _SINGULAR.items()} | {"outcomes": "outcomes"}
     given: dict[str, Any] = {}
     for key, value in found.items():

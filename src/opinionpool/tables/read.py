@@ -13,16 +13,17 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError, Note, Remedy, TableError
-from opinionpool.forecasts import Forecasts
+from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import UNRESOLVED
 from opinionpool.names import alike
 from opinionpool.progress import Progress, advancing
 from opinionpool.tables.class_rows import fold_classes
 from opinionpool.tables.classes import EventOptions, as_listed, find_options, fold_options
 from opinionpool.tables.contents import Contents
-from opinionpool.tables.event_facts import class_order, read_facts, time_notes
+from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
 from opinionpool.tables.frames import FrameTable, Table
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
+from opinionpool.tables.lives import Standing, before_horizon, check_timed, coverage_note, standing
 from opinionpool.tables.melt import Reading, melt_columns, melt_long, row_events
 from opinionpool.tables.options import ReadOptions, options_given
 from opinionpool.tables.outcome_files import Joined, join_outcomes
@@ -88,6 +89,10 @@ def read_forecasts(
         Words or numbers that mean "no answer", besides empty cells, NA, N/A, NaN, null, none, ``-`` and ``.``
     include, exclude : sequence of str, optional
         Experts to keep, and to leave out.
+    horizon : number of days, str or timedelta, optional
+        Takes forecasts as they stood so long before their event closed or was resolved, such as ``"7d"``.
+    history : bool, default False
+        Keeps what was forecast at every moment until the events closed, for time-averaged scores.
     progress : callable or bool, optional
         Called now and then, from another thread, with the share of the file that is read; True shows a bar on standard
         error once there is something to wait for.
@@ -234,23 +239,16 @@ def _read_as(
         layout = split_classes(layout, distinct_outcomes(observed, missing))
     melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, contents, reading)
     options = find_options(melted, layout.long, request.options, asked)
-    if options is None:
-        classes = None if whole is None else whole.classes
-        settled = settle(
-            observed,
-            events.values,
-            melted.written,
-            as_listed(asked, melted.written, long=layout.long),
-            missing,
-            classes,
-        )
-    else:
+    if options is not None:
         settled = settle_among(observed, events.values, options.of_events, missing)
+    else:
+        classes = None if whole is None else whole.classes
+        listed_ones = as_listed(asked, melted.written, long=layout.long)
+        settled = settle(observed, events.values, melted.written, listed_ones, missing, classes)
     check_classes(table.name, len(settled.classes))
     facts = read_facts(layout, melted, joined, settled.classes, reading, options)
-    long_rows, late = drop_late(melted.long_rows, cutoff, facts.closes, facts.resolved_at)
-    if cutoff is not None and long_rows.time is None:
-        raise LayoutError(f"{table.name} has no column with times, so --as-of cannot be obeyed")
+    long_rows, late = _in_time(melted.long_rows, request, facts)
+    timed = long_rows
     times = time_notes(long_rows, facts)
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     try:
@@ -260,8 +258,9 @@ def _read_as(
         raise DuplicateError(f"{error}{hint}", remedies=(*remedies, *error.remedies), count=error.count) from None
     long_rows, expired = drop_expired(long_rows, cutoff, facts.closes, facts.resolved_at)
     if options is None:
-        order = class_order(melted.written, settled.classes)
-        long_rows, probabilities, folded = _ordered(long_rows, order, reading, request.drop_incomplete)
+        long_rows, probabilities, folded = _ordered(
+            long_rows, class_order(melted.written, settled.classes), reading, request.drop_incomplete
+        )
     else:
         long_rows, probabilities, folded = fold_options(long_rows, options, reading.half_units, request.drop_incomplete)
         probabilities = probabilities if len(settled.classes) > 2 else np.ascontiguousarray(probabilities[:, 1])
@@ -302,9 +301,66 @@ def _read_as(
             *(forecast_notes(reading.counts[0], layout) if whole is None else ()),
         ),
     )
+    if request.history:
+        order = class_order(melted.written, settled.classes)
+        forecasts = replace(
+            forecasts, history=_history(forecasts, standing(timed, facts.ends), order, request, reading)
+        )
+    return _finished(forecasts, options, void, request)
+
+
+def _finished(
+    forecasts: Forecasts, options: EventOptions | None, void: npt.NDArray[np.bool_], request: ReadOptions
+) -> Forecasts:
+    """Forecasts without void events, with what silence is taken for, and with how many there are at the horizon."""
     if request.silence is not None:
         forecasts = with_silence(forecasts, float(str(request.silence)))
-    return _without_void(_with_options(options, forecasts, void))
+    found = _without_void(_with_options(options, forecasts, void))
+    if request.ahead is None:
+        return found
+    return replace(found, notes=(*found.notes, coverage_note(found.resolved, found.crowd, request.ahead)))
+
+
+def _in_time(long_rows: LongRows, request: ReadOptions, facts: Facts) -> tuple[LongRows, list[Note]]:
+    """What was forecast before each event ended, and as early as was asked for."""
+    name = long_rows.table.name
+    long_rows, notes = drop_late(long_rows, request.cutoff, facts.closes, facts.resolved_at)
+    if request.cutoff is not None and long_rows.time is None:
+        raise LayoutError(f"{name} has no column with times, so --as-of cannot be obeyed")
+    if request.history:
+        check_timed(long_rows, facts.ends, "--time-averaged")
+    if request.ahead is None:
+        return long_rows, notes
+    check_timed(long_rows, facts.ends, "--horizon")
+    long_rows, early = before_horizon(long_rows, request.ahead, facts.ends)
+    return long_rows, [*notes, *early]
+
+
+def _history(
+    forecasts: Forecasts, stood: Standing, written: Sequence[str], request: ReadOptions, reading: Reading
+) -> History:
+    """What stood at every moment of the events' lives."""
+    if forecasts.options is not None:
+        raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
+    stretches, _ = one_each(stood.long_rows, request.duplicates, None)
+    order = class_order(written, forecasts.classes)
+    stretches, probabilities, _ = _ordered(stretches, order, reading, request.drop_incomplete)
+
+    def own(of_events: Any) -> Any:  # noqa: ANN401 - arrays of several types
+        return None if of_events is None else of_events[stood.event]
+
+    found = Forecasts(
+        events=tuple(stretches.events),
+        experts=forecasts.experts,
+        classes=forecasts.classes,
+        event_index=stretches.event,
+        expert_index=stretches.expert,
+        probabilities=probabilities,
+        outcomes=own(forecasts.outcomes),
+        prior=own(forecasts.prior),
+        topics=own(forecasts.topics),
+    )
+    return History(found, stood.event, stood.share)
 
 
 def with_silence(forecasts: Forecasts, p: float) -> Forecasts:

@@ -6,6 +6,7 @@ the two is possible, and else the user is asked.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -296,3 +297,58 @@ def as_time(value: object, what: str) -> np.datetime64:
         except (ValueError, OverflowError):
             pass
     raise ArgumentError(f"{what} must be a time, and {value!r} is not: write times as 2025-03-01 or 2025-03-01T14:30Z")
+
+
+# Units of spans in seconds.
+_UNITS = {"": 86400, "d": 86400, "w": 604800, "h": 3600, "min": 60, "s": 1}
+_SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*?)\s*", re.IGNORECASE)
+# In microseconds: longer than all of history, and far from what 64 bits hold.
+_LONGEST = 10.0**17
+
+
+def as_span(value: object, what: str) -> np.timedelta64:
+    """A span of time: a number of days, or a text such as ``"4w"``, ``"36h"``, ``"90min"``.
+
+    Parameters
+    ----------
+    value : int, float, str, timedelta or timedelta64
+    what : str
+        Its name, for errors.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none, or negative.
+    """
+    seconds = _seconds(value)
+    if not seconds >= 0:
+        raise ArgumentError(
+            f"{what} is a span of time, at least 0, such as 28 (days), 4w or 36h, and {str(value)!r} is not"
+        )
+    return np.timedelta64(round(min(seconds * 1e6, _LONGEST)), "us")
+
+
+def _seconds(value: object) -> float:
+    """How long a span is; NaN if it is none."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, np.timedelta64):
+        # Months and years are of no fixed length.
+        exact = np.can_cast(value.dtype, "m8[us]", "same_kind")
+        return float(value / np.timedelta64(1, "s")) if exact else math.nan
+    match = None if isinstance(value, bool) else _SPAN.fullmatch(str(value))
+    unit = _UNITS.get(match[2].lower()) if match else None
+    return math.nan if match is None or unit is None else float(match[1]) * unit
+
+
+def span_text(length: np.timedelta64) -> str:
+    """A span for people.
+
+    >>> span_text(np.timedelta64(7, "D")), span_text(np.timedelta64(36, "h")), span_text(np.timedelta64(90, "m"))
+    ('7 days', '36 hours', '90 minutes')
+    """
+    seconds = float(length / np.timedelta64(1, "s"))
+    sizes = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+    size, unit = next((each for each in sizes if seconds >= each[0] and seconds % each[0] == 0), (1, "second"))
+    number = seconds / size
+    return f"{number:,.6g} {unit}{'' if number == 1 else 's'}"

@@ -1,0 +1,169 @@
+"""Forecasts over the life of a question: as they stood some time before it closed, and at every moment until then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import LayoutError, Note
+from opinionpool.tables.statements import LongRows
+from opinionpool.tables.times import Times, span_text
+from opinionpool.text import counted
+
+# So many numbers are what forecasts stand at, at most, when every moment is looked at.
+MOST = 20_000_000
+_NEVER = np.iinfo(np.int64).max
+
+
+def check_timed(long_rows: LongRows, ends: Times, option: str) -> None:
+    """Refuse a table that does not say when forecasts were made, or when any event ended.
+
+    Raises
+    ------
+    LayoutError
+        Names what is missing.
+    """
+    if long_rows.time is None:
+        raise LayoutError(
+            f"{long_rows.table.name} has no column with times of forecasts, which {option} needs; name it with "
+            "--column time=NAME"
+        )
+    if np.isnat(ends).all():
+        raise LayoutError(
+            f"{long_rows.table.name} does not say when events close, which {option} needs; name the column with "
+            "--column closes=NAME or resolved_at=NAME"
+        )
+
+
+def before_horizon(long_rows: LongRows, ahead: np.timedelta64, ends: Times) -> tuple[LongRows, list[Note]]:
+    """What had been forecast some time before each event ended; nothing on events of which that is unknown.
+
+    Parameters
+    ----------
+    long_rows : LongRows
+        With times.
+    ahead : timedelta64
+    ends : ndarray of datetime64, shape (events,)
+        When each event closed or was resolved, whichever was first.
+    """
+    assert long_rows.time is not None
+    # A time that is unknown is before nothing.
+    made = long_rows.time <= (ends - ahead)[long_rows.event]
+    late = int(len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[made])))
+    if not late:
+        return long_rows.select(made), []
+    template = f"{{count:forecast}} left out, first made less than {span_text(ahead)} before the event closed"
+    return long_rows.select(made), [Note.of("horizon", template, late)]
+
+
+def coverage_note(resolved: npt.NDArray[np.bool_], crowd: Index, ahead: np.timedelta64) -> Note:
+    """On how many resolved events there was a forecast at a horizon."""
+    number, there = int(resolved.sum()), int((resolved & (crowd > 0)).sum())
+    text = f"{there:,} of {counted(number, 'resolved event')} had a forecast {span_text(ahead)} before closing"
+    return Note("coverage", text, there)
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What forecasts stood at in each stretch of time, from one change on an event to the next: S stretches.
+
+    Attributes
+    ----------
+    long_rows : LongRows
+        One number for each expert, stretch and class; the events are the stretches.
+    event : ndarray of int, shape (S,)
+    share : ndarray, shape (S,)
+        Which part of the event's life each is: from its first forecast until it closed.
+    """
+
+    long_rows: LongRows
+    event: Index
+    share: Array
+
+
+def standing(long_rows: LongRows, ends: Times) -> Standing:
+    """Every stretch of the life of every event of which the end is known.
+
+    Raises
+    ------
+    LayoutError
+        If that are too many numbers.
+    """
+    assert long_rows.time is not None
+    # A time that is unknown is before nothing.
+    known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
+    rows = long_rows.select(known)
+    assert rows.time is not None
+    begin, until = rows.time.astype(np.int64), _until(rows, ends)
+    event, starts, stops = _stretches(rows.event, begin, until, ends)
+    # Stretches of one event stand together, in order: those that begin within a forecast's time are its own.
+    low, high = (_places(event, starts, rows.event, moments) for moments in (begin, until))
+    counts = np.where(np.isnan(rows.value), 0, np.maximum(high - low, 0))
+    total = int(counts.sum())
+    if total > MOST:
+        raise LayoutError(
+            f"{long_rows.table.name}: over their lives, events have {total:,} standing forecasts, and --time-averaged "
+            f"takes {MOST:,} at most; --horizon looks at one moment"
+        )
+    source = np.repeat(np.arange(len(counts)), counts)
+    offset = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    spread = replace(
+        rows.select(source),
+        event=np.repeat(low, counts) + offset,
+        events=[str(number) for number in range(len(event))],
+        time=None,
+        expires=None,
+    )
+    length = (stops - starts).astype(np.float64)
+    whole = np.bincount(event, weights=length, minlength=len(ends))[event]
+    number = np.bincount(event, minlength=len(ends))[event]
+    share = np.where(whole > 0, length / np.where(whole > 0, whole, 1.0), 1.0 / number)
+    return Standing(spread, event, share)
+
+
+def _until(rows: LongRows, ends: Times) -> Index:
+    """Until when each number stands: the next forecast by the same expert on the event, its expiry, or the end."""
+    assert rows.time is not None
+    begin = rows.time.astype(np.int64)
+    order = np.lexsort((begin, rows.pair))
+    pair, start = rows.pair[order], begin[order]
+    # The first later time of the same pair; numbers of one time stand side by side.
+    change = np.flatnonzero(np.append(True, (np.diff(pair) != 0) | (np.diff(start) != 0)))
+    group = np.cumsum(np.append(False, (np.diff(pair) != 0) | (np.diff(start) != 0)))
+    later = np.append(start[change][1:], _NEVER)
+    later = np.where(np.append(pair[change][1:], -1) == pair[change], later, _NEVER)
+    until = np.empty(len(begin), dtype=np.int64)
+    until[order] = later[group]
+    # The last moment counts too, so that a forecast made when the event closes stands for one.
+    until = np.minimum(until, ends.astype(np.int64)[rows.event] + 1)
+    if rows.expires is not None:
+        expires = rows.expires.astype(np.int64)
+        until = np.where(np.isnat(rows.expires), until, np.minimum(until, expires))
+    return np.maximum(until, begin)
+
+
+def _stretches(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
+    """Event, start and stop of each stretch: where a forecast is made or runs out, a new one begins."""
+    end = ends.astype(np.int64)
+    moments = np.concatenate([begin, until])
+    of = np.concatenate([event, event])
+    inside = moments <= end[of]
+    pairs = np.unique(np.stack([of[inside], moments[inside]], axis=1), axis=0)
+    of, starts = pairs[:, 0], pairs[:, 1]
+    stops = np.append(starts[1:], _NEVER)
+    last = np.append(np.diff(of) != 0, True)
+    stops = np.where(last, end[of], stops)
+    # What changes at the very end lasts no time, unless there was nothing before.
+    first = np.append(True, np.diff(of) != 0)
+    kept = (stops > starts) | first
+    return of[kept].astype(np.intp), starts[kept], stops[kept]
+
+
+def _places(event: Index, starts: Index, of: Index, moments: Index) -> Index:
+    """The first stretch of an event that begins at a moment or later; stretches are in order of both."""
+    known = np.unique(starts)
+    keys = event * (len(known) + 1) + np.searchsorted(known, starts)
+    return np.searchsorted(keys, of * (len(known) + 1) + np.searchsorted(known, moments)).astype(np.intp)
