@@ -223,3 +223,32 @@ def test_help_sets_out_the_columns(command, name, columns):
     lines = command(name, "--help").out.splitlines()
     for column in columns:
         assert any(line.startswith(f"  {column} ") for line in lines)
+
+
+class TestOverLives:
+    def test_at_a_horizon_and_over_the_whole_life(self, file, command):
+        lines = ["event,expert,probability,time,closes,outcome"]
+        for t in range(40):
+            for i in range(3):
+                for day, p in ((1, 0.5), (5 + i, 0.3 + 0.4 * (t % 2)), (20, 0.1 + 0.8 * (t % 2))):
+                    if (t + i + day) % 4:
+                        lines.append(f"q{t},e{i},{p:.2f},2025-03-{day:02},2025-03-21,{t % 2}")
+        name = file("\n".join(lines) + "\n")
+        options = ["--duplicates", "last", *FAST, "--format", "json"]
+        scores = {}
+        for life in ([], ["--horizon", "7d"], ["--horizon", "19d"], ["--time-averaged"]):
+            said = command("compare", name, *options, *life)
+            found = json.loads(said.out)
+            scores[tuple(life)] = next(p["score"] for p in found["pools"] if p["pool"] == "average")
+            assert found["summary"]["time_averaged"] == (life == ["--time-averaged"])
+        assert scores["--horizon", "19d"] < scores["--horizon", "7d"] < scores[()]
+        assert scores["--horizon", "19d"] < scores["--time-averaged",] < scores[()]
+        table = command("compare", name, *options[:-1], "table", "--time-averaged")
+        assert "averaged over each event's life until it closed" in " ".join(table.out.split())
+        assert "coverage" in table.out
+        said = command("compare", name, *options, "--horizon", "7d", "--time-averaged", status=2)
+        assert "give one of the two" in said.err
+        assert (
+            "of 40 resolved events had a forecast 7 days before closing"
+            in command("compare", name, *options, "--horizon", "7d").err
+        )

@@ -482,3 +482,79 @@ def test_answers_out_of_sample_are_those_of_pools_fitted_to_the_other_folds():
         state = fit_pool("gaussian", forecasts.select_events(rows[split.train]))
         expected[split.test] = state.pool(q[split.test])
     np.testing.assert_allclose(found.answers["gaussian"], expected, rtol=1e-12)
+
+
+class TestOverLives:
+    @staticmethod
+    def revised(rng, events=24, experts=3):
+        """A table of forecasts at hours 0 to 9 of events that close at hour 10."""
+        rows = {name: [] for name in ("event", "expert", "probability", "time", "closes", "outcome")}
+        for t in range(events):
+            for i in range(experts):
+                for at in sorted(set(rng.integers(0, 10, rng.integers(1, 4)).tolist())):
+                    p = 1 / (1 + np.exp(-(2 * (t % 2) - 1 + rng.normal())))
+                    values = (f"q{t}", f"e{i}", p, f"2025-03-01T{at:02}:00", "2025-03-01T10:00", t % 2)
+                    for name, value in zip(rows, values, strict=True):
+                        rows[name].append(value)
+        return rows
+
+    def test_scores_are_averages_over_the_hours(self):
+        rows = self.revised(np.random.default_rng(2))
+        f = op.read_forecasts(rows, duplicates="last", history=True)
+        found = compare_pools(f, ["gaussian"], repeats=1, seed=3)
+        at = [op.read_forecasts(rows, duplicates="last", as_of=f"2025-03-01T{hour:02}:30") for hour in range(10)]
+        t = len(f.events)
+        total, hours = {"gaussian": np.zeros(t), "average": np.zeros(t)}, np.zeros(t)
+        expert, own, time = np.zeros(f.shape), np.zeros(f.shape), np.zeros(f.shape)
+        for split in random_splits(f.outcomes, 5, np.random.default_rng([3, 0]), event_contents(f)):
+            train = f.select_events(split.train)
+            fits = {name: fit_pool(name, train) for name in total}
+            for each in at:
+                assert each.events == f.events
+                x = each.by_experts(f.experts).X
+                for k in split.test:
+                    if np.isnan(x[k]).all():
+                        continue
+                    scores = {name: log_score(fit.pool(x[[k]]), f.outcomes[[k]])[0] for name, fit in fits.items()}
+                    hours[k] += 1
+                    for name, score in scores.items():
+                        total[name][k] += score
+                    for i in np.flatnonzero(~np.isnan(x[k])):
+                        expert[k, i] += log_score(x[k, [i]], f.outcomes[[k]], floor=1e-4)[0]
+                        own[k, i] += scores["gaussian"]
+                        time[k, i] += 1
+        for name, sums in total.items():
+            assert found.scores[name] == pytest.approx(sums / hours)
+            assert row(found, name).score == pytest.approx((sums / hours).mean())
+        with np.errstate(invalid="ignore"):
+            mean, beside = expert / time, own / time
+        for each in found.experts:
+            i = f.experts.index(each.expert)
+            assert each.score == pytest.approx(np.nanmean(mean[:, i]))
+            assert each.pool_score == pytest.approx(np.nanmean(beside[:, i]))
+            assert each.coverage == pytest.approx((time[:, i] / hours).mean())
+        assert found.time_averaged
+
+    def test_events_without_a_known_end_are_not_scored(self):
+        rows = self.revised(np.random.default_rng(4))
+        rows["closes"] = [
+            "" if event in {"q0", "q1"} else end for event, end in zip(rows["event"], rows["closes"], strict=True)
+        ]
+        f = op.read_forecasts(rows, duplicates="last", history=True)
+        found = compare_pools(f, ["average"], repeats=1)
+        assert (found.events, found.scored) == (24, 22)
+        assert "no-life" in codes(found)
+
+    def test_nothing_revised_is_scored_as_ever(self):
+        rows = self.revised(np.random.default_rng(5))
+        first = {}
+        for k, pair in enumerate(zip(rows["event"], rows["expert"], strict=True)):
+            first.setdefault(pair, k)
+        once = {name: [values[k] for k in first.values()] for name, values in rows.items()}
+        once["time"] = ["2025-03-01T00:00"] * len(once["time"])
+        plain = compare_pools(op.read_forecasts(once), ["gaussian", "median"], repeats=2)
+        over = compare_pools(op.read_forecasts(once, history=True), ["gaussian", "median"], repeats=2)
+        for mine, other in zip(over.pools, plain.pools, strict=True):
+            assert mine.score == pytest.approx(other.score)
+            assert mine.over_average.low == pytest.approx(other.over_average.low, nan_ok=True)
+        assert {each.coverage for each in over.experts} == {1.0}

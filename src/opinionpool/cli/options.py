@@ -336,6 +336,17 @@ def comparing(command: Command) -> Command:
         ),
         click.option("--by-group", is_flag=True, help="Never learn from the scored events' own groups."),
         click.option(
+            "--horizon",
+            metavar="SPAN",
+            help="Take forecasts as they stood so long before their event closed: days, or as in 4w, 36h.",
+        ),
+        click.option(
+            "--time-averaged",
+            "history",
+            is_flag=True,
+            help="Average scores over each event's life, from its first forecast until it closed.",
+        ),
+        click.option(
             "--folds", type=click.IntRange(1), default=5, metavar="N", help="Parts, or blocks of time. Default: 5."
         ),
         click.option(

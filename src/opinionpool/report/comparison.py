@@ -60,12 +60,13 @@ def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
 def expert_columns(found: Comparison) -> list[Column]:
     """A row for each expert, the one with the largest difference first."""
     experts = found.experts
-    lost = [expert.at_floor for expert in experts]
+    lost, coverage = [expert.at_floor for expert in experts], [_number(expert.coverage) for expert in experts]
     return [
         Column("expert", [expert.expert for expert in experts], "expert"),
         Column("events", [expert.events for expert in experts], "events", whole),
         Column("score", [expert.score for expert in experts], "score", decimal),
         Column("pool_score", [expert.pool_score for expert in experts], found.reference, decimal, spare=1),
+        Column("coverage", coverage, "coverage" if found.time_averaged else None, percent),
         Column("at_floor", lost, "at floor" if any(lost) else None, whole, spare=2),
         *_difference("over_pool", "gain", [expert.over_pool for expert in experts]),
         Column("verdict", [expert.over_pool.verdict for expert in experts], "verdict"),
@@ -87,6 +88,10 @@ def _difference(key: str, title: str | None, differences: Sequence[Difference | 
 def _same(text: str) -> str:
     """For columns of text that are never folded."""
     return text
+
+
+def _finite(values: dict[str, float]) -> dict[str, float | None]:
+    return {name: _number(x) for name, x in values.items()}
 
 
 def _number(x: float) -> float | None:
@@ -174,7 +179,8 @@ def how_line(found: Comparison) -> str:
     else:
         what = "groups" if found.by == "group" else "events"
         way = f"{counted(found.rounds, 'round')} of {found.folds} folds, {what} dealt at random"
-    return f"{counted(found.scored, 'event')} scored by pools that had not learned from them ({way})"
+    line = f"{counted(found.scored, 'event')} scored by pools that had not learned from them ({way})"
+    return f"{line}, averaged over each event's life until it closed" if found.time_averaged else line
 
 
 def meaning_lines(found: Comparison) -> list[str]:
@@ -189,6 +195,8 @@ def meaning_lines(found: Comparison) -> list[str]:
     if found.base is not None:
         lines.append("skill: 0 = the base rate alone, 1 = perfect")
     lines.append(gain)
+    if found.time_averaged and found.experts:
+        lines.append("coverage: the part of the events' lives for which a forecast by the expert stood")
     if any(expert.at_floor for expert in found.experts):
         lines.append(f"at floor: events that the expert called all but impossible; they count as {percent(FLOOR)}")
     return lines
@@ -227,7 +235,8 @@ def comparison_facts(found: Comparison) -> dict[str, object]:
         "level": LEVEL,
         "best": found.best.pool,
         "reference": found.reference,
-        "base_rate": None if found.base is None else asdict(found.base),
+        "time_averaged": found.time_averaged,
+        "base_rate": None if found.base is None else _finite(asdict(found.base)),
         "verdict": verdict_lines(found),
         "experts": list(records(expert_columns(found))),
         **topic_facts(score_columns(found)),

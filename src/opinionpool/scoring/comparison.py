@@ -28,8 +28,10 @@ from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.cross_validation import Trial, run_trial
 from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
+from opinionpool.scoring.occasions import Occasions
 from opinionpool.scoring.scores import at_floor, log_score
 from opinionpool.scoring.splits import Plan, clusters_of, read_gap
+from opinionpool.text import counted
 
 LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
@@ -128,6 +130,8 @@ class ExpertScore:
     at_floor : int
         On how many of them the expert left the outcome no more than the floor for experts.
     over_pool : Difference
+    coverage : float
+        Its part of the scored events; or of their lives, on average.
     """
 
     expert: str
@@ -136,6 +140,7 @@ class ExpertScore:
     pool_score: float
     at_floor: int
     over_pool: Difference
+    coverage: float = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +172,8 @@ class Comparison(Tabular):
         What each event is about.
     base : BaseRate or None
         What the base rate alone has on the same events.
+    time_averaged : bool
+        Whether scores are averages over each event's life, and not of the forecasts that stood last.
     """
 
     pools: tuple[PoolScore, ...]
@@ -184,6 +191,7 @@ class Comparison(Tabular):
     notes: tuple[Note, ...]
     topics: npt.NDArray[np.str_] | None = None
     base: BaseRate | None = None
+    time_averaged: bool = False
 
     def _table(self) -> dict[str, list[Any]]:
         names = ("pool", "score", "skill", "standard_error", "log_loss", "brier", "auc", "in_sample")
@@ -221,6 +229,8 @@ def compare_pools(
     Parameters
     ----------
     forecasts : Forecasts
+        With a history (`read_forecasts` with ``history=True``), scores are averages over each event's life, from its
+        first forecast until it closed; what is learned from are the forecasts that stood last all the same.
     pools : sequence of str or pools, or mapping from names to these, optional
         Names in `opinionpool.pools.registry.POOLS`, or pools with options such as ``op.LinearPool(weights=...)``, which
         are not fitted here; all names if not given, but for a crowd (see
@@ -282,7 +292,8 @@ def compare_pools(
     clusters, unit, notes = clusters_of(sample, scored, by)
     units = len(np.unique(clusters[scored]))
     reference = next((name for name in trial.pools if chosen[name].rule == DEFAULT), trial.pools[-1])
-    own = trial.outside.log_score[:, trial.pools.index(reference)]
+    own = trial.by_occasion[:, trial.pools.index(reference)]
+    occasions = Occasions.of(sample)
     scores = np.full((len(forecasts.events), len(trial.pools)), np.nan)
     scores[plan.rows] = trial.outside.log_score
     answers = {
@@ -290,7 +301,7 @@ def compare_pools(
     }
     return Comparison(
         pools=_pool_scores(trial, chosen, clusters, seed),
-        experts=_expert_scores(sample, own, clusters, seed),
+        experts=_expert_scores(occasions, own, clusters, seed),
         reference=reference,
         events=int(forecasts.resolved.sum()),
         scored=int(scored.sum()),
@@ -301,10 +312,20 @@ def compare_pools(
         rounds=trial.rounds,
         unit=unit,
         units=units,
-        notes=(*plan.notes, *notes, *leakage_notes(sample), *crowded, *trial.notes),
+        notes=(*plan.notes, *_endless(occasions), *notes, *leakage_notes(sample), *crowded, *trial.notes),
         topics=forecasts.topics,
         base=_base(trial, clusters),
+        time_averaged=occasions.over_life,
     )
+
+
+def _endless(occasions: Occasions) -> list[Note]:
+    """That events are not scored whose lives have no known end."""
+    count = int(occasions.without.sum())
+    if not count:
+        return []
+    text = f"{counted(count, 'resolved event')} not scored, since it is unknown when they closed or were forecast"
+    return [Note("no-life", text, count)]
 
 
 def _base(trial: Trial, clusters: Index) -> BaseRate:
@@ -405,22 +426,40 @@ def _spread(intervals: Intervals) -> list[Difference]:
     return [Difference(*row) for row in rows]
 
 
-def _expert_scores(sample: Forecasts, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
-    """Each expert who answered a scored event, beside a pool whose scores are `own`."""
-    scores, lost = np.full(sample.shape, np.nan), np.zeros(len(sample.experts), dtype=np.intp)
+def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
+    """Each expert who answered on a scored occasion, beside a pool whose scores are `own`, (S,)."""
+    sample, n = occasions.forecasts, len(occasions.forecasts.experts)
+    scores, lost = np.full(sample.shape, np.nan), np.zeros(n, dtype=np.intp)
     even = None if sample.even is None else public_probabilities(sample.even)
     scored = ~np.isnan(own)
-    for i in range(len(sample.experts)):
+    for i in range(n):
         scores[:, i] = log_score(sample.X[:, i], sample.outcomes, even, floor=FLOOR)
-        lost[i] = int((at_floor(sample.X[:, i], sample.outcomes, FLOOR) & scored).sum())
+        at = at_floor(sample.X[:, i], sample.outcomes, FLOOR) & scored
+        lost[i] = len(np.unique(occasions.event[at]))
     scores[~scored] = np.nan
-    beside = np.where(np.isnan(scores), np.nan, own[:, None])
+    answered = ~np.isnan(scores)
+    beside = np.where(answered, own[:, None], np.nan)
+    if occasions.over_life:
+        # On each event over the time for which the expert's forecast stood.
+        covered = occasions.sums(answered.astype(np.float64))
+        time = np.where(covered > 0, covered, np.nan)
+        scores, beside = (occasions.sums(np.where(answered, x, 0.0)) / time for x in (scores, beside))
+    else:
+        covered = answered.astype(np.float64)
     differences = _spread(difference_intervals(scores - beside, clusters, level=LEVEL, seed=seed))
     number = (~np.isnan(scores)).sum(axis=0)
-    answered = np.flatnonzero(number)
     mean, pool = (np.nansum(x, axis=0) / np.maximum(number, 1) for x in (scores, beside))
+    coverage = np.nansum(covered, axis=0) / max(len(np.unique(occasions.event[scored])), 1)
     found = [
-        ExpertScore(sample.experts[i], int(number[i]), float(mean[i]), float(pool[i]), int(lost[i]), differences[i])
-        for i in answered.tolist()
+        ExpertScore(
+            sample.experts[i],
+            int(number[i]),
+            float(mean[i]),
+            float(pool[i]),
+            int(lost[i]),
+            differences[i],
+            float(coverage[i]),
+        )
+        for i in np.flatnonzero(number).tolist()
     ]
     return tuple(sorted(found, key=lambda expert: -expert.over_pool.mean))

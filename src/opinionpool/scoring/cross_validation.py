@@ -7,7 +7,7 @@ the rounds; rounds differ in how the events were dealt into folds, so their mean
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import public_probabilities
 from opinionpool.pools.registry import Configured, Fitted, fit_pool
 from opinionpool.priors import own_priors
+from opinionpool.scoring.occasions import Occasions
 from opinionpool.scoring.reliability import auc
 from opinionpool.scoring.scores import brier_score, brier_sum, log_loss, log_score
 from opinionpool.scoring.splits import Split
@@ -52,6 +53,14 @@ class Scores:
             loss = (1.0 - score) * np.log(sample.sizes)[:, None]
             area = np.full(len(answers), np.nan)
         return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
+
+    def by_event(self, occasions: Occasions) -> Scores:
+        """Scores by occasion as means by event; over lives, no area under the curve is defined."""
+        if not occasions.over_life:
+            return self
+        mean = occasions.mean
+        none = np.full_like(self.auc, np.nan)
+        return Scores(mean(self.log_score), mean(self.log_loss), mean(self.brier), none)
 
 
 def scores_of(answers: Array, events: Forecasts) -> Array:
@@ -103,8 +112,9 @@ class Trial:
     inside: Scores
     outside: Scores
     base: Scores  # out of sample, of the base rate alone
-    # (T,) or (T, K); each pool's probabilities out of sample in the first round, NaN where not scored
+    # (T,) or (T, K); each pool's probabilities out of sample in the first round, means over lives, NaN where not scored
     answers: tuple[Array, ...]
+    by_occasion: Array  # (S, P); log scores out of sample, each occasion's mean over the rounds
     rounds: int
     notes: tuple[Note, ...]
 
@@ -139,20 +149,27 @@ def run_trial(
     LearningError
         If no pool can be fitted.
     """
-    run = _Run(sample, pools, prior, progress)
+    occasions = Occasions.of(sample)
+    run = _Run(replace(sample, history=None), occasions, pools, prior, progress)
     inside = run.all_events()
     means, base, most = _Mean(), _Mean(), repeats or MOST_ROUNDS
     first: list[Array] = []
+    by_occasion: Array | float = 0.0
     for number in range(most):
         splits = rounds(number)
         *answers, rates = run.round(list(inside), splits, number / most, 1.0 / most)
         first = first or answers
-        means.add(Scores.of(answers, sample))
-        base.add(Scores.of([rates], sample))
+        scores = Scores.of(answers, occasions.forecasts)
+        by_occasion = by_occasion + scores.log_score
+        means.add(scores.by_event(occasions))
+        base.add(Scores.of([rates], occasions.forecasts).by_event(occasions))
         if repeats is None and means.settled():
             break
-    inner = Scores.of(list(inside.values()), sample)
-    return Trial(tuple(inside), inner, means.scores, base.scores, tuple(first), len(means.by_round), run.all_notes())
+    inner = Scores.of(list(inside.values()), occasions.forecasts).by_event(occasions)
+    done = len(means.by_round)
+    shown = tuple(map(occasions.mean, first))
+    every = np.asarray(by_occasion) / done
+    return Trial(tuple(inside), inner, means.scores, base.scores, shown, every, done, run.all_notes())
 
 
 def answers_of(state: Fitted, events: Forecasts) -> Array:
@@ -175,7 +192,8 @@ def base_rates(state: Fitted, events: Forecasts) -> Array:
 class _Run:
     """Fits of pools to parts of a sample."""
 
-    sample: Forecasts
+    sample: Forecasts  # what is learned from
+    occasions: Occasions  # when answers are scored
     pools: Mapping[str, Configured]
     prior: npt.ArrayLike | None
     progress: Callable[[float], None] | None
@@ -188,7 +206,7 @@ class _Run:
         answers, failed = {}, []
         for name in self.pools:
             try:
-                answers[name] = answers_of(self._fit(name, self.sample), self.sample)
+                answers[name] = answers_of(self._fit(name, self.sample), self.occasions.forecasts)
             except OpinionPoolError as error:
                 failed.append(f"{name} is left out: {error}")
         if not answers:
@@ -197,18 +215,20 @@ class _Run:
         return answers
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
-        """Each pool's answers about the events that a round scores, NaN about the others; the base rate's are last."""
-        shape = (len(self.sample.events), *self.sample.probabilities.shape[1:])
+        """Each pool's answers on the occasions that a round scores, NaN on the others; the base rate's are last."""
+        scored = self.occasions.forecasts
+        shape = (len(scored.events), *scored.probabilities.shape[1:])
         answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]
         for number, split in enumerate(splits):
-            train, test = self.sample.select_events(split.train), self.sample.select_events(split.test)
+            at = self.occasions.among(split.test)
+            train, test = self.sample.select_events(split.train), scored.select_events(at)
             self.fits += 1
             for place, name in enumerate(pools):
                 state = self._fit(name, train)
                 self._remember(name, state)
-                answers[place][split.test] = answers_of(state, test)
+                answers[place][at] = answers_of(state, test)
                 if place == 0:
-                    answers[-1][split.test] = base_rates(state, test)
+                    answers[-1][at] = base_rates(state, test)
                 if self.progress is not None:
                     self.progress(done + share * (number + (place + 1) / len(pools)) / len(splits))
         return answers

@@ -95,13 +95,16 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
     known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
-    rows = long_rows.select(known)
+    until = _until(long_rows.select(known), ends)
+    given = ~np.isnan(long_rows.value[known])
+    # A blank ends what stood before it, and is nothing itself.
+    rows, until = long_rows.select(np.flatnonzero(known)[given]), until[given]
     assert rows.time is not None
-    begin, until = rows.time.astype(np.int64), _until(rows, ends)
+    begin = rows.time.astype(np.int64)
     event, starts, stops = _stretches(rows.event, begin, until, ends)
     # Stretches of one event stand together, in order: those that begin within a forecast's time are its own.
     low, high = (_places(event, starts, rows.event, moments) for moments in (begin, until))
-    counts = np.where(np.isnan(rows.value), 0, np.maximum(high - low, 0))
+    counts = np.maximum(high - low, 0)
     total = int(counts.sum())
     if total > MOST:
         raise LayoutError(

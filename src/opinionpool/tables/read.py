@@ -302,10 +302,8 @@ def _read_as(
         ),
     )
     if request.history:
-        order = class_order(melted.written, settled.classes)
-        forecasts = replace(
-            forecasts, history=_history(forecasts, standing(timed, facts.ends), order, request, reading)
-        )
+        stood = standing(timed, facts.ends)
+        forecasts = replace(forecasts, history=_history(forecasts, stood, melted.written, request, reading))
     return _finished(forecasts, options, void, request)
 
 
