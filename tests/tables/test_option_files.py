@@ -214,7 +214,7 @@ def test_events_of_which_no_options_are_known_are_left_out_and_counted():
 def test_options_do_not_go_with_what_is_for_shared_classes():
     with pytest.raises(ArgumentError, match="--positive and classes are for classes that all events share"):
         read(SITE, positive="home")
-    with pytest.raises(ArgumentError, match="options can be 'event' or 'shared'"):
+    with pytest.raises(ArgumentError, match="options must be one of event, shared, and it is 'each'"):
         read(SITE, options="each")
     with pytest.raises(LayoutError, match="--options event is for a table with a row for each forecast and option"):
         op.read_forecasts({"event": ["a", "b"], "ann": [0.2, 0.4]}, options="event")
