@@ -344,6 +344,16 @@ def metric(classes: int) -> Array:
     return _constant(2.0 * (np.eye(classes - 1) - 1.0 / classes))
 
 
+def inner_products(a: Array, b: Array) -> Array:
+    """Inner products of log-ratios on the last axis in that `metric`, (...), in time linear in the classes.
+
+    >>> a, b = np.array([1.0, 2.0]), np.array([0.5, -1.0])
+    >>> bool(np.isclose(inner_products(a, b), a @ metric(3) @ b))
+    True
+    """
+    return np.asarray(2.0 * ((a * b).sum(axis=-1) - a.sum(axis=-1) * b.sum(axis=-1) / (a.shape[-1] + 1)))
+
+
 @lru_cache(maxsize=16)
 def signature(classes: int) -> Array:
     """Row c: the log-ratios of [k = c], what a contrast mean of 1 looks like when class c happens, (K, K - 1).

@@ -9,7 +9,7 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
 from opinionpool.estimation.evidence import Design, Evidence
-from opinionpool.logodds import metric
+from opinionpool.logodds import inner_products, metric
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
 
@@ -73,21 +73,21 @@ def fit_means(
         Where neither the data nor a worth determine a contrast, it is its centre.
     """
     design = design or Design.by_outcome(len(count))
-    inner, shape, length = metric(mean.shape[2] + 1), design.signature, design.length
+    shape, length = design.signature, design.length
     off = mean - bias
     total = count.sum(axis=0) + worth[0]
     safe = np.where(total > 0, total, 1.0) if design.biased else np.full(len(total), np.inf)
     shape_sum = np.einsum("cn,cd->nd", count, shape)
     mean_sum = np.einsum("cn,cnd->nd", count, off)
     shrinkage = worth[1] * design.mean_length(count.sum(axis=1))
-    bottom = length @ count - np.einsum("nd,de,ne->n", shape_sum, inner, shape_sum) / safe + shrinkage
-    top = np.einsum("cn,cd,de,cne->n", count, shape, inner, off)
-    top = top - np.einsum("nd,de,ne->n", shape_sum, inner, mean_sum) / safe + shrinkage * contrast
+    bottom = length @ count - inner_products(shape_sum, shape_sum) / safe + shrinkage
+    top = (count * inner_products(shape[:, None], off)).sum(axis=0)
+    top = top - inner_products(shape_sum, mean_sum) / safe + shrinkage * contrast
     known = bottom > ROUNDING * np.maximum(total, 1.0)
     mu = np.where(known, top / np.where(known, bottom, 1.0), contrast)
     b = (mean_sum - mu[:, None] * shape_sum) / safe[:, None] + bias
     misfit = mean - b - mu[:, None] * shape[:, None, :]
-    between = np.einsum("cn,cnd,de,cne->n", count, misfit, inner, misfit)
+    between = (count * inner_products(misfit, misfit)).sum(axis=0)
     return Means(b, mu, square + between, count, design)
 
 
@@ -226,7 +226,7 @@ def exchangeable_parts(evidence: Evidence, reference: Array) -> tuple[Parts, Arr
 
 def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means, float, float]:
     """The variances between and within row means, V1 and V2 of model.md, section 2.5."""
-    marginals, inner = evidence.marginals, metric(evidence.classes)
+    marginals = evidence.marginals
     n = marginals.count.shape[1]
     count = marginals.count[:-1, :1]
     level = marginals.mean[:-1].mean(axis=1, keepdims=True)
@@ -237,7 +237,7 @@ def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means,
     if n == 1:
         return means, v1, 0.0
     deviation = marginals.mean[:-1] - level
-    between = np.einsum("c,cnd,de,cne->", count[:, 0], deviation, inner, deviation)
+    between = count[:, 0] @ inner_products(deviation, deviation).sum(axis=1)
     v2 = float(np.trace(products) - n * rows + between) / ((evidence.classes - 1) * count.sum() * (n - 1))
     total = v1 + (n - 1) * v2
     return means, float(total / n), float((v1 - v2) / total) if total > 0 else 0.0
@@ -260,5 +260,5 @@ def pooled_cells(evidence: Evidence) -> tuple[Array, Array, Array]:
     count = marginals.count[:-1].sum(axis=1, keepdims=True)
     mean = np.einsum("cn,cnd->cd", marginals.count[:-1], marginals.mean[:-1]) / np.where(count > 0, count, 1.0)
     deviation = marginals.mean[:-1] - mean[:, None]
-    between = np.einsum("cn,cnd,de,cne->", marginals.count[:-1], deviation, metric(evidence.classes), deviation)
+    between = (marginals.count[:-1] * inner_products(deviation, deviation)).sum()
     return count, mean[:, None], np.array([marginals.square[0].sum() + between])

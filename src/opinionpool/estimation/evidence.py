@@ -16,7 +16,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.moments import RESOLVED, Marginals, Moments
 from opinionpool.labels import UNRESOLVED
-from opinionpool.logodds import metric, signature
+from opinionpool.logodds import inner_products, metric, signature
 
 # Cross-products of so many experts are never large.
 FEW_EXPERTS = 500
@@ -42,8 +42,7 @@ class Design:
     @property
     def length(self) -> Array:
         """Squared lengths of the signatures, (G,)."""
-        inner = metric(self.signature.shape[1] + 1)
-        return np.asarray(np.einsum("cd,de,ce->c", self.signature, inner, self.signature))
+        return inner_products(self.signature, self.signature)
 
     def events(self, weight: Array) -> float:
         """How many events there are by the weights of the groups, (G,): each is in one group with a signature."""
@@ -145,7 +144,6 @@ class MomentEvidence:
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
         """Products of residuals over pairs of different experts on the same event: their sum, and the number."""
-        inner = metric(self.classes)
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.moments.patterns.items():
@@ -153,9 +151,9 @@ class MomentEvidence:
             size, weight = scale[columns], part.weight[:-1]
             off = (part.mean[:-1] - expected[:, columns]) * size[:, None]
             within = part.scatter[RESOLVED] * np.outer(size, size)
-            summed, each = off.sum(axis=1), np.einsum("cnd,de,cne->c", off, inner, off)
+            summed, each = off.sum(axis=1), inner_products(off, off).sum(axis=1)
             total += within.sum() - np.trace(within)
-            total += float(weight @ (np.einsum("cd,de,ce->c", summed, inner, summed) - each))
+            total += float(weight @ (inner_products(summed, summed) - each))
             present = int(finite[columns].sum())
             pairs += float(weight.sum()) * present * (present - 1)
         return total, pairs
@@ -233,7 +231,7 @@ class RowEvidence:
         # The residuals' own mean is what rounding left out of the mean.
         mean += moved * np.stack([self._sum(weight * column) / safe for column in residual.T], axis=-1)
         residual = self.ratios - mean.reshape(-1, k - 1)[self._cell]
-        square = self._sum(weight * np.einsum("md,de,me->m", residual, metric(k), residual))
+        square = self._sum(weight * inner_products(residual, residual))
         return Marginals(count, mean, np.stack([square[:-1].sum(axis=0), square[-1]]).reshape(2, n))
 
     @property
@@ -258,15 +256,14 @@ class RowEvidence:
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
         """Products of residuals over pairs of different experts on the same event: their sum, and the number."""
-        inner = metric(self.classes)
         known = (self.outcomes[self.event_index] != UNRESOLVED) & np.isfinite(spread)[self.expert_index]
         event, expert = self.event_index[known], self.expert_index[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
         size = len(self.outcomes)
         summed = np.stack([np.bincount(event, weights=column, minlength=size) for column in scaled.T], axis=-1)
-        each = np.bincount(event, weights=np.einsum("md,de,me->m", scaled, inner, scaled), minlength=size)
+        each = np.bincount(event, weights=inner_products(scaled, scaled), minlength=size)
         present = np.bincount(event, minlength=size)
-        products = np.einsum("td,de,te->t", summed, inner, summed) - each
+        products = inner_products(summed, summed) - each
         return float(self.weight @ products), float(self.weight @ (present * (present - 1.0)))
 
 

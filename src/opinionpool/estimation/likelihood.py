@@ -35,6 +35,82 @@ class Value(NamedTuple):
     hessian: Array
 
 
+# From so many classes on, what all events share is kept out of the design.
+MANY_CLASSES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class ManyClasses:
+    """The likelihood of outcomes among many classes, with coefficients whose part of the design all events share.
+
+    Per step it takes T K² operations for these coefficients, where a design of their own for each event takes T K³.
+    """
+
+    own: Array  # (T, Q, K - 1); the design of coefficients that differ by event
+    shared: Array | None  # (K - 1, F); that of the others; None for the identity
+    first: int  # how many coefficients stand before those that are shared
+    outcomes: Index
+    offset: Array  # (T, K - 1)
+    weight: Array  # (T,)
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        return int(self.own.shape[1] + (self.own.shape[2] if self.shared is None else self.shared.shape[1]))
+
+    @property
+    def events(self) -> float:
+        """The sum of the frequencies."""
+        return float(self.weight.sum())
+
+    def value(self, coefficients: Array) -> Value:
+        """Loss, gradient and Hessian per event."""
+        t, d = self.offset.shape
+        rest, at = self._places()
+        ratios = self.ratios(coefficients)
+        ratios[:, 1:] += self.offset
+        ratios -= ratios.max(axis=1, keepdims=True)
+        total = np.exp(ratios).sum(axis=1)
+        loss = self.weight @ (np.log(total) - ratios[np.arange(t), self.outcomes])
+        p = np.exp(ratios[:, 1:]) / total[:, None]
+        surprise = self.weight[:, None] * (p - (self.outcomes[:, None] == np.arange(1, d + 1)))
+        gradient = np.empty(self.size)
+        gradient[rest] = np.einsum("tqd,td->q", self.own, surprise)
+        gradient[at] = surprise.sum(axis=0) if self.shared is None else surprise.sum(axis=0) @ self.shared
+        events = self.events or 1.0
+        return Value(float(loss) / events, gradient / events, self.curvature(p) / events)
+
+    def ratios(self, coefficients: Array) -> Array:
+        """Log-ratios without the offset, (T, K), 0 for the first class."""
+        rest, at = self._places()
+        common = coefficients[at] if self.shared is None else self.shared @ coefficients[at]
+        ratios = np.zeros((len(self.own), self.own.shape[2] + 1))
+        ratios[:, 1:] = np.einsum("tqd,q->td", self.own, coefficients[rest]) + common
+        return ratios
+
+    def curvature(self, p: Array) -> Array:
+        """The Hessian where the classes but the first have some probabilities, (T, K - 1)."""
+        rest, at = self._places()
+        # Each class less the mean of its event, by the probability of the class.
+        turned = self.own * p[:, None] - (self.own @ p[:, :, None]) * p[:, None]
+        likely = self.weight[:, None] * p
+        spread = -(likely.T @ p)
+        spread[np.diag_indices(len(spread))] = (likely * (1.0 - p)).sum(axis=0)
+        across = np.einsum("t,tqd->qd", self.weight, turned)
+        if self.shared is not None:
+            across, spread = across @ self.shared, self.shared.T @ spread @ self.shared
+        hessian = np.empty((self.size, self.size))
+        hessian[np.ix_(rest, rest)] = np.einsum("t,tqd,trd->qr", self.weight, turned, self.own, optimize=True)
+        hessian[np.ix_(rest, at)], hessian[np.ix_(at, rest)] = across, across.T
+        hessian[np.ix_(at, at)] = spread
+        return hessian
+
+    def _places(self) -> tuple[Index, Index]:
+        """Where the coefficients of either kind stand."""
+        at = np.arange(self.first, self.first + self.size - self.own.shape[1])
+        return np.delete(np.arange(self.size), at), at
+
+
 @dataclass(frozen=True, eq=False)
 class Likelihood:
     """Outcomes of T events, given the contrasts of N experts."""
@@ -99,6 +175,14 @@ class Likelihood:
             matrix[len(self.shift) :, : len(self.shift)] = -self.shift.T
         return matrix
 
+    @cached_property
+    def _many(self) -> ManyClasses | None:
+        """The same where there is an intercept for many classes."""
+        if not self.intercept or self.classes < MANY_CLASSES:
+            return None
+        weight = np.ones(len(self.s)) if self.frequency is None else self.frequency
+        return ManyClasses(self.x - self.shift, None, self.x.shape[1], self.s, self.offset, weight)
+
     def thinned(self, stride: int) -> Likelihood:
         """Each `stride`-th event."""
         frequency = None if self.frequency is None else self.frequency[::stride]
@@ -107,6 +191,8 @@ class Likelihood:
 
     def value(self, coefficients: Array) -> Value:
         """Loss, gradient and Hessian in one pass."""
+        if self._many is not None:
+            return self._many.value(coefficients)
         loss, gradient, hessian = 0.0, np.zeros(self.size), np.zeros((self.size, self.size))
         for rows in self._blocks():
             designs = self._designs(rows)
@@ -131,6 +217,9 @@ class Likelihood:
 
     def gram(self) -> Array:
         """The Hessian if all classes were equally probable in all events: what the data can identify."""
+        if self._many is not None:
+            many = replace(self._many, weight=np.ones(len(self.s)))
+            return many.curvature(np.full(many.offset.shape, 1.0 / self.classes)) / max(len(self.s), 1)
         gram = np.zeros((self.size, self.size))
         for rows in self._blocks():
             even = np.full((self.classes, len(self.s[rows])), 1.0 / self.classes)
@@ -139,6 +228,9 @@ class Likelihood:
 
     def gains(self, direction: Array) -> Array:
         """By how much each outcome gains on each of the K classes along a direction, (T K,)."""
+        if self._many is not None:
+            ratios = self._many.ratios(direction)
+            return np.asarray(np.take_along_axis(ratios, self.s[:, None], axis=1) - ratios).ravel()
         gains = np.empty((len(self.s), self.classes))
         for rows in self._blocks():
             ratios = self._ratios(self._designs(rows), direction)

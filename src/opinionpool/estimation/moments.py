@@ -17,7 +17,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, each_pattern, frequencies
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.labels import UNRESOLVED
-from opinionpool.logodds import metric
+from opinionpool.logodds import inner_products, metric
 from opinionpool.names import expert_names
 
 RESOLVED, OPEN = 0, 1
@@ -245,7 +245,7 @@ class Marginals:
         total = before + weight[:, None]
         share = weight[:, None] / np.where(total > 0, total, 1.0)
         delta = mean - self.mean[:, columns]
-        between = before * share * np.einsum("gnd,de,gne->gn", delta, metric(delta.shape[2] + 1), delta)
+        between = before * share * inner_products(delta, delta)
         self.square[:, columns] += square + np.stack([between[:-1].sum(axis=0), between[-1]])
         self.mean[:, columns] += share[..., None] * delta
         self.count[:, columns] = total

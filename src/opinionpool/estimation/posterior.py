@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
-from opinionpool.estimation.likelihood import Likelihood
+from opinionpool.estimation.likelihood import MANY_CLASSES, Likelihood, ManyClasses, Value
 
 _STEPS = 50
 _TOLERANCE = 1e-12
@@ -71,7 +72,27 @@ def posterior_mode(
         seen = (rows @ basis).reshape(t, d, -1).swapaxes(1, 2)
         found = posterior_mode(seen, outcomes, offset, weight)
         return Mode(basis @ found.coefficients, found.evidence, found.precision, basis)
-    likelihood = Likelihood.of(design, outcomes, offset, weight, intercept=False)
+    return _mode(Likelihood.of(design, outcomes, offset, weight, intercept=False), start)
+
+
+class _Likelihood(Protocol):
+    """A likelihood of outcomes."""
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+
+    @property
+    def events(self) -> float:
+        """The sum of the frequencies."""
+
+    def value(self, coefficients: Array) -> Value:
+        """Loss, gradient and Hessian per event."""
+
+
+def _mode(likelihood: _Likelihood, start: Array | None) -> Mode:
+    """The mode under standard normal beliefs, by Newton's method."""
+    p = likelihood.size
     theta = np.zeros(p) if start is None else start
     value = likelihood.value(theta)
     cost = likelihood.events * value.loss + theta @ theta / 2
@@ -205,7 +226,7 @@ class Regression:
         root = beliefs.intercept_root(d)
         free = root.shape[1]
         along = np.einsum("tnd,n->td", self.contrasts, beliefs.direction)
-        columns = [beliefs.slope_spread * along[:, None, :], np.broadcast_to(root.T, (t, free, d))]
+        columns = [beliefs.slope_spread * along[:, None, :]]
         if isinstance(own, np.ndarray):
             columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
         elif several:
@@ -214,9 +235,13 @@ class Regression:
         if start is not None and len(start.mode.coefficients) == 1 + free + (n if several else 0):
             first = start.mode.coefficients
         expected = np.einsum("tnd,n->td", self.contrasts, beliefs.mean)
-        mode = posterior_mode(
-            np.concatenate(columns, axis=1), self.outcomes, self.offset + expected, self.weight, first
-        )
+        offset = self.offset + expected
+        if free >= MANY_CLASSES and 1 + free + n <= t * d:
+            own_design = np.concatenate(columns, axis=1)
+            mode = _mode(ManyClasses(own_design, root, 1, self.outcomes, offset, self.weight), first)
+        else:
+            columns.insert(1, np.broadcast_to(root.T, (t, free, d)))
+            mode = posterior_mode(np.concatenate(columns, axis=1), self.outcomes, offset, self.weight, first)
         theta = mode.coefficients
         weights = beliefs.mean + beliefs.slope_spread * float(theta[0]) * beliefs.direction
         if isinstance(own, np.ndarray):
