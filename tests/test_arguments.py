@@ -20,7 +20,8 @@ WORDS = {
     "forecasts": "forecasts|batch", "positive": "about", "source": "source|forecasts are read",
     "pool_floor": "floor", "base_rate": "base rate", "scoring_prior": "scoring prior",
     "sample_weight": "sample weight", "beliefs": "Beliefs",
-    "outcomes": "outcome|forecasts are read", "joint_accuracy": "accuracy", "pool": "pool", "relative_accuracy":
+    "outcomes": "outcome|forecasts are read", "joint_accuracy": "accuracy", "pool": "pool", "pools": "pool",
+    "relative_accuracy":
     "relative.accuracy", "capacity": "capacity", "means": "mean", "keep": "keep", "hit_rate": "hit.rate", "options":
     "options", "names": "name", "experts": "expert", "event": "event", "weights": "weight", "as_of": "as_of",
     "old": "saved", "new": "saved", "old_forecasts": "forecasts", "new_forecasts": "forecasts",
@@ -60,7 +61,7 @@ def test_the_table_has_every_public_call(table, calls):
     # What a class has from elsewhere, gives without being asked anything, or is for other parts of the package.
     inside = {"answer_parts", "from_parts", "pair_weights", "weights_for", "dense_blocks", "to_frame", "copy", "sample"}
     inside |= {"absolute", "to_dict", "of", "out_of", "forecasts", "get_metadata_routing", "get_params", "set_params"}
-    inside |= {"get_feature_names_out", "set_output"}
+    inside |= {"get_feature_names_out", "set_output", "settings"}
     missing = set()
     for name in set(op.__all__) - table.NOT_CALLED:
         thing = getattr(op, name)

@@ -18,7 +18,7 @@ def drawn(t=12, n=2, k=20, seed=0):
 
 def test_value_is_that_of_softmax_in_full():
     x, y, offset, weight, rng = drawn()
-    t, n, d = x.shape
+    t, _, d = x.shape
     root = rng.normal(size=(d, 5))
     many = ManyClasses(x, root, 1, y, offset, weight)
     theta = rng.normal(size=many.size)
