@@ -2,11 +2,11 @@ from opinionpool import plots as plots
 from opinionpool.analysis.checks import check_model as check_model
 from opinionpool.analysis.diff import Diff as Diff, diff as diff
 from opinionpool.analysis.explanation import explain as explain, explain_event as explain_event
+from opinionpool.analysis.near_duplicates import redundant_groups as redundant_groups
 from opinionpool.analysis.selection import (
     best_subset as best_subset,
     gain_from as gain_from,
     gain_from_one_more as gain_from_one_more,
-    redundant_groups as redundant_groups,
     subset_path as subset_path,
 )
 from opinionpool.analysis.value import (

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.analysis.selection import clusters
+from opinionpool.analysis.near_duplicates import clusters
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
 from opinionpool.estimation.evidence import turned

@@ -18,7 +18,7 @@ from opinionpool.analysis.explanation import explain_event
 from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
+from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, ExpertBeliefs
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import CALIBRATION, SLOPE
 from opinionpool.model.accuracy import ELICITED
@@ -34,10 +34,10 @@ CORRELATIONS, PRIORS = (0.2, 0.85), (0.3, 0.7)
 class Effect:
     """The answer at both ends of the range of one belief."""
 
-    what: str  # "correlation", "calibration", "accuracy" or "prior"
+    what: str  # "forecast", "accuracy", "calibration", "bias", "correlation" or "prior"
     expert: str  # empty for a belief about all experts
     assessed: bool  # whether somebody gave it; else it is what is assumed of any panel
-    values: tuple[float, float]  # the ends of the range: an accuracy as an AUC
+    values: tuple[float, float]  # the ends of the range; that of an accuracy as AUCs
     answers: tuple[float, float]  # the pooled probabilities there
 
     @property
@@ -103,17 +103,17 @@ def _variations(given: Beliefs, experts: tuple[str, ...]) -> Iterator[_Variation
     n = len(experts)
     correlation, calibration = given.get("correlation"), given.get("calibration")
     if n > 1 and (correlation is None or math.isfinite(correlation.worth)):
-        worth = 20.0 if correlation is None else correlation.worth
+        worth = WORTH if correlation is None else correlation.worth
         ends = CORRELATIONS if correlation is None else correlation_range(correlation, n)
         low, high = (replace(given, correlation=Belief(value, worth)) for value in ends)
         yield "correlation", "", correlation is not None, ends, (low, high)
     if calibration is None or math.isfinite(calibration.worth):
-        level = _level(given)
-        spread = SLOPE if calibration is None else math.sqrt((2.0 / level + 2.0) / calibration.worth)
-        worth = 20.0 if calibration is None else calibration.worth
-        centre = CALIBRATION if calibration is None else calibration.value
-        factor = math.exp(WIDTH * spread)
-        ends = max(centre / factor, 0.01), min(centre * factor, 100.0)
+        worth = WORTH if calibration is None else calibration.worth
+        if calibration is None:
+            ends = _factor_range(CALIBRATION, SLOPE)
+        else:
+            accuracy = given.absolute()
+            ends = calibration_range(calibration, 1.0 if accuracy is None else accuracy.value)
         low, high = (replace(given, calibration=Belief(value, worth)) for value in ends)
         yield "calibration", "", calibration is not None, ends, (low, high)
     for name, own in given.experts.items():
@@ -122,11 +122,6 @@ def _variations(given: Beliefs, experts: tuple[str, ...]) -> Iterator[_Variation
             ends = accuracy_range(accuracy)
             low, high = (_with_auc(given, name, own, Belief(value, accuracy.worth)) for value in ends)
             yield "accuracy", name, True, ends, (low, high)
-
-
-def _level(beliefs: Beliefs) -> float:
-    accuracy = beliefs.absolute()
-    return 1.0 if accuracy is None else accuracy.value
 
 
 def _with_auc(given: Beliefs, name: str, own: ExpertBeliefs, auc: Belief) -> Beliefs:
@@ -139,6 +134,23 @@ def accuracy_range(accuracy: Belief) -> tuple[float, float]:
     spread = WIDTH * math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
     low, high = expected_auc([accuracy.value * math.exp(-spread), min(accuracy.value * math.exp(spread), 100.0)])
     return max(float(low), 0.505), min(float(high), 0.995)
+
+
+def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, float]:
+    """The same for the calibration of an expert of some accuracy."""
+    return _factor_range(calibration.value, math.sqrt((2.0 / accuracy + 2.0) / calibration.worth))
+
+
+def _factor_range(centre: float, spread: float) -> tuple[float, float]:
+    """A calibration whose logarithm has this standard deviation."""
+    factor = math.exp(WIDTH * spread)
+    return max(centre / factor, 0.01), min(centre * factor, 100.0)
+
+
+def bias_range(bias: Belief, accuracy: float, calibration: float) -> tuple[float, float]:
+    """The same for the bias of an expert of some accuracy and calibration, in log-odds."""
+    spread = WIDTH * math.sqrt(2.0 * accuracy / calibration**2 / bias.worth)
+    return max(bias.value - spread, -20.0), min(bias.value + spread, 20.0)
 
 
 def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -65,12 +64,10 @@ def weight_table(state: Fitted, level: float = 0.9) -> WeightTable | None:
 
 def weight_interval(state: Fitted, level: float = 0.9) -> tuple[Array, Array]:
     """Between what the weights of N experts lie, each by itself, (N,) twice; NaN where that is not known."""
-    weight = np.full(len(state.experts), np.nan) if state.weights is None else np.asarray(state.weights, np.float64)
-    error = np.full(len(weight), np.nan)
-    if isinstance(state, FittedPanel) and state.uncertainty is not None:
-        error = np.where(state.present & state.panel.informative, state.uncertainty.weight_errors(len(weight)), np.nan)
-    half = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
-    return weight - half, weight + half
+    if isinstance(state, FittedPanel):
+        return state.weight_interval(level)
+    unknown = np.full(len(state.experts), np.nan)
+    return unknown, unknown
 
 
 def recalibrated_by(learned: FittedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:

@@ -182,22 +182,27 @@ class FittedPanel(Tabular):
     topics: TopicEffects | None = None
 
     def _table(self) -> dict[str, list[Any]]:
+        low, high = self.weight_interval()
+        features = self.panel if self.marginal is None else self.marginal
+        return {
+            "expert": list(self.experts),
+            "weight": self.panel.weights.tolist(),
+            "weight_low": low.tolist(),
+            "weight_high": high.tolist(),
+            "calibration": features.calibration.tolist(),
+            "accuracy": features.accuracy.tolist(),
+            "resolved": self.counts.tolist(),
+        }
+
+    def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """The credible interval of each weight by itself, (N,) twice; NaN where that is not known."""
         weight = self.panel.weights
         error = np.full(len(weight), np.nan)
         if self.uncertainty is not None:
             known = self.present & self.panel.informative
             error = np.where(known, self.uncertainty.weight_errors(len(weight)), np.nan)
-        half = NormalDist().inv_cdf(0.95) * error
-        features = self.panel if self.marginal is None else self.marginal
-        return {
-            "expert": list(self.experts),
-            "weight": weight.tolist(),
-            "weight_low": (weight - half).tolist(),
-            "weight_high": (weight + half).tolist(),
-            "calibration": features.calibration.tolist(),
-            "accuracy": features.accuracy.tolist(),
-            "resolved": self.counts.tolist(),
-        }
+        half = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
+        return weight - half, weight + half
 
     @property
     def experts(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from opinionpool.analysis.sensitivity import Effect
 from opinionpool.analysis.steps import by_effect, of_class
 from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.beliefs import Belief
@@ -192,13 +193,13 @@ def _changes(a: Assessment, material: Material, found: Answer) -> Html:
     return section("changes", "What would change it", *parts)
 
 
-def named(effect: what_if.Effect) -> tuple[str, str, str]:
+def named(effect: Effect) -> tuple[str, str, str]:
     """An effect's name, and both ends of its range, as they are shown."""
     low, high = (brief(x) if effect.what in {"forecast", "prior"} else f"{x:.2f}" for x in effect.values)
     return f"{effect.expert}: {effect.what}" if effect.expert else effect.what, low, high
 
 
-def bars_of(effects: Sequence[what_if.Effect]) -> list[Bar]:
+def bars_of(effects: Sequence[Effect]) -> list[Bar]:
     """The largest effects as bars, names cut where they are long."""
     bars = []
     for effect in effects[: what_if.BARS]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from opinionpool.analysis.sensitivity import Effect
 from opinionpool.errors import OpinionPoolError
 from opinionpool.page import charts, handover, what_if
 from opinionpool.page.answer import Answer
@@ -60,7 +61,7 @@ def effects(scene: Scene) -> Html:
     return joined(words)
 
 
-def _most(scene: Scene, found: Sequence[what_if.Effect], p: float, threshold: float | None) -> str:
+def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | None) -> str:
     """The strongest one in words, and whether any of them would change the decision."""
     first = found[0]
     low, high = sorted(first.answers)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from opinionpool.analysis.selection import Gain, gain_from
-from opinionpool.analysis.sensitivity import WIDTH, accuracy_range, correlation_range
+from opinionpool.analysis.sensitivity import Effect, accuracy_range, bias_range, calibration_range, correlation_range
 from opinionpool.analysis.steps import of_class
 from opinionpool.analysis.value import Decision, PanelValue, decision_value, expected_auc, known_panel, learned_value
 from opinionpool.errors import OpinionPoolError
@@ -31,22 +31,6 @@ AGAIN = 0.5
 MOST, BARS = 20, 12
 
 
-@dataclass(frozen=True)
-class Effect:
-    """What the answer would be at either end of an assessment's range."""
-
-    expert: str  # empty for what is assessed of all
-    what: str  # "forecast", "accuracy", "calibration", "bias", "correlation" or "prior"
-    values: tuple[float, float]  # both ends of the range: probabilities, AUCs, or the feature itself
-    answers: tuple[float, float]  # the probability there
-
-    @property
-    def size(self) -> float:
-        """How far the answer moves, in log-odds."""
-        a, b = (math.log(max(p, 1e-12) / max(1.0 - p, 1e-12)) for p in self.answers)
-        return abs(b - a)
-
-
 def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[Effect]:
     """What each assessment does to the probability of class `at`, the largest effect first.
 
@@ -59,7 +43,7 @@ def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[E
         except OpinionPoolError:
             # A value at the end of its range that these experts cannot have says nothing about the others.
             continue
-        measured.append(Effect(expert, what, values, (low, high)))
+        measured.append(Effect(what, expert, True, values, (low, high)))
     return sorted(measured, key=lambda effect: -effect.size)
 
 
@@ -118,15 +102,11 @@ def _feature_ranges(expert: Expert) -> Iterator[tuple[str, tuple[float, float], 
         changed = tuple(replace(own, **(none | {"auc": Belief(value, accuracy.worth)})) for value in ends)
         yield "accuracy", ends, changed
     if kappa is not None and math.isfinite(kappa.worth):
-        spread = WIDTH * math.sqrt((2.0 / level + 2.0) / kappa.worth)
-        low, high = (min(max(kappa.value * math.exp(sign * spread), 0.01), 100.0) for sign in (-1.0, 1.0))
-        changed = tuple(replace(own, calibration=Belief(value, kappa.worth)) for value in (low, high))
-        yield "calibration", (low, high), changed
+        ends = calibration_range(kappa, level)
+        yield "calibration", ends, tuple(replace(own, calibration=Belief(value, kappa.worth)) for value in ends)
     bias = own.get("bias")
     if bias is not None and math.isfinite(bias.worth):
-        scale = 1.0 if kappa is None else kappa.value
-        spread = WIDTH * math.sqrt(2.0 * level / scale**2 / bias.worth)
-        ends = max(bias.value - spread, -20.0), min(bias.value + spread, 20.0)
+        ends = bias_range(bias, level, 1.0 if kappa is None else kappa.value)
         yield "bias", ends, tuple(replace(own, bias=Belief(value, bias.worth)) for value in ends)
 
 

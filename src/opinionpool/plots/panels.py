@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.explanation import Explanation
+from opinionpool.analysis.near_duplicates import clusters
 from opinionpool.analysis.residuals import SharedErrors
-from opinionpool.analysis.selection import clusters
 from opinionpool.analysis.steps import of_class, steps
 from opinionpool.analysis.weights import WeightTable, weight_table
 from opinionpool.errors import ArgumentError

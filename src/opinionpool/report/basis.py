@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from opinionpool.analysis.near_duplicates import REDUNDANT, clusters
 from opinionpool.analysis.residuals import SharedErrors
-from opinionpool.analysis.selection import REDUNDANT, clusters, gain_from_one_more
+from opinionpool.analysis.selection import gain_from_one_more
 from opinionpool.analysis.sensitivity import Effect
 from opinionpool.analysis.value import PanelValue, expected_auc, known_panel, learned_value
 from opinionpool.errors import OpinionPoolError

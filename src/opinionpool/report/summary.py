@@ -197,7 +197,8 @@ def together(state: Fitted) -> Together | None:
     """What a fit says of the panel as a whole; None if it learned nothing of the kind."""
     if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
         return None
-    from opinionpool.analysis.selection import gain_from_one_more, redundant_groups
+    from opinionpool.analysis.near_duplicates import redundant_groups
+    from opinionpool.analysis.selection import gain_from_one_more
     from opinionpool.analysis.value import known_panel, learned_value
 
     value = learned_value(state)
@@ -234,7 +235,7 @@ def together_lines(found: Together | None) -> list[str]:
     """The same for people."""
     if found is None:
         return []
-    from opinionpool.analysis.selection import REDUNDANT
+    from opinionpool.analysis.near_duplicates import REDUNDANT
 
     value = found.value
     if value.joint_score is None:

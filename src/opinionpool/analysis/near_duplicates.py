@@ -1,0 +1,102 @@
+"""Experts whose errors are so alike that one of them could be left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arguments import expect_type, number
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, ShapeError
+from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.panel import Panel
+
+# Of two equally accurate experts who are correlated so much, the second makes the accuracy 5% larger.
+REDUNDANT = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """N experts joined two clusters at a time, the most correlated first."""
+
+    joined: npt.NDArray[np.intp]  # (N - 1, 2); experts are clusters 0 .. N - 1, and row s makes cluster N + s.
+    correlation: Array  # (N - 1,); mean correlation between members of the two, never increasing
+
+    @property
+    def order(self) -> npt.NDArray[np.intp]:
+        """Index of the experts so that each cluster stands together, (N,); what a heat map is drawn in."""
+        n = len(self.joined) + 1
+        members = [[i] for i in range(n)]
+        for a, b in self.joined.tolist():
+            # The cluster with the earlier expert goes first.
+            one, two = sorted((members[a], members[b]), key=min)
+            members.append(one + two)
+        return np.array(members[-1], dtype=np.intp)
+
+    def groups(self, least: float = REDUNDANT) -> list[tuple[int, ...]]:
+        """Index of experts in clusters of two or more whose mean correlation is at least so much."""
+        n = len(self.joined) + 1
+        members: dict[int, list[int]] = {i: [i] for i in range(n)}
+        for step, ((a, b), r) in enumerate(zip(self.joined.tolist(), self.correlation.tolist(), strict=True)):
+            if r < least:
+                break
+            members[n + step] = members.pop(a) + members.pop(b)
+        return sorted(tuple(sorted(group)) for group in members.values() if len(group) > 1)
+
+
+def clusters(correlation: npt.ArrayLike) -> Clusters:
+    """Join experts by average linkage (UPGMA).
+
+    Parameters
+    ----------
+    correlation : array_like, shape (N, N)
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If this is not a square array of finite numbers.
+
+    Examples
+    --------
+    >>> found = clusters([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
+    >>> found.order.tolist(), found.groups(0.8), found.correlation.round(2).tolist()
+    ([0, 2, 1], [(0, 2)], [0.9, 0.15])
+    """
+    near = np.array(correlation, dtype=np.float64)
+    if near.ndim != 2 or near.shape[0] != near.shape[1]:
+        raise ShapeError(f"clusters need a square matrix of correlations, and its shape is {near.shape}")
+    if not np.isfinite(near).all():
+        raise ArgumentError("clusters need finite correlations, and one is missing or infinite")
+    if len(near) == 1:
+        return Clusters(np.empty((0, 2), dtype=np.intp), np.empty(0))
+    from scipy.cluster.hierarchy import linkage
+
+    tree = linkage(1.0 - near[np.triu_indices(len(near), 1)], method="average")
+    return Clusters(np.sort(tree[:, :2].astype(np.intp), axis=1), 1.0 - tree[:, 2])
+
+
+def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, ...]]:
+    """Experts whose contrasts are so correlated within outcomes that one of them says nearly all.
+
+    Those who say nothing belong to no group. One correlation for all pairs makes one group of all, or none.
+
+    Examples
+    --------
+    >>> r = [[1.0, 0.95, 0.3], [0.95, 1.0, 0.3], [0.3, 0.3, 1.0]]
+    >>> redundant_groups(Panel.from_features(1.0, r, names=["ann", "bob", "cy"]))
+    [('ann', 'bob')]
+    """
+    expect_type(panel, Panel, "panel")
+    least = number(least, "least", -1, 1)
+    informative = np.flatnonzero(panel.informative)
+    if len(informative) < 2:
+        return []
+    if isinstance(panel.parts.dependence, CommonCorrelation):
+        return [tuple(panel.names[i] for i in informative)] if panel.parts.dependence.rho >= least else []
+    correlation = panel.correlation[np.ix_(informative, informative)]
+    if not (np.triu(correlation, 1) >= least).any():
+        return []
+    found = clusters(correlation).groups(least)
+    return [tuple(panel.names[informative[i]] for i in group) for group in found]
