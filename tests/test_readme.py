@@ -26,6 +26,7 @@ PAGES = (
     "docs/quick-start.md",
     "docs/tutorial-classifiers.md",
     "docs/tutorial-panel.md",
+    "docs/tutorial-season.md",
     "docs/tutorial-tournament.md",
 )
 # Blocks that are files, which the commands and examples after them read.

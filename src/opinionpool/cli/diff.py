@@ -65,8 +65,10 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
         else:
             _write(found, out)
     lines = changes.change_lines(found) if kind != "table" else []
-    shown = summary.note_lines(files[1], notes) if files else []
-    conclude(kind, *lines, *shown, *(f"note: {note.text}" for note in found.notes))
+    lines += summary.note_lines(files[1], notes) if files else []
+    lines += [f"note: {note.text}" for note in found.notes]
+    if lines:
+        conclude(kind, *lines)
 
 
 def _write(found: Diff, out: TextIO) -> None:
