@@ -260,7 +260,8 @@ class RowEvidence:
         event, expert = self.event_index[known], self.expert_index[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
         size = len(self.outcomes)
-        summed = np.stack([np.bincount(event, weights=column, minlength=size) for column in scaled.T], axis=-1)
+        sums = [np.bincount(event, weights=column, minlength=size) for column in scaled.T]
+        summed = np.stack(sums, axis=-1).astype(np.float64, copy=False)
         each = np.bincount(event, weights=inner_products(scaled, scaled), minlength=size)
         present = np.bincount(event, minlength=size)
         products = inner_products(summed, summed) - each

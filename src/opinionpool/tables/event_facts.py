@@ -11,12 +11,13 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LayoutError, Note
 from opinionpool.tables.class_rows import fold_classes
-from opinionpool.tables.classes import EventOptions, Matcher, fold_options
+from opinionpool.tables.classes import Matcher
+from opinionpool.tables.event_options import EventOptions, fold_options
 from opinionpool.tables.frames import BLANK, Table, cell_error
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.outcome_files import Joined
-from opinionpool.tables.outcomes import event_values, one_per_key, take
+from opinionpool.tables.per_event import event_values, one_per_key, take
 from opinionpool.tables.roles import TEXT
 from opinionpool.tables.statements import LongRows
 from opinionpool.tables.times import Times, span

@@ -13,7 +13,8 @@ import numpy as np
 from opinionpool.arguments import expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
 from opinionpool.tables.cells import NumberRules
-from opinionpool.tables.classes import CHOICES, Asked
+from opinionpool.tables.classes import Asked
+from opinionpool.tables.event_options import CHOICES
 from opinionpool.tables.frames import BETWEEN
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.roles import Columns, check_columns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,85 +14,8 @@ from opinionpool.labels import FAMILIES, UNRESOLVED, UNSETTLED, VOID, Options, o
 from opinionpool.tables.cells import MISSING, looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.frames import Table, Words, cell_error, place
+from opinionpool.tables.per_event import one_per_key, take
 from opinionpool.text import listed, quoted, shown, suggestion
-
-
-def one_per_key(
-    values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
-) -> tuple[Index, tuple[int, int] | None]:
-    """For each key the first row with a value, and two rows that differ.
-
-    Parameters
-    ----------
-    values : ndarray, shape (rows,)
-    present : ndarray of bool, shape (rows,)
-        Where there is a value.
-    keys : ndarray of int, shape (rows,)
-        The event of each row, or event and class, in 0 .. count - 1; -1 for rows about none.
-    count : int
-
-    Returns
-    -------
-    first : ndarray of int, shape (count,)
-        -1 where no row has a value.
-    clash : (int, int) or None
-        Two rows with one key and different values, if there are any.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> values, keys = np.array([7, 8, 7, 9]), np.array([0, 1, 0, 1])
-    >>> one_per_key(values, values > 0, keys, 3)
-    (array([ 0,  1, -1]), (1, 3))
-    """
-    rows = np.flatnonzero(present & (keys >= 0))
-    first = np.full(count, -1)
-    first[keys[rows][::-1]] = rows[::-1]
-    differing = rows[values[first[keys[rows]]] != values[rows]]
-    if not len(differing):
-        return first, None
-    return first, (int(first[keys[differing[0]]]), int(differing[0]))
-
-
-def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[Any]:
-    """The values of some rows, `blank` where a row is -1."""
-    return np.append(values, np.array([blank], dtype=values.dtype))[rows]
-
-
-def event_values(
-    table: Table,
-    column: int,
-    values: npt.NDArray[Any],
-    blank: object,
-    row_events: Index,
-    events: Sequence[str],
-) -> npt.NDArray[Any]:
-    """A column that has one value per event, (events,).
-
-    Parameters
-    ----------
-    table, column
-        Where the values come from, for errors.
-    values : ndarray, shape (rows,)
-        Equal to `blank`, or NaN or NaT, where the cell is.
-    blank : object
-    row_events : ndarray of int, shape (rows,)
-    events : sequence of str
-
-    Raises
-    ------
-    CellError
-        Names an event with two values, and both rows.
-    """
-    present = (values == values) & (values != np.array(blank, dtype=values.dtype))
-    first, clash = one_per_key(values, present, row_events, len(events))
-    if clash is not None:
-        words = table.words(column)
-        one, two = (f"{shown(words.values[words.codes[row]])} ({place(table, row)})" for row in clash)
-        event, header = events[row_events[clash[1]]], table.names[column]
-        raise CellError(f"event {shown(event)} has two values in column {shown(header)}: {one} and {two}")
-    return take(values, first, blank)
-
 
 # In files, "n/a" is what sites write for questions that were annulled.
 _VOID = VOID | {"n/a"}
@@ -220,13 +142,7 @@ def settle_among(
                 )
         found[rows] = slots[inverse]
         values.append(found)
-    flat = np.concatenate(values)
-    row_events = np.concatenate([np.empty(0, dtype=np.intp), *(column.row_events for column in observed)])
-    first, clash = one_per_key(flat, flat != UNRESOLVED, row_events, len(events))
-    if clash is not None:
-        raise _two_outcomes(observed, clash, events)
-    outcomes = take(flat, first, UNRESOLVED)
-    void, outcomes = outcomes == _VOIDED, np.maximum(outcomes, UNRESOLVED)
+    outcomes, void = _one_each(np.concatenate(values), observed, events)
     notes = _notes((), outcomes, void, sorted(unsettled), respelled, "options of their events")
     return Settled(option_slots(options), outcomes, void, tuple(notes))
 
@@ -305,16 +221,23 @@ def _encode(
                 of_word[id(column)][code] = _VOIDED
     blank = np.empty(0, dtype=np.intp)
     values = np.concatenate([blank, *(column.words.expand(of_word[id(column)], UNRESOLVED) for column in observed)])
-    row_events = np.concatenate([blank, *(column.row_events for column in observed)])
-    first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
-    if clash is not None:
-        raise _two_outcomes(observed, clash, events)
-    outcomes = take(values, first, UNRESOLVED)
-    void, outcomes = outcomes == _VOIDED, np.maximum(outcomes, UNRESOLVED)
+    outcomes, void = _one_each(values, observed, events)
     settled = {word for _, _, word in cells}
     others = {word for column in observed for word in column.words.values if word not in settled}
     words = sorted(word for word in others if word.lower() not in _VOID)
     return Settled(classes, outcomes, void, tuple(_notes(classes, outcomes, void, words, respelled)))
+
+
+def _one_each(
+    values: Index, observed: Sequence[Observed], events: Sequence[str]
+) -> tuple[Index, npt.NDArray[np.bool_]]:
+    """The outcome of each event, `UNRESOLVED` without one, and which events are void, from those of all rows."""
+    row_events = np.concatenate([np.empty(0, dtype=np.intp), *(column.row_events for column in observed)])
+    first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
+    if clash is not None:
+        raise _two_outcomes(observed, clash, events)
+    outcomes = take(values, first, UNRESOLVED)
+    return np.maximum(outcomes, UNRESOLVED), outcomes == _VOIDED
 
 
 def _notes(

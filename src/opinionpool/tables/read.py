@@ -18,9 +18,10 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.names import alike
 from opinionpool.progress import Progress, advancing
 from opinionpool.tables.class_rows import fold_classes
-from opinionpool.tables.classes import EventOptions, as_listed, find_options, fold_options
+from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
+from opinionpool.tables.event_options import EventOptions, find_options, fold_options
 from opinionpool.tables.frames import FrameTable, Table
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
 from opinionpool.tables.lives import Standing, before_horizon, check_timed, coverage_note, standing

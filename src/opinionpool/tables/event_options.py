@@ -1,0 +1,217 @@
+"""Events that have options of their own: which, and their rows folded to a forecast each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
+from opinionpool.labels import Options
+from opinionpool.logodds import SUM_TOLERANCE
+from opinionpool.tables.class_rows import normalised_note, off_sum, without_incomplete
+from opinionpool.tables.classes import Asked, key
+from opinionpool.tables.frames import place
+from opinionpool.tables.melt import Melted
+from opinionpool.tables.statements import EXACT, LongRows
+from opinionpool.text import counted, listed, shown
+
+CHOICES = ("event", "shared")
+
+
+@dataclass(frozen=True)
+class EventOptions:
+    """The options of T events, each in order of first appearance."""
+
+    labels: Sequence[str]  # L labels of all events
+    keys: Index  # (P,); pairs of event and label that occur, as event * L + label, increasing
+    slots: Index  # (P,); the position of each among its event's options
+    sizes: Index  # (T,); how many options each event has
+
+    @classmethod
+    def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
+        """Options from pairs of event and label, in the order of the table."""
+        keys, first = np.unique(event * len(labels) + label, return_index=True)
+        owner = keys // max(len(labels), 1)
+        sizes = np.bincount(owner, minlength=events)
+        order = np.lexsort((first, owner))
+        slots = np.empty(len(keys), dtype=np.intp)
+        slots[order] = np.arange(len(keys)) - (np.cumsum(sizes) - sizes)[owner[order]]
+        return cls(labels, keys, slots, sizes)
+
+    @property
+    def of_events(self) -> Options:
+        """The labels of each event."""
+        owner = self.keys // max(len(self.labels), 1)
+        order = np.lexsort((self.slots, owner))
+        words = [self.labels[code] for code in (self.keys[order] % max(len(self.labels), 1)).tolist()]
+        ends = np.cumsum(self.sizes).tolist()
+        return tuple(tuple(words[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True))
+
+    def slot(self, long_rows: LongRows) -> Index:
+        """The position of what each statement is about, (M,)."""
+        return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
+
+    @property
+    def note(self) -> Note:
+        """The note on them."""
+        sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
+        used = self.sizes[self.sizes > 0]
+        least, most = int(used.min()), int(used.max())
+        many = f"{least}" if least == most else f"{least} to {most}"
+        text = (
+            f"each event has options of its own, {many} of them, {len(sets):,} different sets: what is learned about "
+            "the experts holds for all options alike"
+        )
+        return Note("options", text, len(sets))
+
+
+def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> EventOptions | None:
+    """Options by event, or None where all events share the classes.
+
+    Parameters
+    ----------
+    melted : Melted
+    long : bool
+        Whether the table has a row per forecast.
+    rule : {None, "event", "shared"}
+        What the user specified.
+    asked : Asked
+
+    Raises
+    ------
+    ArgumentError
+        If the rule is none of these, or does not go with what else was asked for.
+    LayoutError
+        If the table cannot hold such forecasts, or an event has a single option.
+    CellError
+        If events differ in their classes, and it is not clear what that means.
+    """
+    if rule not in {None, *CHOICES}:
+        raise ArgumentError(f"options can be 'event' or 'shared', and not {rule!r}")
+    long_rows = melted.long_rows
+    if rule == "event" and not (long and melted.written):
+        raise LayoutError(
+            f"{long_rows.table.name}: --options event is for a table with a row for each forecast and option, and a "
+            "column "
+            "that names the option, class"
+        )
+    if rule == "shared" or not (long and long_rows.classes) or (asked.classes and rule is None):
+        return None
+    found = EventOptions.of(long_rows.classes, *_pairs(melted), len(long_rows.events))
+    answered = np.unique(long_rows.event)
+    if (found.sizes[answered] == len(long_rows.classes)).all():
+        return None
+    if rule is None and not _clear(found):
+        raise _unclear(long_rows, found)
+    if asked.positive is not None or asked.classes:
+        raise ArgumentError("--positive and classes are for classes that all events share, and these have their own")
+    single = answered[found.sizes[answered] < 2]
+    if len(single):
+        event = int(single[0])
+        raise LayoutError(
+            f"{long_rows.table.name}: event {shown(long_rows.events[event])} has one option only, "
+            f"{shown(found.of_events[event][0])}; its other options need rows too. Where forecasts are one "
+            "probability, that something happens, say --column class="
+        )
+    return found
+
+
+def _pairs(melted: Melted) -> tuple[Index, Index]:
+    """Event and label of all forecasts; of events without any, those that rows name."""
+    given = melted.long_rows.select(~np.isnan(melted.long_rows.value))
+    silent = np.ones(len(given.events), dtype=bool)
+    silent[given.event] = False
+    rows = np.flatnonzero((melted.row_events >= 0) & (melted.row_labels >= 0))
+    rows = rows[silent[melted.row_events[rows]]]
+    event = np.concatenate([given.event, melted.row_events[rows]])
+    return event, np.concatenate([given.label, melted.row_labels[rows]])
+
+
+def _clear(found: EventOptions) -> bool:
+    """Whether no class is in two different sets, however it is written."""
+    sets = {frozenset(labels) for labels in found.of_events if labels}
+    words = [key(str(label)) for labels in sets for label in labels]
+    return len(words) == len(set(words))
+
+
+def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
+    """The error that asks what it means that events differ in their classes."""
+    _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
+    first = int(start[(count < len(long_rows.classes)).argmax()])
+    own = long_rows.label[long_rows.pair == long_rows.pair[first]]
+    lacking = next(name for i, name in enumerate(long_rows.classes) if i not in own)
+    options = found.of_events
+    event = int(long_rows.event[first])
+    other = next(i for i, labels in enumerate(options) if labels and set(labels) != set(options[event]))
+    examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
+    return CellError(
+        f"the forecast by {long_rows.who(first)} has no probability for class {shown(lacking)} "
+        f"({place(long_rows.table, int(long_rows.row[first]))}), as others have. If that was left out, it needs "
+        "a row, of 0 "
+        f"too; if each event has options of its own, as {examples}, say --options event",
+        remedies=[{"options": "event"}, {"options": "shared", "drop_incomplete": True}],
+    )
+
+
+def fold_options(
+    long_rows: LongRows,
+    found: EventOptions,
+    half_units: Callable[[LongRows], Array],
+    drop_incomplete: bool = False,
+) -> tuple[LongRows, Array, list[Note]]:
+    """Forecasts over the options of their events, one row each; as `opinionpool.tables.class_rows.fold_classes`.
+
+    Returns
+    -------
+    first : LongRows
+        One statement per forecast.
+    probabilities : ndarray, shape (forecasts, K)
+        Rows that sum to 1, with 0 in the positions that an event leaves free.
+    notes : list of Note
+
+    Raises
+    ------
+    CellError
+        If a forecast lacks an option that others on its event have, or its probabilities do not add up to 1.
+    """
+    long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
+    _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
+    short = counts != found.sizes[long_rows.event[starts]]
+    dropped: list[Note] = []
+    if short.any():
+        if not drop_incomplete:
+            raise _lacking(long_rows, found, int(starts[short.argmax()]), int(short.sum()))
+        long_rows, starts, counts, dropped = without_incomplete(long_rows, counts, short)
+    row = np.repeat(np.arange(len(starts)), counts)
+    table = np.zeros((len(starts), max(2, int(found.sizes.max(initial=2)))))
+    table[row, found.slot(long_rows)] = long_rows.value
+    total = table.sum(axis=1)
+    off = np.abs(total - 1.0) > SUM_TOLERANCE
+    if off.any():
+        cells = np.flatnonzero(off[row])
+        slack = np.zeros(len(starts))
+        np.add.at(slack, row[cells], half_units(long_rows.select(cells)))
+        beyond = off & ((np.abs(total - 1.0) > slack + 1e-9) | (total <= 0))
+        if beyond.any():
+            raise off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]))
+    uneven = np.abs(total - 1.0) > EXACT
+    table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
+    return long_rows.select(starts), table, [*dropped, *normalised_note(total, uneven)]
+
+
+def _lacking(long_rows: LongRows, found: EventOptions, start: int, count: int) -> CellError:
+    event = int(long_rows.event[start])
+    present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
+    lacking = next(label for label in found.of_events[event] if label not in present)
+    return CellError(
+        f"the forecast by {long_rows.who(start)} has no probability for option {shown(lacking)}, as others on "
+        "that event "
+        f"have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of the event's "
+        f"{counted(int(found.sizes[event]), 'option')}, 0 too; if it was added later, --drop-incomplete leaves out "
+        "forecasts that lack one",
+        remedies=[{"drop_incomplete": True}],
+        count=count,
+    )

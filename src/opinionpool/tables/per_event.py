@@ -1,0 +1,91 @@
+"""Facts of events that stand on several rows: one value each, or an error that names the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Index
+from opinionpool.errors import CellError
+from opinionpool.tables.frames import Table, place
+from opinionpool.text import shown
+
+
+def one_per_key(
+    values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
+) -> tuple[Index, tuple[int, int] | None]:
+    """For each key the first row with a value, and two rows that differ.
+
+    Parameters
+    ----------
+    values : ndarray, shape (rows,)
+    present : ndarray of bool, shape (rows,)
+        Where there is a value.
+    keys : ndarray of int, shape (rows,)
+        The event of each row, or event and class, in 0 .. count - 1; -1 for rows about none.
+    count : int
+
+    Returns
+    -------
+    first : ndarray of int, shape (count,)
+        -1 where no row has a value.
+    clash : (int, int) or None
+        Two rows with one key and different values, if there are any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, keys = np.array([7, 8, 7, 9]), np.array([0, 1, 0, 1])
+    >>> one_per_key(values, values > 0, keys, 3)
+    (array([ 0,  1, -1]), (1, 3))
+    """
+    rows = np.flatnonzero(present & (keys >= 0))
+    first = np.full(count, -1)
+    first[keys[rows][::-1]] = rows[::-1]
+    differing = rows[values[first[keys[rows]]] != values[rows]]
+    if not len(differing):
+        return first, None
+    return first, (int(first[keys[differing[0]]]), int(differing[0]))
+
+
+def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[Any]:
+    """The values of some rows, `blank` where a row is -1."""
+    return np.append(values, np.array([blank], dtype=values.dtype))[rows]
+
+
+def event_values(
+    table: Table,
+    column: int,
+    values: npt.NDArray[Any],
+    blank: object,
+    row_events: Index,
+    events: Sequence[str],
+) -> npt.NDArray[Any]:
+    """A column that has one value per event, (events,).
+
+    Parameters
+    ----------
+    table, column
+        Where the values come from, for errors.
+    values : ndarray, shape (rows,)
+        Equal to `blank`, or NaN or NaT, where the cell is.
+    blank : object
+    row_events : ndarray of int, shape (rows,)
+    events : sequence of str
+
+    Raises
+    ------
+    CellError
+        Names an event with two values, and both rows.
+    """
+    present = (values == values) & (values != np.array(blank, dtype=values.dtype))
+    first, clash = one_per_key(values, present, row_events, len(events))
+    if clash is not None:
+        words = table.words(column)
+        one, two = (f"{shown(words.values[words.codes[row]])} ({place(table, row)})" for row in clash)
+        event, header = events[row_events[clash[1]]], table.names[column]
+        raise CellError(f"event {shown(event)} has two values in column {shown(header)}: {one} and {two}")
+    return take(values, first, blank)
