@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC
 from decimal import Decimal
 from numbers import Real
 from typing import Any, TypeAlias
@@ -252,3 +253,39 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
         rule = f"at most {MOST:g}" if MOST < weight[where] < np.inf else "finite and at least 0"
         raise ArgumentError(f"sample weights are frequencies, {rule}, and weight {where} is {weight[where]:.15g}")
     return weight
+
+
+def _in_utc(time: Any) -> Any:  # noqa: ANN401 - whatever a user gives
+    """A time without its zone, None if it is none."""
+    if is_blank(time):
+        return None
+    return time.astimezone(UTC).replace(tzinfo=None) if getattr(time, "tzinfo", None) is not None else time
+
+
+def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.datetime64]:
+    """When each of some forecasts was made, (T, N), from times or numbers of days; NaT where unknown.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If they are no times, or not one for each forecast.
+
+    Examples
+    --------
+    >>> times_of_cells([["2025-03-01", None]], (1, 2))
+    array([['2025-03-01T00:00:00.000000',                        'NaT']],
+          dtype='datetime64[us]')
+    """
+    given = np.asarray(times)
+    try:
+        if given.dtype.kind in "iuf":
+            days = given.astype(np.float64) * 86_400e6
+            found = np.where(np.isnan(days), np.iinfo(np.int64).min, np.nan_to_num(days)).astype("datetime64[us]")
+        else:
+            plain = [_in_utc(each) for each in given.ravel().tolist()] if given.dtype.kind == "O" else given
+            found = np.asarray(plain, dtype="datetime64[us]").reshape(given.shape)
+    except (ValueError, TypeError):
+        raise ArgumentError("times are datetime64, dates such as 2025-03-01, or numbers of days") from None
+    if found.shape != shape:
+        raise ShapeError(f"forecasts of shape {shape} need as many times, and the shape of these is {found.shape}")
+    return found

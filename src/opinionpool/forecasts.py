@@ -69,6 +69,10 @@ class Forecasts(Tabular):
         What each event is called for people, such as the wording of a question; empty where nothing is given.
     topics : ndarray of str or None, shape (T,)
         What each event is about, "" where unknown: pools may learn how topics differ.
+    made : ndarray of datetime64 or None, shape (M,)
+        When each forecast was made, NaT where unknown.
+    asked : ndarray of datetime64 or None, shape (T,)
+        As of when each event is answered; NaT or None: of its newest forecast.
     notes : tuple of Note
         What was coerced or dropped on the way here.
     options : tuple of tuple or None
@@ -106,6 +110,8 @@ class Forecasts(Tabular):
     texts: tuple[str, ...] | None = None
     topics: npt.NDArray[np.str_] | None = None
     history: History | None = None
+    made: npt.NDArray[np.datetime64] | None = None
+    asked: npt.NDArray[np.datetime64] | None = None
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -121,6 +127,8 @@ class Forecasts(Tabular):
         twice = repeated(self.events)
         if twice is not None:
             raise DuplicateError(f"event ids must differ, and {shown(twice)} stands twice")
+        if self.made is not None and len(self.made) != cells:
+            raise ShapeError(f"{cells} forecasts need as many times, not {len(self.made)}")
         if len(self.outcomes) != len(self.events):
             raise ShapeError(f"{len(self.events)} events need as many outcomes, not {len(self.outcomes)}")
         if cells and (np.diff(self.event_index) < 0).any():
@@ -277,6 +285,19 @@ class Forecasts(Tabular):
         """Forecasts on each event, (T,)."""
         return np.bincount(self.event_index, minlength=len(self.events))
 
+    @property
+    def ages(self) -> Array:
+        """How old each forecast is when its event is answered, in days, (M,); NaN where unknown."""
+        if self.made is None:
+            return np.full(len(self.event_index), np.nan)
+        newest = np.full(len(self.events), np.iinfo(np.int64).min)
+        np.maximum.at(newest, self.event_index, self.made.astype("datetime64[us]").astype(np.int64))
+        # The smallest integer is NaT.
+        asked = newest.astype("datetime64[us]")
+        if self.asked is not None:
+            asked = np.where(np.isnat(self.asked), asked, self.asked)
+        return np.asarray((asked[self.event_index] - self.made) / np.timedelta64(1, "D"), dtype=np.float64)
+
     @cached_property
     def X(self) -> Array:
         """Dense forecasts, (T, N), or (T, N, K) when K > 2; NaN where missing."""
@@ -340,6 +361,8 @@ class Forecasts(Tabular):
             closes=None if self.closes is None else self.closes[positions],
             history=None if self.history is None else self.history.select_events(positions),
             topics=None if self.topics is None else self.topics[positions],
+            made=None if self.made is None else self.made[cells],
+            asked=None if self.asked is None else self.asked[positions],
             options=None if self.options is None else tuple(self.options[i] for i in positions),
             texts=None if self.texts is None else tuple(self.texts[i] for i in positions),
         )
@@ -367,6 +390,7 @@ class Forecasts(Tabular):
             expert_index=new[self.expert_index[kept]],
             probabilities=self.probabilities[kept],
             history=self.history and replace(self.history, forecasts=self.history.forecasts.select_experts(names)),
+            made=None if self.made is None else self.made[kept],
         )
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:

@@ -86,6 +86,9 @@ class Explanation(Tabular):
         What needs words: weights below 0, answers at the floor.
     topic : str or None
         What the event is about, where the pool has learned how topics differ.
+    ages : ndarray, shape (n,), or None
+        How old each forecast is, in days, where the pool has learned how fast forecasts go stale; `contrast` then is
+        what remains of it. NaN where unknown.
     topic_shift : ndarray, shape (), or (K,), or None
         What its topic adds: its intercept, and its slope times how far the common answer is from the prior.
     """
@@ -112,6 +115,7 @@ class Explanation(Tabular):
     notes: tuple[Note, ...] = ()
     topic: str | None = None
     topic_shift: Array | None = None
+    ages: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         """A row for each expert, or for each expert and class."""
@@ -166,7 +170,13 @@ def explain_event(
     expect_type(state, (FittedPanel, FittedPool), "state")
     t = event_position(forecasts, event)
     each = event_priors(forecasts, prior)
-    forecast, own = forecasts.select_events([t]).X[0], prior if each is None else logodds.public_probabilities(each[t])
+    own = prior if each is None else logodds.public_probabilities(each[t])
+    one = forecasts.select_events([t])
+    forecast, ages = one.X[0], None
+    if isinstance(state, FittedPanel) and state.recency is not None and one.made is not None:
+        ages = one.ages
+        one = state.aged(one, state.reference(own))
+    given, forecast = forecast, one.X[0]
     if forecasts.options is not None and each is not None:
         # As if there were no other options than this event's.
         labels = forecasts.options[t]
@@ -174,7 +184,11 @@ def explain_event(
         if forecast.ndim == 2:
             forecast = forecast[:, 1] if len(labels) == 2 else forecast[:, : len(labels)]
     topic = None if forecasts.topics is None else str(forecasts.topics[t])
-    return explain(state, forecast, own, base_rate, event=forecasts.events[t], level=level, topic=topic)
+    why = explain(state, forecast, own, base_rate, event=forecasts.events[t], level=level, topic=topic)
+    if ages is None:
+        return why
+    # What counts is what remains of each forecast at its age; what is shown is the forecast as it was made.
+    return replace(why, probabilities=given[one.expert_index], ages=ages)
 
 
 def event_position(forecasts: Forecasts, event: str | int) -> int:

@@ -117,8 +117,9 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         ),
         click.option(
             "--duplicates",
-            type=click.Choice(["last", "mean"]),
-            help="Which of several forecasts by one expert on one event counts.",
+            type=click.Choice(["last", "mean", "time-weighted"]),
+            help="Which of several forecasts by one expert on one event counts: the last, their mean, or their mean "
+            "over the time that each stood.",
         ),
         click.option("--as-of", metavar="TIME", help="Use what was known at this time, such as 2025-03-01T12:00Z."),
         click.option(

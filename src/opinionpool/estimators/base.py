@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array, NotANumberError, as_array, as_numbers, unmasked
+from opinionpool.arrays import Array, NotANumberError, as_array, as_numbers, times_of_cells, unmasked
 from opinionpool.errors import (
     ArgumentError,
     Note,
@@ -151,6 +151,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         classes: npt.ArrayLike | None = None,
         topics: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from the resolved events.
 
@@ -168,6 +169,9 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         topics : array_like of str, shape (T,), optional
             What each event is about; None or NaN where unknown. The default Gaussian pool learns how topics differ,
             and other pools do not look at them.
+        times : array_like, shape (T, N), optional
+            When each forecast was made, in the order of the columns of X, as datetime64 or in days; NaT or NaN where
+            unknown. The default Gaussian pool learns how fast forecasts go stale.
 
         Raises
         ------
@@ -179,6 +183,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes is None
             and sample_weight is None
             and topics is None
+            and times is None
             and type(X) is np.ndarray
             and type(y) is np.ndarray
         ):
@@ -189,7 +194,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             layout = ExpertColumns.of_columns(None, flat.shape[1], labels, deep=X.ndim == 3)
             notes = pair_notes(X) if len(labels) == 2 else ()
             return self._keep(FitState(layout, labels, None, learned, float(learned.events.sum()), notes=notes))
-        read = self._read(X, y, classes, topics)
+        read = self._read(X, y, classes, topics, times)
         if self.binary_only and len(read.classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(read.classes)} classes.")
         keys, forecasts = row_keys(X), read.forecasts
@@ -219,12 +224,13 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The classes, and what arrays teach as they are; None if rule or arrays do not allow it."""
         return None
 
-    def _read(self, X: Given, y: Given, given: Given = None, topics: Given = None) -> _Read:
+    def _read(self, X: Given, y: Given, given: Given = None, topics: Given = None, times: Given = None) -> _Read:
         """X and y of a fit as forecasts; `given` are the classes, if they are given."""
         if isinstance(X, Forecasts):
             without(y, "y", "outcomes")
             without(given, "classes", "classes")
             without(topics, "topics", "topics")
+            without(times, "times", "times")
             layout = ExpertColumns.of_forecasts(X)
             return _Read(X, layout, label_array(X.classes), layout.columns, 0)
         names, q = column_names(X), self._columns(X)
@@ -237,6 +243,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         topics = aligned(topics, row_keys(X), "topics")
         forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()), topics=topics)
         forecasts = replace(forecasts, outcomes=encode(labels, known, classes))
+        if times is not None:
+            forecasts = _timed(forecasts, layout, names, aligned(times, row_keys(X), "times"), type(self).__name__)
         return _Read(forecasts, layout, classes, names, rounded, notes)
 
     # What a fit leaves is public as scikit-learn has it.
@@ -322,6 +330,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prior: npt.ArrayLike | None = None,
         base_rate: npt.ArrayLike | None = None,
         topics: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> Array:
         """Pooled probabilities of the classes, (T, K); of an event's own options, 0 in the positions it leaves free.
 
@@ -333,6 +342,8 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         topics : array_like of str, shape () or (T,), optional
             What each event is about, as in `fit`; new topics get what is common to all, and so does everything if they
             are not given.
+        times : array_like, shape (T, N), optional
+            When each forecast was made, as in `fit`; answers are as of the newest on each event.
 
         Raises
         ------
@@ -347,12 +358,17 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
             without(topics, "topics", "topics")
+            without(times, "times", "times")
             prior, k = _own_priors(X, prior, state), len(X.classes)
             state = state if X.options is None else state.for_options(X.classes)
             p = state.pool_forecasts(X, prior, base_rate)
         else:
             q, prior, base_rate = self._asked(X, prior, base_rate, fitted, state)
             about = self._topics(X, topics, len(q), state)
+            if times is not None:
+                timed = self._with_times(X, q, about, times, fitted)
+                p = state.pool_forecasts(timed, prior, base_rate)
+                return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
             if k == 2 and len(q) > EVENTS and about is None and _own(prior) and _own(base_rate):
                 return _pool_in_parts(state, q, prior, base_rate)
             p = np.asarray(state.pool(q, prior, base_rate, about))
@@ -394,16 +410,24 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ArgumentError("this pool has learned nothing about topics: give them to fit, or leave them out")
         return event_labels(aligned(topics, row_keys(X), "topics"), events, "topics")
 
+    def _with_times(self, X: Given, q: Array, topics: Given, times: Given, fitted: FitState) -> Forecasts:
+        """Arranged forecasts in a container with their times."""
+        classes = tuple(fitted.classes.tolist())
+        forecasts = Forecasts.from_array(q, experts=fitted.layout.experts, classes=classes, topics=topics)
+        given = aligned(times, row_keys(X), "times")
+        return _timed(forecasts, fitted.layout, column_names(X), given, type(self).__name__)
+
     def predict(
         self,
         X: Given,
         prior: npt.ArrayLike | None = None,
         base_rate: npt.ArrayLike | None = None,
         topics: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> Labels:
         """The most probable class of each event, (T,), in the type of y."""
-        # Subclasses may not know topics.
-        about = {} if topics is None else {"topics": topics}
+        # Subclasses may know neither.
+        about = {name: v for name, v in (("topics", topics), ("times", times)) if v is not None}
         best = self.predict_proba(X, prior, base_rate, **about).argmax(axis=1)
         if isinstance(X, Forecasts) and X.options is not None:
             return np.array([own[i] for own, i in zip(X.options, best.tolist(), strict=True)], dtype=object)
@@ -418,12 +442,13 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         base_rate: npt.ArrayLike | None = None,
         scoring_prior: npt.ArrayLike | None = None,
         topics: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> float:
         """Mean normalised log score over the resolved events (26): 0 for repeating the scoring prior. Higher is better.
 
         Parameters
         ----------
-        X, y, sample_weight, prior, base_rate, topics
+        X, y, sample_weight, prior, base_rate, topics, times
             As elsewhere.
         scoring_prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
             Uniform if not given, over the event's own options if it has such.
@@ -433,7 +458,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
             NaN if no event is resolved.
         """
-        about = {} if topics is None else {"topics": topics}
+        about = {name: v for name, v in (("topics", topics), ("times", times)) if v is not None}
         p = self.predict_proba(X, prior, base_rate, **about)
         if isinstance(X, Forecasts):
             without(y, "y", "outcomes")
@@ -517,6 +542,35 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             array = array.reshape(-1, 1)
         return np.asarray(array)
+
+
+def _timed(
+    forecasts: Forecasts, layout: ExpertColumns, names: tuple[str, ...] | None, times: Given, who: str
+) -> Forecasts:
+    """The forecasts with the time at which each was made."""
+    by_expert = times_by_expert(times, np.empty((len(forecasts.events), 0)), layout, names, who)
+    return replace(forecasts, made=by_expert[forecasts.event_index, forecasts.expert_index])
+
+
+def times_by_expert(
+    times: Given, forecasts: Array, layout: ExpertColumns, names: tuple[str, ...] | None, who: str
+) -> npt.NDArray[np.datetime64]:
+    """When each of some forecasts was made, (T, N), from columns as those of X, or one for each expert.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If there is not one for each.
+    """
+    given = np.asarray(times)
+    read = times_of_cells(given, (len(forecasts), given.shape[1] if given.ndim == 2 else len(layout.experts)))
+    # Columns are arranged as numbers, NaN where nothing is known.
+    numbers = np.where(np.isnat(read), np.nan, read.astype(np.int64))
+    if layout.width == 1:
+        numbers = layout.arrange(numbers, names, who)
+    elif numbers.shape[1] != len(layout.experts):
+        raise ShapeError(f"{len(layout.experts)} experts need as many columns of times, not {numbers.shape[1]}")
+    return np.where(np.isnan(numbers), np.iinfo(np.int64).min, np.nan_to_num(numbers)).astype("datetime64[us]")
 
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:

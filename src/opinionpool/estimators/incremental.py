@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, axes, frequencies
 from opinionpool.errors import ArgumentError, Note, OutcomeError
-from opinionpool.estimators.base import BasePool, FitState, Given, label_array, labels_of
+from opinionpool.estimators.base import BasePool, FitState, Given, label_array, labels_of, times_by_expert
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
@@ -59,6 +59,7 @@ class IncrementalPool(BasePool):
         prior: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         topics: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from further events; see `opinionpool.streams.stream.Stream`, which `stream_` is.
 
@@ -79,6 +80,7 @@ class IncrementalPool(BasePool):
             One per event, or in the first batch one for all events of all batches. Laplace's estimate if not given.
         sample_weight : array_like, shape (T,), optional
         topics : array_like of str, shape (T,), optional
+        times : array_like, shape (T, N), optional
             As for `fit`.
 
         Raises
@@ -97,9 +99,10 @@ class IncrementalPool(BasePool):
         with self.__dict__.setdefault("_lock", threading.RLock()):
             if isinstance(X, Forecasts):
                 without(topics, "topics", "topics")
+                without(times, "times", "times")
                 self._add_forecasts(X, y, classes, prior, sample_weight)
             else:
-                self._add_rows(X, y, classes, prior, sample_weight, topics)
+                self._add_rows(X, y, classes, prior, sample_weight, topics, times)
         return self
 
     def _add_forecasts(
@@ -116,7 +119,9 @@ class IncrementalPool(BasePool):
         without(prior, "prior", "priors of events, and one for all is given with the first batch")
         self._begun.add(forecasts, sample_weight)
 
-    def _add_rows(self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given, topics: Given) -> None:
+    def _add_rows(
+        self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given, topics: Given, times: Given
+    ) -> None:
         names, keys, columns = column_names(X), row_keys(X), self._columns(X)
         fitted = self._known() if self._begun is not None else None
         allowed = classes if fitted is None else fitted.classes
@@ -127,6 +132,7 @@ class IncrementalPool(BasePool):
         weight = aligned(sample_weight, keys, "sample_weight")
         frequencies(weight, len(columns))
         about = aligned(topics, keys, "topics")
+        given = aligned(times, keys, "times")
         if fitted is not None:
             if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), found):
                 raise OutcomeError(f"the classes are {found.tolist()} since the first batch, and cannot change")
@@ -143,11 +149,12 @@ class IncrementalPool(BasePool):
         layout = self._columns_known() if fitted.stream is not None else fitted.layout
         arranged, _ = layout.forecasts(layout.arrange(flat, names, type(self).__name__))
         codes = encode(labels, known, found)
+        made = None if times is None else times_by_expert(given, arranged, layout, names, type(self).__name__)
         if fitted.stream is not None:
-            _add(fitted.stream, arranged, codes, weight, prior, layout, about)
+            _add(fitted.stream, arranged, codes, weight, prior, layout, about, made)
             return
         stream = self._stream(found, prior if shared else None)
-        _add(stream, arranged, codes, weight, None if shared else prior, layout, about)
+        _add(stream, arranged, codes, weight, None if shared else prior, layout, about, made)
         self._begin(replace(fitted, stream=stream))
 
     @property
@@ -237,5 +244,6 @@ def _add(
     prior: Given,
     layout: ExpertColumns,
     topics: Given,
+    made: Given,
 ) -> None:
-    stream.add_rows(forecasts, codes, weight, prior=prior, experts=layout.experts, topics=topics)
+    stream.add_rows(forecasts, codes, weight, prior=prior, experts=layout.experts, topics=topics, times=made)

@@ -16,6 +16,7 @@ from opinionpool.arrays import Array
 from opinionpool.estimators.base import Given, labels_of
 from opinionpool.estimators.incremental import IncrementalPool
 from opinionpool.estimators.inputs import settled_classes
+from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
@@ -108,12 +109,13 @@ class GaussianPool(IncrementalPool):
         base_rate: npt.ArrayLike | None = None,
         level: float = 0.9,
         topics: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> Array:
         """Between what the pooled probability lies, as far as beliefs and outcomes leave the weights open.
 
         Parameters
         ----------
-        X, prior, base_rate, topics
+        X, prior, base_rate, topics, times
             As for `predict_proba`.
         level : float, default 0.9
 
@@ -141,7 +143,14 @@ class GaussianPool(IncrementalPool):
         fitted, learned = self._learned()
         assert isinstance(learned, FittedPanel)
         q, prior, base_rate = self._asked(X, prior, base_rate, fitted, learned)
-        ends = learned.interval(q, prior, base_rate, level, self._topics(X, topics, len(q), learned))
+        about = self._topics(X, topics, len(q), learned)
+        timed = X if isinstance(X, Forecasts) else None
+        if times is not None:
+            timed = self._with_times(X, q, about, times, fitted)
+        if timed is not None and timed.made is not None:
+            reference = learned.reference(prior)
+            q = learned.aged(timed, reference).dense(experts=learned.experts)
+        ends = learned.interval(q, prior, base_rate, level, about)
         return np.stack(ends, axis=-1)
 
     @property

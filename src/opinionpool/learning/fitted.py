@@ -15,6 +15,7 @@ from opinionpool.arrays import Array, Mask
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects, TopicShift, learn_topics, left_out
 from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
@@ -165,6 +166,8 @@ class FittedPanel(Tabular):
         What is open about the weights, where it is known.
     topics : TopicEffects or None
         Intercepts and slopes by topic, where events have topics.
+    recency : Recency or None
+        How fast forecasts go stale, where their times are known.
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -180,6 +183,7 @@ class FittedPanel(Tabular):
     marginal: MarginalFeatures | None = None
     uncertainty: Uncertainty | None = None
     topics: TopicEffects | None = None
+    recency: Recency | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         low, high = self.weight_interval()
@@ -277,6 +281,7 @@ class FittedPanel(Tabular):
         if prior is None and forecasts.options is not None:
             prior = own_priors(forecasts, None)
         prior = self.reference(prior)
+        forecasts = self.aged(forecasts, prior)
         p = pool_cells(self.panel, forecasts, prior, base_rate)
         if self.topics is None or forecasts.topics is None:
             return p
@@ -328,6 +333,7 @@ class FittedPanel(Tabular):
         if self.uncertainty is None:
             return None
         t, k = len(forecasts.events), len(self.classes)
+        forecasts = self.aged(forecasts, self.reference(prior))
         ends = np.empty((2, t) if k == 2 else (2, t, k))
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
             ends[:, rows] = self.interval(
@@ -351,6 +357,13 @@ class FittedPanel(Tabular):
             ratio = np.divide(its.errors(other.panel, q, own), error, out=np.ones_like(error), where=error > 0)
             most = max(most, float(ratio.max(initial=1.0)))
         return replace(self, uncertainty=Uncertainty(both.covariance * most**2))
+
+    def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
+        """Some forecasts as they count by their ages, without these."""
+        if self.recency is None or forecasts.made is None or forecasts.options is not None:
+            return forecasts
+        reference = spread_prior(prior, (len(forecasts.events),), len(self.classes))
+        return self.recency.forecasts(forecasts, reference, self.panel.settings.floor)
 
     def with_topics(self, forecasts: Forecasts, reference: Array, weight: Array) -> FittedPanel:
         """The same with what resolved events say of their topics, if they have different ones.

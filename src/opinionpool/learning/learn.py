@@ -24,6 +24,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.prior import Believed, belief_notes
+from opinionpool.learning.recency import learn_recency
 from opinionpool.learning.screening import independent_weight, leakage_notes, one_outcome_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
 from opinionpool.model.contrasts import contrasts
@@ -121,35 +122,9 @@ def _learn(
     else:
         shared, reference = None, own
     if structure == "auto" and beliefs is not None:
-        reduced, notes = independent_weight(forecasts, reference, weight, settings.floor)
-        if is_crowd(forecasts, weight):
-            _check_crowd(beliefs, class_model)
-            found = _learn_crowd(forecasts, reference, reduced, shared, settings)
-            found = found.with_topics(forecasts, reference, reduced)
-        else:
-            estimated = own is None and prior is None
-            shrunken = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
-            few, given, full = forecasts, reference, weight
-            sample = bounded_sample(forecasts, weight)
-            if sample is not None:
-                kept, each = sample
-                few, given, estimated = forecasts.select_events(kept), given[kept], False
-                reduced, full = reduced[kept] * each, full[kept] * each
-                used = int(few.resolved.sum())
-                notes = (*notes, sample_note(used, int(forecasts.resolved.sum())))
-            found = _learn_default(
-                few, given, reduced, shared, shrunken, settings, estimated=estimated, class_model=class_model
-            )
-            if (reduced < full).any():
-                independent = _learn_default(
-                    few, given, full, shared, shrunken, settings, estimated=estimated, class_model="symmetric"
-                )
-                found = found.at_least_as_uncertain_as(independent, few, public_probabilities(given))
-            found = found.with_topics(few, given, reduced)
-            found = replace(found, present=np.asarray(forecasts.counts > 0))
-        # Counts are of events as they came.
-        counts = _counts(forecasts, weight)
-        return replace(found, events=outcome_counts(forecasts, weight), counts=counts, notes=found.notes + notes)
+        given = beliefs if isinstance(beliefs, Beliefs) else Beliefs()
+        estimated = own is None and prior is None
+        return _learn_auto(forecasts, reference, weight, shared, given, class_model, settings, estimated=estimated)
     if class_model == "full":
         return _learn_full(forecasts, reference, weight, shared, settings)
     evidence = _evidence(forecasts, reference, weight, shared, settings.floor)
@@ -167,6 +142,55 @@ def _learn(
     # There, an event is several rows.
     events, counts = outcome_counts(forecasts, weight), _counts(forecasts, weight)
     return replace(found, events=events, counts=counts, present=np.asarray(forecasts.counts > 0))
+
+
+def _learn_auto(
+    forecasts: Forecasts,
+    reference: Array,
+    weight: Array,
+    shared: Array | None,
+    beliefs: Beliefs,
+    class_model: str,
+    settings: Settings,
+    *,
+    estimated: bool,
+) -> FittedPanel:
+    """The default pool, or a crowd, with recency and topics."""
+    recency = None
+    if forecasts.made is not None and not Believed.of(beliefs, forecasts.experts).assessed:
+        kept, each = bounded_sample(forecasts, weight) or (np.arange(len(weight)), np.ones(len(weight)))
+        recency = learn_recency(forecasts.select_events(kept), reference[kept], weight[kept] * each, settings.floor)
+    if recency is not None:
+        forecasts = recency.forecasts(forecasts, reference, settings.floor)
+    reduced, notes = independent_weight(forecasts, reference, weight, settings.floor)
+    if is_crowd(forecasts, weight):
+        _check_crowd(beliefs, class_model)
+        found = _learn_crowd(forecasts, reference, reduced, shared, settings)
+        found = found.with_topics(forecasts, reference, reduced)
+    else:
+        few, given, full = forecasts, reference, weight
+        sample = bounded_sample(forecasts, weight)
+        if sample is not None:
+            kept, each = sample
+            few, given, estimated = forecasts.select_events(kept), given[kept], False
+            reduced, full = reduced[kept] * each, full[kept] * each
+            used = int(few.resolved.sum())
+            notes = (*notes, sample_note(used, int(forecasts.resolved.sum())))
+        found = _learn_default(
+            few, given, reduced, shared, beliefs, settings, estimated=estimated, class_model=class_model
+        )
+        if (reduced < full).any():
+            independent = _learn_default(
+                few, given, full, shared, beliefs, settings, estimated=estimated, class_model="symmetric"
+            )
+            found = found.at_least_as_uncertain_as(independent, few, public_probabilities(given))
+        found = found.with_topics(few, given, reduced)
+        found = replace(found, present=np.asarray(forecasts.counts > 0))
+    # Counts are of events as they came.
+    counts = _counts(forecasts, weight)
+    notes = (*found.notes, *notes, *(() if recency is None else (recency.note(),)))
+    events = outcome_counts(forecasts, weight)
+    return replace(found, events=events, counts=counts, recency=recency, notes=notes)
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:

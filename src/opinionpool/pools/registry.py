@@ -410,8 +410,18 @@ def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
         void=None,
         texts=None,
         topics=column("topics", ""),
+        asked=column("asked", np.datetime64("NaT", "us")),
+        made=_times_of_cells(parts),
         notes=(),
     )
+
+
+def _times_of_cells(parts: Sequence[Forecasts]) -> npt.NDArray[np.datetime64] | None:
+    """When each forecast of several parts was made; None if nobody knows."""
+    if all(part.made is None for part in parts):
+        return None
+    never = np.datetime64("NaT", "us")
+    return np.concatenate([np.full(len(p.event_index), never) if p.made is None else p.made for p in parts])
 
 
 def learn_parts(

@@ -33,6 +33,8 @@ def explanation_columns(why: Explanation) -> list[Column]:
         labels = [plain(label) for label in why.classes]
         shown = [label if i == 0 else None for label in labels for i in range(size)]
         columns.insert(0, Column("class", [label for label in labels for _ in range(size)], "class", table=shown))
+    if why.ages is not None:
+        columns.append(Column("age", column("age"), "days old", decimal, spare=3))
     if why.pool == "gaussian":
         columns.append(Column("bias", column("bias"), "bias", signed, spare=2))
     if why.scale == "log-odds":
@@ -73,6 +75,8 @@ class _Rows:
         self.name = [name for _, name, *_ in before] + [why.experts[i] for i in order] + [name for _, name, *_ in after]
         forecast, adds = at(why.probabilities)[order].tolist(), at(why.contributions)[order].tolist()
         self.forecast = [p for _, _, p, _ in before] + forecast + [p for _, _, p, _ in after]
+        ages = None if why.ages is None else why.ages
+        self.age = [None if x is None or np.isnan(x) else x for x in each(ages)]
         self.bias, self.contrast = each(at(why.bias)), each(at(why.contrast))
         self.weight, self.without = each(why.weights), each(at(why.without))
         self.adds = [x for *_, x in before] + adds + [x for *_, x in after]
@@ -84,6 +88,7 @@ def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
         yield {
             "expert": why.experts[i],
             "probability": by_class(why, why.probabilities[i]),
+            **({} if why.ages is None else {"age": float(why.ages[i]) if why.ages[i] == why.ages[i] else None}),
             "bias": by_class(why, why.bias[i]),
             "contrast": by_class(why, why.contrast[i]),
             "weight": None if why.weights is None else float(why.weights[i]),

@@ -13,6 +13,7 @@ from opinionpool.errors import Note, SavedPoolError
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
 from opinionpool.learning.fitted import FittedPanel, Uncertainty
+from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import LEVELS, TopicEffects
 from opinionpool.model.contrasts import Extremes
@@ -108,6 +109,16 @@ def _check_marginal(marginal: MarginalFeatures) -> None:
     shaped(marginal.spread, (n,), "the spreads", least=0.0)
     if marginal.bias.ndim != 2 or not np.isfinite(marginal.bias).all() or not -1 <= marginal.correlation <= 1:
         raise SavedPoolError("biases should be finite, (N, K - 1), and the correlation between -1 and 1")
+
+
+def _check_recency(recency: Recency) -> None:
+    size = recency.half_lives.shape
+    if len(size) != 1 or not (recency.half_lives > 0).all() or recency.absolute.shape != size:
+        raise SavedPoolError("half-lives should be above 0, each with where ages count from")
+    if recency.correlations.ndim != 1 or not ((recency.correlations >= 0) & (recency.correlations <= 1)).all():
+        raise SavedPoolError("correlations should lie between 0 and 1")
+    both = (*size, *recency.correlations.shape)
+    shaped(recency.probabilities, both, "the probabilities of half-lives", least=0.0)
 
 
 def _check_topics(effects: TopicEffects) -> None:
@@ -253,13 +264,14 @@ PARTS = (
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
     Kind.of("topic-effects", TopicEffects, _check_topics),
+    Kind.of("recency", Recency, _check_recency),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     replace(
         Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "uncertainty": "doubt"}),
-        optional=("topics",),
+        optional=("topics", "recency"),
     ),
     Kind.of("learned-pool", FittedPool, _check_pool_state, classes=tuple[Label, ...]),
     Kind("beliefs", Beliefs, {"stated": Any}, lambda beliefs: {"stated": beliefs.to_dict()}, _beliefs),

@@ -42,6 +42,8 @@ class _Events:
     groups: tuple[str | None, ...] | None
     settled: tuple[bool, ...] | None = None
     topics: tuple[str | None, ...] | None = None
+    made: tuple[str | None, ...] | None = None  # of each forecast
+    asked: tuple[str | None, ...] | None = None
 
     @classmethod
     def of(cls, records: Sequence[Record], classes: int) -> _Events:
@@ -62,6 +64,8 @@ class _Events:
             groups=tuple(r.group for r in records) if grouped else None,
             settled=tuple(r.settled for r in records) if any(r.settled for r in records) else None,
             topics=tuple(r.topic for r in records) if any(r.topic for r in records) else None,
+            made=_texts([each for r in records for each in r.times_made()]),
+            asked=_texts([r.asked for r in records]),
         )
 
     def records(self, seed: int) -> list[Record]:
@@ -80,6 +84,8 @@ class _Events:
                     None if time is None else _moment(time), None if self.groups is None else self.groups[i],
                     self.settled is not None and self.settled[i],
                     None if self.topics is None else self.topics[i],
+                    None if self.made is None else _moments(self.made[cells]),
+                    None if self.asked is None else _maybe_moment(self.asked[i]),
                 )
             )  # fmt: skip
         return rows
@@ -111,13 +117,30 @@ class _Events:
         high = classes - 1 if resolved else -1
         if t and not (low <= self.outcomes.min() and self.outcomes.max() <= high):
             raise SavedPoolError(f"outcomes should lie between {low} and {high}")
-        for texts in (self.times, self.groups, self.settled, self.topics):
-            if texts is not None and len(texts) != t:
-                raise SavedPoolError(f"{t} events do not fit {len(texts)} times, groups or topics")
+        for size, texts in (
+            *((t, each) for each in (self.times, self.groups, self.settled, self.topics, self.asked)),
+            (cells, self.made),
+        ):
+            if texts is not None and len(texts) != size:
+                raise SavedPoolError(f"{size} events or forecasts do not fit {len(texts)} times, groups or topics")
         if self.priors is not None:
             if self.priors.shape != (t, *shape):
                 raise SavedPoolError(f"the priors of {t} events have the shape {self.priors.shape}")
             logodds.class_probabilities(self.priors[~np.isnan(self.priors.reshape(t, -1)).any(axis=1)], classes)
+
+
+def _texts(times: Sequence[np.datetime64 | None]) -> tuple[str | None, ...] | None:
+    """Times as text, None for those that are unknown; None if all are."""
+    found = tuple(None if time is None or np.isnat(time) else str(time) for time in times)
+    return found if any(found) else None
+
+
+def _moments(texts: Sequence[str | None]) -> npt.NDArray[np.datetime64]:
+    return np.array([np.datetime64("NaT", "us") if text is None else _moment(text) for text in texts], "datetime64[us]")
+
+
+def _maybe_moment(text: str | None) -> np.datetime64 | None:
+    return None if text is None else _moment(text)
 
 
 def _moment(text: str) -> np.datetime64:
@@ -357,7 +380,9 @@ _FIELDS: Mapping[str, Any] = {
 
 STREAMS = (
     Kind.of("row-numbers", Numbering, _nothing, spans=tuple[tuple[int, ...], ...]),
-    replace(Kind.of("events", _Events, _nothing, {"probabilities": "said"}), optional=("settled", "topics")),
+    replace(
+        Kind.of("events", _Events, _nothing, {"probabilities": "said"}), optional=("settled", "topics", "made", "asked")
+    ),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Sums, _nothing),
     Kind.of("events-learned", _Learned, _nothing),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, times_of_cells
 from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
@@ -194,6 +194,7 @@ def event_record(
     forecasts: ExpertForecasts,
     prior: npt.ArrayLike | None,
     topic: str | None = None,
+    time: object = None,
 ) -> Record:
     """An event that is not resolved; experts are entered in the stream.
 
@@ -218,7 +219,10 @@ def event_record(
     names = [str(name) for name in forecasts]
     if len(set(names)) < len(names):
         check_distinct(names)
-    return Record(str(event), event_key(str(event), seed), state.join(names), array, own, topic=topic or None)
+    made = None if time is None else np.full(len(names), times_of_cells([time], (1,))[0])
+    return Record(
+        str(event), event_key(str(event), seed), state.join(names), array, own, topic=topic or None, made=made
+    )
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
@@ -245,6 +249,7 @@ def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterat
     if forecasts.prior is not None:
         blank = np.asarray(np.isnan(forecasts.prior.reshape(t, -1)).any(axis=1))
     never = np.ones(t, dtype=bool) if forecasts.times is None else np.asarray(np.isnat(forecasts.times))
+    unasked = np.ones(t, dtype=bool) if forecasts.asked is None else np.asarray(np.isnat(forecasts.asked))
     for i, event in enumerate(forecasts.events):
         cells = slice(ends[i], ends[i + 1])
         yield Record(
@@ -258,4 +263,6 @@ def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterat
             group=None if forecasts.groups is None else str(forecasts.groups[i]),
             settled=forecasts.settled is not None and bool(forecasts.settled[i]),
             topic=None if forecasts.topics is None else str(forecasts.topics[i]) or None,
+            made=None if forecasts.made is None else forecasts.made[cells],
+            asked=None if unasked[i] or forecasts.asked is None else forecasts.asked[i],
         )

@@ -28,25 +28,31 @@ class Record(NamedTuple):
     group: str | None = None
     settled: bool = False
     topic: str | None = None
+    made: npt.NDArray[np.datetime64] | None = None  # (n,); when the forecasts were made
+    asked: np.datetime64 | None = None  # as of when the event is answered
 
     def without_forecasts(self) -> Record:
         """The event alone."""
-        return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0])
+        return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)
 
     def revised(self, other: Record) -> Record:
         """The event with forecasts that came later, which take the place of earlier ones by the same experts.
 
         A NaN withdraws a forecast.
         """
+        made = None
         if other is self or not len(other.experts):
-            experts, probabilities = self.experts, self.probabilities
+            experts, probabilities, made = self.experts, self.probabilities, self.made
         else:
             kept = ~np.isin(self.experts, other.experts)
             experts = np.concatenate([self.experts[kept], other.experts])
             probabilities = np.concatenate([self.probabilities[kept], other.probabilities])
+            if self.made is not None or other.made is not None:
+                made = np.concatenate([self.times_made()[kept], other.times_made()])
         if probabilities.size and np.isnan(probabilities.min()):
             given = ~np.isnan(probabilities.reshape(len(probabilities), -1)[:, 0])
             experts, probabilities = experts[given], probabilities[given]
+            made = None if made is None else made[given]
         return other._replace(
             experts=experts,
             probabilities=probabilities,
@@ -55,7 +61,13 @@ class Record(NamedTuple):
             settled=self.settled if other.time is None else other.settled,
             group=self.group if other.group is None else other.group,
             topic=self.topic if other.topic is None else other.topic,
+            made=made,
+            asked=self.asked if other.asked is None else other.asked,
         )
+
+    def times_made(self) -> npt.NDArray[np.datetime64]:
+        """When the forecasts were made, NaT where unknown."""
+        return np.full(len(self.experts), np.datetime64("NaT", "us")) if self.made is None else self.made
 
 
 def event_key(event: str, seed: int) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, Mask, as_array, frequencies
+from opinionpool.arrays import Array, Index, Mask, as_array, frequencies, times_of_cells
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.estimation.sampling import row_keys
 from opinionpool.labels import UNRESOLVED, event_labels
@@ -31,6 +31,7 @@ class Rows:
     keys: npt.NDArray[np.uint64] | None = None  # (T,), what decides which are in the sample
     numbers: Index | None = None  # (T,), what stands for ids
     topics: npt.NDArray[np.str_] | None = None  # (T,), what the events are about
+    made: npt.NDArray[np.datetime64] | None = None  # (T, N), when each forecast was made
 
     @classmethod
     def of(
@@ -41,6 +42,7 @@ class Rows:
         prior: npt.ArrayLike | None,
         classes: int,
         topics: object = None,
+        times: object = None,
     ) -> Rows:
         """What a user gave, checked.
 
@@ -61,7 +63,8 @@ class Rows:
             if own.shape != given.shape[:1] + given.shape[2:]:
                 raise ShapeError(f"{len(given)} rows need as many priors, and their shape is {own.shape}")
         about = None if topics is None else event_labels(topics, len(given), "topics")
-        return cls(given, codes, frequencies(sample_weight, len(given)), own, topics=about)
+        made = None if times is None else times_of_cells(times, given.shape[:2])
+        return cls(given, codes, frequencies(sample_weight, len(given)), own, topics=about, made=made)
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -83,7 +86,11 @@ class Rows:
         """The same by so many experts, of whom those here are at `columns`."""
         wide = np.full((len(self), experts, *self.forecasts.shape[2:]), np.nan)
         wide[:, columns] = self.forecasts
-        return replace(self, forecasts=wide)
+        made = None
+        if self.made is not None:
+            made = np.full((len(self), experts), np.datetime64("NaT", "us"))
+            made[:, columns] = self.made
+        return replace(self, forecasts=wide, made=made)
 
     def resolved(self) -> Rows:
         """Those that are, in arrays of their own."""
@@ -108,7 +115,7 @@ class Rows:
     def joins(self, other: Rows) -> bool:
         """Whether another block has the same columns."""
         mine, theirs = (
-            (each.prior is None, each.at is None, each.topics is None, each.forecasts.shape[1:])
+            (each.prior is None, each.at is None, each.topics is None, each.made is None, each.forecasts.shape[1:])
             for each in (self, other)
         )
         return mine == theirs
@@ -127,7 +134,9 @@ class Rows:
         number, outcome = int(self.numbers[t]), int(self.outcomes[t])
         key = 0 if self.keys is None else int(self.keys[t])
         topic = None if self.topics is None else str(self.topics[t]) or None
-        return Record(number, key, experts, forecasts, own, outcome, float(self.weight[t]), when, topic=topic)
+        made = None if self.made is None else self.made[t, experts]
+        weight = float(self.weight[t])
+        return Record(number, key, experts, forecasts, own, outcome, weight, when, topic=topic, made=made)
 
     def answered_on(self, t: int) -> Mask:
         """Who made a forecast on one of them, (N,)."""

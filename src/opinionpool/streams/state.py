@@ -347,7 +347,7 @@ class StreamState:
         if any(record.prior is not None for record in records):
             blank = np.full(shape[1:], np.nan)
             priors = np.array([blank if record.prior is None else record.prior for record in records], dtype=np.float64)
-        times = groups = settled = topics = None
+        times = groups = settled = topics = made = asked = None
         if any(record.time is not None for record in records):
             never = np.datetime64("NaT", "us")
             times = np.array([never if record.time is None else record.time for record in records], "datetime64[us]")
@@ -357,6 +357,11 @@ class StreamState:
             groups = np.array(["" if record.group is None else record.group for record in records], dtype=np.str_)
         if any(record.topic for record in records):
             topics = np.array([record.topic or "" for record in records], dtype=np.str_)
+        if any(record.made is not None for record in records):
+            made = np.concatenate([record.times_made() for record in records])
+        if any(record.asked is not None for record in records):
+            never = np.datetime64("NaT", "us")
+            asked = np.array([never if record.asked is None else record.asked for record in records], "datetime64[us]")
         return Forecasts(
             events=tuple(f"row {r.event + 1}" if isinstance(r.event, int) else r.event for r in records),
             experts=tuple(self.experts),
@@ -370,6 +375,8 @@ class StreamState:
             groups=groups,
             settled=settled,
             topics=topics,
+            made=made,
+            asked=asked,
         )
 
     def sample(self) -> tuple[Forecasts, Array, float]:

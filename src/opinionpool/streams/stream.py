@@ -205,6 +205,7 @@ class Stream:
         prior: npt.ArrayLike | None = None,
         *,
         topic: str | None = None,
+        time: object = None,
     ) -> None:
         """Forecasts on an event that is not resolved; they take the place of earlier ones by the same experts.
 
@@ -218,6 +219,8 @@ class Stream:
             The event's own reference.
         topic : str, optional
             What the event is about.
+        time : str, date, datetime or datetime64, optional
+            When the forecasts were made.
 
         Raises
         ------
@@ -232,7 +235,7 @@ class Stream:
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
         with self._state.all_or_nothing():
-            record = event_record(self._state, self.seed, event, forecasts, prior, topic)
+            record = event_record(self._state, self.seed, event, forecasts, prior, topic, time)
             current = self._state.open.get(record.key)
             self._state.put_open((record if current is None else current).revised(record))
 
@@ -403,6 +406,7 @@ class Stream:
         first: int | None = None,
         moments: Moments | None = None,
         topics: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> None:
         """A block of events without ids, fast; they cannot be corrected, and nothing tells if they come twice.
 
@@ -425,13 +429,15 @@ class Stream:
             Those of the resolved rows, if they are known: of log-ratios with the floors of this stream.
         topics : array_like of str, shape (T,), optional
             What the events are about.
+        times : array_like of datetime64, shape (T, N), optional
+            When each forecast was made.
 
         Raises
         ------
         ShapeError, ArgumentError
             If the arguments do not fit together or are out of range.
         """
-        rows = Rows.of(probabilities, outcomes, sample_weight, prior, len(self.classes), topics)
+        rows = Rows.of(probabilities, outcomes, sample_weight, prior, len(self.classes), topics, times)
         n = rows.forecasts.shape[1]
         first = None if first is None else whole_number(first, "first", 0, 1 << 62)
         names = numbered(n) if experts is None else names_given(experts, "experts", ExpertError)

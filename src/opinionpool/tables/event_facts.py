@@ -54,6 +54,14 @@ class Facts:
             times = np.where(np.isnat(known), times, known)
         return None if np.isnat(times).all() else times
 
+    def asked(self, as_of: np.datetime64 | None, outcomes: Index) -> Times | None:
+        """As of when events are answered: when they closed or were resolved, open ones at --as-of; None if unknown."""
+        ends = np.fmin(self.closes, self.resolved_at)
+        # An open event may close long after it is answered.
+        limit = np.where(outcomes < 0, np.datetime64("NaT", "us"), ends)
+        ends = limit if as_of is None else np.fmin(ends, as_of)
+        return None if np.isnat(ends).all() else ends
+
     @property
     def settled(self) -> npt.NDArray[np.bool_] | None:
         """Where that is when the event was resolved or closed, (events,); None if it is nowhere."""

@@ -23,6 +23,8 @@ from opinionpool.text import listed, shown, suggestion
 
 # What the command line calls fields whose options may be repeated.
 _SINGULAR = {"columns": "column", "missing_values": "missing-value"}
+# Which of several forecasts counts.
+RULES = ("last", "mean", "time-weighted")
 _LISTS = ("classes", "missing_values", "include", "exclude")
 _FLAGS = ("percent", "merge_names", "drop_incomplete", "expert_from_name", "history")
 # What scores are of; `compare` alone asks for it.
@@ -72,7 +74,7 @@ class ReadOptions:
         for name in _LISTS:
             object.__setattr__(self, name, _texts(getattr(self, name), name))
         object.__setattr__(self, "columns", check_columns(self.columns))
-        for name, choices in (("duplicates", ("last", "mean")), ("options", CHOICES)):
+        for name, choices in (("duplicates", RULES), ("options", CHOICES)):
             if getattr(self, name) is not None:
                 one_of(getattr(self, name), name, choices)
         for name in _FLAGS:

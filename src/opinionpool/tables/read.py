@@ -72,9 +72,11 @@ def read_forecasts(
     options : {"event", "shared"}, optional
         Whether each event has options of its own, in a long table with classes, or all events share their classes. If
         not given, they are its own where sets that differ have no class in common; where they do, an error asks.
-    duplicates : {"last", "mean"}, optional
+    duplicates : {"last", "mean", "time-weighted"}, optional
         Which of several forecasts by one expert on one event counts; several are an error if not given. The last is
-        that with the latest time, or the last row if there are no times.
+        that with the latest time, or the last row if there are no times. "time-weighted" is their mean over the time
+        that each stood, until the next by the same expert, the last until the event closed or was resolved, or until
+        `as_of`, or else until the newest forecast on the event.
     as_of : str, date, datetime or datetime64, optional
         Leaves out later forecasts, and outcomes that became known later (by resolved_at). Independently of it,
         forecasts made after their event closed or was resolved are left out.
@@ -253,7 +255,9 @@ def _read_as(
     times = time_notes(long_rows, facts)
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     try:
-        long_rows, repeated = one_each(long_rows, request.duplicates, time_column, layout.unused)
+        long_rows, repeated = one_each(
+            long_rows, request.duplicates, time_column, layout.unused, facts.asked(cutoff, settled.outcomes)
+        )
     except DuplicateError as error:
         hint, remedies = _long_hint(table, layout, contents)
         raise DuplicateError(f"{error}{hint}", remedies=(*remedies, *error.remedies), count=error.count) from None
@@ -281,6 +285,8 @@ def _read_as(
         groups=facts.groups,
         topics=facts.topics,
         settled=facts.settled,
+        made=None if long_rows.time is None or np.isnat(long_rows.time).all() else long_rows.time,
+        asked=facts.asked(cutoff, outcomes),
         closes=facts.closes if "closes" in layout.roles or (joined and "closes" in joined.roles) else None,
         texts=facts.texts,
         notes=(
@@ -383,8 +389,17 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
         event_index=np.repeat(np.arange(t), n),
         expert_index=np.tile(np.arange(n), t),
         probabilities=x.ravel(),
+        made=None if forecasts.made is None else _spread_times(forecasts),
         notes=(*forecasts.notes, Note("silence", text, silent)),
     )
+
+
+def _spread_times(forecasts: Forecasts) -> Times:
+    """When each of all possible forecasts was made, NaT where nobody made it, (T N,)."""
+    assert forecasts.made is not None
+    made = np.full(forecasts.shape, np.datetime64("NaT", "us"))
+    made[forecasts.event_index, forecasts.expert_index] = forecasts.made
+    return made.ravel()
 
 
 def alike_notes(experts: Sequence[str]) -> list[Note]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import DuplicateError, Note, Remedy, literal
+from opinionpool.errors import DuplicateError, LayoutError, Note, Remedy, literal
 from opinionpool.tables.frames import Table, place
 from opinionpool.tables.times import Times
 from opinionpool.text import listed, quoted, shown
@@ -139,24 +139,33 @@ def drop_expired(
 
 
 def one_each(
-    long_rows: LongRows, rule: str | None, time_column: str | None, unused: Sequence[int] = ()
+    long_rows: LongRows,
+    rule: str | None,
+    time_column: str | None,
+    unused: Sequence[int] = (),
+    until: Times | None = None,
 ) -> tuple[LongRows, list[Note]]:
     """One number for each expert, event and class.
 
     Parameters
     ----------
     long_rows : LongRows
-    rule : {None, "last", "mean"}
-        What to do with several: refuse; keep the latest, by time if there is one, then by position; or average.
+    rule : {None, "last", "mean", "time-weighted"}
+        What to do with several: refuse; keep the latest, by time if there is one, then by position; average; or
+        average over the time that each stood.
     time_column : str or None
         The header of the column that the times are from.
     unused : sequence of int
         Columns that may distinguish forecasts of one time.
+    until : ndarray of datetime64, shape (events,), optional
+        Until when the last one stood; NaT: until the newest forecast on the event.
 
     Raises
     ------
     DuplicateError
         Without a rule, if there are several; lists up to three. With "last", if several are of the latest time.
+    LayoutError
+        With "time-weighted", if one has no time.
     """
     notes: list[Note] = []
     blank = np.isnan(long_rows.value)
@@ -179,6 +188,9 @@ def one_each(
     many = "several forecasts by one expert on one event, {count:time}: "
     if rule == "mean":
         return _mean(long_rows.select(order)), [*notes, Note.of("duplicates", many + "their mean counts", len(pairs))]
+    if rule == "time-weighted":
+        mean = _over_time(long_rows.select(order), time_column, unused, until)
+        return mean, [*notes, Note.of("duplicates", many + "their mean over time counts", len(pairs))]
     by = (
         f"the last by column {shown(time_column)}"
         if time_column
@@ -220,7 +232,44 @@ def _mean(long_rows: LongRows) -> LongRows:
     low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)
     # Rounding must not carry an average beyond what was averaged.
     means = np.clip(np.add.reduceat(long_rows.value, starts) / counts, low, high)
-    return replace(long_rows.select(starts), value=means)
+    time = None
+    if long_rows.time is not None:
+        # A mean is of no one time.
+        time = np.where(counts > 1, np.datetime64("NaT", "us"), long_rows.time[starts])
+    return replace(long_rows.select(starts), value=means, time=time)
+
+
+def _over_time(long_rows: LongRows, time_column: str | None, unused: Sequence[int], until: Times | None) -> LongRows:
+    """The average of each expert's numbers on each event and class over the time that each stood.
+
+    Where no time passed, the last one counts.
+    """
+    if long_rows.time is None or np.isnat(long_rows.time).any():
+        what = "there is no column with times" if long_rows.time is None else "some forecasts have no time"
+        raise LayoutError(
+            f"{long_rows.table.name}: {what}, so nobody knows how long a forecast stood: say --duplicates mean or last"
+        )
+    ordered = long_rows.select(np.lexsort((long_rows.row, long_rows.time, long_rows.key)))
+    assert ordered.time is not None
+    last = np.append(np.diff(ordered.key) != 0, True)
+    newest = np.full(len(ordered.events), np.datetime64("NaT", "us"))
+    np.fmax.at(newest, ordered.event, ordered.time)
+    ends = newest if until is None else np.where(np.isnat(until), newest, until)
+    following = np.where(last, ends[ordered.event], np.append(ordered.time[1:], ordered.time[-1:]))
+    stood = np.maximum((following - ordered.time).astype(np.int64), 0).astype(np.float64)
+    starts = np.flatnonzero(np.append(True, last[:-1]))
+    total = np.add.reduceat(stood, starts)
+    group = np.cumsum(np.append(True, last[:-1])) - 1
+    latest = _latest(ordered, time_column, unused) if (total == 0).any() else None
+    weight = np.where(total[group] > 0, stood / np.where(total > 0, total, 1.0)[group], last)
+    low, high = np.minimum.reduceat(ordered.value, starts), np.maximum.reduceat(ordered.value, starts)
+    # Rounding must not carry an average beyond what was averaged.
+    means = np.clip(np.add.reduceat(weight * ordered.value, starts), low, high)
+    value = means if latest is None else np.where(total > 0, means, latest.value)
+    counts = np.diff(np.append(starts, len(last)))
+    # A mean over time is of no one time.
+    time = np.where(counts > 1, np.datetime64("NaT", "us"), ordered.time[starts])
+    return replace(ordered.select(starts), value=value, time=time)
 
 
 def _latest(long_rows: LongRows, time_column: str | None, unused: Sequence[int]) -> LongRows:
