@@ -54,9 +54,12 @@ class Facts:
             times = np.where(np.isnat(known), times, known)
         return None if np.isnat(times).all() else times
 
-    def asked(self, as_of: np.datetime64 | None, outcomes: Index) -> Times | None:
-        """As of when events are answered: when they closed or were resolved, open ones at --as-of; None if unknown."""
-        ends = np.fmin(self.closes, self.resolved_at)
+    def asked(self, as_of: np.datetime64 | None, outcomes: Index, ahead: np.timedelta64 | None = None) -> Times | None:
+        """As of when events are answered: when they closed or were resolved, open ones at --as-of; None if unknown.
+
+        `ahead` is how long before that, if scores are asked for so early.
+        """
+        ends = self.ends if ahead is None else self.ends - ahead
         # An open event may close long after it is answered.
         limit = np.where(outcomes < 0, np.datetime64("NaT", "us"), ends)
         ends = limit if as_of is None else np.fmin(ends, as_of)

@@ -256,7 +256,11 @@ def _read_as(
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     try:
         long_rows, repeated = one_each(
-            long_rows, request.duplicates, time_column, layout.unused, facts.asked(cutoff, settled.outcomes)
+            long_rows,
+            request.duplicates,
+            time_column,
+            layout.unused,
+            facts.asked(cutoff, settled.outcomes, request.ahead),
         )
     except DuplicateError as error:
         hint, remedies = _long_hint(table, layout, contents)
@@ -286,7 +290,7 @@ def _read_as(
         topics=facts.topics,
         settled=facts.settled,
         made=None if long_rows.time is None or np.isnat(long_rows.time).all() else long_rows.time,
-        asked=facts.asked(cutoff, outcomes),
+        asked=facts.asked(cutoff, outcomes, request.ahead),
         closes=facts.closes if "closes" in layout.roles or (joined and "closes" in joined.roles) else None,
         texts=facts.texts,
         notes=(
