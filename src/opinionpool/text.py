@@ -31,10 +31,13 @@ def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
     >>> suggestion("bod", ["ann", "bob"], "there are"), suggestion("x", ["ann", "bob"], "there are")
     ("did you mean 'bob'?", "there are 'ann', 'bob'")
     """
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
-    near = get_close_matches(name, names, 1, 0.5)
-    return f"did you mean {shown(near[0])}?" if near else f"{else_say} {listed(names)}"
+    near = get_close_matches(name, names, 2, 0.5)
+    how_near = [SequenceMatcher(None, each, name).ratio() for each in near]
+    # Of two that are as near, as numbered names are, neither was meant.
+    meant = near and (len(near) == 1 or how_near[0] > how_near[1])
+    return f"did you mean {shown(near[0])}?" if meant else f"{else_say} {listed(names)}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -118,7 +118,7 @@ def test_unequal_spreads_are_measured():
     (check,) = of(check_model(f), "spreads")
     assert check.expert == "b"
     assert check.statistic == pytest.approx(2.0, abs=0.3)
-    assert "'b' says spreads" in check.text
+    assert "the log-odds of 'b' spread" in check.text
 
 
 def test_unequal_correlations_are_measured():
@@ -136,7 +136,7 @@ def test_drift_by_date(study):
     f = study.forecasts(probability(np.where(y == 1, 1.0, -1.0)[:, None] + z), y)
     drifting = of(check_model(f), "drift")
     assert {check.expert for check in drifting} == {"expert_1"}
-    assert any("rises over time, whatever happens" in check.text for check in drifting)
+    assert any("rise over time, with either outcome" in check.text for check in drifting)
     assert of(check_model(Forecasts.from_array(f.X, y)), "drift") == []
 
 

@@ -150,7 +150,7 @@ def test_negative_weights_are_put_in_words():
     assert "shared error" in note.text
     assert "from 'ann' (correlation 0.90)" in note.text
     contrary = explain(Panel([-1.0, 2.0], [[2.0, 0.0], [0.0, 2.0]]), [0.7, 0.6])
-    assert "what it calls likely happens less often" in contrary.notes[0].text
+    assert "what this expert calls likely happens less often" in contrary.notes[0].text
 
 
 @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")

@@ -106,10 +106,10 @@ def normality(residuals: Residuals) -> list[Check]:
         skew, tail, p = not_normal(values)
         kind = "a long tail on one side" if abs(skew) > SKEWED else "long tails" if tail > 0 else "a flat middle"
         shape = f"{kind} (skewness {skew:+.1f}, excess kurtosis {tail:+.1f})"
-        text = f"what {shown(name)} says is not normal within an outcome: {shape}"
+        text = f"the log-odds of {shown(name)} are not normally distributed within an outcome: {shape}"
         findings.append(Finding(name, tail, p, abs(skew) > SKEWED or abs(tail) > TAILED, text))
-    fine = f"contrasts look normal within an outcome ({counted(len(findings), 'expert')} tested)"
-    idle = f"too few outcomes to say whether contrasts are normal: {ENOUGH} by one expert are needed"
+    fine = f"log-odds are normally distributed within an outcome ({counted(len(findings), 'expert')} tested)"
+    idle = f"too few outcomes to say whether log-odds are normally distributed: {ENOUGH} by one expert are needed"
     return concluded("normality", findings, fine, idle)
 
 
@@ -128,7 +128,8 @@ def spreads(residuals: Residuals) -> list[Check]:
             if EACH <= np.count_nonzero(outcome == c) <= len(outcome) - EACH
         ]
     fine = (
-        f"contrasts spread alike whatever happens ({counted(len({each.expert for each in findings}), 'expert')} tested)"
+        "log-odds spread as widely where an event happens as where not "
+        f"({counted(len({each.expert for each in findings}), 'expert')} tested)"
     )
     idle = f"too few outcomes of each kind to compare spreads: {EACH} of each by one expert are needed"
     return concluded("spreads", findings, fine, idle)
@@ -137,8 +138,8 @@ def spreads(residuals: Residuals) -> list[Check]:
 def _spread(residuals: Residuals, name: str, c: int, one: Array, two: Array) -> Finding:
     ratio = float(np.sqrt(np.mean(one**2) / max(float(np.mean(two**2)), 1e-300)))
     text = (
-        f"what {shown(name)} says spreads {ratio:.1f} times as much where {_happens(residuals, c)} "
-        "as where not, and the model takes it to spread alike"
+        f"the log-odds of {shown(name)} spread {ratio:.1f} times as much where {_happens(residuals, c)} as where not, "
+        "and the model assumes that they spread alike"
     )
     return Finding(name, ratio, welch(one, two), not 1.0 / UNEQUAL < ratio < UNEQUAL, text)
 
@@ -181,10 +182,10 @@ def correlations(residuals: Residuals) -> list[Check]:
         difference = float(one.mean() - two.mean())
         text = (
             f"experts are correlated at {one.mean():.2f} where {_happens(residuals, c)} and at {two.mean():.2f} where "
-            "not, and the model takes them to be correlated alike"
+            "not, and the model assumes one correlation"
         )
         findings.append(Finding(None, difference, welch(one, two), abs(difference) > DIFFERENCE, text))
-    fine = "experts are correlated alike whatever happens"
+    fine = "experts are as correlated where an event happens as where not"
     idle = f"too few outcomes of each kind to compare correlations: {EACH} of each by two experts are needed"
     return concluded("correlations", findings, fine, idle)
 
@@ -193,7 +194,11 @@ def drift(residuals: Residuals) -> list[Check]:
     """Whether an expert's bias or score has a trend: rank correlation over dates, the events of one counting as one."""
     times = residuals.forecasts.times
     if times is None:
-        return [Check("drift", None, None, None, "without times nobody can say whether an expert changes", False)]
+        return [
+            Check(
+                "drift", None, None, None, "whether an expert changes over time cannot be tested without times", False
+            )
+        ]
     day = times.astype("datetime64[D]")[residuals.event]
     score = -np.logaddexp(0.0, -residuals.confidence)
     findings: list[Finding] = []
@@ -219,7 +224,7 @@ def _trend(name: str, what: str, r: float, dates: int) -> str:
     over = f"rank correlation with time {r:+.2f}, over {counted(dates, 'date')}"
     if what == "score":
         return f"{shown(name)} gets {'better' if r > 0 else 'worse'} over time ({over})"
-    return f"what {shown(name)} says {'rises' if r > 0 else 'falls'} over time, whatever happens ({over})"
+    return f"the forecasts of {shown(name)} {'rise' if r > 0 else 'fall'} over time, with either outcome ({over})"
 
 
 Codes: TypeAlias = npt.NDArray[np.int32]
@@ -261,7 +266,16 @@ def leakage(residuals: Residuals) -> list[Check]:
     if not looked:
         text = f"too few outcomes to say whether somebody knew them: {OUTCOMES} by one expert are needed"
         return [Check("leakage", None, None, None, text, False)]
-    return [Check("leakage", None, most, None, "nobody is right with extreme confidence everywhere", False)]
+    return [
+        Check(
+            "leakage",
+            None,
+            most,
+            None,
+            "no expert is right with extreme confidence on nearly every event, as if the outcomes had been known",
+            False,
+        )
+    ]
 
 
 def placeholders(forecasts: Forecasts) -> list[Check]:
@@ -280,7 +294,7 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
         times = "once" if count == 1 else f"{count} times"
         text = f"{shown(name)} says {what} {times} in {len(forecast)}: a placeholder?"
         findings.append(Finding(name, count / len(forecast), p, count >= MATTERS * len(forecast), text))
-    fine = f"nobody says {what} more often than what they say otherwise explains"
+    fine = f"no expert answers {what} suspiciously often, as a way of giving no forecast"
     return concluded("placeholders", findings, fine, f"too few forecasts to tell placeholders: {SEVERAL} are needed")
 
 

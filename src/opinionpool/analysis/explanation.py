@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.analysis.weights import weight_interval
 from opinionpool.arguments import chosen_name, expect_type, number
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
@@ -311,16 +312,24 @@ def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
     elif isinstance(panel, Panel):
         contrast = panel.parts.contrast
     notes = []
+    low, high = weight_interval(state)
     for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_SHOWN].tolist():
         name = f"{shown(found.experts[i])} (weight {found.weights[i]:.3f})"
-        if contrast is None:
+        at = present[i]
+        if high[at] >= 0:
+            text = (
+                f"the weight of {shown(found.experts[i])}, {found.weights[i]:.3f}, may as well be above 0 (90% "
+                f"interval with everybody present {low[at]:.2f} to {high[at]:.2f}): given the others' forecasts, this "
+                "one adds next to nothing that outcomes show"
+            )
+        elif contrast is None:
             text = f"{name} counts against its own forecast: given the others' forecasts, it pointed the other way"
-        elif contrast[present[i]] < 0:
-            text = f"{name} is turned round: what it calls likely happens less often"
+        elif contrast[at] < 0:
+            text = f"{name} is turned round: what this expert calls likely happens less often"
         else:
             text = (
-                f"{name} corrects for shared error: most of what it says is known from {_nearest(found, panel, i)}, "
-                "and taking some of it off takes out errors that they share"
+                f"{name} corrects for shared errors: much of this forecast is known from {_nearest(found, panel, i)}, "
+                "and subtracting some of it removes errors that both share"
             )
         notes.append(Note("negative-weights", text))
     if len(below) > MOST_SHOWN:

@@ -35,7 +35,7 @@ def steps(why: Explanation, at: int) -> list[Step]:
     parts = [why.contributions[i] for i in by_effect(why)]
     names = [why.experts[i] for i in by_effect(why)]
     if np.any(why.intercept != 0):
-        parts, names = [why.intercept, *parts], ["all experts", *names]
+        parts, names = [why.intercept, *parts], ["intercept", *names]
     if why.topic_shift is not None:
         parts, names = [*parts, why.topic_shift], [*names, f"topic {why.topic}"]
     if np.any(why.shift != 0):

@@ -44,7 +44,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.version_option(__version__, prog_name="opinionpool", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context) -> None:
-    """Turn several probabilities for the same event into one, learning whom to believe.
+    """Combine the probabilities that several experts give for the same events, learning how much to trust each.
 
     FILE is CSV, TSV, Parquet, JSON or a spreadsheet, text as gzip too, several files, a folder, or - for standard
     input. Either a row per forecast, with columns event, expert, probability, and outcome where it is known; or a row
@@ -63,7 +63,7 @@ def app(context: click.Context) -> None:
     metavar="P",
     callback=read_prior,
     multiple=True,
-    help="How frequent the event is where the answers are used, if that differs from the prior.",
+    help="How often the event happens where the answers are used, if it is more or less often than in FILE.",
 )
 @keeping
 @listing

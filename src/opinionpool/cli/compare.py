@@ -16,25 +16,28 @@ from opinionpool.cli.streams import (
 from opinionpool.report.listing import write_json, write_listing
 
 
-@click.command(cls=SectionedCommand, short_help="Which pool does best on events it has not learned from.")
+@click.command(cls=SectionedCommand, short_help="Which pool does best, by cross-validation.")
 @reading
 @comparing
 @writing
 def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
-    """Score every pool on events that it has not learned from, and say which differences are real.
+    """Score every pool by cross-validation, and say which differences are statistically significant.
 
     \b
-    score      normalised log score: 0 = uninformed, 1 = perfect
+    score      1 - log loss / ln 2: 0 = saying 50% every time, 1 = perfect
+    ±          standard error of the score
+    skill      the same against always saying how often the event happens
     in-sample  the same on events that the pool has learned from, for pools that learn
-    gain       its score less that of the simple average, with an interval
+    gain       its score less that of the simple average
+    from … to  95% interval of the gain; verdict better or worse: it excludes 0
 
-    Events are dealt into folds at random; each is scored by pools fitted to the other folds. Pools are compared on the
-    same events, an expert and the pool on the events that both answered. Forecasts must not have been made from the
-    outcomes, as those of a model about the data that it was fitted to are.
+    Each event is scored by pools fitted to the other folds. Pools are compared on the same events, an expert and the
+    pool on the events that both answered. Leave out forecasts that were made with knowledge of the outcome, such as a
+    model's about the data that it was fitted to.
 
-    Intervals hold for all rows of a table at once, so fewer pools are compared more sharply. The verdict on the
-    best pool holds for every pair of pools at once, because which one is best is known only in hindsight. CSV holds
-    the pools, JSON the experts too.
+    Intervals are simultaneous for all rows of a table, so those of fewer pools are narrower. The verdict on the best
+    pool allows for all pairs of pools, as it was picked after the scores were seen. CSV holds the pools, JSON the
+    experts too.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *comparing.inputs])
     belief_file, forecasts = comparing.belief_file(), read(reading)

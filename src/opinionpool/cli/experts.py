@@ -24,13 +24,13 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     """Print what was learned about each expert, the largest weight first.
 
     \b
-    bias         how far the expert is above (+) or below (-) where it should be, in log-odds
-    calibration  1 = take as is, below 1 = overconfident, above 1 = underconfident
-    accuracy     how much the expert knows, once bias and calibration are corrected
-    AUC          how well its own forecasts discriminate: 0.5 = not at all, 1 = perfectly
+    bias         how far the expert's log-odds are too high (+) or too low (-)
+    calibration  slope on log-odds: 1 = calibrated, below 1 overconfident, above 1 underconfident
+    accuracy     how far corrected log-odds move towards what happens, on average; no share of right answers
+    AUC          how often, of two events, the one that happened had the higher forecast
     weight       its part in the pooled log-odds when every expert is present
     from, to     its 90% credible interval, given beliefs and outcomes
-    CLASS        where weights differ between classes: of what it says of that one; the weight is their mean
+    CLASS        where weights differ between classes: the weight for that one; "weight" is then their mean
 
     Where events have topics, a second table has what differs by topic: the intercept, what is added to the pooled
     log-odds, and the slope, by which their distance from the prior is multiplied. JSON has it too.

@@ -25,26 +25,25 @@ from opinionpool.report.listing import write_json, write_listing
     metavar="P",
     callback=read_prior,
     multiple=True,
-    help="How frequent the event is where the answer is used, if that differs from the prior.",
+    help="How often the event happens where the answer is used, if it is more or less often than in FILE.",
 )
 @model_option
 @writing
 def explain(
     reading: Reading, event: str, pooling: Pooling, writing: Writing, base_rate: PriorOption, model: str | None
 ) -> None:
-    """Show why the pool answers what it answers on one EVENT: every forecast, and what it counted for.
+    """Explain the answer about one EVENT: every forecast, and what it adds.
 
     \b
-    bias      how far from the prior the expert’s forecasts are when it knows nothing, in log-odds
-    contrast  the forecast less prior and bias, in log-odds, with extremes moderated
-    weight    among those who answered this event; share, in the average and linear pools
-    adds      weight times contrast; from prior to base rate these add up to the pooled log-odds
-    without   what the answer would be had this expert not answered
+    bias       how far this expert's log-odds are too high (+) or too low (-)
+    contrast   the forecast less prior and bias, in log-odds, with extremes moderated
+    weight     among those who gave a forecast here; a share, in the average and linear pools
+    adds       weight times contrast; from prior to base rate these add up to the pooled log-odds
+    without    the answer if this forecast were missing: the others then count for more
+    intercept  a constant that is added whatever the forecasts, to correct what is wrong with all of them together
 
-    "all experts" is the intercept: what the pool adds whatever the forecasts, for a bias that all share and for a prior
-    that few events can only estimate; every bias then changes about as much. The median,
-    trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are log-probabilities less
-    their mean over the classes.
+    The median, trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are
+    log-probabilities less their mean over the classes.
     """  # noqa: D301 - click reads the character
     keeping = Keeping(model, None)
     inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]

@@ -104,8 +104,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         click.option(
             "--options",
             type=click.Choice(["event", "shared"]),
-            help="Whether each event has options of its own, or all share their classes. Default: its own where "
-            "different sets have no class in common; where they do, this is asked.",
+            help="Whether each event has answers of its own to choose from (event), or all events the same classes "
+            "(shared). Default: as the file shows; where lists of answers overlap in part, an error asks for it.",
         ),
         click.option("--include", metavar="EXPERT", multiple=True, help="Use only this expert. Repeatable."),
         click.option("--exclude", metavar="EXPERT", multiple=True, help="Leave this expert out. Repeatable."),
@@ -143,7 +143,9 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             "--merge-names", is_flag=True, help="Experts whose names differ in case, spaces or Unicode form are one."
         ),
         click.option(
-            "--silence", metavar="P", help="Who gives no forecast on an event is taken to say this, such as 10%."
+            "--silence",
+            metavar="P",
+            help="Treat a missing forecast as this probability, such as 10%. Default: missing.",
         ),
         click.option(
             "--drop-incomplete",
@@ -248,7 +250,11 @@ def pooling(command: Command) -> Command:
             type=click.Choice(NAMES),
             metavar="NAME",
             default="gaussian",
-            help=f"One of {', '.join(NAMES)}. Default: gaussian.",
+            help="gaussian (default): corrects bias and overconfidence, and discounts experts who repeat each other. "
+            "linear, log: weighted means of probabilities, of log-odds, with learned weights. average, median; "
+            "trimmed: the mean without the extremes. geometric: the mean of log-odds; extremized: moved away from the "
+            "prior; recalibrated: moved as outcomes say. beta-linear: the linear pool, moved away from 50%. "
+            "independent: adds up all evidence.",
         ),
         _prior,
         panel_option,
@@ -348,13 +354,18 @@ def comparing(command: Command) -> Command:
             help="Average scores over each event's life, from its first forecast until it closed.",
         ),
         click.option(
-            "--folds", type=click.IntRange(1), default=5, metavar="N", help="Parts, or blocks of time. Default: 5."
+            "--folds",
+            type=click.IntRange(1),
+            default=5,
+            metavar="N",
+            help="Folds of the cross-validation, or blocks of time. Default: 5.",
         ),
         click.option(
             "--repeats",
             type=click.IntRange(1),
             metavar="N",
-            help="How often events are dealt anew. Default: until it hardly matters, at most 20 times.",
+            help="How often the cross-validation is repeated. Default: until its chance hardly matters, at most 20 "
+            "times.",
         ),
         click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0."),
         _prior,
@@ -370,8 +381,9 @@ def _prior(command: Command) -> Command:
         metavar="P",
         callback=read_prior,
         multiple=True,
-        help="Probability of an event before any expert is asked, such as 0.01 or 1%; the experts are taken to "
-        "share it. Default: Laplace's estimate from the resolved events. More than two classes: CLASS=P for each.",
+        help="How often such events happen, such as 0.01 or 1%: the probability before any expert is asked, from "
+        "which all experts are taken to start. Default: about the share of resolved events that happened. More than "
+        "two classes: CLASS=P for each.",
     )(command)
 
 
@@ -381,8 +393,8 @@ def panel_option(command: Command) -> Command:
         "--panel",
         metavar="PANEL.toml",
         type=click.Path(exists=True, dir_okay=False),
-        help="What is believed of the experts, such as calibration = 0.9, or below [experts.NAME] auc = 0.8, for the "
-        "gaussian pool. Default: what is assumed of any panel.",
+        help="Beliefs about the experts, such as calibration = 0.9, or below [experts.NAME] auc = 0.8, for the "
+        "gaussian pool. Default: what is assumed of any panel (docs/beliefs.md).",
     )(command)
 
 

@@ -45,7 +45,7 @@ PAGES = ("", ".html", ".htm")
     "--repeats",
     type=click.IntRange(1),
     metavar="N",
-    help="How often events are dealt anew for scores. Default: until it hardly matters, at most 20 times.",
+    help="How often the cross-validation is repeated. Default: until its chance hardly matters, at most 20 times.",
 )
 @click.option("--title", metavar="TEXT", help="Heading of the page. Default: the name of the file.")
 @click.option(

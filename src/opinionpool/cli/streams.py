@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ import click
 from opinionpool.atomic import replacing
 from opinionpool.cli import stopping
 from opinionpool.cli.arguments import BeliefFile, Comparing, Reading
+from opinionpool.cli.help import READING
 from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
 from opinionpool.progress import advancing
 from opinionpool.report.listing import folded, printable
@@ -136,8 +138,8 @@ def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> Ta
     if str(error) in faults:
         faults.remove(str(error))
     lines = [str(error), *(f"further: {text}" for text in faults)]
-    commands = command_lines(reading, [way.options for way in found.readable])
-    lines += ["what reads it, one of these:" if len(commands) > 1 else "what reads it:"] if commands else []
+    commands = command_lines(reading, [way.options for way in found.readable], again=True)
+    lines += ["try one of these:" if len(commands) > 1 else "try:"] if commands else []
     return type(error)("\n".join([*lines, *(f"  {command}" for command in commands)]))
 
 
@@ -147,11 +149,32 @@ def _is_large(reading: Reading) -> bool:
     return any(map(is_large, reading.files))
 
 
-def command_lines(reading: Reading, ways: Sequence[ReadOptions]) -> list[str]:
-    """What is typed to pool files, read in each of these ways."""
+def command_lines(reading: Reading, ways: Sequence[ReadOptions], *, again: bool = False) -> list[str]:
+    """What is typed to pool files, read in each of these ways, or to run the present command once more."""
     from opinionpool.tables.options import command_line
 
-    return [command_line("pool", reading.files, reading.outcomes, options) for options in ways]
+    name, arguments, options = _typed() if again else ("pool", [], [])
+    files = [*reading.files, *arguments]
+    return [command_line(name, files, reading.outcomes, way) + "".join(options) for way in ways]
+
+
+def _typed() -> tuple[str, list[str], list[str]]:
+    """The present command as it was typed: its name, and its arguments and options that do not say how to read FILE."""
+    context = click.get_current_context()
+    typed = list(context.find_root().obj or [])
+    raw, _, _ = context.command.make_parser(context).parse_args(typed[1:])
+    arguments, options = [], []
+    for parameter in context.command.params:
+        value = raw.get(parameter.name or "")
+        if value is None or getattr(parameter, "section", None) == READING or not isinstance(value, str | bool | list):
+            continue
+        if isinstance(parameter, click.Argument):
+            arguments += [value] if isinstance(value, str) and parameter.name != "files" else []
+            continue
+        given = value if isinstance(value, list) else [value]
+        words = ["" if isinstance(each, bool) else f" {shlex.quote(str(each))}" for each in given]
+        options += [f" {parameter.opts[-1]}{word}" for word in words]
+    return context.info_name or "pool", arguments, options
 
 
 def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecasts:

@@ -36,8 +36,8 @@ def value(
     """Print what the panel, each of its experts and one more expert are worth.
 
     \b
-    AUC                of the expert by itself, bias and calibration corrected
-    expected score     the same as a normalised log score: 0 = uninformed, 1 = perfect
+    AUC                of the expert by itself, as the model implies it
+    expected score     the same as a score: 0 = saying 50% every time, 1 = perfect
     adds to the panel  how much lower the panel's expected score would be without it
 
     It needs no data: without FILE, the panel is that of --panel, or of --experts N about whom nothing is known. With

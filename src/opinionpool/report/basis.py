@@ -106,7 +106,7 @@ def _end(effect: Effect, place: int) -> str:
 
 def worth_section(f: Findings) -> Html:
     """What the panel is worth, measured or expected, and what one more expert would add."""
-    title = "What the panel is worth"
+    title = "Value of the panel"
     entries = [*_difference(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
         entries.append(("Redundant experts", _redundant_words(f.errors)))
@@ -124,17 +124,20 @@ def _by_model(f: Findings) -> list[tuple[str, str]]:
         value = learned_value(f.learned)
     except OpinionPoolError:
         return []
-    expected = f"Area under the ROC curve {value.joint_auc:.2f}"
+    expected = f"AUC {value.joint_auc:.2f}"
     if value.joint_score is None:
         expected += " between two classes"
     else:
-        expected += f", expected score {value.joint_score:.2f}"
+        expected += f", score {value.joint_score:.2f}"
     n = len(value.experts)
     number = (
-        f"{value.effective:.1f} of {whole(n)}: so many independent experts, as accurate as these are on average, would "
-        "do as well."
+        f"{value.effective:.1f} of {whole(n)}: as their errors correlate, together they are worth so many independent "
+        "experts of their average accuracy."
     )
-    entries = [("If every expert answers and the model holds", f"{expected}."), ("Effective number of experts", number)]
+    entries = [
+        ("Expected by the method where everybody answers", f"{expected}."),
+        ("Effective number of experts", number),
+    ]
     return [*entries, *_one_more(f, value)]
 
 
@@ -143,18 +146,17 @@ def _one_more(f: Findings, value: PanelValue) -> list[tuple[str, str]]:
     if value.prior is None or not isinstance(f.learned.panel, Panel):
         return []
     words = []
-    for kind, correlation in (
-        ("one like these", None),
-        ("one as accurate whose errors are independent of theirs", 0.0),
-    ):
+    independent = "one as accurate whose errors are independent of theirs"
+    for kind, correlation in (("One like these", None), (independent, 0.0)):
         try:
             gain = gain_from_one_more(known_panel(f.learned), value.prior, correlation)
         except OpinionPoolError:
             # Only one of them is informative, or nobody can be so dependent on them.
             continue
         added = f"{gain.score:.3f}" if gain.score is not None and gain.score >= 5e-4 else "next to nothing"
-        words.append(f"{added} from {kind}")
-    return [("One more expert", f"Gain in expected score: {', '.join(words)}.")] if words else []
+        words.append(f"{kind} would raise the expected score by {added}")
+    beside = f" from {value.joint_score:.2f}" if value.joint_score is not None and words else ""
+    return [("One more expert", f"{'; '.join(words)}{beside}.")] if words else []
 
 
 def _difference(f: Findings) -> list[tuple[str, str]]:
@@ -168,12 +170,12 @@ def _difference(f: Findings) -> list[tuple[str, str]]:
     scored = ~np.isnan(forecast)
     right = (forecast[scored] > 0.5) == (outcomes[scored] == 1)
     phrase = (
-        "Of an event that happens and one that does not, the pool gives more to the one that happens in "
-        f"{100 * own.auc:.1f}% of cases (area under the ROC curve {decimal(own.auc)}; the simple average "
-        f"{decimal(f.comparison.average.auc)}). Its answer is on the right side of 50% for {100 * right.mean():.1f}% "
-        "of events. Both on events that it had not learned from."
+        f"Its answer was on the right side of 50% for {100 * right.mean():.1f}% of events. Of two events, one that "
+        f"happened and one that did not, it gave the former the higher probability in {100 * own.auc:.1f}% of pairs "
+        f"(AUC {decimal(own.auc)}; the simple average {decimal(f.comparison.average.auc)}). Both on events that it had "
+        "not learned from."
     )
-    return [("All together", phrase)]
+    return [("The pool", phrase)]
 
 
 def redundant(errors: SharedErrors) -> list[list[str]]:
@@ -187,7 +189,10 @@ def _redundant_words(errors: SharedErrors) -> str:
     groups = redundant(errors)
     among = f" among the {len(errors.experts)} looked at" if errors.left_out else ""
     if not groups:
-        return f"None{among}: no group of experts has errors that correlate by {two(REDUNDANT)} or more."
+        return (
+            f"None{among}: no two experts are so alike that one could simply be dropped (errors correlated by "
+            f"{two(REDUNDANT)} or more)."
+        )
     phrase = "; ".join(listed(group, NAMED) for group in groups)
     return (
         f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {phrase}."

@@ -41,17 +41,20 @@ def evidence_sections(f: Findings) -> list[Html]:
 
 
 def _errors(f: Findings) -> Html:
-    title = "Who errs together"
+    title = "Shared errors"
     if isinstance(f.errors, Missing):
         why = "there is one expert only" if len(f.forecasts.experts) == 1 else f.errors.reason
         return section("errors", title, missing("There is nothing to compare.", why))
     errors, n = f.errors, len(f.errors.experts)
     lead = (
-        "Two experts who err together are worth little more than one. Between two of them the errors correlate by "
-        f"{two(errors.common)} on average; 0 means independent, 1 the same."
+        "The more the errors of two experts correlate, the less the second adds. Errors are log-odds less their mean "
+        f"for the outcome; 0 is uncorrelated, 1 identical. The average correlation is {two(errors.common)}"
     )
+    if errors.common > 0:
+        lead += f", at which two equally good experts are worth {2.0 / (1.0 + errors.common):.1f} independent ones"
+    lead += "."
     caption = (
-        "Rows and columns are the experts in the order of their clusters, so that blocks are groups who err together."
+        "Rows and columns are the experts in the order of their clusters, so that blocks are groups with shared errors."
     )
     caption += " A dash marks what is below 0." if n > LEGIBLE and (errors.correlation < -0.025).any() else ""
     caption += " Pairs with few events in common are shrunken towards the average."
@@ -78,20 +81,20 @@ def _calibration(f: Findings) -> Html:
     shown = _shown_experts(f)
     words = [
         markup(
-            "<p>Of the events that are called 70% likely, 70% should happen: the line of what happened should follow "
-            "the diagonal. By chance it strays from it: if the probabilities are right, 90% of its points lie in the "
-            "band.{}</p>",
+            "<p>Of the events that are called 70% likely, 70% should happen: the curve of observed frequencies should "
+            "follow the diagonal, as far as chance lets it. For calibrated forecasts it lies in the band with "
+            "probability 90% at each forecast.{}</p>",
             "" if f.binary else " Probabilities of all classes are taken together.",
         )
     ]
     entries = [
         ("observed", "observed frequency (isotonic regression)"),
-        ("band", "consistency band: what chance explains"),
+        ("band", "90% consistency band, point by point"),
         ("diagonal", "perfect calibration"),
     ]
     entries.append(("bar", "how many forecasts"))
     if f.binary and shown:
-        entries.insert(1, ("model", "what the model makes of one expert (equation 14)"))
+        entries.insert(1, ("model", "how the pool corrects this expert (Kahn 2004, equation 14)"))
     words.append(legend(entries))
     figure: str = ""
     if isinstance(f.comparison, Missing):
@@ -172,15 +175,22 @@ def _says(who: str, curve: ReliabilityCurve) -> str:
 
 def _band_words(curve: ReliabilityCurve) -> str:
     expected_share = 1.0 - curve.level
+    large = f"with {counted(curve.events, 'event')} only large departures could be seen"
+    if curve.outside == 0:
+        return f"The curve stays in the band, so no departure from calibration is detected; {large}."
     if curve.outside <= expected_share:
-        return "The line keeps to the band: no sign that its probabilities mean anything but what they say."
+        return (
+            f"{curve.outside:.0%} of the curve’s points lie outside the band, no more than the {expected_share:.0%} "
+            f"that chance would put there, so no departure from calibration is detected; {large}."
+        )
     return (
-        f"{curve.outside:.0%} of the line’s points lie outside the band, where chance would put {expected_share:.0%}."
+        f"{curve.outside:.0%} of the curve’s points lie outside the band, where chance would put {expected_share:.0%}: "
+        "there the probabilities are not calibrated."
     )
 
 
 def _learning(f: Findings) -> Html:
-    title = "What more outcomes bring"
+    title = "Learning curve"
     if isinstance(f.curve, Missing):
         return section("learning", title, missing("", f.curve.reason))
     curve = f.curve
@@ -189,11 +199,11 @@ def _learning(f: Findings) -> Html:
         return section("learning", title, missing("How the pool learns cannot be seen yet.", why))
     entries = [("observed", "the pool"), ("average", "the simple average")]
     if math.isfinite(float(curve.low[-1])):
-        phrase = f"the average plus the pool’s gain ({curve.level:.0%} band, each point by itself)"
+        phrase = f"{curve.level:.0%} interval of the pool’s gain, at each number by itself"
         entries.append(("band", phrase))
     caption = (
-        f"Mean score on {counted(curve.scored, 'event')}, the same at every point, after learning from so many others "
-        f"(mean over {counted(curve.rounds, 'round')})."
+        f"Mean score on the same {counted(curve.scored, 'event')}, by the number of other resolved events that the "
+        f"pool was fitted to (mean of {counted(curve.rounds, 'round')})."
     )
     words = [
         markup("<p>{}</p>", joined(_learning_words(f, curve), " ")),
@@ -231,16 +241,16 @@ def _learning_claim(f: Findings, curve: LearningCurve) -> str:
     own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
     verdict = own.over_average.verdict
     if verdict == "too few events":
-        return "There are too few events to say which differences are more than chance."
+        return "There are too few events to say which differences are significant."
     if verdict == "worse":
-        return "Even so the average is ahead by more than chance explains."
+        return "Even so the average is significantly ahead."
     if verdict != "better":
-        return "Even with all of them the difference from the average may be chance."
+        return "Even with all of them the difference from the average is not significant."
     ahead = [bool(x) for x in curve.low > 0]
     if all(ahead):
-        return "The pool is ahead of the average from the beginning by more than chance explains."
+        return "The pool is significantly ahead of the average from the beginning."
     since = int(curve.sizes[len(ahead) - ahead[::-1].index(False)])
-    return f"From about {since:,} events on the pool is ahead of the average by more than chance explains."
+    return f"From about {since:,} events on the pool is significantly ahead of the average."
 
 
 def checks_section(f: Findings) -> Html:
@@ -265,10 +275,16 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
     serious = [check for check in checks if check.serious]
     if all(check.statistic is None and not check.serious for check in checks):
         return [markup("<p>{}</p>", "There are too few forecasts or outcomes to check the model.")]
-    lead = "Nothing departs from the model by more than chance explains."
+    tested = sum(check.statistic is not None or check.serious for check in checks)
+    idle = len(checks) - tested
+    lead = f"No warning sign in {counted(tested, 'check')}; with few events only large departures could show."
     if serious:
-        lead = f"{counted(len(serious), 'finding')} {'departs' if len(serious) == 1 else 'depart'} from the model. The "
-        lead += "pool is scored on what happened all the same; they say where it may be improved or misled."
+        lead = (
+            f"{counted(len(serious), 'warning sign')}: the data depart from what the method assumes. The scores above "
+        )
+        lead += "do not rest on these assumptions; what is found says where the pool may be improved or misled."
+    if idle:
+        lead += f" {counted(idle, 'check')} could not be made."
     first: list[Check] = []
     for check in serious:
         if sum(other.code == check.code for other in first) < SHOWN:
@@ -296,7 +312,7 @@ def _listed(checks: Sequence[Check]) -> Html:
 
 def method_section(f: Findings) -> Html:
     """How it was computed, from what."""
-    title = "How this was computed"
+    title = "Method"
     parts = []
     if f.source.command:
         parts.append(markup("<pre><code>{}</code></pre>", f.source.command))
@@ -331,11 +347,13 @@ def method_section(f: Findings) -> Html:
 def _method_words(pool: str) -> str:
     if pool == DEFAULT:
         return (
-            "Each expert’s probability becomes log-odds, less the prior that all share; the pooled log-odds are the "
-            "prior’s plus a weighted sum of these. Weights are the most probable ones given the outcomes, starting "
-            "from equal weights of experts who are about calibrated and depend on each other, and moving as far as the "
-            "outcomes support. An expert who did not answer is left out and the others are weighed anew; nothing is "
-            "filled in (J. M. Kahn, “A generative Bayesian model for aggregating experts’ probabilities”, UAI 2004)."
+            "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias; "
+            "the pooled log-odds are the prior’s plus a weighted sum of these. Weights are the most probable ones "
+            "given outcomes and beliefs (posterior modes): beforehand experts are expected to be about calibrated, "
+            "about equally good and correlated. How dependent and how different they are is averaged over. Intervals "
+            "are credible intervals. An expert who gave no forecast is left out and the others are weighed anew; "
+            "nothing is filled in (J. M. Kahn, “A generative Bayesian model for aggregating experts’ probabilities”, "
+            "UAI 2004)."
         )
     return (
         f"Probabilities are combined by the {pool} pool, as the documentation of opinionpool says. Features of "

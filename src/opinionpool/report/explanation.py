@@ -15,7 +15,7 @@ from opinionpool.report.listing import Column, decimal, percent, printable
 
 
 def explanation_columns(why: Explanation) -> list[Column]:
-    """The sum, one part in a row: prior, all experts, each expert by what it adds, base rate, pooled."""
+    """The sum, one part in a row: prior, intercept, each expert by what it adds, base rate, pooled."""
     several, k = why.probability.ndim == 1, len(why.classes)
     rows = [_Rows(why, c) for c in range(k)] if several else [_Rows(why, None)]
 
@@ -58,7 +58,7 @@ class _Rows:
         if why.scale == "log-odds" or len(why.experts) == 0:
             before.append(("prior", "prior", float(at(why.prior)), float(at(why.start))))
         if np.any(why.intercept != 0):
-            before.append(("intercept", "all experts", None, float(at(why.intercept))))
+            before.append(("intercept", "intercept", None, float(at(why.intercept))))
         after: list[tuple[str, str, float | None, float]] = []
         if why.topic_shift is not None:
             after.append(("topic", f"topic {why.topic}", None, float(at(why.topic_shift))))

@@ -322,6 +322,7 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   th, td { padding: .35rem .8rem .35rem 0; }
   figure svg.broad { max-width: 100%; }
   section { margin-top: 2.2rem; }
+  footer { break-before: avoid; margin-top: 1rem; }
   a { color: inherit; text-decoration: none; }
 }
 """

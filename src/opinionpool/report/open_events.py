@@ -14,10 +14,13 @@ from opinionpool.report.answers import about, signed
 from opinionpool.report.charts import interval_bar, legend
 from opinionpool.report.findings import Findings
 from opinionpool.report.html import Html, columns, folded, joined, markup, missing, name, section, sentence, table
-from opinionpool.report.listing import decimal, whole
+from opinionpool.report.listing import whole
 from opinionpool.report.waterfall import brief, waterfall
+from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.text import counted, listed
 
+# What an interval of an answer is.
+RANGE = "with the interval in which it lies with 90% probability (credible interval)"
 # Rows that a table shows at once, and that it holds at most; open events that are explained, and shown as cards.
 FIRST, MOST = 25, 500
 EXPLAINED, CARDS = 5, 3
@@ -57,13 +60,16 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
         words = "The event is open." if total == 1 else f"All {counted(total, 'event')} are open."
     if not f.binary:
         words += f" The answer is a probability for each {'class' if f.forecasts.options is None else 'option'}"
-        words += ", with its 90% credible interval." if f.pooled.interval is not None else "."
+        words += f", {RANGE}." if f.pooled.interval is not None else "."
     else:
         of = f"of {event}" if event else "that the event happens"
         words += f" The answer is the probability {of}"
-        words += ", with its 90% credible interval." if f.pooled.interval is not None else "."
+        words += f", {RANGE}." if f.pooled.interval is not None else "."
     if f.pooled.interval is not None:
-        words += " The interval covers what is uncertain about the experts’ weights, not a wrong model."
+        words += (
+            " The interval reflects uncertainty about how much to trust each expert; that the method itself may not "
+            "suit these forecasts is a matter of the Checks."
+        )
     order = {
         "probability": "the most probable first",
         "interval": "the least certain first",
@@ -197,36 +203,79 @@ def explanation_section(f: Findings) -> Html | None:
 def _explained(f: Findings, t: int, why: Explanation) -> Html:
     at = 1 if why.probability.ndim == 0 else int(np.argmax(why.probability))
     label = "" if f.binary and about(f.forecasts) is None else f" of {why.classes[at]}"
-    words = [markup("<p>{}</p>", _in_words(why, at, label))]
+    words = [markup("<p>{}</p>", joined(_in_words(f, why, at, label), " "))]
     words += [markup('<p class="note">{}</p>', sentence(note.text)) for note in why.notes]
     if why.scale != "log-odds" or len(why.experts) == 0:
-        return joined([*words, _contributions(why, at)], "\n")
+        return joined([*words, _contributions(f, why, at)], "\n")
+    intercept = " The intercept is a correction common to all experts." if np.any(why.intercept != 0) else ""
     figure = markup(
-        "<figure>{}<figcaption>From the prior to the answer{}, in percentage points: each bar is what one "
-        "expert’s forecast adds.</figcaption></figure>",
-        waterfall(why, at, f"Probability{label} for {f.question(t)}", why.interval), label,
+        "<figure>{}<figcaption>From the prior to the answer{}: each bar adds one forecast to those above it. Numbers "
+        "are percentage points in this order; lengths are log-odds, in which 95% to 98% is as far as 50% to "
+        "72%.{}</figcaption></figure>",
+        waterfall(why, at, f"Probability{label} for {f.question(t)}", why.interval), label, intercept,
     )  # fmt: skip
-    return joined([columns(words, figure), _contributions(why, at)], "\n")
+    return joined([columns(words, figure), _contributions(f, why, at)], "\n")
 
 
-def _in_words(why: Explanation, at: int, label: str) -> str:
+def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
     p, prior = of_class(why.probability, at), of_class(why.prior, at)
-    words = f"The answer is a probability{label} of {brief(p)}."
+    words = [markup("The answer is a probability{} of {}.", label, brief(p))]
     if why.scale == "log-odds":
-        words += f" It starts at the prior, {brief(prior)}, and moves with each expert’s forecast."
+        shared = f.own_priors is None and not f.given
+        source = "about the share of resolved events in which this happened" if shared else "as given"
+        source = source if f.measured or f.given else "nothing is known of it"
+        words.append(markup("Before any expert is asked it is {} (the prior, {}).", brief(prior), source))
+    words += _beyond(f, why, at, p)
     if why.experts:
         without = np.array([of_class(q, at) for q in why.without])
         moved = np.abs(np.log(without / (1.0 - without)) - np.log(p / (1.0 - p)))
         i = int(moved.argmax())
         if moved[i] > 0:
-            words += f" {why.experts[i]} matters most: without that forecast it would be {brief(float(without[i]))}."
+            others = "" if len(why.experts) == 1 else ", as the others would then count for more"
+            words.append(
+                markup("<b>{}</b> matters most: without that forecast the answer would be {}{}.",
+                       name(why.experts[i]), brief(float(without[i])), others)
+            )  # fmt: skip
+    absent = [expert for expert in f.forecasts.experts if expert not in why.experts]
+    if absent and len(absent) <= NAMED:
+        words.append(markup("No forecast from {}, so the others count for more.", listed(absent, NAMED)))
     return words
 
 
-def _contributions(why: Explanation, at: int) -> Html:
+def _beyond(f: Findings, why: Explanation, at: int, p: float) -> list[Html]:
+    """Why the answer is more extreme than every forecast, if it is."""
+    given = [of_class(q, at) for q in why.probabilities]
+    if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
+        return []
+    above = p > max(given)
+    features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
+    towards = above == (of_class(why.prior, at) > max(given))
+    if towards:
+        reason = "closer to the prior, as the forecasts go further than they are worth"
+    elif f.pool == DEFAULT and float(np.mean(features.calibration)) > 1.05:
+        reason = (
+            "the experts are on the whole underconfident, as their calibration above 1 says, and they agree from "
+            "partly different information"
+        )
+    else:
+        reason = "the experts agree from partly different information"
+    return [
+        markup(
+            "That is {} every single forecast ({} to {}): {}.",
+            "above" if above else "below", brief(min(given)), brief(max(given)), reason,
+        )
+    ]  # fmt: skip
+
+
+def _contributions(f: Findings, why: Explanation, at: int) -> Html:
+    usual = None if f.state.weights is None else dict(zip(f.state.experts, f.state.weights.tolist(), strict=True))
     lines = []
     for i in by_effect(why)[:FIRST]:
-        weight = [] if why.weights is None else [decimal(float(why.weights[i]))]
+        weight = []
+        if why.weights is not None:
+            here = f"{float(why.weights[i]):.2f}"
+            often = "" if usual is None else f"{usual[why.experts[i]]:.2f}"
+            weight = [here if often in {"", here} else f"{here} ({often})"]
         adds = why.contributions[i] if why.contributions.ndim == 1 else why.contributions[i, at]
         adds = -adds if why.contributions.ndim == 1 and at == 0 else adds
         lines.append(
@@ -236,6 +285,10 @@ def _contributions(why: Explanation, at: int) -> Html:
             ]
         )  # fmt: skip
     unit = "adds (log-odds)" if why.scale == "log-odds" else "adds"
-    weight = [] if why.weights is None else ["weight here"]
-    header = ["expert", "forecast", *weight, unit, "answer without it"]
-    return table(header, lines, numbers=[False, *[True] * (len(header) - 1)], kind="stack")
+    weight = (
+        [] if why.weights is None else ["weight here (usual)" if any("(" in line[2] for line in lines) else "weight"]
+    )
+    header = ["expert", "forecast", *weight, unit, "answer without this forecast"]
+    shown = table(header, lines, numbers=[False, *[True] * (len(header) - 1)], kind="stack")
+    note = "Without a forecast the others count for more, so the last column is not the answer less what it adds."
+    return joined([shown, markup('<p class="note">{}</p>', note)], "\n") if len(lines) > 1 else shown

@@ -41,18 +41,14 @@ def gains_section(f: Findings) -> Html:
         over = best.over_pool
         gains.append(Gain(printable(best.expert), 0.0 - over.mean, 0.0 - over.high, 0.0 - over.low))
         words.insert(0, markup("<p>{}</p>", _beside_best(best, found)))
-        caption += "; the one over the expert allows for all experts at once"
+        caption += ", the one over the expert widened as the best of all experts was picked"
     figure = (
         markup("<figure>{}<figcaption>{}.</figcaption></figure>", gain_chart(gains), caption) if gains else Html("")
     )
-    meaning = (
-        f"Score: 0 is as good as {_uninformed(f)}, 1 is perfect, and below 0 is worse "
-        "than saying "
-        f"nothing. {how_line(found)}."
-    )
+    meaning = f"{_meaning(f)} {how_line(found)}."
     verdict = _verdict(f.pool, own.over_average, found)
     if found.base is not None:
-        verdict.append(markup("The base rate alone, without any forecast, scored {}.", decimal(found.base.score)))
+        verdict.append(markup("Always saying how often such events happen would score {}.", decimal(found.base.score)))
     lead = markup('<p class="lead">{}</p>', joined(verdict, " "))
     caveats = [markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats]
     if own.over_average.verdict == "too few events":
@@ -69,12 +65,13 @@ def gains_section(f: Findings) -> Html:
     )
 
 
-def _uninformed(f: Findings) -> str:
-    """What a score of 0 is."""
+def _meaning(f: Findings) -> str:
+    """What a score is."""
     k = len(f.forecasts.classes)
+    worst, unit = f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time", f"ln {k}"
     if f.forecasts.options is not None:
-        return "equal probabilities for all options of an event"
-    return f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time"
+        worst, unit = "equal probabilities for all options of an event", "the logarithm of the number of options"
+    return f"Score: the log score, scaled as 1 − log loss / {unit}, so that {worst} scores 0 and perfect forecasts 1."
 
 
 def _numbers(d: Difference) -> tuple[float, float, float]:
@@ -103,20 +100,20 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
     limits = f"({LEVEL:.0%} interval {_between(gain)})"
     if gain.verdict == "better":
         return [
-            markup("<b>The pool beats the simple average.</b>"),
-            markup("{}: a gain of {} {}, more than chance explains.", beside, span, limits),
+            markup("<b>The pool is better than the simple average.</b>"),
+            markup("{}: a statistically significant gain of {} {}.", beside, span, limits),
         ]
     if gain.verdict == "worse":
         return [
-            markup("<b>The simple average beats the pool.</b>"),
-            markup("{}: a loss of {} {}, more than chance explains. Use the average.", beside, span, limits),
+            markup("<b>The simple average is better than the pool.</b>"),
+            markup("{}: a statistically significant loss of {} {}. Use the average.", beside, span, limits),
         ]
     if gain.verdict == "the same":
         return [markup("<b>The pool and the simple average do the same.</b>"), markup("{}.", beside)]
     direction = "ahead" if gain.mean > 0 else "behind"
     return [
-        markup("<b>The pool and the simple average cannot be distinguished.</b>"),
-        markup("{}: {} by {} {}, which may be chance.", beside, direction, span, limits),
+        markup("<b>Whether the pool is better than the simple average is unclear.</b>"),
+        markup("{}: {} by {} {}, which is not statistically significant.", beside, direction, span, limits),
     ]
 
 
@@ -125,17 +122,17 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
     over = best.over_pool
     same = "" if best.events == found.scored else f" on the {counted(best.events, 'event')} that it answered"
     start = markup(
-        "The best single expert, {}, scored {}{}; the pool scored {} on the same events.",
+        "The best single expert, <b>{}</b>, scored {}{}; the pool scored {} on the same events.",
         name(best.expert), decimal(best.score), same, decimal(best.pool_score),
     )  # fmt: skip
     phrase = {
-        "better": "That expert is better than the pool by more than chance explains.",
-        "worse": "The pool is better by more than chance explains.",
+        "better": "That expert is better than the pool, significantly so.",
+        "worse": "The pool is better, significantly so.",
         "the same": "They do the same.",
-        "unclear": "The two cannot be distinguished.",
+        "unclear": f"The difference is not significant: {best.events} events are too few to say which is better.",
         "too few events": "Those are too few events to compare the two.",
     }[over.verdict]
-    hindsight = "Who would be best was not known beforehand." if len(found.experts) > 1 else ""
+    hindsight = "Which expert would be best was not known beforehand." if len(found.experts) > 1 else ""
     return joined([start, phrase, hindsight], " ")
 
 
@@ -149,7 +146,7 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     k = len(f.forecasts.classes)
 
     def card(kind: str, title: str, score: float, more: str = "") -> Html:
-        typically = f"gave the actual outcome {_typical(score, k)} on average (geometric mean){more}"
+        typically = f"on average {_typical(score, k)} for what then happened (geometric mean){more}"
         return markup(
             f'<li{kind}><span>{{}}</span><b>{{}}</b><span class="quiet">{{}}</span></li>',
             title,
@@ -226,7 +223,9 @@ def experts_section(f: Findings) -> Html:
     numbers = [False] * words + [True] * (len(header) - words)
     parts = [markup("<p>{}</p>", joined(_expert_lead(f, weights), " "))]
     if weights is not None and np.isfinite(weights.low).any():
-        parts.append(legend([("interval", f"weight and {weights.level:.0%} interval, each by itself; the line is 0")]))
+        parts.append(
+            legend([("interval", f"weight with its {weights.level:.0%} credible interval; the vertical line is 0")])
+        )
     parts.append(table(header, lines[:FIRST], numbers=numbers, kind="stack"))
     more, left = lines[FIRST : FIRST + MOST], max(len(lines) - FIRST - MOST, 0)
     if more:
@@ -280,26 +279,47 @@ def _expert_lead(f: Findings, weights: WeightTable | None) -> list[str]:
 
 def _weight_words(f: Findings, weights: WeightTable) -> str:
     total = float(weights.weight.sum())
-    phrase = f"The weights add up to {total:.2f}"
-    if f.pool == DEFAULT and abs(total - 1.0) > 0.05:
-        more = ": experts with different information justify more confidence together than each by itself"
-        phrase += more if total > 1.0 else ""
-        phrase += ": together they are overconfident" if total < 1.0 else ""
-    phrase += "."
-    negative = int((weights.weight < -5e-4).sum())
-    if negative:
-        phrase += (
-            f" {counted(negative, 'weight')} {'is' if negative == 1 else 'are'} below 0, which is no mistake: most of "
-            "what such an expert says is known from better ones, and subtracting it removes errors that they share."
+    phrase = f"The weights add up to {total:.2f}; they are no shares, and need not add up to 1"
+    if f.pool == DEFAULT and total > 1.05:
+        features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
+        timid = float(np.mean(features.calibration)) > 1.05
+        causes = ["the experts are underconfident (their calibration is above 1)"] if timid else []
+        causes += (
+            ["they have partly different information"] if timid else ["the experts have partly different information"]
         )
-    return phrase
+        phrase += f". Above 1 means that answers are more extreme than the average of log-odds: {', and '.join(causes)}"
+    elif f.pool == DEFAULT and total < 0.95:
+        phrase += ". Below 1 means that the experts together are overconfident"
+    return f"{phrase}.{_negative_words(weights)}"
+
+
+def _negative_words(weights: WeightTable) -> str:
+    """What weights below 0 mean, where they are known to be below 0 and where they are not."""
+    below = np.flatnonzero(weights.weight < -5e-3)
+    sure = [i for i in below.tolist() if not weights.high[i] >= 0]
+    open_ = [i for i in below.tolist() if weights.high[i] >= 0]
+    words = ""
+    if open_:
+        who, verb = counted(len(open_), "weight"), "is" if len(open_) == 1 else "are"
+        words += f" {who} {verb} below 0 with an interval that includes 0: given the others, nothing shows that "
+        words += f"{'this expert adds' if len(open_) == 1 else 'these experts add'} information."
+    if sure:
+        who, verb = counted(len(sure), "weight"), "is" if len(sure) == 1 else "are"
+        words += (
+            f" {who} {verb} clearly below 0: such an expert shares errors with better ones, which subtracting removes."
+        )
+    return words
 
 
 READ = (
-    ("bias", "How far its log-odds lie above (+) or below (−) where they should be."),
-    ("calibration", "1: take as is. Below 1: overconfident. Above 1: underconfident."),
-    ("accuracy", "How much it knows once bias and calibration are corrected, in log-odds."),
-    ("AUC", "How well its own forecasts discriminate: 0.5 is not at all, 1 is perfectly."),
+    ("bias", "How far the expert’s log-odds are too high (+) or too low (−)."),
+    ("calibration", "The slope on log-odds: 1 is calibrated, below 1 overconfident, above 1 underconfident."),
+    (
+        "accuracy",
+        "How far the corrected log-odds of what happens and of what does not lie from their middle, on average; not "
+        "the share of right answers.",
+    ),
+    ("AUC", "Of two events, one that happened and one that did not, how often the former had the higher forecast."),
 )
 
 
@@ -317,7 +337,10 @@ def features_section(f: Findings) -> Html:
         values = [(column, column.values[i]) for column in shown[1:]]
         lines.append([name(expert), *("–" if value is None else column.show(value) for column, value in values)])
     numbers = [False, *[True] * (len(header) - 1)]
-    words = "Each expert by itself: from its own forecasts of resolved events, shrunken towards the panel’s average."
+    words = (
+        "Each expert by itself, from the forecasts of resolved events. All but the AUC are shrunken towards the "
+        "panel’s average."
+    )
     if not f.measured:
         words = "What is believed of each expert by itself, or assumed of any panel, as nothing is measured."
     parts = [markup("<p>{}</p>", words), table(header, lines[:FIRST], numbers=numbers, kind="stack")]
