@@ -45,7 +45,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     belief_file, trained = pooling.belief_file(), keeping.read(pooling)
     forecasts = read_for(reading, trained)
     prior = prior_option("--prior", pooling.prior, forecasts)
-    from opinionpool.cli.pool import keep
+    from opinionpool.cli.kept import keep
     from opinionpool.report import answers, summary, topics
 
     kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)

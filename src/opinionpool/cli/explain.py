@@ -53,7 +53,7 @@ def explain(
     forecasts = read_for(reading, trained)
     prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
     from opinionpool.analysis.explanation import event_position, explain_event
-    from opinionpool.cli.pool import keep
+    from opinionpool.cli.kept import keep
     from opinionpool.report import answers, explanation as explained, summary
 
     try:

@@ -112,7 +112,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
 
 def _saved(reading: Reading | None, model: str) -> Material:
     """A saved pool, with the forecasts of a file if there is one."""
-    from opinionpool.cli.pool import keep as kept_for
+    from opinionpool.cli.kept import keep as kept_for
     from opinionpool.learning.fitted import FittedPanel
     from opinionpool.page.answer import Material, Source
 

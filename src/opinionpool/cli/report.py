@@ -127,7 +127,7 @@ def _saved(
     forecasts: Forecasts, prior: float | Array | None, model: tuple[str, TrainedPool]
 ) -> tuple[Forecasts, float | Array | None, Saved]:
     """Forecasts by the experts of a saved pool, the prior that was given, and the pool with its answers."""
-    from opinionpool.cli.pool import keep
+    from opinionpool.cli.kept import keep
     from opinionpool.logodds import public_probabilities
     from opinionpool.report.findings import Saved
 

@@ -1,0 +1,185 @@
+"""A pool that answers whole files: fitted now or loaded, and gone on with where it is to be saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, ExpertError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import class_probabilities, public_probabilities
+from opinionpool.pools import registry as rules
+from opinionpool.pools.registry import POOLS, Fitted
+from opinionpool.priors import event_priors
+from opinionpool.report.answers import Pooled, pool_events
+from opinionpool.report.listing import printable, whole
+from opinionpool.text import counted, listed
+
+if TYPE_CHECKING:
+    # Loaded where a pool is saved or was.
+    from opinionpool.streams.trained import TrainedPool
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The pool that answers, and how it came about."""
+
+    name: str
+    state: Fitted
+    forecasts: Forecasts  # by the experts of the pool, in its order
+    prior: float | Array | None  # what the answers are given with, where it is not what the pool has
+    given: bool  # whether the prior was given, and not estimated
+    trained: TrainedPool | None  # what can be saved
+    loaded: str | None  # the file that the pool is from
+    notes: tuple[Note, ...]
+
+    @property
+    def reference(self) -> float | Array | None:
+        """The prior given, or what fills the blanks among the events' own."""
+        if self.loaded is None or self.prior is not None:
+            return self.prior
+        if self.forecasts.prior is None or self.state.prior is None:
+            return None
+        fill = public_probabilities(self.state.prior)
+        return float(fill) if len(self.forecasts.classes) == 2 else fill
+
+    @property
+    def answered_with(self) -> Fitted:
+        """What was learned, with the prior that the answers start from instead of the one that it was learned with."""
+        if self.loaded is None or self.trained is None:
+            return self.state
+        if event_priors(self.forecasts, self.reference) is not None:
+            return replace(self.trained.learned, prior=None)
+        if self.prior is None:
+            return self.state
+        return replace(self.trained.learned, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
+
+    def pooled(self, base_rate: float | Array | None) -> Pooled:
+        """The answers for every event."""
+        if self.loaded is None:
+            return pool_events(self.forecasts, self.name, self.state, self.prior, base_rate)
+        each = self.reference
+        t, k = len(self.forecasts.events), len(self.forecasts.classes)
+        if self.prior is not None:
+            each = np.broadcast_to(self.prior, (t,) if k == 2 else (t, k))
+        pooled = pool_events(self.forecasts, self.name, self.state, each, base_rate)
+        return replace(pooled, in_sample=self._learned_from())
+
+    def _learned_from(self) -> Any:  # noqa: ANN401 - an array of truth values
+        """Events that had a part in the answers."""
+        stream = None if self.trained is None else self.trained.stream
+        none = np.zeros(len(self.forecasts.events), dtype=bool)
+        if stream is None:
+            return none
+        known = np.array([stream.knows(event) for event in self.forecasts.events], dtype=bool)
+        answered = self.forecasts.crowd > 0
+        taught = answered if self.state.learned else none
+        if stream.prior is None and self.prior is None and self.forecasts.prior is None:
+            taught = taught | ~answered | POOLS[self.name].uses_prior
+        return known & taught
+
+    def lines(self, saved: str | None) -> list[str]:
+        """Where the pool is from and where it went, for people."""
+        lines = []
+        if self.loaded is not None:
+            lines.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
+        if saved is not None:
+            lines.append(f"saved in {printable(saved)}: {self._size()}")
+        return lines
+
+    def facts(self, saved: str | None) -> dict[str, object]:
+        """The same for JSON."""
+        if self.trained is None:
+            return {}
+        stream = self.trained.stream
+        return {
+            "model": self.loaded,
+            "saved": saved,
+            "learned_events": float(self.state.events.sum()),
+            "fingerprint": None if stream is None else stream.fingerprint,
+        }
+
+    def _size(self) -> str:
+        events = self.state.events.sum()
+        learned = f"{whole(round(float(events)))} resolved event{'' if events == 1 else 's'}"
+        stream = None if self.trained is None else self.trained.stream
+        mark = "" if stream is None else f", fingerprint {stream.fingerprint[:12]}"
+        return f"{self.name} pool, {counted(len(self.state.experts), 'expert')}, {learned}{mark}"
+
+
+def keep(
+    forecasts: Forecasts,
+    name: str,
+    prior: float | Array | None,
+    options: dict[str, Any],
+    model: tuple[str, TrainedPool] | None,
+    *,
+    learning: bool,
+) -> Kept:
+    """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        About the classes of the pool.
+    name : str
+        Of the pool to be fitted.
+    prior : float or ndarray, optional
+    options : dict
+        Those of the pool to be fitted.
+    model : pair of str and TrainedPool, optional
+        A file, and what is in it.
+    learning : bool
+        Whether what it learns is to be saved.
+
+    Raises
+    ------
+    ArgumentError
+        If a pool is to learn from events with options of their own.
+    ExpertError
+        If a pool that does not learn does not know an expert.
+    """
+    if learning and forecasts.options is not None:
+        raise ArgumentError(
+            "--save keeps pools of events that share their classes, and these have options of their own; leave it out"
+        )
+    if model is None:
+        if not learning:
+            state = rules.fit_pool(name, forecasts, prior=prior, **options)
+            return Kept(name, state, forecasts, prior, prior is not None, None, None, state.notes)
+        # What a pool needs to go on learning is loaded where it is to be saved.
+        from opinionpool.streams.trained import TrainedPool
+
+        trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
+        learned = trained.learned
+        return Kept(name, learned, forecasts, prior, prior is not None, trained, None, learned.notes)
+    file, trained = model
+    if learning:
+        trained, new = trained.updated(forecasts)
+        notes = (*trained.learned.notes, *new)
+    else:
+        strange = [expert for expert in forecasts.experts if expert not in set(trained.experts)]
+        if strange:
+            verb = "is" if len(strange) == 1 else "are"
+            raise ExpertError(
+                f"{listed(strange)} {verb} unknown to the pool in {file}: leave out with --exclude, or say "
+                "--save NEW to go on learning"
+            )
+        notes = (*trained.learned.notes, *_unlearned(forecasts, trained))
+    given = prior is not None or (trained.stream is not None and trained.stream.prior is not None)
+    aligned = forecasts.by_experts(trained.experts)
+    return Kept(trained.name, trained.learned, aligned, prior, given, trained, file, notes)
+
+
+def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
+    stream = trained.stream
+    fresh = [e for e, known in zip(forecasts.events, forecasts.resolved, strict=True) if known]
+    fresh = [event for event in fresh if stream is None or not stream.knows(event)]
+    if not fresh:
+        return ()
+    way = "; --save NEW goes on learning" if stream is not None else ""
+    template = "{count:resolved event} not learned from: the saved pool is used as it is" + way
+    return (Note.of("not-learned", template, len(fresh)),)
