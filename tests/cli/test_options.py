@@ -231,3 +231,23 @@ def test_help_begins_with_what_is_the_commands_own(command):
     assert own < comparison < help_.index("--by-time") < reading < help_.index("--outcomes")
     for name in ("pool", "report"):
         assert command(name, "--help").out.count("--panel PANEL.toml") == 1
+
+
+def test_all_classes_in_their_order(file, command):
+    name = file("event,a,b,outcome\nx,0.2,0.3,red\ny,0.4,0.6,red\n")
+    found = json.loads(command("pool", name, "--classes", "blue,red", "--format", "json").out)
+    assert (found["summary"]["classes"], found["summary"]["positive"]) == (["blue", "red"], "red")
+    three = file("event,a:x,a:y,a:z,outcome\ne,0.2,0.3,0.5,y\nf,0.1,0.2,0.7,z\n", "three.csv")
+    listed = command("pool", three, "--classes", "z, x, y", "--format", "json", "--pool", "average").out
+    assert json.loads(listed)["summary"]["classes"] == ["z", "x", "y"]
+    assert "two or more different classes" in command("pool", name, "--classes", "red", status=2).err
+    assert read_forecasts(name, classes=["blue", "red"]).classes == ("blue", "red")
+
+
+def test_classes_as_they_are_typed():
+    from opinionpool.cli.options import _listed_classes
+    from opinionpool.tables.options import ReadOptions
+
+    options = ReadOptions(classes=("a", "b, c", 'say "no"'))
+    assert options.arguments() == ["--classes", 'a,"b, c","say ""no"""']
+    assert _listed_classes(None, None, options.arguments()[1]) == options.classes

@@ -17,6 +17,7 @@ from opinionpool.report.listing import Column, write_csv
 from opinionpool.tables.cells import MISSING
 from opinionpool.tables.duckdb import open_file
 from opinionpool.tables.files import prepare
+from opinionpool.tables.read import read_forecasts
 from opinionpool.tables.sources import Workspace
 from opinionpool.text import is_formula
 
@@ -332,3 +333,17 @@ def test_words_for_no_answer_leave_the_rows_in_their_order():
     np.testing.assert_array_equal(found[0].values, np.arange(150_000))
     np.testing.assert_array_equal(found[1].values, [np.nan if c == "NA" else float(c) for c in cells])
     assert found[1].words == 150
+
+
+def test_parquet_columns_that_stand_twice_have_their_own_names(tmp_path):
+    # The engine calls the second one ann_1, in whatever case it is, which nobody would take for a copy.
+    path = tmp_path / "twice.parquet"
+    columns = [["q1", "q2"], [0.5, 0.6], [0.7, 0.8]]
+    pq.write_table(pa.table(columns, names=["event", "ann", "Ann"]), path)
+    assert table(path)[0] == ("event", "ann", "Ann")
+    nested = pa.table({"event": ["q1"], "odd": [{"a": [1, 2], "b": 2}], "ann": [0.5]})
+    pq.write_table(nested, path)
+    assert table(path)[0] == ("event", "odd", "ann")
+    pq.write_table(pa.table(columns, names=["event", "ann", "ann"]), path)
+    with pytest.raises(LayoutError, match="two columns are called 'ann'"):
+        read_forecasts(path)

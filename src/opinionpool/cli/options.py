@@ -87,6 +87,13 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         click.option("--outcomes", metavar="FILE", type=file, help="Outcomes in a file of their own."),
         click.option("--positive", metavar="CLASS", help="The outcome that the probabilities are about."),
         click.option(
+            "--classes",
+            metavar="CLASS,CLASS,...",
+            callback=_listed_classes,
+            help="All classes in their order, where the file does not show them all or their order matters; of two, "
+            "probabilities are about the last.",
+        ),
+        click.option(
             "--column",
             "columns",
             metavar="ROLE=NAME",
@@ -165,6 +172,18 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             help=f"Options of reading in a file; the command line wins. Default: {OPTIONS_FILE} beside the first FILE.",
         ),
     ]
+
+
+def _listed_classes(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Classes between commas; one that has a comma stands in double quotes."""
+    if value is None:
+        return ()
+    import csv
+
+    found = tuple(each.strip() for each in next(csv.reader([value], skipinitialspace=True), []))
+    if len(found) < 2 or "" in found or len(set(found)) < len(found):
+        raise click.BadParameter(f"two or more different classes between commas are wanted, not {value!r}")
+    return found
 
 
 def _gather_reading(command: Command) -> Command:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import one_of
-from opinionpool.arrays import Array, Index, axes
+from opinionpool.arrays import Array, Index, as_numbers, axes
 from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
 from opinionpool.logodds import uncentred
 from opinionpool.model.correlation import CommonCorrelation, Dependence, matrix_correlation
@@ -61,12 +61,7 @@ def numbers(values: npt.ArrayLike, what: str) -> Array:
     PanelError
         If these are not numbers, or rows of several lengths.
     """
-    try:
-        if np.iscomplexobj(values):
-            raise TypeError("complex numbers have no order")
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise PanelError(f"each {what} must be a number: {error}") from None
+    return np.array(as_numbers(values, what, PanelError))
 
 
 def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:

@@ -398,13 +398,30 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection) -> File
 def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
     scan = "SELECT * FROM read_parquet(?, binary_as_string = true, hive_partitioning = false)"
     described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
-    names = tuple(str(column[0]).strip() for column in described)
-    check_columns(source.name, len(names))
+    check_columns(source.name, len(described))
+    # The engine calls a column otherwise whose name stands there before, in whatever case.
+    names = _outermost(connection.execute("SELECT name, num_children FROM parquet_schema(?)", [source.path]).fetchall())
     counted = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [source.path]).fetchone()
     check_cells(source.name, int(counted[0]) if counted else 0, len(names), os.path.getsize(source.path))
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
     rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
     return FileTable(source, connection, names, tuple(str(column[1]) for column in described), rows)
+
+
+def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
+    """Names of the columns from a list of all that a schema holds, each before what is within it.
+
+    >>> _outermost([("root", 2), ("a", 1), ("within a", None), ("b", None)])
+    ('a', 'b')
+    """
+    names, skipped = [], 0
+    for name, children in schema[1:]:
+        if skipped:
+            skipped -= 1
+        else:
+            names.append(name.strip())
+        skipped += children or 0
+    return tuple(names)
 
 
 def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:

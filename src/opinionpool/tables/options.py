@@ -152,6 +152,8 @@ class ReadOptions:
                 for role, columns in value.items():
                     for column in (columns,) if columns is None or isinstance(columns, str) else columns:
                         words += [option, f"{role}={column or ''}"]
+            elif name == "classes":
+                words += [option, ",".join(map(_between_commas, value))]
             else:
                 for each in value if name in _LISTS else (value,):
                     words += [option, str(each).removesuffix("T00:00:00.000000").removesuffix(".000000")]
@@ -227,6 +229,13 @@ def command_line(command: str, files: Sequence[str], outcomes: object, options: 
     words = ["opinionpool", command, *files]
     words += [] if outcomes is None else ["--outcomes", str(outcomes)]
     return shlex.join([*words, *options.arguments()])
+
+
+def _between_commas(label: object) -> str:
+    """A class as a list between commas has it."""
+    text = str(label)
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"' if quoted != text or "," in text or text != text.strip() else text
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:
