@@ -17,6 +17,7 @@ from opinionpool.names import check_distinct
 from opinionpool.streams.events import Record, event_key
 from opinionpool.streams.ledger import Entry
 from opinionpool.streams.state import StreamState
+from opinionpool.tables.times import as_time
 from opinionpool.text import counted, shown
 
 
@@ -187,13 +188,32 @@ class Changes:
 ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
+class About(NamedTuple):
+    """What is known of an event beside its forecasts; as in `Record`."""
+
+    time: np.datetime64 | None = None
+    settled: bool = False
+    group: str | None = None
+    topic: str | None = None
+
+    @classmethod
+    def of(cls, ended: object, what: str, group: str | None, topic: str | None) -> About:
+        """The same from arguments; `what` is the name of the time at which the event ended."""
+        if ended is None:
+            return cls(group=group or None, topic=topic or None)
+        return cls(as_time(ended, what), settled=True, group=group or None, topic=topic or None)
+
+
+NOTHING = About()
+
+
 def event_record(
     state: StreamState,
     seed: int,
     event: str,
     forecasts: ExpertForecasts,
     prior: npt.ArrayLike | None,
-    topic: str | None = None,
+    about: About = NOTHING,
     time: object = None,
 ) -> Record:
     """An event that is not resolved; experts are entered in the stream.
@@ -220,9 +240,8 @@ def event_record(
     if len(set(names)) < len(names):
         check_distinct(names)
     made = None if time is None else np.full(len(names), times_of_cells([time], (1,))[0])
-    return Record(
-        str(event), event_key(str(event), seed), state.join(names), array, own, topic=topic or None, made=made
-    )
+    key = event_key(str(event), seed)
+    return Record(str(event), key, state.join(names), array, own, made=made, **about._asdict())
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:

@@ -24,6 +24,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
 from opinionpool.pools.registry import Fitted
 from opinionpool.streams.changes import (
+    About,
     Change,
     Changes,
     ExpertForecasts,
@@ -205,6 +206,8 @@ class Stream:
         prior: npt.ArrayLike | None = None,
         *,
         topic: str | None = None,
+        closes: object = None,
+        group: str | None = None,
         time: object = None,
     ) -> None:
         """Forecasts on an event that is not resolved; they take the place of earlier ones by the same experts.
@@ -219,6 +222,10 @@ class Stream:
             The event's own reference.
         topic : str, optional
             What the event is about.
+        closes : str, date, datetime or datetime64, optional
+            When the event closes: those that close or are resolved on one day may depend on each other.
+        group : str, optional
+            A label that events may share which may depend on each other.
         time : str, date, datetime or datetime64, optional
             When the forecasts were made.
 
@@ -235,7 +242,8 @@ class Stream:
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
         with self._state.all_or_nothing():
-            record = event_record(self._state, self.seed, event, forecasts, prior, topic, time)
+            about = About.of(closes, "closes", group, topic)
+            record = event_record(self._state, self.seed, event, forecasts, prior, about, time)
             current = self._state.open.get(record.key)
             self._state.put_open((record if current is None else current).revised(record))
 
@@ -266,6 +274,8 @@ class Stream:
         weight: float | None = None,
         at: float | None = None,
         topic: str | None = None,
+        resolved_at: object = None,
+        group: str | None = None,
     ) -> None:
         """What happened, for the first time or corrected; None takes an outcome back.
 
@@ -285,6 +295,10 @@ class Stream:
             When it was resolved, in the unit of the half-life; a correction keeps the first one.
         topic : str, optional
             What the event is about, given with its forecasts.
+        resolved_at : str, date, datetime or datetime64, optional
+            When that was; instead of the time when the event closed.
+        group : str, optional
+            As for `forecast`.
 
         Raises
         ------
@@ -301,7 +315,8 @@ class Stream:
             raise ArgumentError("the weight of an event is its frequency, above 0")
         time = None if at is None else times_of([np.nan if is_blank(at) else at], 1)
         with self._state.all_or_nothing():
-            change = self._resolution(event, code, forecasts, prior, weight, topic)
+            about = About.of(resolved_at, "resolved_at", group, topic)
+            change = self._resolution(event, code, forecasts, prior, weight, about)
             if change is not None:
                 self._state.clock.check(int(change.fresh), time)
                 self._apply([change], None if time is None else float(time[0]))
@@ -313,7 +328,7 @@ class Stream:
         forecasts: ExpertForecasts | None,
         prior: npt.ArrayLike | None,
         weight: float | None,
-        topic: str | None,
+        about: About,
     ) -> Change | None:
         """What an outcome changes, None if nothing."""
         state, key = self._state, self._key(event)
@@ -322,7 +337,7 @@ class Stream:
             raise ArgumentError(
                 f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
             )
-        record = event_record(state, self.seed, event, forecasts or {}, prior, topic)._replace(outcome=code)
+        record = event_record(state, self.seed, event, forecasts or {}, prior, about)._replace(outcome=code)
         if entry is None:
             new = (record if current is None else current).revised(record)
             return Change(None, new._replace(weight=1.0 if weight is None else float(weight)))
