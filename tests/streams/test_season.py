@@ -40,18 +40,21 @@ def replayed(table):
     for _, what, row in happenings(table):
         if what == "forecast":
             p = {row["forecaster"]: float(row["probability"])}
-            stream.forecast(row["question"], p, closes=row["closes"])
+            stream.forecast(row["question"], p, closes=row["closes"], time=row["time"])
         elif row["question"] in stream.open:
             stream.resolve(row["question"], row["outcome"], resolved_at=row["resolved_at"])
     return stream
 
 
 def from_file(table, path):
+    """What a fit reads: the table as it was exported then."""
+    rows = [row | {"outcome": row["outcome"] * (row["resolved_at"] <= UNTIL)} for row in table if row["time"] <= UNTIL]
+    rows = [row | {"resolved_at": row["resolved_at"] if row["outcome"] else ""} for row in rows]
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, table[0])
         writer.writeheader()
-        writer.writerows(table)
-    return op.read_forecasts(path, duplicates="last", as_of=UNTIL)
+        writer.writerows(rows)
+    return op.read_forecasts(path, duplicates="last")
 
 
 def same(stream, forecasts):

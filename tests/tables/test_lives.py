@@ -79,6 +79,19 @@ def test_shares_are_parts_of_the_life():
     assert (chosen.event.tolist(), chosen.share.tolist(), chosen.forecasts.X[0, 0]) == ([0], [1.0], 0.5)
 
 
+def test_forecasts_are_as_old_as_in_the_middle_of_a_stretch():
+    rows = {
+        "event": ["a", "a"],
+        "expert": ["ann", "bob"],
+        "probability": [0.2, 0.6],
+        "time": [hours(0), hours(24)],
+        "closes": [hours(72)] * 2,
+        "outcome": [1, 1],
+    }
+    found = read_forecasts(rows, history=True).history
+    assert found.forecasts.ages.tolist() == [0.5, 2.0, 1.0]
+
+
 def test_expired_forecasts_stand_until_then():
     rows = {
         "event": ["a", "a"],

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, times_of_cells
+from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
@@ -239,7 +239,7 @@ def event_record(
     names = [str(name) for name in forecasts]
     if len(set(names)) < len(names):
         check_distinct(names)
-    made = None if time is None else np.full(len(names), times_of_cells([time], (1,))[0])
+    made = None if time is None else np.full(len(names), as_time(time, "time"))
     key = event_key(str(event), seed)
     return Record(str(event), key, state.join(names), array, own, made=made, **about._asdict())
 

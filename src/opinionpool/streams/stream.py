@@ -340,7 +340,9 @@ class Stream:
         record = event_record(state, self.seed, event, forecasts or {}, prior, about)._replace(outcome=code)
         if entry is None:
             new = (record if current is None else current).revised(record)
-            return Change(None, new._replace(weight=1.0 if weight is None else float(weight)))
+            ends = [known.time for known in (current, about) if known is not None and known.settled]
+            asked = min((end for end in ends if end is not None), default=new.asked)
+            return Change(None, new._replace(weight=1.0 if weight is None else float(weight), asked=asked))
         if forecasts is not None and state.content(record.revised(record)) != entry.content:
             raise ArgumentError(
                 f"event {shown(event)} was learned from with other forecasts; to correct those, take its outcome back "

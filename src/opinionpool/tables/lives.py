@@ -77,11 +77,13 @@ class Standing:
     event : ndarray of int, shape (S,)
     share : ndarray, shape (S,)
         Which part of the event's life each is: from its first forecast until it closed.
+    middle : ndarray of datetime64, shape (S,)
     """
 
     long_rows: LongRows
     event: Index
     share: Array
+    middle: Times
 
 
 def standing(long_rows: LongRows, ends: Times) -> Standing:
@@ -117,14 +119,13 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
         rows.select(source),
         event=np.repeat(low, counts) + offset,
         events=[str(number) for number in range(len(event))],
-        time=None,
         expires=None,
     )
     length = (stops - starts).astype(np.float64)
     whole = np.bincount(event, weights=length, minlength=len(ends))[event]
     number = np.bincount(event, minlength=len(ends))[event]
     share = np.where(whole > 0, length / np.where(whole > 0, whole, 1.0), 1.0 / number)
-    return Standing(spread, event, share)
+    return Standing(spread, event, share, (starts + (stops - starts) // 2).astype("datetime64[us]"))
 
 
 def _until(rows: LongRows, ends: Times) -> Index:

@@ -366,6 +366,8 @@ def _history(
         expert_index=stretches.expert,
         probabilities=probabilities,
         outcomes=own(forecasts.outcomes),
+        made=stretches.time,
+        asked=stood.middle,
         prior=own(forecasts.prior),
         topics=own(forecasts.topics),
     )
