@@ -23,10 +23,12 @@ from opinionpool.labels import (
     UNRESOLVED,
     Options,
     check_options,
+    classes_of,
     encode_among,
     event_labels,
     option_slots,
     padded,
+    read_labels,
     uniform_probabilities,
 )
 from opinionpool.logodds import LEAST, check_probabilities, normalised
@@ -178,24 +180,27 @@ class Forecasts(Tabular):
         *,
         events: Sequence[str] | None = None,
         experts: Sequence[str] | None = None,
-        classes: Sequence[object] = (0, 1),
+        classes: Sequence[object] | None = None,
         prior: npt.ArrayLike | None = None,
         options: Sequence[Sequence[object]] | None = None,
         topics: Sequence[object] | npt.ArrayLike | None = None,
+        groups: Sequence[object] | npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
     ) -> Forecasts:
         """Forecasts from a dense array.
 
         Parameters
         ----------
-        probabilities : array_like, shape (T, N), or (T, N, K) when K > 2
+        probabilities : array_like or data frame, shape (T, N); when K > 2 (T, N, K), or (T, N K) expert by expert
             NaN where a forecast is missing.
         outcomes : sequence, length T, optional
             Members of `classes`, or of the event's options; None or NaN where not resolved. All unresolved if not
             given.
         events, experts : sequence of str, optional
-            Names; ``event_1`` ... and ``expert_1`` ... if not given.
-        classes : sequence, default (0, 1)
-            The K labels.
+            Names; ``event_1`` ... and ``expert_1`` ... if not given. The columns of a data frame name its experts.
+        classes : sequence, optional
+            The K labels. If not given, the sorted ones among the outcomes as in fits; 0 and 1 where those are numbers
+            or none.
         prior : array_like, shape (), (T,), or (K,), (T, K) when K > 2, optional
             The reference prior of each event.
         options : sequence of sequences, length T, optional
@@ -203,18 +208,29 @@ class Forecasts(Tabular):
             longest; positions that an event does not use hold 0 or NaN.
         topics : sequence of str, length T, optional
             What each event is about; None or NaN where unknown.
+        groups : sequence of str, length T, optional
+            What events share that may make their outcomes dependent; None or NaN where nothing.
+        times : array_like of datetime64, shape (T,), optional
+            When each event closed or was resolved; NaT where unknown.
 
         Raises
         ------
         ShapeError, ProbabilityError, OutcomeError, ExpertError
             If there is no expert, or the arguments do not fit together or are out of range.
         """
+        columns = getattr(probabilities, "columns", None) if experts is None and np.ndim(probabilities) == 2 else None
         array = check_probabilities(probabilities)
         sets = None if options is None else _sets(options)
-        classes = labels_given(classes, "classes", OutcomeError) if sets is None else option_slots(sets)
+        if sets is not None:
+            classes = option_slots(sets)
+        else:
+            classes = _seen_classes(outcomes) if classes is None else labels_given(classes, "classes", OutcomeError)
         if len(classes) < 2 or len(set(classes)) < len(classes):
             raise OutcomeError(f"classes must be at least two different labels, not {brief(classes)}")
         wanted = 2 if len(classes) == 2 else 3
+        if wanted == 3 and array.ndim == 2 and array.shape[1] % len(classes) == 0:
+            array, columns = array.reshape(len(array), -1, len(classes)), None
+        experts = [str(name) for name in columns] if columns is not None else experts
         if array.ndim != wanted or (wanted == 3 and array.shape[2] != len(classes)):
             raise ShapeError(f"forecasts of {len(classes)} classes need {wanted} axes, not shape {array.shape}")
         t, n = array.shape[:2]
@@ -227,6 +243,7 @@ class Forecasts(Tabular):
         rows, columns = np.nonzero(~absent)
         if prior is not None:
             prior = _spread(prior, (t,) if wanted == 2 else (t, len(classes)))
+        when = None if times is None else _event_times(times, t)
         return cls(
             events=names,
             experts=names_given(experts, "experts", ExpertError) if experts is not None else numbered(n),
@@ -238,6 +255,9 @@ class Forecasts(Tabular):
             prior=prior,
             options=sets,
             topics=None if topics is None else event_labels(topics, t, "topics"),
+            groups=None if groups is None else event_labels(groups, t, "groups"),
+            times=when,
+            settled=None if when is None else ~np.isnat(when),
         )
 
     @property
@@ -430,6 +450,27 @@ class History:
 
 def _lengths(options: Options) -> Index:
     return np.fromiter(map(len, options), np.intp, len(options))
+
+
+def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None) -> tuple[object, ...]:
+    """The sorted classes among outcomes, as in fits; 0 and 1 where they are these, or none are known."""
+    if outcomes is None:
+        return (0, 1)
+    given = np.asarray(outcomes, dtype=object if isinstance(outcomes, list | tuple) else None).ravel()
+    labels, _ = read_labels(given)
+    classes = classes_of(labels).tolist()
+    return (0, 1) if classes == [0, 1] else tuple(classes)
+
+
+def _event_times(times: npt.ArrayLike, events: int) -> npt.NDArray[np.datetime64]:
+    """When each event belongs, in microseconds."""
+    try:
+        found = np.asarray(times, dtype="datetime64[us]")
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"times must be dates, such as '2025-03-01' or datetime64: {error}") from None
+    if found.shape != (events,):
+        raise ShapeError(f"{events} events need as many times, not shape {found.shape}")
+    return found
 
 
 def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:

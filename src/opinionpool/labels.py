@@ -120,7 +120,7 @@ def classes_of(labels: Labels) -> Labels:
         return np.array([0, 1], dtype=classes.dtype)
     raise OutcomeError(
         f"there is one class only, {classes.tolist()[0]!r}, which does not tell what else can happen; "
-        "use 0 and 1, or op.Forecasts, which names its classes"
+        "use 0 and 1, or say which classes there are, classes=[...]"
     )
 
 

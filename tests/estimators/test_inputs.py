@@ -238,3 +238,51 @@ class TestStates:
         pool = op.AveragePool().partial_fit(self.X[:30], self.Y[:30])
         other = same(pool).partial_fit(self.X[30:], self.Y[30:])
         assert (pool.n_events_, other.n_events_) == (30, 60)
+
+
+class TestFromArray:
+    """`op.Forecasts.from_array` takes what fits take, and means the same by it."""
+
+    def test_labels_and_a_data_frame(self):
+        rng = np.random.default_rng(4)
+        y = rng.random(40) < 0.5
+        q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(40, 2)))))
+        q[rng.random(q.shape) < 0.2] = np.nan
+        labels = [None if t > 35 else "yes" if happened else "no" for t, happened in enumerate(y)]
+        frame = pd.DataFrame(q, columns=["ann", "bob"])
+        forecasts = op.Forecasts.from_array(frame, labels, prior=0.4)
+        assert forecasts.experts == ("ann", "bob")
+        assert forecasts.classes == ("no", "yes")
+        one = op.GaussianPool().fit(forecasts)
+        two = op.GaussianPool().fit(frame, labels, prior=0.4)
+        assert one.predict_proba(forecasts) == pytest.approx(two.predict_proba(frame))
+
+    def test_classes_side_by_side(self):
+        rng = np.random.default_rng(5)
+        q, y = rng.dirichlet([2, 1, 1], (30, 2)), rng.choice(["a", "b", "c"], 30)
+        forecasts = op.Forecasts.from_array(q.reshape(30, 6), y)
+        assert forecasts.classes == ("a", "b", "c")
+        assert pytest.approx(q) == forecasts.X
+        one, two = op.GaussianPool().fit(forecasts), op.GaussianPool().fit(q.reshape(30, 6), y)
+        assert one.predict_proba(forecasts) == pytest.approx(two.predict_proba(q.reshape(30, 6)))
+
+    def test_groups_and_times(self):
+        forecasts = op.Forecasts.from_array(
+            [[0.2], [0.4], [0.6]], [0, 1, None], groups=["a", None, "a"], times=["2025-01-01", None, "2025-02-01"]
+        )
+        assert forecasts.groups.tolist() == ["a", "", "a"]
+        assert forecasts.settled.tolist() == [True, False, True]
+        assert forecasts.times[2] == np.datetime64("2025-02-01", "us")
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            ({"outcomes": ["yes", None]}, op.OutcomeError, r"one class only, 'yes', .*classes=\[\.\.\.\]"),
+            ({"times": ["soon", None]}, op.ShapeError, "times must be dates"),
+            ({"times": ["2025-01-01"]}, op.ShapeError, "2 events need as many times"),
+            ({"groups": ["a"]}, op.ShapeError, "groups"),
+        ],
+    )
+    def test_refused(self, arguments, error, message):
+        with pytest.raises(error, match=message):
+            op.Forecasts.from_array([[0.2], [0.4]], **{"outcomes": [1, 0], **arguments})

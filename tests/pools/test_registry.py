@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -579,3 +580,17 @@ def test_who_never_answered_changes_nothing(name):
 
 def test_pools_that_take_weights_are_named():
     assert set(WEIGHTED) == {name for name, pool in POOLS.items() if "weights" in pool.options}
+
+
+@pytest.mark.parametrize(("shared", "told"), [(0.0, False), (0.7, True)])
+def test_the_independent_pool_says_when_errors_are_correlated(shared, told):
+    rng = np.random.default_rng(2)
+    y = np.arange(400) % 2
+    common = np.sqrt(shared) * rng.normal(size=(400, 1))
+    z = (2 * y[:, None] - 1) * 0.8 + common + np.sqrt(1 - shared) * rng.normal(size=(400, 4))
+    z[rng.random(z.shape) < 0.3] = np.nan
+    state = fit_pool("independent", table(expit(z), y.tolist()))
+    (note,) = [note for note in state.notes if note.code == "correlated-errors"] or [None]
+    assert (note is not None) == told
+    if told:
+        assert float(re.search(r"at (0\.\d\d) on average", note.text)[1]) == pytest.approx(shared, abs=0.06)

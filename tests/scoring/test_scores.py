@@ -254,8 +254,9 @@ def test_inputs_are_left_alone():
         ([0.7, 0.2], [1, -1], OutcomeError, "0 to 1.*outcome 1 is -1"),
         ([0.7, 0.2], [1, 2.0], OutcomeError, "outcome 1 is 2"),
         ([0.7], [math.inf], OutcomeError, "outcome 0 is inf"),
-        ([0.7], ["1"], OutcomeError, "not '1'; turn labels into class numbers"),
-        ([0.7, 0.7], [1, "yes"], OutcomeError, "turn labels into class numbers"),
+        ([0.7], ["1"], OutcomeError, r"outcomes are '1', .* 2 classes; .*classes\.index"),
+        ([0.7] * 3, ["a", "b", "c"], OutcomeError, "outcomes are 'a', 'b', 'c', and the forecasts are about 2 classes"),
+        ([0.7, 0.7], [1, "yes"], OutcomeError, "or its label"),
         ([0.7], [1j], OutcomeError, "not 1j"),
         ([0.7, 0.2], [1], ShapeError, "2 forecasts need as many outcomes"),
         ([[[0.7]]], [1], ShapeError, r"\(T, K\)"),
@@ -284,6 +285,16 @@ def test_refused(score, p, y, error, message):
 def test_refused_with_columns(score, p, y, error, message):
     with pytest.raises(error, match=message):
         score(p, y)
+
+
+@pytest.mark.parametrize("score", [*per_event, scores.brier_score])
+def test_labels_are_numbered_in_sorted_order(score):
+    p, labels = [0.8, 0.3, 0.6, 0.9], ["yes", "no", None, "yes"]
+    assert np.array_equal(score(p, labels), score(p, [1, 0, nan, 1]), equal_nan=True)
+    assert np.array_equal(score(p[:2], np.array(labels[:2])), score(p[:2], [1, 0]))
+    if score is not scores.brier_score:
+        q = [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.1, 0.8, 0.1]]
+        assert np.array_equal(score(q, ["home", "away", "draw"]), score(q, [2, 0, 1]))
 
 
 def test_rows_off_by_rounding_are_normalised():

@@ -150,9 +150,48 @@ class Independent(Pool):
         """
         return apply_rule(q, lambda contrast: contrast.reference + contrast.contrasts.sum(axis=1), **settings)
 
+    def fit(self, sample: Sample) -> Parameters:
+        """Nothing is learned; that errors are correlated, which this pool takes them not to be, is noted."""
+        r, error = _shared_errors(sample)
+        if r > max(CORRELATED, 3.0 * error):
+            text = (
+                f"the errors of the experts correlate at {r:.2f} on average, and this pool takes them to be "
+                "independent: it counts what they share several times, so its answers are too extreme; the gaussian "
+                "pool allows for it"
+            )
+            sample.notes.append(Note("correlated-errors", text))
+        return {}
+
     def parts(self, contrast: Contrasts) -> AnswerParts:
         """Each contrast as it is."""
         return contrast_parts(contrast, np.asarray(contrast.present[0], dtype=np.float64))
+
+
+# Errors that correlate by less are no matter; from fewer events it is not known.
+CORRELATED, FEWEST = 0.1, 10
+
+
+def _shared_errors(sample: Sample) -> tuple[float, float]:
+    """Mean correlation of two experts' contrasts given the outcome, with its standard error; 0 if unknown."""
+    n, d, y = len(sample.experts), sample.classes - 1, sample.outcomes
+    if n < 2 or len(np.unique(y)) < 2 or sample.forecasts.options is not None:
+        return 0.0, 0.0
+    values = sample.collect(lambda contrast, _: contrast.contrasts, n, d)
+    present, unit = sample.present[..., None], np.zeros_like(values)
+    for label in np.unique(y):
+        rows = y == label
+        count = np.maximum(present[rows].sum(axis=0), 1)
+        unit[rows] = np.where(present[rows], values[rows] - values[rows].sum(axis=0, where=present[rows]) / count, 0.0)
+    spread = np.sqrt((unit**2).sum(axis=(0, 2)) / np.maximum(present.sum(axis=0)[:, 0] * d, 1))
+    unit /= np.where(spread > 0, spread, 1.0)[None, :, None]
+    pairs = present[..., 0].sum(axis=1).astype(np.float64)
+    pairs *= pairs - 1.0
+    shared = (unit.sum(axis=1) ** 2 - (unit**2).sum(axis=1)).sum(axis=1) / d
+    used = pairs > 0
+    if used.sum() < FEWEST:
+        return 0.0, 0.0
+    each = shared[used] / pairs[used].mean()
+    return float(each.mean()), float(each.std() / np.sqrt(used.sum()))
 
 
 class Recalibrated(Pool):

@@ -15,6 +15,7 @@ from opinionpool.logodds import (
     check_all_or_none,
     check_probabilities,
 )
+from opinionpool.text import listed
 
 Outcomes: TypeAlias = npt.NDArray[Any]
 
@@ -26,7 +27,8 @@ def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     -------
     forecasts : ndarray of float64, shape (T,) when binary, else (T, K) with rows that sum to 1
     outcomes : ndarray, shape (T,)
-        Integers, floats or booleans, not copied where they came as an array.
+        Integers, floats or booleans, not copied where they came as an array. Labels that are text are numbered in
+        sorted order, as scikit-learn has the columns of their probabilities.
 
     Raises
     ------
@@ -36,7 +38,7 @@ def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     forecasts = np.atleast_1d(as_numbers(p, "forecast"))
     if forecasts.ndim > 1:
         forecasts = _columns(forecasts)
-    outcomes = _numbers(unmasked(y, None))
+    outcomes = _numbers(unmasked(y, None), number_of_classes(forecasts))
     if outcomes.shape != forecasts.shape[:1]:
         raise ShapeError(f"{len(forecasts)} forecasts need as many outcomes, not shape {outcomes.shape}")
     return forecasts, outcomes
@@ -124,17 +126,25 @@ def _columns(q: Array) -> Array:
     return np.asarray(q[:, 1] / total if q.shape[1] == 2 else q / total[:, None])
 
 
-def _numbers(y: npt.ArrayLike) -> Outcomes:
-    """Outcomes as an array of numbers; None becomes NaN, labels are refused."""
+def _numbers(y: npt.ArrayLike, classes: int) -> Outcomes:
+    """Outcomes as an array of numbers, NaN for None; text as positions in the sorted labels, if all are there."""
     outcomes = np.atleast_1d(as_array(y, "y, the outcomes,"))
     if outcomes.dtype.kind in "biuf":
         return outcomes
-    if outcomes.dtype == object:
-        cells = outcomes.ravel().tolist()
-        if all(is_blank(each) or isinstance(each, Real | np.bool_) for each in cells):
-            return np.reshape([np.nan if is_blank(each) else float(each) for each in cells], outcomes.shape)
-    label = next((each for each in outcomes.tolist() if not (is_blank(each) or isinstance(each, Real))), None)
+    cells = outcomes.ravel().tolist()
+    if outcomes.dtype == object and all(is_blank(each) or isinstance(each, Real | np.bool_) for each in cells):
+        return np.reshape([np.nan if is_blank(each) else float(each) for each in cells], outcomes.shape)
+    # NumPy makes text of the numbers in a list that mixes them.
+    known = [each for each in (y if isinstance(y, list | tuple) else cells) if not is_blank(each)]
+    labels = sorted(set(known)) if all(isinstance(each, str) for each in known) else []
+    if len(labels) == classes:
+        return np.reshape([np.nan if is_blank(each) else float(labels.index(each)) for each in cells], outcomes.shape)
+    if labels:
+        raise OutcomeError(
+            f"the outcomes are {listed(labels)}, and the forecasts are about {classes} classes; give the number of "
+            "each outcome's class, [classes.index(label) for label in y]"
+        )
+    label = next(each for each in known if not isinstance(each, Real))
     raise OutcomeError(
-        f"each outcome must be the number of a class, or NaN or None where not resolved, not {label!r}; "
-        "turn labels into class numbers first"
+        f"each outcome must be the number of a class or its label, or NaN or None where not resolved, not {label!r}"
     )
