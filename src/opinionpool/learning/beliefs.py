@@ -10,8 +10,9 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -161,7 +162,7 @@ class ExpertBeliefs:
 
     def get(self, name: str) -> Belief | None:
         """The belief of that name, if there is one."""
-        found = getattr(self, one_of(name, "name", [each.name for each in fields(self) if each.name != "experts"]))
+        found = getattr(self, name if name in _names(self) else one_of(name, "name", _names(self)))
         return found if isinstance(found, Belief) else None
 
     def absolute(self) -> Belief | None:
@@ -304,8 +305,14 @@ def _of_expert(name: str, given: object) -> ExpertBeliefs:
         raise type(error)(f"{what}: {error}") from None
 
 
-def _names(beliefs: ExpertBeliefs) -> Iterator[str]:
-    return (each.name for each in fields(beliefs) if each.name != "experts")
+def _names(beliefs: ExpertBeliefs) -> tuple[str, ...]:
+    kind: Any = type(beliefs)  # mypy takes no class for hashable
+    return _names_of(kind)
+
+
+@cache
+def _names_of(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class of beliefs
+    return tuple(each.name for each in fields(kind) if each.name != "experts")
 
 
 def _plain(beliefs: ExpertBeliefs) -> dict[str, Any]:

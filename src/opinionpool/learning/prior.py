@@ -18,8 +18,9 @@ features is open about weights by Theorem 3.1, to first order (model.md, section
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -142,7 +143,8 @@ class Believed:
         ArgumentError
             If so many experts cannot have the correlation that is believed.
         """
-        own = [beliefs.experts.get(name, ExpertBeliefs()) for name in experts]
+        nothing = ExpertBeliefs()
+        own = [beliefs.experts.get(name, nothing) for name in experts]
         level = beliefs.absolute()
         base = ACCURACY if level is None else level.value
         each = [_accuracy(expert, base) for expert in own]
@@ -238,6 +240,14 @@ class Believed:
 
     def parts(self, rho: float) -> Parts:
         """The panel with the features that are believed (model.md, section 2.1)."""
+        return self._parts(rho)
+
+    @cached_property
+    def _parts(self) -> Callable[[float], Parts]:
+        """The same, made once for each correlation."""
+        return cache(self._made)
+
+    def _made(self, rho: float) -> Parts:
         kappa, accuracy = self.calibration.value, self.accuracy.value
         parts = Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, believed_dependence(rho, accuracy))
         if self.agreement is None:

@@ -59,8 +59,7 @@ def learn_sample(
     counts, present = _counted(q, outcomes)
     kept = _drawn(q, outcomes, room)
     codes = outcomes.codes(kept)
-    labels = np.array([*classes, None], dtype=object)[codes]
-    few = Forecasts.from_array(q[kept], labels.tolist(), experts=numbered(n), classes=classes)
+    few = replace(Forecasts.from_array(q[kept], experts=numbered(n), classes=classes), outcomes=codes)
     weight = stands_for(codes, outcomes.counts[:2])
     found = learn(few, prior=public_probabilities(prior), sample_weight=weight, **options)
     resolved = int(outcomes.counts[:2].sum())

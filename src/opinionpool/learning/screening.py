@@ -61,7 +61,7 @@ class Duplicates:
             if len(given) == 0:
                 source[i] = NEW
                 continue
-            different = len(np.unique(given, axis=0))
+            different = _different(given)
             if different == 1 and (len(given) >= CONSTANT or not given[0].any()):
                 continue
             telling = len(given) >= CLONED[0] and different >= CLONED[1]
@@ -124,6 +124,19 @@ class Duplicates:
             full[self.source >= 0] = values[self.source[self.source >= 0]]
             full[self.new] = values.mean(axis=0)
         return full
+
+
+# Forecasts that are looked at first.
+FIRST = 64
+
+
+def _different(given: Array) -> int:
+    """How many forecasts (n, K - 1) differ, or some of them if those are enough of them."""
+    if len(given) > FIRST:
+        found = len(np.unique(given[:FIRST], axis=0))
+        if found >= CLONED[1]:
+            return found
+    return len(np.unique(given, axis=0))
 
 
 def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note, ...]:
