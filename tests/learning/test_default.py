@@ -284,6 +284,22 @@ class TestPieces:
         assert found.coefficients == pytest.approx(direct.coefficients, abs=1e-6)
         assert found.evidence == pytest.approx(direct.evidence + 60 * np.log(3), abs=1e-6)
 
+    @given(seeds, st.integers(1, 12))
+    def test_more_coefficients_than_binary_events(self, seed, events):
+        """In terms of the events, and in terms of the coefficients, with events of which the design says nothing."""
+        rng = np.random.default_rng(seed)
+        design, y = 3.0 * rng.normal(size=(events, 40, 1)), rng.integers(0, 2, events)
+        offset, weight = 4.0 * rng.normal(size=(events, 1)), rng.integers(0, 3, events).astype(float)
+        found = posterior_mode(design, y, offset, weight)
+        padded, more = np.concatenate([design, np.zeros((60, 40, 1))]), np.zeros((60, 1))
+        weights = np.append(weight, np.ones(60))
+        direct = posterior_mode(padded, np.append(y, np.zeros(60, int)), np.concatenate([offset, more]), weights)
+        assert found.dual is not None
+        assert direct.dual is None
+        assert found.coefficients == pytest.approx(direct.coefficients, abs=1e-6)
+        assert found.evidence == pytest.approx(direct.evidence + 60 * np.log(2), abs=1e-6)
+        assert found.covariance == pytest.approx(direct.covariance, abs=1e-6)
+
     @given(seeds)
     def test_filling_is_the_exact_sub_panel(self, seed):
         rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
+from opinionpool.estimation.dual import DualMode, EventCosts, dual_mode
 from opinionpool.estimation.likelihood import MANY_CLASSES, Likelihood, ManyClasses, Value
 
 _STEPS = 50
@@ -29,16 +30,23 @@ class Mode:
         Of the coefficients in `basis`; outside it they are as they were believed.
     basis : ndarray or None, shape (P, R)
         Orthonormal; None if it is the identity.
+    dual, design : DualMode and ndarray, shape (T, P), or None
+        Where there are more coefficients than binary events, the mode in terms of these, and no precision.
     """
 
     coefficients: Array
     evidence: float
     precision: Array
     basis: Array | None = None
+    dual: DualMode | None = None
+    design: Array | None = None
 
     @property
     def covariance(self) -> Array:
         """Covariance of the coefficients given the outcomes, by Laplace's approximation, (P, P)."""
+        if self.dual is not None and self.design is not None:
+            reduction = self.dual.reduction(self.design)
+            return np.eye(reduction.shape[1]) - reduction.T @ reduction
         within = np.linalg.inv(self.precision)
         if self.basis is None:
             return np.asarray(within)
@@ -65,6 +73,8 @@ def posterior_mode(
         Where to begin; the answer does not depend on it.
     """
     t, p, d = design.shape
+    if p > t and d == 1:
+        return _dual_mode(design[..., 0], outcomes, offset[:, 0], weight)
     if p > t * d:
         # Coefficients that no event sees stay at 0: solve among the others.
         rows = np.swapaxes(design, 1, 2).reshape(t * d, p)
@@ -73,6 +83,22 @@ def posterior_mode(
         found = posterior_mode(seen, outcomes, offset, weight)
         return Mode(basis @ found.coefficients, found.evidence, found.precision, basis)
     return _mode(Likelihood.of(design, outcomes, offset, weight, intercept=False), start)
+
+
+def _dual_mode(design: Array, outcomes: npt.NDArray[np.intp], offset: Array, weight: Array) -> Mode:
+    """The mode of more coefficients than binary events, with a design of (T, P)."""
+    sign = np.where(outcomes == 1, 1.0, -1.0)
+
+    def costs(ratios: Array) -> EventCosts:
+        # Of what happened, and the probability of what did not, precise where it is small.
+        margin = sign * (offset + ratios)
+        small = np.exp(-np.abs(margin))
+        other = np.where(margin >= 0, small, 1.0) / (1.0 + small)
+        loss = np.log1p(small) + np.maximum(-margin, 0.0)
+        return EventCosts(float(weight @ loss), -weight * sign * other, weight * other * (1.0 - other))
+
+    found = dual_mode(design @ design.T, costs)
+    return Mode(design.T @ found.amounts, found.evidence, np.empty((0, 0)), dual=found, design=design)
 
 
 class _Likelihood(Protocol):

@@ -132,11 +132,13 @@ FIRST = 64
 
 def _different(given: Array) -> int:
     """How many forecasts (n, K - 1) differ, or some of them if those are enough of them."""
-    if len(given) > FIRST:
-        found = len(np.unique(given[:FIRST], axis=0))
+    # One number each is much faster to compare than a row.
+    values, axis = (given[:, 0], None) if given.shape[1] == 1 else (given, 0)
+    if len(values) > FIRST:
+        found = len(np.unique(values[:FIRST], axis=axis))
         if found >= CLONED[1]:
             return found
-    return len(np.unique(given, axis=0))
+    return len(np.unique(values, axis=axis))
 
 
 def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note, ...]:

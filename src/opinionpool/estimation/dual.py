@@ -1,0 +1,98 @@
+"""The mode of many coefficients given few events, in terms of the events (Rasmussen and Williams 2006, section 3.4).
+
+Under independent standard normal beliefs the most probable coefficients are Dᵀa, for the design D of T events and P
+coefficients, so that T numbers are looked for, and all that is needed of D are its inner products DDᵀ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Array
+
+_STEPS = 50
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class EventCosts:
+    """What log-odds (T,) cost: their sum, and slopes and curvatures (T,)."""
+
+    total: float
+    slope: Array
+    curvature: Array
+
+
+@dataclass(frozen=True, eq=False)
+class DualMode:
+    """A mode in terms of T events.
+
+    Attributes
+    ----------
+    amounts : ndarray, shape (T,)
+        a; the coefficients are Dᵀa.
+    evidence : float
+        Laplace's approximation to the log probability.
+    root, lower : ndarray, shape (T,) and (T, T)
+        W^½ and the Cholesky factor of I + W^½ DDᵀ W^½, for the curvatures W.
+    """
+
+    amounts: Array
+    evidence: float
+    root: Array
+    lower: Array
+
+    def reduction(self, design: Array) -> Array:
+        """R (T, P), by which events reduce what is open: the covariance of the coefficients is I − RᵀR."""
+        return np.asarray(np.linalg.solve(self.lower, self.root[:, None] * design), dtype=np.float64)
+
+
+def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Array | None = None) -> DualMode:
+    """The mode by Newton's method.
+
+    Parameters
+    ----------
+    products : ndarray, shape (T, T)
+        DDᵀ.
+    costs : callable
+        Of the log-odds Dθ, (T,).
+    start : ndarray, shape (T,), optional
+        Where to begin; the answer does not depend on it.
+
+    Examples
+    --------
+    One event with log-odds θ of cost (θ − 1)²/2, which are also believed to be 0:
+
+    >>> found = dual_mode(np.ones((1, 1)), lambda f: EventCosts(float((f[0] - 1) ** 2 / 2), f - 1, np.ones(1)))
+    >>> found.amounts, round(found.evidence, 4)
+    (array([0.5]), -0.5966)
+    """
+    amounts = np.zeros(len(products)) if start is None else start
+    ratios = products @ amounts
+    value = costs(ratios)
+    cost = value.total + float(amounts @ ratios) / 2.0
+    for _ in range(_STEPS):
+        root = np.sqrt(value.curvature)
+        system = np.eye(len(root)) + root[:, None] * products * root
+        target = value.curvature * ratios - value.slope
+        step = target - root * np.linalg.solve(system, root * (products @ target)) - amounts
+        moved = products @ step
+        decrease = -float((value.slope + amounts) @ moved)
+        if decrease < _TOLERANCE:
+            # So close, a whole step squares what is left.
+            amounts, cost = amounts + step, cost - decrease / 2.0
+            break
+        length = 1.0
+        while True:
+            trial, reached = amounts + length * step, ratios + length * moved
+            value = costs(reached)
+            tried = value.total + float(trial @ reached) / 2.0
+            if tried <= cost - 1e-4 * length * decrease or length < 1e-6:
+                break
+            length /= 2.0
+        amounts, ratios, cost = trial, reached, tried
+    lower = np.asarray(np.linalg.cholesky(system), dtype=np.float64)
+    return DualMode(amounts, -cost - float(np.log(np.diag(lower)).sum()), root, lower)
