@@ -13,6 +13,8 @@ import numpy as np
 
 from opinionpool.arrays import Array
 
+# Up to so many events a triangle is solved as any matrix is.
+SMALL = 200
 _STEPS = 50
 _TOLERANCE = 1e-12
 
@@ -47,7 +49,23 @@ class DualMode:
 
     def reduction(self, design: Array) -> Array:
         """R (T, P), by which events reduce what is open: the covariance of the coefficients is I − RᵀR."""
-        return np.asarray(np.linalg.solve(self.lower, self.root[:, None] * design), dtype=np.float64)
+        return _divided(self.lower, self.root[:, None] * design)
+
+
+def _solved(lower: Array, values: Array) -> Array:
+    """(L Lᵀ)⁻¹ of values."""
+    return _divided(lower, _divided(lower, values), transposed=True)
+
+
+def _divided(lower: Array, values: Array, *, transposed: bool = False) -> Array:
+    """L⁻¹ or L⁻ᵀ of values."""
+    if len(lower) <= SMALL:
+        return np.asarray(np.linalg.solve(lower.T if transposed else lower, values), dtype=np.float64)
+    # Loaded where it saves more than loading it takes.
+    from scipy.linalg import solve_triangular
+
+    found = solve_triangular(lower, values, trans=int(transposed), lower=True, check_finite=False)
+    return np.asarray(found, dtype=np.float64)
 
 
 def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Array | None = None) -> DualMode:
@@ -78,7 +96,8 @@ def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Arra
         root = np.sqrt(value.curvature)
         system = np.eye(len(root)) + root[:, None] * products * root
         target = value.curvature * ratios - value.slope
-        step = target - root * np.linalg.solve(system, root * (products @ target)) - amounts
+        lower = np.asarray(np.linalg.cholesky(system), dtype=np.float64)
+        step = target - root * _solved(lower, root * (products @ target)) - amounts
         moved = products @ step
         decrease = -float((value.slope + amounts) @ moved)
         if decrease < _TOLERANCE:
@@ -94,5 +113,4 @@ def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Arra
                 break
             length /= 2.0
         amounts, ratios, cost = trial, reached, tried
-    lower = np.asarray(np.linalg.cholesky(system), dtype=np.float64)
     return DualMode(amounts, -cost - float(np.log(np.diag(lower)).sum()), root, lower)

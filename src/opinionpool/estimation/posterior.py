@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -30,8 +31,9 @@ class Mode:
         Of the coefficients in `basis`; outside it they are as they were believed.
     basis : ndarray or None, shape (P, R)
         Orthonormal; None if it is the identity.
-    dual, design : DualMode and ndarray, shape (T, P), or None
-        Where there are more coefficients than binary events, the mode in terms of these, and no precision.
+    dual, design : DualMode and callable, or None
+        Where there are more coefficients than binary events, the mode in terms of these, and no precision; and what
+        makes the design, (T, P).
     """
 
     coefficients: Array
@@ -39,13 +41,13 @@ class Mode:
     precision: Array
     basis: Array | None = None
     dual: DualMode | None = None
-    design: Array | None = None
+    design: Callable[[], Array] | None = None
 
     @property
     def covariance(self) -> Array:
         """Covariance of the coefficients given the outcomes, by Laplace's approximation, (P, P)."""
         if self.dual is not None and self.design is not None:
-            reduction = self.dual.reduction(self.design)
+            reduction = self.dual.reduction(self.design())
             return np.eye(reduction.shape[1]) - reduction.T @ reduction
         within = np.linalg.inv(self.precision)
         if self.basis is None:
@@ -74,7 +76,9 @@ def posterior_mode(
     """
     t, p, d = design.shape
     if p > t and d == 1:
-        return _dual_mode(design[..., 0], outcomes, offset[:, 0], weight)
+        plain = design[..., 0]
+        dual = _dual_mode(plain @ plain.T, outcomes, offset[:, 0], weight)
+        return Mode(plain.T @ dual.amounts, dual.evidence, np.empty((0, 0)), dual=dual, design=lambda: plain)
     if p > t * d:
         # Coefficients that no event sees stay at 0: solve among the others.
         rows = np.swapaxes(design, 1, 2).reshape(t * d, p)
@@ -85,8 +89,10 @@ def posterior_mode(
     return _mode(Likelihood.of(design, outcomes, offset, weight, intercept=False), start)
 
 
-def _dual_mode(design: Array, outcomes: npt.NDArray[np.intp], offset: Array, weight: Array) -> Mode:
-    """The mode of more coefficients than binary events, with a design of (T, P)."""
+def _dual_mode(
+    products: Array, outcomes: npt.NDArray[np.intp], offset: Array, weight: Array, start: Array | None = None
+) -> DualMode:
+    """The mode of more coefficients than binary events, with the products (T, T) of their design."""
     sign = np.where(outcomes == 1, 1.0, -1.0)
 
     def costs(ratios: Array) -> EventCosts:
@@ -97,8 +103,7 @@ def _dual_mode(design: Array, outcomes: npt.NDArray[np.intp], offset: Array, wei
         loss = np.log1p(small) + np.maximum(-margin, 0.0)
         return EventCosts(float(weight @ loss), -weight * sign * other, weight * other * (1.0 - other))
 
-    found = dual_mode(design @ design.T, costs)
-    return Mode(design.T @ found.amounts, found.evidence, np.empty((0, 0)), dual=found, design=design)
+    return dual_mode(products, costs, start)
 
 
 class _Likelihood(Protocol):
@@ -248,24 +253,20 @@ class Regression:
         """The most probable coefficients if weights differ from each other by about `deviation`."""
         t, n, d = self.contrasts.shape
         beliefs, own = self.beliefs, self.beliefs.deviation(deviation)
-        level, several = self.contrasts.mean(axis=1), moves(own, n)
-        root = beliefs.intercept_root(d)
+        several, root = moves(own, n), beliefs.intercept_root(d)
         free = root.shape[1]
-        along = np.einsum("tnd,n->td", self.contrasts, beliefs.direction)
-        columns = [beliefs.slope_spread * along[:, None, :]]
-        if isinstance(own, np.ndarray):
-            columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
-        elif several:
-            columns.append(own * (self.contrasts - level[:, None, :]))
         first = None
         if start is not None and len(start.mode.coefficients) == 1 + free + (n if several else 0):
             first = start.mode.coefficients
         expected = np.einsum("tnd,n->td", self.contrasts, beliefs.mean)
         offset = self.offset + expected
-        if free >= MANY_CLASSES and 1 + free + n <= t * d:
-            own_design = np.concatenate(columns, axis=1)
+        if several and d == 1 and 1 + free + n > t:
+            mode = self._by_events(deviation, offset[:, 0], start)
+        elif free >= MANY_CLASSES and 1 + free + n <= t * d:
+            own_design = np.concatenate(self._columns(deviation), axis=1)
             mode = _mode(ManyClasses(own_design, root, 1, self.outcomes, offset, self.weight), first)
         else:
+            columns = self._columns(deviation)
             columns.insert(1, np.broadcast_to(root.T, (t, free, d)))
             mode = posterior_mode(np.concatenate(columns, axis=1), self.outcomes, offset, self.weight, first)
         theta = mode.coefficients
@@ -278,6 +279,50 @@ class Regression:
         return Coefficients(
             np.concatenate([root @ theta[1 : 1 + free], weights]), mode.evidence, mode, beliefs, deviation
         )
+
+    def _columns(self, deviation: float) -> list[Array]:
+        """What multiplies the coefficients but the intercept's, (T, P, K - 1) in parts."""
+        beliefs, own = self.beliefs, self.beliefs.deviation(deviation)
+        along = np.einsum("tnd,n->td", self.contrasts, beliefs.direction)
+        columns = [beliefs.slope_spread * along[:, None, :]]
+        if isinstance(own, np.ndarray):
+            columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
+        elif moves(own, self.contrasts.shape[1]):
+            columns.append(own * (self.contrasts - self.contrasts.mean(axis=1)[:, None, :]))
+        return columns
+
+    def _by_events(self, deviation: float, offset: Array, start: Coefficients | None) -> Mode:
+        """The mode of more coefficients than binary events, without a design, which is as large as the forecasts."""
+        own, root = self.beliefs.deviation(deviation), self.beliefs.intercept_root(1)
+        if isinstance(own, np.ndarray):
+            design = self._binary_design(deviation)
+            products = design @ design.T
+        else:
+            along = self.beliefs.slope_spread * (self.contrasts[..., 0] @ self.beliefs.direction)
+            products = own**2 * self._products + np.outer(along, along) + float((root**2).sum())
+        before = None if start is None or start.mode.dual is None else start.mode.dual.amounts
+        dual = _dual_mode(products, self.outcomes, offset, self.weight, before)
+        if isinstance(own, np.ndarray):
+            theta = design.T @ dual.amounts
+        else:
+            free = own * (dual.amounts @ self.contrasts[..., 0])
+            level = np.full(root.shape[1], dual.amounts.sum() * root.sum())
+            theta = np.concatenate([[along @ dual.amounts], level, free - free.mean()])
+        design_again = partial(self._binary_design, deviation)
+        return Mode(theta, dual.evidence, np.empty((0, 0)), dual=dual, design=design_again)
+
+    @cached_property
+    def _products(self) -> Array:
+        """Inner products of the contrasts of binary events about their means, (T, T)."""
+        plain = self.contrasts[..., 0]
+        centred = plain - plain.mean(axis=1, keepdims=True)
+        return np.asarray(centred @ centred.T)
+
+    def _binary_design(self, deviation: float) -> Array:
+        """The design of two classes, (T, P)."""
+        columns, root = self._columns(deviation), self.beliefs.intercept_root(1)
+        columns.insert(1, np.broadcast_to(root.T, (len(self.contrasts), root.shape[1], 1)))
+        return np.concatenate(columns, axis=1)[..., 0]
 
 
 def intercept_root(spread: float, d: int) -> Array:

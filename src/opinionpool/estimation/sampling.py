@@ -187,7 +187,7 @@ def _with_outcomes(contents: Keys, outcomes: Index) -> Keys:
 
 
 # Resolved events that are learned from, and forecasts in them.
-EVENTS, FORECASTS = 20_000, 1_000_000
+EVENTS, FORECASTS = 20_000, 2_000_000
 # Of unresolved events so many times fewer are looked at: they tell who repeats whom, and little else.
 FEWER = 5
 
