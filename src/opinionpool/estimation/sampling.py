@@ -171,7 +171,10 @@ def content_keys(contents: Keys, outcomes: Index, before: Sequence[Keys] = ()) -
         size = np.bincount(place[same], minlength=len(twice))
         number[order] = np.arange(len(order)) - np.repeat(np.cumsum(size) - size, size)
     for earlier in before:
-        number += (np.searchsorted(earlier, whole, "right") - np.searchsorted(earlier, whole, "left")).astype(np.uint64)
+        first = np.searchsorted(earlier, whole)
+        (known,) = np.nonzero(earlier[np.minimum(first, len(earlier) - 1)] == whole)
+        after = np.searchsorted(earlier, whole[known], "right")
+        number[known] += (after - first[known]).astype(np.uint64)
     with np.errstate(over="ignore"):
         return mixed(whole + number * _GOLDEN)
 
@@ -179,6 +182,19 @@ def content_keys(contents: Keys, outcomes: Index, before: Sequence[Keys] = ()) -
 def sorted_contents(contents: Keys, outcomes: Index) -> Keys:
     """What `content_keys` needs to know of events that came before."""
     return np.sort(_with_outcomes(contents, outcomes))
+
+
+def with_contents(before: Sequence[Keys], more: Keys) -> list[Keys]:
+    """Sorted contents of earlier events and of further ones, in few arrays: none is less than twice the next one.
+
+    >>> [len(each) for each in with_contents([np.arange(20), np.arange(4)], np.arange(3))]
+    [20, 7]
+    """
+    arrays = [*before, *([more] if len(more) else [])]
+    while len(arrays) > 1 and len(arrays[-2]) < 2 * len(arrays[-1]):
+        # Two sorted ones, one behind the other, are merged.
+        arrays[-2:] = [np.sort(np.concatenate(arrays[-2:]), kind="stable")]
+    return arrays
 
 
 def _with_outcomes(contents: Keys, outcomes: Index) -> Keys:

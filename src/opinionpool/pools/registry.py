@@ -25,6 +25,7 @@ from opinionpool.estimation.sampling import (
     sample_note,
     sorted_contents,
     stands_for,
+    with_contents,
 )
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.learning.beliefs import Beliefs
@@ -356,7 +357,7 @@ class _Sample:
         group = np.where(forecasts.resolved, forecasts.outcomes, len(self.limits) - 1)
         contents = event_contents(forecasts)
         keys = content_keys(contents, forecasts.outcomes, self._before)
-        self._before.append(sorted_contents(contents, forecasts.outcomes))
+        self._before = with_contents(self._before, sorted_contents(contents, forecasts.outcomes))
         self.seen += np.bincount(group, minlength=len(self.seen))
         kept = np.flatnonzero(keys < self.limits[group])
         self._kept.append((keys[kept], forecasts.select_events(kept)))

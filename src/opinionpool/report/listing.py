@@ -14,15 +14,17 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
-from opinionpool.text import with_apostrophe
+from opinionpool.text import FIRST_OF_FORMULAS, with_apostrophe
 
 GAP = "  "
 BLOCK = 1000
 # Text columns are folded to the first of these before a table leaves out columns, and to the second afterwards.
 COMFORTABLE, NARROWEST = 16, 8
 _SPECIAL = re.compile('[",\r\n]')
+# What a field that may need an apostrophe begins with.
+_APART = frozenset(FIRST_OF_FORMULAS + "'")
 # What would move the cursor, colour the screen or turn the direction of writing if it were sent to a terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -132,8 +134,21 @@ def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> No
     chosen = [column for column in columns if column.machine]
     if headed:
         out.write(",".join(_field(column.key) for column in chosen) + "\n")
-    for row in zip(*(column.values for column in chosen), strict=True):
-        out.write(",".join(map(_field, row)) + "\n")
+    fields = [_fields(column.values) for column in chosen]
+    rows = zip(*fields, strict=True)
+    while block := list(map(",".join, islice(rows, BLOCK))):
+        out.write("\n".join(block) + "\n")
+
+
+def _fields(values: Sequence[object]) -> Iterable[str]:
+    """A column's fields; what nothing can happen to is not looked at cell by cell."""
+    kinds = set(map(type, values))
+    if kinds <= {int, float}:
+        return map(str, values)
+    texts = cast("Sequence[str]", values)
+    if kinds == {str} and not _SPECIAL.search("".join(texts)) and not {text[:1] for text in texts} & _APART:
+        return texts
+    return map(_field, values)
 
 
 def _field(value: object) -> str:
