@@ -65,6 +65,27 @@ def test_killed_while_it_writes(root, tmp_path, forecasts, lines, number):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
+def test_a_weekly_run_that_is_killed_can_be_run_again(root, tmp_path, forecasts):
+    last, this, answers = (tmp_path / name for name in ("last.json", "this.json", "open.csv"))
+    plain = ["pool", forecasts, "--pool", "average"]
+    first = run(root, *plain, "--save", last, "--output", tmp_path / "first.csv")
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+    before = last.read_bytes()
+    process = run(root, *plain, "--model", last, "--save", this, "--output", answers)
+    assert process.stderr.readline().strip().isdigit()
+    process.kill()
+    process.communicate(timeout=60)
+    assert last.read_bytes() == before
+    assert not this.exists()
+    assert not answers.exists()
+    again = run(root, *plain, "--model", last, "--save", this, "--output", answers)
+    again.communicate(timeout=60)
+    assert again.returncode == 0
+    assert answers.read_text() == (tmp_path / "first.csv").read_text()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 @pytest.mark.parametrize("wait", [0.3, 0.7])
 def test_killed_whenever(root, tmp_path, forecasts, wait):
     """From its start to its end."""
