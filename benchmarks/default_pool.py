@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 
 Array = npt.NDArray[np.float64]
 

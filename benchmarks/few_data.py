@@ -18,7 +18,7 @@ from default_pool import KINDS, TEST, losses, panel
 
 from opinionpool.errors import OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 
 Array = npt.NDArray[np.float64]
 

@@ -26,7 +26,8 @@ from timing import interleave, processor_seconds
 
 import opinionpool as op
 from opinionpool.forecasts import Forecasts
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 from opinionpool.scoring.comparison import compare_pools
 from opinionpool.streams.stream import Stream
 

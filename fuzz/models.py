@@ -20,7 +20,8 @@ with atheris.instrument_imports(include=["opinionpool"]):
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.learning.learn import learn
     from opinionpool.model.panel import Panel
-    from opinionpool.pools.registry import POOLS, fit_pool
+    from opinionpool.pools.fit import fit_pool
+    from opinionpool.pools.registry import POOLS
     from opinionpool.saving import load, save
     from opinionpool.streams.stream import Stream
 

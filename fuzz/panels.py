@@ -23,7 +23,8 @@ import numpy as np
 from opinionpool.errors import OpinionPoolError, OpinionPoolWarning, PanelError
 from opinionpool.forecasts import Forecasts
 from opinionpool.model.panel import Panel
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 from opinionpool.scoring.scores import log_score
 
 EPS = np.finfo(float).eps

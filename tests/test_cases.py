@@ -19,7 +19,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 import opinionpool as op
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 
 A, Y = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1]
 NAN = float("nan")

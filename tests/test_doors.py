@@ -11,7 +11,9 @@ import pytest
 
 import opinionpool as op
 from opinionpool.cli import app as cli
-from opinionpool.pools.registry import POOLS, fit_pool, learn_parts
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.parts import learn_parts
+from opinionpool.pools.registry import POOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
 

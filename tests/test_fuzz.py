@@ -15,7 +15,8 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import read_beliefs
 from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 from opinionpool.report import check as describe
 from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions

@@ -16,7 +16,8 @@ from opinionpool.learning.learn import learn
 from opinionpool.logodds import levelled, log_ratios, metric, no_options, prior_log_ratios, signature, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.sparse import pool_cells
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 from opinionpool.scoring import scores
 from opinionpool.scoring.comparison import compare_pools
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool import Forecasts, Panel
 from opinionpool.analysis.checks import CODES, check_model
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 from opinionpool.report.check import check_lines, check_records
 
 

@@ -9,7 +9,8 @@ from opinionpool.analysis.explanation import explain, explain_event
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.logodds import POOL_FLOOR
 from opinionpool.model.contrasts import Extremes
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 
 ADDITIVE = ("gaussian", "linear", "log", "independent", "average", "geometric", "extremized", "recalibrated")
 

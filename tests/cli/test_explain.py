@@ -9,7 +9,7 @@ import pytest
 
 from opinionpool import OpinionPoolWarning, Panel, read_forecasts
 from opinionpool.analysis.value import learned_value
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 
 
 def wide(x, y, names=("ann", "bob", "cy")):

@@ -7,7 +7,7 @@ from opinionpool.estimation import likelihood, posterior
 from opinionpool.estimation.likelihood import Likelihood, ManyClasses
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import inner_products, metric
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 
 
 def drawn(t=12, n=2, k=20, seed=0):

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import screening
 from opinionpool.learning.learn import learn
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 from opinionpool.tables.read import read_forecasts
 
 

@@ -7,7 +7,9 @@ import opinionpool as op
 from opinionpool.estimation.sampling import content_keys, event_contents, row_contents, sorted_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.model.panel import Panel
-from opinionpool.pools.registry import POOLS, fit_pool, learn_parts
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.parts import learn_parts
+from opinionpool.pools.registry import POOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
 EVENTS = 900

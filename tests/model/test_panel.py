@@ -16,7 +16,7 @@ from opinionpool.errors import (
 )
 from opinionpool.forecasts import Forecasts
 from opinionpool.model.panel import Panel
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,7 +15,7 @@ from opinionpool.paper import batch_fits, datasets, experiments
 from opinionpool.paper.datasets import DataSet, simulated, simulated_panel
 from opinionpool.paper.experiments import METHODS, draw, fit_five, run
 from opinionpool.plots import figures as plots
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 from opinionpool.scoring.scores import log_score
 
 RULES = {

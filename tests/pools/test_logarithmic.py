@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opinionpool.forecasts import Forecasts
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 2, 60)

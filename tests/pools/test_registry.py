@@ -17,7 +17,9 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import FittedPanel
 from opinionpool.model.panel import Panel
 from opinionpool.pools import WEIGHTED
-from opinionpool.pools.registry import POOLS, FittedPool, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fitted_pool import FittedPool
+from opinionpool.pools.registry import POOLS
 from opinionpool.pools.rule import matched_weights
 from opinionpool.priors import laplace_prior
 

@@ -13,7 +13,8 @@ from opinionpool.analysis.sensitivity import sensitivity
 from opinionpool.analysis.steps import steps
 from opinionpool.analysis.weights import weight_table
 from opinionpool.forecasts import Forecasts
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 from opinionpool.report import answers, findings as reportdata, results
 from opinionpool.report.findings import Missing, best_expert, find
 from opinionpool.report.html import Html, joined, markup, name, text

@@ -14,7 +14,7 @@ from opinionpool.estimators.calibration import recalibrate
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.learning.shrinkage import PAIR_WORTH
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 from opinionpool.scoring.calibration_band import reliability_curve
 from opinionpool.scoring.comparison import compare_pools
 from opinionpool.scoring.learning_curve import learning_curve

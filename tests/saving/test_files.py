@@ -22,7 +22,8 @@ from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.model.full_panel import FullPanel
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 from opinionpool.streams.stream import Stream
 from opinionpool.streams.trained import TrainedPool
 

@@ -11,7 +11,7 @@ import pytest
 
 import opinionpool as op
 from opinionpool.errors import SavedPoolError
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 from opinionpool.streams.trained import TrainedPool
 
 X, Y = op.Panel.exchangeable(3, correlation=0.3, accuracy=0.8).simulate(12, seed=3)

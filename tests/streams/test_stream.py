@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
-from opinionpool.pools.registry import POOLS, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
 from opinionpool.saving.files import MOST_BYTES
 from opinionpool.streams.ledger import ENTRY
 from opinionpool.streams.moments import MOST_MOMENTS

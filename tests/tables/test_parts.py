@@ -16,7 +16,8 @@ from opinionpool.errors import CellError, DuplicateError, Note
 from opinionpool.estimation import sampling
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit
-from opinionpool.pools.registry import fit_pool, learn_parts, one_after_another
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.parts import learn_parts, one_after_another
 from opinionpool.tables import parts
 from opinionpool.tables.event_facts import TimesNote
 from opinionpool.tables.options import ReadOptions

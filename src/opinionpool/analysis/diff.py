@@ -20,7 +20,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import public_log_odds, public_probabilities
-from opinionpool.pools.registry import Fitted
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.streams.stages import Stages, stages_between, with_settings
 from opinionpool.streams.trained import TrainedPool, matched

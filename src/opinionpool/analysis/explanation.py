@@ -26,7 +26,7 @@ from opinionpool.model.contrasts import Batch, base_rate_shift, read_batch
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling_panel import PoolingPanel
-from opinionpool.pools.registry import Fitted, FittedPool
+from opinionpool.pools.fitted_pool import Fitted, FittedPool
 from opinionpool.priors import event_priors
 from opinionpool.text import counted, shown
 
@@ -148,7 +148,7 @@ def explain_event(
         Its name or its position.
     state : Fitted
         What a fit learned from forecasts by the same experts, in the same order
-        (`opinionpool.pools.registry.fit_pool`).
+        (`opinionpool.pools.fit.fit_pool`).
     prior, base_rate : optional
         As they were given to the fit and to pooling; the event's own prior wins.
     level : float, default 0.9

@@ -12,7 +12,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.model.pooling import recalibrated
-from opinionpool.pools.registry import Fitted
+from opinionpool.pools.fitted_pool import Fitted
 
 
 @dataclass(frozen=True, eq=False)

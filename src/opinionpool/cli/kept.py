@@ -11,8 +11,9 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import class_probabilities, public_probabilities
-from opinionpool.pools import registry as rules
-from opinionpool.pools.registry import POOLS, Fitted
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.pools.registry import POOLS
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
 from opinionpool.report.listing import printable, whole
@@ -148,7 +149,7 @@ def keep(
         )
     if model is None:
         if not learning:
-            state = rules.fit_pool(name, forecasts, prior=prior, **options)
+            state = fit_pool(name, forecasts, prior=prior, **options)
             return Kept(name, state, forecasts, prior, prior is not None, None, None, state.notes)
         # What a pool needs to go on learning is loaded where it is to be saved.
         from opinionpool.streams.trained import TrainedPool

@@ -16,7 +16,8 @@ from opinionpool.cli.streams import conclude, destination, progress, read_for
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.labels import label_text
-from opinionpool.pools.registry import Fitted, learn_parts
+from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.pools.parts import learn_parts
 from opinionpool.report import answers, summary
 from opinionpool.report.answers import Pooled
 from opinionpool.report.listing import write_json, write_listing

@@ -86,7 +86,7 @@ def report(
     belief_file, model_file = pooling.belief_file(), earlier.keeping.read(pooling)
     forecasts = read_for(reading, model_file)
     prior = prior_option("--prior", pooling.prior, forecasts)
-    from opinionpool.pools.registry import Configured
+    from opinionpool.pools.fit import Configured
     from opinionpool.report import summary
     from opinionpool.report.findings import Since, find
     from opinionpool.report.page import report_page

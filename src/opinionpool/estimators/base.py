@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array, NotANumberError, as_array, as_numbers, times_of_cells, unmasked
+from opinionpool.arrays import Array, as_numbers
 from opinionpool.errors import (
     ArgumentError,
     Note,
-    OpinionPoolError,
     OpinionPoolWarning,
     OutcomeError,
     ProbabilityError,
     ShapeError,
 )
+from opinionpool.estimators.given import Given, in_our_terms, label_array, labels_of, timed
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
@@ -38,55 +37,19 @@ from opinionpool.estimators.inputs import (
     without,
 )
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Labels, encode, event_labels, read_labels
+from opinionpool.labels import Labels, encode, event_labels
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, public_probabilities
-from opinionpool.pools.registry import Fitted, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors, own_priors
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.streams.stream import Stream
 from opinionpool.text import listed
 
-# Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
-Given: TypeAlias = Any
-
 _FLOORS = ("floor", "pool_floor")
 # More events than this are answered in parts.
 EVENTS = 1 << 17
-
-
-@contextmanager
-def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Iterator[None]:
-    """Raise what scikit-learn raises about an argument as an error of ours, in its own words."""
-    try:
-        yield
-    except OpinionPoolError:
-        raise
-    except TypeError as problem:
-        raise NotANumberError(f"{name}: {problem}") from None
-    except ValueError as problem:
-        raise error(f"{name}: {problem}") from None
-
-
-def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:
-    """The labels of resolved events, and which of so many events are resolved, (T,); `classes` if they are known.
-
-    Raises
-    ------
-    OutcomeError
-        If `y` is not a column of labels, one for each event.
-    """
-    if y is None:
-        raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
-    if type(y) is np.ndarray and y.dtype.kind in "biuf" and y.shape == (events,):
-        # What scikit-learn would look for is not there.
-        column = y
-    else:
-        with in_our_terms("y", OutcomeError):
-            y = unmasked(y, None)
-            column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
-            check_consistent_length(np.empty((events, 0)), column)
-    return read_labels(column, () if classes is None else as_array(classes, "classes").ravel().tolist())
 
 
 class _Read(NamedTuple):
@@ -244,7 +207,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()), topics=topics)
         forecasts = replace(forecasts, outcomes=encode(labels, known, classes))
         if times is not None:
-            forecasts = _timed(forecasts, layout, names, aligned(times, row_keys(X), "times"), type(self).__name__)
+            forecasts = timed(forecasts, layout, names, aligned(times, row_keys(X), "times"), type(self).__name__)
         return _Read(forecasts, layout, classes, names, rounded, notes)
 
     # What a fit leaves is public as scikit-learn has it.
@@ -415,7 +378,7 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = tuple(fitted.classes.tolist())
         forecasts = Forecasts.from_array(q, experts=fitted.layout.experts, classes=classes, topics=topics)
         given = aligned(times, row_keys(X), "times")
-        return _timed(forecasts, fitted.layout, column_names(X), given, type(self).__name__)
+        return timed(forecasts, fitted.layout, column_names(X), given, type(self).__name__)
 
     def predict(
         self,
@@ -544,35 +507,6 @@ class BasePool(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(array)
 
 
-def _timed(
-    forecasts: Forecasts, layout: ExpertColumns, names: tuple[str, ...] | None, times: Given, who: str
-) -> Forecasts:
-    """The forecasts with the time at which each was made."""
-    by_expert = times_by_expert(times, np.empty((len(forecasts.events), 0)), layout, names, who)
-    return replace(forecasts, made=by_expert[forecasts.event_index, forecasts.expert_index])
-
-
-def times_by_expert(
-    times: Given, forecasts: Array, layout: ExpertColumns, names: tuple[str, ...] | None, who: str
-) -> npt.NDArray[np.datetime64]:
-    """When each of some forecasts was made, (T, N), from columns as those of X, or one for each expert.
-
-    Raises
-    ------
-    ShapeError, ArgumentError
-        If there is not one for each.
-    """
-    given = np.asarray(times)
-    read = times_of_cells(given, (len(forecasts), given.shape[1] if given.ndim == 2 else len(layout.experts)))
-    # Columns are arranged as numbers, NaN where nothing is known.
-    numbers = np.where(np.isnat(read), np.nan, read.astype(np.int64))
-    if layout.width == 1:
-        numbers = layout.arrange(numbers, names, who)
-    elif numbers.shape[1] != len(layout.experts):
-        raise ShapeError(f"{len(layout.experts)} experts need as many columns of times, not {numbers.shape[1]}")
-    return np.where(np.isnan(numbers), np.iinfo(np.int64).min, np.nan_to_num(numbers)).astype("datetime64[us]")
-
-
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
     """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""
     if forecasts.options is not None:
@@ -617,9 +551,3 @@ def _parameters(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class of pool
 
 def _own(value: npt.ArrayLike | None) -> bool:
     return value is None or np.ndim(value) == 0
-
-
-def label_array(labels: tuple[object, ...]) -> Labels:
-    """Labels as an array of their own type if they share one, else of objects."""
-    same = len({type(label) for label in labels}) == 1
-    return np.array(labels) if same else np.array(labels, dtype=object)

@@ -25,7 +25,7 @@ from opinionpool.errors import (
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.averages import Means
 from opinionpool.estimation.evidence import evidence_of
-from opinionpool.estimators.base import Given, in_our_terms, labels_of
+from opinionpool.estimators.given import Given, in_our_terms, labels_of
 from opinionpool.estimators.inputs import aligned, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode
 from opinionpool.logodds import FLOOR, POOL_FLOOR

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, axes, frequencies
 from opinionpool.errors import ArgumentError, Note, OutcomeError
-from opinionpool.estimators.base import BasePool, FitState, Given, label_array, labels_of, times_by_expert
+from opinionpool.estimators.base import BasePool, FitState
+from opinionpool.estimators.given import Given, label_array, labels_of, times_by_expert
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
@@ -26,7 +27,7 @@ from opinionpool.estimators.inputs import (
 from opinionpool.estimators.kinds import estimator_kinds
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Codes, Labels, encode
-from opinionpool.pools.registry import Fitted
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.saving.files import write
 from opinionpool.streams.stream import Stream
 

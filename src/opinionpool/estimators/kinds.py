@@ -12,7 +12,7 @@ from opinionpool.errors import SavedPoolError
 from opinionpool.estimators.inputs import ExpertColumns
 from opinionpool.labels import label_text
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.pools.registry import FittedPool
+from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.saving.codec import Kind, Kinds, Label
 from opinionpool.saving.kinds import KINDS
 from opinionpool.streams.stream import Stream

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from opinionpool.analysis.weights import weight_interval
 from opinionpool.arguments import one_of
 from opinionpool.arrays import Array
-from opinionpool.estimators.base import Given, labels_of
+from opinionpool.estimators.given import Given, labels_of
 from opinionpool.estimators.incremental import IncrementalPool
 from opinionpool.estimators.inputs import settled_classes
 from opinionpool.forecasts import Forecasts

@@ -45,7 +45,7 @@ def learn_sample(
     classes : list
         Labels of the outcomes.
     options : dict
-        Of `opinionpool.pools.registry.fit_pool`.
+        Of `opinionpool.pools.fit.fit_pool`.
 
     Raises
     ------

@@ -23,7 +23,7 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import public_probabilities
 from opinionpool.page.assessment import Assessment, Expert, to_toml
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
 

@@ -26,7 +26,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import FLOOR, expit
 from opinionpool.paper import batch_fits
 from opinionpool.paper.datasets import DataSet
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 
 ITERATIONS = 30
 METHODS = ("gaussian", "logistic", "independent", "linear", "average")

@@ -54,7 +54,7 @@ class Pool:
     title : str
         For people.
     options : mapping of str to Option
-        By the name that `opinionpool.pools.registry.fit_pool` takes.
+        By the name that `opinionpool.pools.fit.fit_pool` takes.
     learns : bool
         Whether resolved events matter for more than the prior.
     fixed_by : str or None
@@ -239,7 +239,7 @@ class Sample:
     def of(
         cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None, floor: float
     ) -> Sample:
-        """The sample among some forecasts; arguments as for `opinionpool.pools.registry.fit_pool`."""
+        """The sample among some forecasts; arguments as for `opinionpool.pools.fit.fit_pool`."""
         (t, n), k = forecasts.shape, len(forecasts.classes)
         weight = np.where(forecasts.resolved, frequencies(sample_weight, t), 0.0)
         events = outcome_counts(forecasts, weight)

@@ -16,7 +16,8 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, public_log_odds, public_probabilities
 from opinionpool.model.full_panel import FullPanel
-from opinionpool.pools.registry import POOLS, Fitted
+from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.pools.registry import POOLS
 from opinionpool.priors import event_priors
 from opinionpool.report.listing import Column, decimal, percent, printable, whole
 from opinionpool.text import counted

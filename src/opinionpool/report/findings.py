@@ -20,7 +20,8 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
-from opinionpool.pools.registry import Fitted, PoolLike, configured, fit_pool
+from opinionpool.pools.fit import PoolLike, configured, fit_pool
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.report.answers import Pooled, pool_events

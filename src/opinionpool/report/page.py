@@ -7,7 +7,7 @@ import numpy.typing as npt
 from opinionpool.arguments import expect_type
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.pools.registry import PoolLike
+from opinionpool.pools.fit import PoolLike
 from opinionpool.progress import Progress
 from opinionpool.report.basis import basis_section, worth_section
 from opinionpool.report.changed import changes_section

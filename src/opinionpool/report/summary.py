@@ -12,7 +12,7 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.model.panel import Panel
-from opinionpool.pools.registry import Fitted
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.answers import about, plain
 from opinionpool.report.listing import decimal, percent, printable, whole
 from opinionpool.text import counted, listed

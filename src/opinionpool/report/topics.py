@@ -7,7 +7,7 @@ from typing import TextIO
 
 import numpy as np
 
-from opinionpool.pools.registry import Fitted
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.answers import hundredths, records, signed
 from opinionpool.report.listing import Column, decimal, whole, write_table
 from opinionpool.scoring.comparison import AVERAGE, Comparison

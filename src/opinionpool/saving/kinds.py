@@ -23,7 +23,8 @@ from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
-from opinionpool.pools.registry import POOLS, FittedPool
+from opinionpool.pools.fitted_pool import FittedPool
+from opinionpool.pools.registry import POOLS
 from opinionpool.saving.codec import Kind, Label, shaped
 from opinionpool.saving.streams import STREAMS
 from opinionpool.streams.stream import Stream

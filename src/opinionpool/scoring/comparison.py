@@ -23,7 +23,8 @@ from opinionpool.learning.learn import is_crowd
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, public_probabilities
-from opinionpool.pools.registry import POOLS, Configured, PoolLike, configured
+from opinionpool.pools.fit import Configured, PoolLike, configured
+from opinionpool.pools.registry import POOLS
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.cross_validation import Trial, run_trial
@@ -245,7 +246,7 @@ def compare_pools(
         not share a group.
     gap : number of days, str or timedelta, default 0
         With ``by="time"``: the time from an event to those that it may help to forecast.
-    prior : as for `opinionpool.pools.registry.fit_pool`
+    prior : as for `opinionpool.pools.fit.fit_pool`
     beliefs : Beliefs, optional
         What "gaussian" is to believe; what is assumed of any panel if not given.
     seed : int, default 0

@@ -16,7 +16,8 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import public_probabilities
-from opinionpool.pools.registry import Configured, Fitted, fit_pool
+from opinionpool.pools.fit import Configured, fit_pool
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import own_priors
 from opinionpool.scoring.occasions import Occasions
 from opinionpool.scoring.reliability import auc

@@ -18,7 +18,7 @@ from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.pools.registry import fit_pool
+from opinionpool.pools.fit import fit_pool
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison

@@ -14,7 +14,7 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.names import unknown_expert
-from opinionpool.pools.registry import FittedPool
+from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.scoring.scores import brier_score, brier_sum, log_score
 from opinionpool.spark import need_pyspark
 from opinionpool.spark.layout import Asked, Layout, lay_out

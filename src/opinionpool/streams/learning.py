@@ -16,7 +16,9 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import check_options, learn, learn_from
 from opinionpool.learning.screening import leakage_note, one_outcome_notes
-from opinionpool.pools.registry import POOLS, Fitted, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.pools.registry import POOLS
 from opinionpool.priors import laplace_prior
 from opinionpool.streams.state import StreamState
 from opinionpool.text import counted

@@ -22,7 +22,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
-from opinionpool.pools.registry import Fitted
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.streams.changes import (
     About,
     Change,
@@ -541,7 +541,7 @@ class Stream:
         return learn_stream(self.copy()._state, self.pool_floor, structure, beliefs, **options)
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
-        """Learn any pool from what is known now; arguments as for `opinionpool.pools.registry.fit_pool`."""
+        """Learn any pool from what is known now; arguments as for `opinionpool.pools.fit.fit_pool`."""
         return fit_stream(self.copy()._state, self.pool_floor, pool, **options)
 
     def _key(self, event: str) -> int:

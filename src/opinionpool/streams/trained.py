@@ -12,7 +12,8 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LayoutError, LearningError, Note, SavedPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import label_text
-from opinionpool.pools.registry import Fitted, fit_pool
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.streams.stream import Stream
 from opinionpool.text import listed
 
@@ -51,7 +52,7 @@ class TrainedPool:
         Parameters
         ----------
         name, forecasts
-            As for `opinionpool.pools.registry.fit_pool`.
+            As for `opinionpool.pools.fit.fit_pool`.
         prior : float or array_like, shape (K,), optional
             One for all events that have none of their own.
         **options

@@ -1,0 +1,96 @@
+"""What is given to fit, beside forecasts: labels of outcomes and times, in our terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from opinionpool.arrays import Array, NotANumberError, as_array, times_of_cells, unmasked
+from opinionpool.errors import (
+    OpinionPoolError,
+    OutcomeError,
+    ShapeError,
+)
+from opinionpool.estimators.inputs import (
+    ExpertColumns,
+)
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import Labels, read_labels
+
+# Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
+Given: TypeAlias = Any
+
+
+@contextmanager
+def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Iterator[None]:
+    """Raise what scikit-learn raises about an argument as an error of ours, in its own words."""
+    try:
+        yield
+    except OpinionPoolError:
+        raise
+    except TypeError as problem:
+        raise NotANumberError(f"{name}: {problem}") from None
+    except ValueError as problem:
+        raise error(f"{name}: {problem}") from None
+
+
+def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:
+    """The labels of resolved events, and which of so many events are resolved, (T,); `classes` if they are known.
+
+    Raises
+    ------
+    OutcomeError
+        If `y` is not a column of labels, one for each event.
+    """
+    if y is None:
+        raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
+    if type(y) is np.ndarray and y.dtype.kind in "biuf" and y.shape == (events,):
+        # What scikit-learn would look for is not there.
+        column = y
+    else:
+        with in_our_terms("y", OutcomeError):
+            y = unmasked(y, None)
+            column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
+            check_consistent_length(np.empty((events, 0)), column)
+    return read_labels(column, () if classes is None else as_array(classes, "classes").ravel().tolist())
+
+
+def timed(
+    forecasts: Forecasts, layout: ExpertColumns, names: tuple[str, ...] | None, times: Given, who: str
+) -> Forecasts:
+    """The forecasts with the time at which each was made."""
+    by_expert = times_by_expert(times, np.empty((len(forecasts.events), 0)), layout, names, who)
+    return replace(forecasts, made=by_expert[forecasts.event_index, forecasts.expert_index])
+
+
+def times_by_expert(
+    times: Given, forecasts: Array, layout: ExpertColumns, names: tuple[str, ...] | None, who: str
+) -> npt.NDArray[np.datetime64]:
+    """When each of some forecasts was made, (T, N), from columns as those of X, or one for each expert.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If there is not one for each.
+    """
+    given = np.asarray(times)
+    read = times_of_cells(given, (len(forecasts), given.shape[1] if given.ndim == 2 else len(layout.experts)))
+    # Columns are arranged as numbers, NaN where nothing is known.
+    numbers = np.where(np.isnat(read), np.nan, read.astype(np.int64))
+    if layout.width == 1:
+        numbers = layout.arrange(numbers, names, who)
+    elif numbers.shape[1] != len(layout.experts):
+        raise ShapeError(f"{len(layout.experts)} experts need as many columns of times, not {numbers.shape[1]}")
+    return np.where(np.isnan(numbers), np.iinfo(np.int64).min, np.nan_to_num(numbers)).astype("datetime64[us]")
+
+
+def label_array(labels: tuple[object, ...]) -> Labels:
+    """Labels as an array of their own type if they share one, else of objects."""
+    same = len({type(label) for label in labels}) == 1
+    return np.array(labels) if same else np.array(labels, dtype=object)

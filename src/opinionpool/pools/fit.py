@@ -1,0 +1,149 @@
+"""One door to all pools: a name or a pool with options, forecasts, and what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arguments import chosen_name
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.learn import learn
+from opinionpool.learning.screening import leakage_notes
+from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.pools.fitted_pool import Fitted, FittedPool
+from opinionpool.pools.registry import POOLS, Gaussian
+from opinionpool.pools.rule import Sample
+from opinionpool.text import suggestion
+
+
+class HasSettings(Protocol):
+    """A pool with options: `Configured`, or one of `opinionpool.estimators`."""
+
+    @property
+    def rule(self) -> str:
+        """Its name in `POOLS`."""
+
+    def settings(self) -> dict[str, Any]:
+        """What `fit_pool` is called with."""
+
+
+# A pool as users give it: by its name, or with options.
+PoolLike: TypeAlias = str | HasSettings
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A pool with options of its own, as `opinionpool.scoring.comparison.compare_pools` takes it."""
+
+    rule: str  # a name in `POOLS`
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, Any]:
+        """What `fit_pool` is called with."""
+        return dict(self.options)
+
+    @property
+    def learns(self) -> bool:
+        """Whether its answers depend on outcomes."""
+        pool = POOLS[self.rule]
+        return pool.learns and (pool.fixed_by is None or self.options.get(pool.fixed_by) is None)
+
+
+def configured(pool: PoolLike, beliefs: Beliefs | None = None) -> Configured:
+    """A pool by its name, which may be given beliefs, or one that brings its own options.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither.
+    """
+    if isinstance(pool, str):
+        chosen_name(pool, "pool", tuple(POOLS))
+        return Configured(pool, {} if beliefs is None or "beliefs" not in POOLS[pool].options else {"beliefs": beliefs})
+    if isinstance(pool, type) or not callable(getattr(pool, "settings", None)):
+        raise ArgumentError(
+            f"a pool is a name such as 'linear' or one of opinionpool's such as op.LinearPool(), not {pool!r}"
+        )
+    return Configured(pool.rule, pool.settings())
+
+
+def fit_pool(
+    name: str,
+    forecasts: Forecasts,
+    *,
+    prior: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+    **options: Any,  # noqa: ANN401 - each pool has its own
+) -> Fitted:
+    """Fit a pool to the resolved events among some forecasts.
+
+    Parameters
+    ----------
+    name : str
+        One of `POOLS`.
+    forecasts : Forecasts
+        Its own priors win over `prior`, which fills their blanks.
+    prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
+        The reference that the experts share; Laplace's estimate if not given.
+    sample_weight : array_like, shape (T,), optional
+        Frequencies.
+    floor, pool_floor : float
+        Floors (model.md, section 4).
+    **options
+        Those of the pool, see ``POOLS[name].options``.
+
+    Raises
+    ------
+    ArgumentError, LearningError, ProbabilityError, ExpertError, ShapeError
+        If there is no such pool or option, or the data or arguments do not allow it.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.7, 0.6], [0.2, 0.3], [0.9, None]], [1, 0, 1], experts=["ann", "bob"])
+    >>> learned = fit_pool("linear", f, prior=0.5)
+    >>> learned.weights.round(5), float(learned.pool([0.8, 0.5]).round(5))
+    (array([1., 0.]), 0.8)
+    """
+    pool = POOLS[chosen_name(name, "pool", tuple(POOLS))]
+    for option in options:
+        if option not in pool.options:
+            known = ", ".join(pool.options) or "none"
+            raise ArgumentError(
+                f"the {name} pool has no option {option!r}; "
+                + suggestion(option, tuple(pool.options), f"its options are: {known}")
+            )
+    if isinstance(pool, Gaussian):
+        return learn(forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options)
+    sample = Sample.of(forecasts, prior, sample_weight, floor)
+    defaults = {key: option.default for key, option in pool.options.items()}
+    parameters = pool.fit(sample, **defaults | options)
+    if not any(note.code == "constant" for note in sample.notes):
+        sample.note_constant("which counts like that of anybody else in this pool")
+    fixed = pool.learns and not Configured(name, options).learns
+    more = [Note("given-weights", "weights as they were given, not learned")] if fixed else []
+    more += leakage_notes(forecasts) if pool.learns and not fixed else []
+    learned = FittedPool(
+        rule=name,
+        parameters=parameters,
+        experts=forecasts.experts,
+        classes=forecasts.classes,
+        prior=sample.prior,
+        events=sample.events,
+        counts=sample.counts,
+        notes=(*sample.notes, *more),
+        floor=floor,
+        pool_floor=pool_floor,
+    )
+    # One event is enough to find options that the pool does not allow.
+    n, k = len(forecasts.experts), len(forecasts.classes)
+    even = 0.5 if k == 2 else np.full(k, 1.0 / k)
+    learned.pool(np.full(n, 0.5) if k == 2 else np.full((n, k), 1.0 / k), prior=even)
+    return learned

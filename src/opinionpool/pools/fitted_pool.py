@@ -1,0 +1,143 @@
+"""What a fit gives: a small state object that pools (model.md, section 6).
+
+The Gaussian pool's state is `opinionpool.learning.fitted.FittedPanel`; that of every other pool is a `FittedPool`, the
+keyword arguments of its rule. `Fitted` is one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, Note, ProbabilityError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.logodds import FLOOR, POOL_FLOOR, log_ratios, public_probabilities
+from opinionpool.model.contrasts import AnswerParts, Batch, Contrasts
+from opinionpool.names import by_name
+from opinionpool.pools.registry import POOLS
+from opinionpool.priors import own_priors
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPool:
+    """What a fit of any pool but the Gaussian learned.
+
+    Attributes
+    ----------
+    rule : str
+        The pool's name in `POOLS`.
+    parameters : mapping
+        Keyword arguments of the rule's `pool`, learned or given: ``weights``, ``intercept``, ``slope``, ...
+    experts, classes : tuple
+    prior, events, counts, notes
+        As for `opinionpool.learning.fitted.FittedPanel`.
+    floor, pool_floor : float
+    """
+
+    panel: ClassVar[None] = None
+    marginal: ClassVar[None] = None
+    uncertainty: ClassVar[None] = None
+
+    rule: str
+    parameters: Mapping[str, Any]
+    experts: tuple[str, ...]
+    classes: tuple[object, ...]
+    prior: Array | None
+    events: Array
+    counts: Array
+    notes: tuple[Note, ...] = ()
+    floor: float = FLOOR
+    pool_floor: float = POOL_FLOOR
+
+    @property
+    def learned(self) -> bool:
+        """Whether its answers depend on outcomes by more than the prior."""
+        return POOLS[self.rule].learns and not any(note.code == "given-weights" for note in self.notes)
+
+    @property
+    def weights(self) -> Array | None:
+        """Weights of the experts, (N,); None if the rule has none of its own."""
+        return self.parameters.get("weights")
+
+    def pool(
+        self,
+        q: npt.ArrayLike,
+        prior: npt.ArrayLike | None = None,
+        base_rate: npt.ArrayLike | None = None,
+        topics: npt.ArrayLike | None = None,  # noqa: ARG002 - as `FittedPanel` has it
+    ) -> Array:
+        """Pooled probability, with the prior of the fit unless another is given; topics play no part.
+
+        Raises
+        ------
+        ProbabilityError, ShapeError
+            If each event had its own prior in the fit and none is given now, or if arguments do not fit together.
+        """
+        return POOLS[self.rule].pool(
+            by_name(q, self.experts),
+            **self.parameters,
+            prior=self.reference(prior),
+            base_rate=base_rate,
+            classes=len(self.classes),
+            floor=self.floor,
+            pool_floor=self.pool_floor,
+        )
+
+    def pool_forecasts(
+        self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The same for every event of some forecasts, as `opinionpool.learning.fitted.FittedPanel` does."""
+        if prior is None and forecasts.options is not None:
+            prior = own_priors(forecasts, None)
+        answers = np.empty((len(forecasts.events), *forecasts.probabilities.shape[1:]))
+        for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
+            answers[rows] = self.pool(q, own, rate)
+        return answers
+
+    def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
+        """The prior to use: the one given, or the one of the fit, in the form that `pool` takes."""
+        if prior is not None:
+            return prior
+        if self.prior is None:
+            raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
+        return public_probabilities(self.prior)
+
+    def forecast_intervals(self, *_: object) -> None:
+        """There are no intervals."""
+
+    def answer_parts(self, batch: Batch) -> AnswerParts:
+        """The answer about one event as a sum, see `AnswerParts`.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none: median, trimmed and beta-linear.
+        """
+        rule = POOLS[self.rule]
+        if rule.scale is None:
+            sums = [name for name, pool in POOLS.items() if pool.scale is not None]
+            raise ArgumentError(
+                f"the {self.rule} pool's answer is not a sum of what each expert adds; explain one of {', '.join(sums)}"
+            )
+        forecast = Contrasts(log_ratios(batch.q, batch.prior[:, None, :], self.floor), batch.reference)
+        if forecast.present.any():
+            return rule.parts(forecast, **self.parameters)
+        none, start = forecast.contrasts[0], batch.reference[0] if rule.scale == "log-odds" else batch.prior[0]
+        empty = np.zeros((len(none), len(start)))
+        return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
+
+    def for_options(self, options: tuple[object, ...]) -> FittedPool:
+        """The same, learned from events with options of their own, for events with these options."""
+        return replace(self, classes=options)
+
+
+# What a fit gives. Both have experts, classes, prior, weights, learned, events, counts, notes, rule, panel, marginal
+# and uncertainty (None where there is none), pool, pool_forecasts, forecast_intervals, reference, answer_parts and
+# for_options.
+Fitted: TypeAlias = FittedPanel | FittedPool

@@ -1,0 +1,162 @@
+"""Learning from forecasts in parts, of which a sample is kept in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import LearningError, Note
+from opinionpool.estimation.sampling import (
+    content_keys,
+    event_contents,
+    least,
+    rooms,
+    sample_note,
+    sorted_contents,
+    stands_for,
+    with_contents,
+)
+from opinionpool.forecasts import Forecasts, Totals
+from opinionpool.logodds import public_probabilities
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.priors import laplace_prior
+
+
+@dataclass(frozen=True)
+class LearnedParts:
+    """What was learned from parts."""
+
+    state: Fitted
+    totals: Totals  # of all parts
+    sample: Forecasts  # what it was learned from
+    notes: tuple[Note, ...]
+
+
+class _Sample:
+    """The events of least priority, a bounded number of each outcome and of unresolved ones."""
+
+    def __init__(self, first: Forecasts) -> None:
+        k = len(first.classes)
+        self.rooms = rooms(len(first.experts), k)
+        self.limits = np.full(k + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+        self.seen = np.zeros(k + 1, dtype=np.int64)
+        self._before: list[npt.NDArray[np.uint64]] = []
+        self._kept: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
+
+    def add(self, forecasts: Forecasts) -> None:
+        """Take in the events of one part."""
+        group = np.where(forecasts.resolved, forecasts.outcomes, len(self.limits) - 1)
+        contents = event_contents(forecasts)
+        keys = content_keys(contents, forecasts.outcomes, self._before)
+        self._before = with_contents(self._before, sorted_contents(contents, forecasts.outcomes))
+        self.seen += np.bincount(group, minlength=len(self.seen))
+        kept = np.flatnonzero(keys < self.limits[group])
+        self._kept.append((keys[kept], forecasts.select_events(kept)))
+        if sum(len(keys) for keys, _ in self._kept) > 1.25 * self.rooms.sum():
+            self._thin()
+
+    def forecasts(self) -> Forecasts:
+        """The sample: in the order of the file if it is everything, else by key, as a sample of the whole file is."""
+        self._thin()
+        keys, found = self._kept[0]
+        return found if len(keys) == self.seen.sum() else found.select_events(np.argsort(keys))
+
+    def _thin(self) -> None:
+        keys = np.concatenate([keys for keys, _ in self._kept])
+        together = one_after_another([forecasts for _, forecasts in self._kept])
+        group = np.where(together.resolved, together.outcomes, len(self.limits) - 1)
+        kept, beyond = least(keys, group, self.rooms)
+        self.limits = np.minimum(self.limits, beyond)
+        self._kept = [(keys[kept], together if kept.all() else together.select_events(kept))]
+
+
+def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
+    """The forecasts of several parts, by the same experts on different events, as one."""
+    first = parts[0]
+    starts = np.cumsum([0, *(len(part.events) for part in parts[:-1])])
+    t = sum(len(part.events) for part in parts)
+
+    def column(name: str, blank: Any) -> Any:  # noqa: ANN401 - arrays of several types
+        values = [getattr(part, name) for part in parts]
+        if all(value is None for value in values):
+            return None
+        like = next(value for value in values if value is not None)
+        filled = [
+            np.full((len(part.events), *like.shape[1:]), blank, dtype=like.dtype) if value is None else value
+            for part, value in zip(parts, values, strict=True)
+        ]
+        return np.concatenate(filled) if t else like
+
+    return replace(
+        first,
+        events=tuple(event for part in parts for event in part.events),
+        event_index=np.concatenate([part.event_index + start for part, start in zip(parts, starts, strict=True)]),
+        expert_index=np.concatenate([part.expert_index for part in parts]),
+        probabilities=np.concatenate([part.probabilities for part in parts]),
+        outcomes=np.concatenate([part.outcomes for part in parts]),
+        prior=column("prior", np.nan),
+        times=column("times", np.datetime64("NaT", "us")),
+        groups=column("groups", ""),
+        settled=column("settled", False),
+        closes=column("closes", np.datetime64("NaT", "us")),
+        void=None,
+        texts=None,
+        topics=column("topics", ""),
+        asked=column("asked", np.datetime64("NaT", "us")),
+        made=_times_of_cells(parts),
+        notes=(),
+    )
+
+
+def _times_of_cells(parts: Sequence[Forecasts]) -> npt.NDArray[np.datetime64] | None:
+    """When each forecast of several parts was made; None if nobody knows."""
+    if all(part.made is None for part in parts):
+        return None
+    never = np.datetime64("NaT", "us")
+    return np.concatenate([np.full(len(p.event_index), never) if p.made is None else p.made for p in parts])
+
+
+def learn_parts(
+    name: str, parts: Iterable[Forecasts], prior: float | Array | None, options: dict[str, Any]
+) -> LearnedParts:
+    """Fit a pool to forecasts in parts, by the same experts on different events.
+
+    Parameters
+    ----------
+    name : str
+        One of `opinionpool.pools.registry.POOLS`.
+    parts : iterable of Forecasts
+    prior : float or ndarray, shape (K,), or None
+    options : dict
+        Those of the pool.
+
+    Raises
+    ------
+    OpinionPoolError
+        As for `opinionpool.pools.fit.fit_pool`.
+    """
+    sample: _Sample | None = None
+    totals: Totals | None = None
+    for part in parts:
+        sample = _Sample(part) if sample is None else sample
+        sample.add(part)
+        totals = Totals.of(part) if totals is None else totals + Totals.of(part)
+    if sample is None or totals is None:
+        raise LearningError("there are no events")
+    taken = sample.forecasts()
+    counts = np.array(totals.outcomes, dtype=np.float64)
+    drawn = np.bincount(taken.outcomes[taken.resolved], minlength=len(counts))
+    if drawn.sum() == totals.resolved:
+        return LearnedParts(fit_pool(name, taken, prior=prior, **options), totals, taken, ())
+    weight = stands_for(taken.outcomes, counts)
+    reference = prior
+    if prior is None and (taken.prior is None or np.isnan(taken.prior).all()):
+        reference = public_probabilities(laplace_prior(counts))
+    state = fit_pool(name, taken, prior=reference, sample_weight=weight, **options)
+    return LearnedParts(state, totals, taken, (sample_note(int(drawn.sum()), totals.resolved),))
