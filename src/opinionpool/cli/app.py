@@ -24,15 +24,15 @@ from opinionpool.cli.explain import explain
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.open import open_page
 from opinionpool.cli.options import keeping, listing, pooling, read_prior, reading, writing
-from opinionpool.cli.report import report
-from opinionpool.cli.reproduce import paper
-from opinionpool.cli.streams import (
+from opinionpool.cli.output import (
     error_line,
     hush,
     open_closed_streams,
     speak_utf8,
     tell,
 )
+from opinionpool.cli.report import report
+from opinionpool.cli.reproduce import paper
 from opinionpool.cli.value import value
 from opinionpool.errors import OpinionPoolError
 from opinionpool.version import __version__

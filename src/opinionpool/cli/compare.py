@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from opinionpool.cli.arguments import Comparing, Reading, Writing, prior_option
+from opinionpool.cli.arguments import BeliefFile, Comparing, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
+from opinionpool.cli.inputs import read
 from opinionpool.cli.options import comparing, reading, writing
-from opinionpool.cli.streams import (
+from opinionpool.cli.output import (
     conclude,
-    contest,
     destination,
-    read,
+    progress,
 )
+from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import write_json, write_listing
+
+if TYPE_CHECKING:
+    from opinionpool.arrays import Array
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.scoring.comparison import Comparison
 
 
 @click.command(cls=SectionedCommand, short_help="Which pool does best, by cross-validation.")
@@ -44,7 +52,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     prior = prior_option("--prior", comparing.prior, forecasts)
     from opinionpool.report import comparison as compared, summary
 
-    found = contest(forecasts, comparing, prior, belief_file)
+    found = _contest(forecasts, comparing, prior, belief_file)
     notes = (*forecasts.notes, *found.notes)
     kind = writing.chosen()
     with destination(writing.output) as out:
@@ -60,3 +68,27 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     verdict = [] if kind == "table" else compared.verdict_lines(found)
     assumed = summary.belief_lines(belief_file.file, belief_file.beliefs)
     conclude(kind, summary.size_line(forecasts), *assumed, *verdict, *summary.note_lines(forecasts, notes))
+
+
+def _contest(
+    forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, belief_file: BeliefFile
+) -> Comparison:
+    """The comparison that the command line asked for."""
+    from opinionpool.scoring.comparison import compare_pools
+
+    try:
+        with progress("comparing") as advance:
+            return compare_pools(
+                forecasts,
+                comparing.pools,
+                folds=comparing.folds,
+                repeats=comparing.repeats,
+                by=comparing.by,
+                gap=comparing.gap,
+                prior=prior,
+                beliefs=belief_file.beliefs,
+                seed=comparing.seed,
+                progress=advance,
+            )
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None

@@ -9,8 +9,9 @@ import click
 
 from opinionpool.cli.arguments import Reading, Writing
 from opinionpool.cli.help import SectionedCommand
+from opinionpool.cli.inputs import read_for
 from opinionpool.cli.options import pair_reading, writing
-from opinionpool.cli.streams import conclude, destination, read_for
+from opinionpool.cli.output import conclude, destination
 from opinionpool.report.listing import write_json, write_listing, write_text
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
+from opinionpool.cli.inputs import read_for
 from opinionpool.cli.options import optional_reading
-from opinionpool.cli.streams import read_for, tell
+from opinionpool.cli.output import tell
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import printable
 

@@ -11,8 +11,9 @@ import click
 
 from opinionpool.arrays import Array
 from opinionpool.cli.arguments import Keeping, Listing, Pooling, PriorOption, Reading, Writing, prior_option
+from opinionpool.cli.inputs import read_for
 from opinionpool.cli.kept import Kept, keep
-from opinionpool.cli.streams import conclude, destination, progress, read_for
+from opinionpool.cli.output import conclude, destination, progress
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.labels import label_text

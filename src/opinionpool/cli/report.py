@@ -13,13 +13,9 @@ import click
 
 from opinionpool.cli.arguments import SORTS, Earlier, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
+from opinionpool.cli.inputs import read_for
 from opinionpool.cli.options import earlier, pooling, reading
-from opinionpool.cli.streams import (
-    destination,
-    progress,
-    read_for,
-    tell,
-)
+from opinionpool.cli.output import destination, progress, tell
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import printable
 

@@ -7,7 +7,7 @@ import os
 import click
 
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.streams import (
+from opinionpool.cli.output import (
     destination,
     progress,
     tell,

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from opinionpool.cli.streams import destination
+from opinionpool.cli.output import destination
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):

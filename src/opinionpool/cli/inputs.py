@@ -1,0 +1,130 @@
+"""What commands read: forecasts, and where they cannot be read, all that stands in the way."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from opinionpool.cli.arguments import BeliefFile, Reading
+from opinionpool.cli.help import READING
+from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
+
+if TYPE_CHECKING:
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.report.check import Findings
+    from opinionpool.streams.trained import TrainedPool
+    from opinionpool.tables.options import ReadOptions
+from opinionpool.cli.output import progress
+
+
+def read(reading: Reading, classes: Sequence[object] = ()) -> Forecasts:
+    """The forecasts in files, about these classes if they are known; what is wrong with the options is wrong usage.
+
+    Raises
+    ------
+    TableError
+        If they cannot be read: with all that stands in the way.
+    """
+    from opinionpool.tables.read import open_outcomes, open_table, read_table
+
+    options = replace(reading.options, classes=classes) if classes else reading.options
+    try:
+        with ExitStack() as stack:
+            with progress(f"reading {reading.name}") as advance:
+                table = stack.enter_context(open_table(reading.source, options, advance))
+            other = None if reading.outcomes is None else stack.enter_context(open_outcomes(reading.outcomes, options))
+            return read_table(table, other, options)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    except TableError as error:
+        raise _all_faults(reading, options, error) from None
+
+
+def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
+    """One error for all that stands in the way of reading files, ending with the command lines that read them."""
+    from opinionpool.tables.diagnosis import diagnose
+
+    if not reading.again or not error.remedies or _is_large(reading):
+        return error
+    found = diagnose(reading.source, reading.outcomes, options)
+    faults = [fault.text for fault in found.faults if not fault.proposed]
+    if str(error) in faults:
+        faults.remove(str(error))
+    lines = [str(error), *(f"further: {text}" for text in faults)]
+    commands = command_lines(reading, [way.options for way in found.readable], again=True)
+    lines += ["try one of these:" if len(commands) > 1 else "try:"] if commands else []
+    return type(error)("\n".join([*lines, *(f"  {command}" for command in commands)]))
+
+
+def _is_large(reading: Reading) -> bool:
+    from opinionpool.tables.parts import is_large
+
+    return any(map(is_large, reading.files))
+
+
+def command_lines(reading: Reading, ways: Sequence[ReadOptions], *, again: bool = False) -> list[str]:
+    """What is typed to pool files, read in each of these ways, or to run the present command once more."""
+    from opinionpool.tables.options import command_line
+
+    name, arguments, options = _typed() if again else ("pool", [], [])
+    files = [*reading.files, *arguments]
+    return [command_line(name, files, reading.outcomes, way) + "".join(options) for way in ways]
+
+
+def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecasts:
+    """The forecasts in a file, about the classes of a pool from another file, if there is one."""
+    if model is None:
+        return read(reading)
+    from opinionpool.labels import label_text
+    from opinionpool.streams.trained import matched
+
+    file, trained = model
+    return matched(read(reading, [label_text(label) for label in trained.classes]), trained, file)
+
+
+def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
+    """What is known about files, with what is believed of their experts or learned, and all that stands in the way."""
+    from opinionpool.labels import label_text
+    from opinionpool.report.check import examine
+    from opinionpool.tables.diagnosis import diagnose
+
+    try:
+        with progress(f"reading {reading.name}") as advance:
+            options = reading.options
+            if model is not None:
+                options = replace(options, classes=[label_text(label) for label in model[1].classes])
+            diagnosis = diagnose(reading.source, reading.outcomes, options, advance)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    classes = reading.options.classes
+    commands = command_lines(reading, [replace(way.options, classes=classes) for way in diagnosis.readable])
+    try:
+        beliefs = BeliefFile.of(panel).beliefs
+    except OpinionPoolError as error:
+        found = examine(diagnosis, commands)
+        return replace(found, obstacles=(*found.obstacles, str(error)))
+    return examine(diagnosis, commands, beliefs, model)
+
+
+def _typed() -> tuple[str, list[str], list[str]]:
+    """The present command as it was typed: its name, and its arguments and options that do not say how to read FILE."""
+    context = click.get_current_context()
+    typed = list(context.find_root().obj or [])
+    raw, _, _ = context.command.make_parser(context).parse_args(typed[1:])
+    arguments, options = [], []
+    for parameter in context.command.params:
+        value = raw.get(parameter.name or "")
+        if value is None or getattr(parameter, "section", None) == READING or not isinstance(value, str | bool | list):
+            continue
+        if isinstance(parameter, click.Argument):
+            arguments += [value] if isinstance(value, str) and parameter.name != "files" else []
+            continue
+        given = value if isinstance(value, list) else [value]
+        words = ["" if isinstance(each, bool) else f" {shlex.quote(str(each))}" for each in given]
+        options += [f" {parameter.opts[-1]}{word}" for word in words]
+    return context.info_name or "pool", arguments, options

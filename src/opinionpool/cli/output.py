@@ -1,0 +1,103 @@
+"""Where results go: standard output, which may be closed early, or a file, which is complete or not there."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TextIO
+
+from opinionpool.atomic import replacing
+from opinionpool.cli import stopping
+from opinionpool.progress import advancing
+from opinionpool.report.listing import folded, printable
+
+if TYPE_CHECKING:
+    pass
+
+
+def speak_utf8() -> None:
+    """Make the standard streams write UTF-8 whatever the locale, and escape what even that cannot say."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def open_closed_streams() -> None:
+    """Put the null device where a standard stream was closed, as daemons do, so that no file takes its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - stays open
+
+
+def hush(stream: TextIO) -> None:
+    """Send what is still to be written to a stream nowhere, so that closing it at exit cannot fail."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def destination(path: str | None) -> Iterator[TextIO]:
+    """The stream to write results to; `path` None is standard output.
+
+    Nobody ever sees half of a file, and a failure leaves what was there (`opinionpool.atomic.replacing`). Links are
+    followed; devices and pipes are written to as they are.
+    """
+    if path is None:
+        with _standard_output() as stream:
+            yield stream
+        return
+    with replacing(path) as raw:
+        stream = io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="")
+        try:
+            yield stream
+            stopping.check()
+        finally:
+            stream.detach()
+
+
+@contextmanager
+def _standard_output() -> Iterator[TextIO]:
+    """Standard output; that its reader, such as ``head``, has seen enough is no fault."""
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        hush(sys.stdout)
+
+
+def tell(*lines: str) -> None:
+    """Say something on standard error, after what is on its way to standard output; nobody need be listening."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    try:
+        for line in lines:
+            for number, part in enumerate(folded(line, room - 2) if room else [line]):
+                sys.stderr.write(f"{'  ' if number else ''}{part}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        hush(sys.stderr)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float], None] | None]:
+    """A function that shows which share of something long is done; None unless a person is watching."""
+    with advancing(sys.stderr.isatty(), printable(what)) as advance:
+        yield advance
+
+
+def conclude(kind: str, *lines: str) -> None:
+    """End a command with its summary, after an empty line if table and summary are on a terminal."""
+    blank = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
+    tell(*[""] * blank, *lines)
+
+
+def error_line(message: str) -> str:
+    """An error as it is shown."""
+    return "opinionpool: error: " + "\n".join(map(printable, message.split("\n")))
