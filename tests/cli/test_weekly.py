@@ -152,3 +152,30 @@ def test_orders(file, answers, command):
     assert said.out.splitlines()[0].split() == ["event", "probability", "90%", "from", "to", "experts", "closes"]
     assert "2025-03-01" in said.out
     assert "note: 1 open event without a forecast not listed" in said.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "table"])
+def test_nothing_is_open(file, command, kind):
+    said = command("pool", file("event,ann,bob,outcome\na,0.9,0.8,1\nb,0.2,0.3,0\n"), "--open", "--format", kind)
+    if kind == "json":
+        assert json.loads(said.out)["events"] == []
+    else:
+        assert said.out.split() == (["event,probability,low,high,experts,outcome,in_sample"] if kind == "csv" else [
+            "event", "probability", "90%", "from", "to", "experts"])  # fmt: skip
+    three = "event,expert,class,probability,outcome\n" + "".join(
+        f"q{t},ann,{c},{p},{'abc'[t % 3]}\n" for t in range(6) for c, p in (("a", 0.5), ("b", 0.3), ("c", 0.2))
+    )
+    command("pool", file(three, "three.csv"), "--open", "--sort", "disagreement", "--format", kind)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_open_events_of_a_file_in_parts(file, command, monkeypatch, kind):
+    rows = [f"n{t},0.{t % 8 + 1},0.{t % 7 + 1},2025-03-{t % 28 + 1:02},{t % 2 if t < 60 else ''}" for t in range(90)]
+    name = file("\n".join(["event,ann,bob,closes,outcome", *rows]) + "\n")
+    whole = command("pool", name, "--open", "--format", kind)
+    for limit, size in (("LARGE", 0), ("CELLS", 60), ("ROWS", 50)):
+        monkeypatch.setattr(f"opinionpool.tables.parts.{limit}", size)
+    parts = command("pool", name, "--open", "--format", kind)
+    assert parts.out.count("\n") == whole.out.count("\n") > 30
+    said = command("pool", name, "--open", "--sort", "closes", status=2)
+    assert "a file this large is answered in parts" in said.err

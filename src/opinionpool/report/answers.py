@@ -261,7 +261,7 @@ def answer_notes(pooled: Pooled) -> list[Note]:
     blank = int((pooled.forecasts.crowd == 0).sum())
     if blank:
         notes.append(Note.of("no-forecast", "{count:event} without a forecast got the prior", blank))
-    p = pooled.probabilities.reshape(t, -1)
+    p = pooled.probabilities if pooled.probabilities.ndim > 1 else pooled.probabilities[:, None]
     used = np.arange(p.shape[1]) < pooled.forecasts.sizes[:, None]
     bound = int((((p <= POOL_FLOOR) | (p >= 1.0 - POOL_FLOOR)) & used).any(axis=1).sum())
     if bound:
