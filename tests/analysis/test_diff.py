@@ -164,3 +164,26 @@ def test_as_a_frame_and_in_notebooks():
     assert frame[list(STEPS)].sum(axis=1).to_numpy() == pytest.approx(frame["moved"].to_numpy(), abs=1e-12)
     assert repr(found).startswith("<Diff: 1 outcome learned, 3 answers compared, 'q")
     assert "<th>agreement</th>" in found._repr_html_()
+
+
+def test_experts_who_left_say_nothing_to_the_new_pool():
+    one = op.Forecasts.from_array([[0.8, 0.7, 0.3], [0.6, 0.5, 0.9]], [1, None], experts=["a", "b", "c"])
+    two = op.Forecasts.from_array([[0.8, 0.7], [0.6, 0.5]], [1, None], experts=["a", "b"])
+    old, new = TrainedPool.fit("gaussian", one), TrainedPool.fit("gaussian", two)
+    (move,) = op.diff(old, new).moves
+    assert move.new == pytest.approx(new.learned.pool([0.6, 0.5]))
+    assert sum(move.parts) == pytest.approx(move.moved, abs=1e-14)
+    (back,) = op.diff(new, old).moves
+    assert back.moved == pytest.approx(-move.moved)
+    with pytest.raises(ArgumentError, match="no expert in common"):
+        op.diff(old, TrainedPool.fit("gaussian", op.Forecasts.from_array([[0.8], [0.6]], [1, None], experts=["z"])))
+
+
+def test_no_event_is_open_in_both():
+    stream = op.Stream()
+    stream.forecast("a", {"ann": 0.6})
+    later = stream.copy()
+    later.resolve("a", 1)
+    later.forecast("b", {"ann": 0.7})
+    found = op.diff(stream, later)
+    assert (found.moves, found.outcomes, found.opened) == ((), ("a",), ("b",))

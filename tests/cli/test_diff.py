@@ -102,3 +102,15 @@ def test_wrong_usage(weeks, command):
     assert "--percent says how to read files, and there are none" in said.err
     assert "cannot be read as a saved pool" in command("diff", "one.csv", "two.json", status=1).err
     assert "is read from" in command("diff", "one.json", "two.json", "-o", "two.json", status=2).err
+
+
+def test_nothing_is_open_in_both(file, command):
+    command("pool", file("event,ann,bob,outcome\na,0.8,0.7,\n", "one.csv"), "--save", "one.json")
+    command("pool", file("event,ann,bob,outcome\na,0.8,0.7,1\nb,0.2,0.3,\n", "two.csv"), "--model", "one.json",
+            "--save", "two.json")  # fmt: skip
+    for kind in ("table", "csv", "json"):
+        said = command("diff", "one.json", "two.json", "--format", kind)
+        assert "outcomes learned" in (said.err if kind != "table" else said.out)
+    command("report", "two.csv", "--since", "one.json", "--repeats", "1", "-o", "page.html")
+    with open("page.html", encoding="utf-8") as page:
+        assert "No event was open before and is open now." in page.read()

@@ -170,6 +170,8 @@ def diff(
     stages = stages_between(before.stream, after.stream)
     if old_forecasts is None or new_forecasts is None:
         old_forecasts, new_forecasts = before.stream.forecasts(), after.stream.forecasts()
+    if not set(before.experts) & set(after.experts):
+        raise ArgumentError("the pools have no expert in common, so their answers are not compared")
     was, now = _open_in_both(
         _known(old_forecasts, before, "old"), _known(new_forecasts, after, "new"),
     )  # fmt: skip
@@ -212,7 +214,9 @@ def _moves(
         corrected = old.learned if stages.corrected is None else stages.corrected.fit(old.name, **old.options)
         learned = corrected if stages.learned is None else stages.learned.fit(old.name, **old.options)
     final = new.learned if settings else _refitted(old, new)
-    chain = [(old.learned, was), (corrected, was), (learned, was), (final, was), (final, now), (new.learned, now)]
+    # Who has left the panel says nothing to the new pool.
+    known = was.select_experts([name for name in was.experts if name in set(new.experts)])
+    chain = [(old.learned, was), (corrected, was), (learned, was), (final, known), (final, now), (new.learned, now)]
     answers = [_answers(*each) for each in chain]
     if stages is None:
         # Outcomes stand for all that was learned.
@@ -295,8 +299,8 @@ def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move], stages: 
     if not moves:
         return found
     text = (
-        "a pool has learned from more events than it keeps, so the part of outcomes is that of all that was learned, "
-        "corrections and agreement included"
+        "a pool has learned from more events than it keeps, or only one of them from events with priors of their "
+        "own, so the part of outcomes is that of all that was learned, corrections and agreement included"
     )
     return replace(found, notes=(Note("not-split", text),))
 

@@ -66,7 +66,7 @@ def move_columns(found: Diff, most: int | None = None) -> list[Column]:
 
 def _once(moves: Sequence[Move]) -> list[str | None]:
     """The event of each row, none where it is that of the row above."""
-    before = [None, *(move.event for move in moves[:-1])]
+    before = [None, *(move.event for move in moves)][: len(moves)]
     return [move.event if move.event != other else None for move, other in zip(moves, before, strict=True)]
 
 
@@ -118,7 +118,7 @@ def change_lines(found: Diff) -> list[str]:
     ):
         if events:
             lines.append(printable(f"{what}: {listed(list(events), 6)}"))
-    return lines + [first_move(found.moves[0])] * bool(found.moves)
+    return [*lines, first_move(found.moves[0])] if found.moves else lines
 
 
 def _prior(found: Diff) -> str:

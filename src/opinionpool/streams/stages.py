@@ -58,7 +58,7 @@ class _Contents:
 
 
 def stages_between(old: Stream, new: Stream) -> Stages | None:
-    """The streams between two; None where one has learned from more events than it keeps.
+    """The streams between two; None where one has learned from more events than it keeps, or they do not go together.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
     before, after = old.copy()._state, new.copy()._state
     before.flush()
     after.flush()
-    if not (before.reservoir.complete and after.reservoir.complete):
+    if not (before.reservoir.complete and after.reservoir.complete) or _own_priors(before) != _own_priors(after):
         return None
     names = list(dict.fromkeys((*before.experts, *after.experts)))
     places = {name: i for i, name in enumerate(names)}
@@ -98,6 +98,12 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
         second = _stream(old, [*resolved.values(), *since.values(), *still], names, len(before.experts))
     fresh = [event for event in now.open if event not in was.open and event not in was.resolved]
     return Stages(first, second, *(tuple(map(str, events)) for events in (corrections, gone, since, fresh)))
+
+
+def _own_priors(state: StreamState) -> bool:
+    """Whether events have priors of their own and the stream has none for all."""
+    records = (*state.open.values(), *state.reservoir.records())
+    return state.tally.prior is None and any(record.prior is not None for record in records)
 
 
 def with_settings(settings: Stream, events: Stream) -> Stream | None:
