@@ -165,6 +165,15 @@ class Keeping:
         if self.model is not None and pooling.weights is not None:
             raise click.UsageError("--weight is given when a pool is made, and the one of --model is there already")
 
+    def begin(
+        self, reading: Reading, pooling: Pooling, writing: Writing
+    ) -> tuple[BeliefFile, tuple[str, TrainedPool] | None]:
+        """What is believed and the pool of --model, where options fit together and results can be written."""
+        inputs = [*reading.inputs, *pooling.inputs, *self.inputs]
+        writing.check(inputs)
+        self.check(inputs, writing, pooling)
+        return pooling.belief_file(), self.read(pooling)
+
     def load(self) -> tuple[str, TrainedPool] | None:
         """The file of --model, and the pool that it holds."""
         if self.model is None:

@@ -35,11 +35,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     Narrow terminals leave out the weights by class, then the interval, then the accuracy, then the number of all
     forecasts.
     """  # noqa: D301 - click reads the character
-    keeping = Keeping(model, None)
-    inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
-    writing.check(inputs)
-    keeping.check(inputs, writing, pooling)
-    belief_file, trained = pooling.belief_file(), keeping.read(pooling)
+    belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
     forecasts = read_for(reading, trained)
     prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.cli.kept import keep

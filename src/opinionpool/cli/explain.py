@@ -42,11 +42,7 @@ def explain(
     The median, trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are
     log-probabilities less their mean over the classes.
     """  # noqa: D301 - click reads the character
-    keeping = Keeping(model, None)
-    inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
-    writing.check(inputs)
-    keeping.check(inputs, writing, pooling)
-    belief_file, trained = pooling.belief_file(), keeping.read(pooling)
+    belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
     forecasts = read_for(reading, trained)
     prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
     from opinionpool.analysis.explanation import event_position, explain_event

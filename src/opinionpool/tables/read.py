@@ -12,27 +12,27 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError, Note, Remedy, TableError
+from opinionpool.errors import ArgumentError, CellError, DuplicateError, Note, Remedy, TableError
 from opinionpool.forecasts import Forecasts, History
-from opinionpool.labels import UNRESOLVED
 from opinionpool.names import alike
 from opinionpool.progress import Progress, advancing
 from opinionpool.tables.class_rows import fold_classes
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
-from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
+from opinionpool.tables.event_facts import class_order, read_facts, time_notes
 from opinionpool.tables.event_options import EventOptions, find_options, fold_options
 from opinionpool.tables.frames import FrameTable, Table
+from opinionpool.tables.known import in_time, known_by, void_by, without_void
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
-from opinionpool.tables.lives import Standing, before_horizon, check_timed, coverage_note, standing
+from opinionpool.tables.lives import Standing, coverage_note, standing
 from opinionpool.tables.melt import Reading, melt_columns, melt_long, row_events
 from opinionpool.tables.options import ReadOptions, options_given
 from opinionpool.tables.outcome_files import Joined, join_outcomes
-from opinionpool.tables.outcomes import Observed, Settled, distinct_outcomes, settle, settle_among, void_note
+from opinionpool.tables.outcomes import Observed, distinct_outcomes, settle, settle_among
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.roles import position
 from opinionpool.tables.sources import check_cells, check_classes
-from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, drop_late, one_each
+from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, one_each
 from opinionpool.tables.times import Times
 from opinionpool.text import counted, is_formula, listed, quoted, shown
 
@@ -250,7 +250,7 @@ def _read_as(
         settled = settle(observed, events.values, melted.written, listed_ones, missing, classes)
     check_classes(table.name, len(settled.classes))
     facts = read_facts(layout, melted, joined, settled.classes, reading, options)
-    long_rows, late = _in_time(melted.long_rows, request, facts)
+    long_rows, late = in_time(melted.long_rows, request, facts)
     timed = long_rows
     times = time_notes(long_rows, facts)
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
@@ -273,8 +273,8 @@ def _read_as(
     else:
         long_rows, probabilities, folded = fold_options(long_rows, options, reading.half_units, request.drop_incomplete)
         probabilities = probabilities if len(settled.classes) > 2 else np.ascontiguousarray(probabilities[:, 1])
-    outcomes, hidden = _known_by(cutoff, settled.outcomes, facts.resolved_at)
-    void, settled_notes = _void_by(cutoff, settled, facts.resolved_at)
+    outcomes, hidden = known_by(cutoff, settled.outcomes, facts.resolved_at)
+    void, settled_notes = void_by(cutoff, settled, facts.resolved_at)
     reading.counts.append(ForecastCounts.of(long_rows))
     forecasts = Forecasts(
         events=tuple(events.values),
@@ -324,25 +324,10 @@ def _finished(
     """Forecasts without void events, with what silence is taken for, and with how many there are at the horizon."""
     if request.silence is not None:
         forecasts = with_silence(forecasts, float(str(request.silence)))
-    found = _without_void(_with_options(options, forecasts, void))
+    found = without_void(_with_options(options, forecasts, void))
     if request.ahead is None:
         return found
     return replace(found, notes=(*found.notes, coverage_note(found.resolved, found.crowd, request.ahead)))
-
-
-def _in_time(long_rows: LongRows, request: ReadOptions, facts: Facts) -> tuple[LongRows, list[Note]]:
-    """What was forecast before each event ended, and as early as was asked for."""
-    name = long_rows.table.name
-    long_rows, notes = drop_late(long_rows, request.cutoff, facts.closes, facts.resolved_at)
-    if request.cutoff is not None and long_rows.time is None:
-        raise LayoutError(f"{name} has no column with times, so --as-of cannot be obeyed")
-    if request.history:
-        check_timed(long_rows, facts.ends, "--time-averaged")
-    if request.ahead is None:
-        return long_rows, notes
-    check_timed(long_rows, facts.ends, "--horizon")
-    long_rows, early = before_horizon(long_rows, request.ahead, facts.ends)
-    return long_rows, [*notes, *early]
 
 
 def _history(
@@ -496,39 +481,3 @@ def _ordered(
     if (np.diff(pair) < 0).any():
         long_rows = long_rows.select(np.argsort(pair, kind="stable"))
     return long_rows, long_rows.value, []
-
-
-def _known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times) -> tuple[Index, list[Note]]:
-    """Outcomes as they were known at the cutoff."""
-    if cutoff is None:
-        return outcomes, []
-    if np.isnat(resolved_at).all():
-        text = "there are no times of resolution, so every outcome counts as known at the time of --as-of"
-        return outcomes, [Note("as-of-outcomes", text)]
-    later = (resolved_at > cutoff) & (outcomes != UNRESOLVED)
-    if not later.any():
-        return outcomes, []
-    template = "{count:event} resolved after the time of --as-of, taken as not resolved"
-    return np.where(later, UNRESOLVED, outcomes), [Note.of("as-of-outcomes", template, int(later.sum()))]
-
-
-def _void_by(
-    cutoff: np.datetime64 | None, settled: Settled, resolved_at: Times
-) -> tuple[npt.NDArray[np.bool_], list[Note]]:
-    """Which events were known to be void at the cutoff, and the notes on outcomes."""
-    later = np.zeros(len(settled.void), dtype=bool) if cutoff is None else settled.void & (resolved_at > cutoff)
-    if not later.any():
-        return settled.void, list(settled.notes)
-    void = settled.void & ~later
-    notes = [note for note in settled.notes if note.code != "void"]
-    notes += [void_note(int(void.sum()))] if void.any() else []
-    template = "{count:event} annulled after the time of --as-of, taken as open"
-    return void, [*notes, Note.of("as-of-outcomes", template, int(later.sum()))]
-
-
-def _without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:
-    """Forecasts on events that are not void; those that are stand beside them."""
-    forecasts, void = found
-    if not void.any():
-        return forecasts
-    return replace(forecasts.select_events(~void), void=replace(forecasts.select_events(void), notes=()))

@@ -1,0 +1,70 @@
+"""What was known at some time: forecasts made by then, outcomes that were out, and events that were annulled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Index
+from opinionpool.errors import LayoutError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED
+from opinionpool.tables.event_facts import Facts
+from opinionpool.tables.lives import before_horizon, check_timed
+from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.outcomes import Settled, void_note
+from opinionpool.tables.statements import LongRows, drop_late
+from opinionpool.tables.times import Times
+
+
+def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts) -> tuple[LongRows, list[Note]]:
+    """What was forecast before each event ended, and as early as was asked for."""
+    name = long_rows.table.name
+    long_rows, notes = drop_late(long_rows, request.cutoff, facts.closes, facts.resolved_at)
+    if request.cutoff is not None and long_rows.time is None:
+        raise LayoutError(f"{name} has no column with times, so --as-of cannot be obeyed")
+    if request.history:
+        check_timed(long_rows, facts.ends, "--time-averaged")
+    if request.ahead is None:
+        return long_rows, notes
+    check_timed(long_rows, facts.ends, "--horizon")
+    long_rows, early = before_horizon(long_rows, request.ahead, facts.ends)
+    return long_rows, [*notes, *early]
+
+
+def known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times) -> tuple[Index, list[Note]]:
+    """Outcomes as they were known at the cutoff."""
+    if cutoff is None:
+        return outcomes, []
+    if np.isnat(resolved_at).all():
+        text = "there are no times of resolution, so every outcome counts as known at the time of --as-of"
+        return outcomes, [Note("as-of-outcomes", text)]
+    later = (resolved_at > cutoff) & (outcomes != UNRESOLVED)
+    if not later.any():
+        return outcomes, []
+    template = "{count:event} resolved after the time of --as-of, taken as not resolved"
+    return np.where(later, UNRESOLVED, outcomes), [Note.of("as-of-outcomes", template, int(later.sum()))]
+
+
+def void_by(
+    cutoff: np.datetime64 | None, settled: Settled, resolved_at: Times
+) -> tuple[npt.NDArray[np.bool_], list[Note]]:
+    """Which events were known to be void at the cutoff, and the notes on outcomes."""
+    later = np.zeros(len(settled.void), dtype=bool) if cutoff is None else settled.void & (resolved_at > cutoff)
+    if not later.any():
+        return settled.void, list(settled.notes)
+    void = settled.void & ~later
+    notes = [note for note in settled.notes if note.code != "void"]
+    notes += [void_note(int(void.sum()))] if void.any() else []
+    template = "{count:event} annulled after the time of --as-of, taken as open"
+    return void, [*notes, Note.of("as-of-outcomes", template, int(later.sum()))]
+
+
+def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:
+    """Forecasts on events that are not void; those that are stand beside them."""
+    forecasts, void = found
+    if not void.any():
+        return forecasts
+    return replace(forecasts.select_events(~void), void=replace(forecasts.select_events(void), notes=()))
