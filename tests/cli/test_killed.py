@@ -16,15 +16,13 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from opinionpool.cli import app as cli
 from opinionpool.report import listing as render
-rows = [0]
-plain = render._field
-def slow(value):
-    rows[0] += 1
-    if rows[0] % 500 == 0:
-        print(rows[0], file=sys.stderr, flush=True)
-        time.sleep(0.01)
-    return plain(value)
-render._field = slow
+rows, plain = [0], render.islice
+def slow(written, count):
+    rows[0] += count
+    print(rows[0], file=sys.stderr, flush=True)
+    time.sleep(0.01)
+    return plain(written, count)
+render.BLOCK, render.islice = 50, slow
 sys.exit(cli.run(sys.argv[1:]))
 """
 
