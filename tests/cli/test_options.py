@@ -5,6 +5,7 @@ import json
 import pytest
 
 from opinionpool import __version__
+from opinionpool.errors import OpinionPoolError
 from opinionpool.tables.read import read_forecasts
 
 WIDE = "event,alice,bob,carol,outcome\na,0.8,0.7,0.9,1\nb,0.2,0.4,0.3,0\nc,0.6,0.7,,1\nd,0.3,0.1,0.2,\n"
@@ -251,3 +252,33 @@ def test_classes_as_they_are_typed():
     options = ReadOptions(classes=("a", "b, c", 'say "no"'))
     assert options.arguments() == ["--classes", 'a,"b, c","say ""no"""']
     assert _listed_classes(None, None, options.arguments()[1]) == options.classes
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+def test_arguments_are_utf_8_in_any_locale(file, root, locale):
+    import os
+    import subprocess
+    import sys
+
+    name = file("event,änn,bob,outcome\nqé,0.9,0.3,1\nq2,0.4,0.6,0\n", "ü.csv")
+    environment = os.environ | locale | {"PYTHONPATH": str(root / "src"), "PYTHONIOENCODING": "ascii"}
+    words = ["pool", name, "--include", "änn", "--missing-value", "ö", "--pool", "average", "--format", "csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "opinionpool", *map(str.encode, words)],
+        capture_output=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stdout.decode().splitlines()[1].startswith("qé,0.")
+
+
+def test_arguments_that_are_no_text(file, command):
+    name = file(WIDE)
+    assert r"'\udcff' is no text in UTF-8" in command("pool", name, "--missing-value", "\udcff", status=2).err
+    said = command("pool", "no\x1b[31m\udcff.csv", status=2).err
+    assert r"no\x1b[31m\udcff.csv" in said
+    assert "\x1b" not in said
+    for wrong in ({"missing_values": ["\udcff"]}, {"where": "alice = '\udcff'"}, {"encoding": "a\0"}):
+        with pytest.raises(OpinionPoolError):
+            read_forecasts(name, **wrong)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 OWN, POOL, COMPARISON, FILES, ANSWERS, RESULTS, READING = (
@@ -10,8 +12,29 @@ OWN, POOL, COMPARISON, FILES, ANSWERS, RESULTS, READING = (
 SECTIONS = (OWN, POOL, COMPARISON, FILES, ANSWERS, RESULTS, READING)
 
 
+class _Text(click.types.StringParamType):
+    """Text as it was typed, in UTF-8 whatever the locale is taken to be; names of files stay as the system has them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        text = super().convert(value, param, ctx)
+        try:
+            return text.encode("utf-8", "surrogateescape").decode("utf-8")
+        except UnicodeError:
+            self.fail(f"{text!r} is no text in UTF-8", param, ctx)
+
+
+# What stands for names of files in help.
+_FILES = ("FILE", "DIR", "PAGE")
+
+
 class SectionedCommand(click.Command):
     """A command whose help has its options in sections: those that were given a ``section`` stand under it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        for parameter in self.params:
+            if parameter.type is click.STRING and not (parameter.metavar or "").startswith(_FILES):
+                parameter.type = _Text()
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""

@@ -529,6 +529,6 @@ def _encoding(_context: click.Context, _parameter: click.Parameter, name: str | 
     if name is not None:
         try:
             "".encode(name)
-        except LookupError:
+        except (LookupError, ValueError):
             raise click.BadParameter(f"no text encoding is called {name!r}; cp1252 and utf-16 are usual") from None
     return name

@@ -24,7 +24,7 @@ def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
         try:
             info = codecs.lookup(encoding)
             "".encode(encoding)
-        except LookupError:
+        except (LookupError, ValueError):
             usual = "utf-8, utf-16, cp1252 and latin-1 are usual"
             raise TableError(f"no text encoding is called {shown(encoding)}; {usual}") from None
         return None if info.name in {"utf-8", "utf-8-sig", "ascii"} else info.name

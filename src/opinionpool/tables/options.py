@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opinionpool.arguments import expect_type, labels_given, one_of
+from opinionpool.arguments import brief, expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
 from opinionpool.tables.cells import NumberRules
 from opinionpool.tables.classes import Asked
@@ -74,14 +74,7 @@ class ReadOptions:
         for name in _LISTS:
             object.__setattr__(self, name, _texts(getattr(self, name), name))
         object.__setattr__(self, "columns", check_columns(self.columns))
-        for name, choices in (("duplicates", RULES), ("options", CHOICES)):
-            if getattr(self, name) is not None:
-                one_of(getattr(self, name), name, choices)
-        for name in _FLAGS:
-            expect_type(getattr(self, name), (bool, np.bool_), name)
-        for name in ("where", "dates", "decimal", "encoding"):
-            if getattr(self, name) is not None:
-                expect_type(getattr(self, name), str, name)
+        self._check_types()
         check_dates(self.dates)
         if self.horizon is not None:
             object.__setattr__(self, "horizon", as_span(self.horizon, "a horizon"))
@@ -92,6 +85,20 @@ class ReadOptions:
         if self.silence is not None:
             object.__setattr__(self, "silence", _probability(self.silence))
         _ = self.rules
+
+    def _check_types(self) -> None:
+        """Refuse values of other types, words that are none of those there are, and text that cannot be written."""
+        for name, choices in (("duplicates", RULES), ("options", CHOICES)):
+            if getattr(self, name) is not None:
+                one_of(getattr(self, name), name, choices)
+        for word in (*self.missing_values, self.where or ""):
+            if not _is_unicode(str(word)):
+                raise ArgumentError(f"{brief(word)} has characters that no text can have, so no table has them")
+        for name in _FLAGS:
+            expect_type(getattr(self, name), (bool, np.bool_), name)
+        for name in ("where", "dates", "decimal", "encoding"):
+            if getattr(self, name) is not None:
+                expect_type(getattr(self, name), str, name)
 
     @property
     def asked(self) -> Asked:
@@ -229,6 +236,14 @@ def command_line(command: str, files: Sequence[str], outcomes: object, options: 
     words = ["opinionpool", command, *files]
     words += [] if outcomes is None else ["--outcomes", str(outcomes)]
     return shlex.join([*words, *options.arguments()])
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _between_commas(label: object) -> str:
