@@ -321,3 +321,26 @@ class TestPriors:
         open_ = np.where(np.arange(50) < 10, np.nan, y.astype(float))
         rest = learn(Forecasts.from_array(x[10:], y[10:]), beliefs=None)
         assert learn(Forecasts.from_array(x, open_), beliefs=None).weights == pytest.approx(rest.weights)
+
+
+def test_tiny_panels_that_are_fitted_answer():
+    rng = np.random.default_rng(0)
+    answered = refused = 0
+    for _ in range(150):
+        t, n = rng.integers(2, 8), rng.integers(1, 5)
+        q, y = rng.random((t, n)).round(2), rng.integers(2, size=t)
+        forecasts = Forecasts.from_array(q, y)
+        try:
+            learned = learn(forecasts, beliefs=None)
+        except LearningError:
+            refused += 1
+            continue
+        assert np.isfinite(learned.pool(q)).all()
+        answered += 1
+    assert min(answered, refused) > 20
+
+
+def test_experts_who_follow_from_others_are_said_at_the_fit():
+    q = [[0.57, 0.5, 0.63, 0.08], [0.77, 0.12, 0.68, 0.4], [0.49, 0.67, 0.37, 0.05]]
+    with pytest.raises(LearningError, match="leave their weights open; beliefs, as by default"):
+        learn(Forecasts.from_array(q, [0, 1, 0]), beliefs=None)

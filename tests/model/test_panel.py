@@ -1,5 +1,7 @@
 """The panel against mpmath, the figures of model.md, brute force and its own symmetries."""
 
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -522,3 +524,19 @@ def test_a_panel_without_weights_can_be_shown():
     with pytest.raises(PanelError, match="no limit"):
         _ = panel.weights
     assert repr(panel) == "<Panel of 2 experts, whose weights have no limit>"
+
+
+def test_correlations_near_their_least_are_said():
+    with pytest.warns(OpinionPoolWarning, match=r"close to the least of 5 experts, -0\.25.*add up to 1\.25e\+06"):
+        Panel.exchangeable(5, correlation=-0.25 + 1e-6)
+    with pytest.warns(OpinionPoolWarning, match="close to the least of 3 experts"):
+        Panel.from_features([1.0, 1.0, 1.0], -0.499)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Panel.exchangeable(5, correlation=-0.1)
+
+
+def test_weights_below_0_say_what_becomes_of_unanimous_experts():
+    with pytest.warns(OpinionPoolWarning, match="where all say 70% the answer is 25%"):
+        panel = Panel.from_features([1.0, 1.0, 1.0], 0.6, relative_accuracy=[4.0, 1.0, 0.2])
+    assert float(panel.pool([0.7, 0.7, 0.7])) == pytest.approx(0.25, abs=0.005)

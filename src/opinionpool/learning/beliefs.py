@@ -162,7 +162,8 @@ class ExpertBeliefs:
 
     def get(self, name: str) -> Belief | None:
         """The belief of that name, if there is one."""
-        found = getattr(self, name if name in _names(self) else one_of(name, "name", _names(self)))
+        known = isinstance(name, str) and name in _names(self)
+        found = getattr(self, name if known else one_of(name, "name", _names(self)))
         return found if isinstance(found, Belief) else None
 
     def absolute(self) -> Belief | None:

@@ -12,7 +12,7 @@ from opinionpool import logodds
 from opinionpool.arguments import brief, one_of
 from opinionpool.arrays import Array, frequencies
 from opinionpool.blocks import blocks
-from opinionpool.errors import ArgumentError, Note, ShapeError
+from opinionpool.errors import ArgumentError, LearningError, Note, PanelError, ShapeError
 from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidence, few_enough, option_rows
 from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import (
@@ -359,9 +359,27 @@ def learn_from(
     parts, bias, notes = sample_parts(evidence, reference, tuple(experts), tuple(classes), kind)
     biases = logodds.public_log_odds(bias) if evidence.design.biased else 0.0
     panel = Panel.from_parts(parts, biases, experts, classes, Settings(floor, pool_floor))
+    _check_weights(panel, evidence.events.sum())
     counts = evidence.marginals.count[:-1].sum(axis=0)
     present = evidence.marginals.count.sum(axis=0) > 0
     return FittedPanel(panel, prior, kind, evidence.events, counts, present, tuple(notes))
+
+
+def _check_weights(panel: Panel, events: float) -> None:
+    """Refuse what the data alone say of experts where no weights follow from it.
+
+    Raises
+    ------
+    LearningError
+        If some experts seem to determine each other, and not to be equally accurate.
+    """
+    try:
+        _ = panel.weights
+    except PanelError:
+        raise LearningError(
+            f"on {events:g} resolved events the forecasts of some experts follow from those of others, so the data "
+            "alone leave their weights open; beliefs, as by default, or structure='exchangeable' settle them"
+        ) from None
 
 
 def check_options(structure: str, beliefs: object) -> None:

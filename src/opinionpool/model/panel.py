@@ -35,15 +35,27 @@ from opinionpool.model.pooling import (
 from opinionpool.model.pooling_panel import PoolingPanel, draw
 from opinionpool.names import by_name, chosen_positions
 
+# Below this part of the variance of a mean of independent experts, theirs is left to how they cancel each other.
+NEARLY_NONE = 0.1
 
-def _warn_of_negative(panel: Panel) -> None:
-    """Say that a common correlation lets experts cancel the errors of better ones."""
-    weights = panel.weights
+
+def _warn_of_weights(panel: Panel, correlation: float) -> None:
+    """Say that one correlation lets experts cancel the errors of better ones, or all their errors."""
+    weights, n = panel.weights, int(panel.informative.sum())
+    if n > 1 and 1.0 + (n - 1.0) * correlation < NEARLY_NONE:
+        text = (
+            f"the correlation {correlation:.6g} is close to the least of {n} experts, {-1.0 / (n - 1.0):.6g}, where "
+            f"their errors cancel: the weights add up to {weights.sum():.3g}, and unanimous experts are believed so far"
+        )
+        warnings.warn(text, OpinionPoolWarning, stacklevel=3)
     if (weights < 0).any():
         worst = int(weights.argmin())
+        unanimous = float(logodds.expit(weights.sum() * logodds.logit(0.7)))
+        where_all = f", and where all say 70% the answer is {unanimous:.0%}" if len(panel.classes) == 2 else ""
         text = (
             f"{panel.names[worst]!r} has the weight {weights[worst]:.3g}: one correlation of all pairs lets weak "
-            "experts cancel the errors of better ones; if that is not known, dependence='nested' has no negative weight"
+            f"experts cancel the errors of better ones{where_all}; if that is not known, dependence='nested' has no "
+            "negative weight"
         )
         warnings.warn(text, OpinionPoolWarning, stacklevel=3)
 
@@ -177,7 +189,7 @@ class Panel(PoolingPanel):
         parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n, dependence)
         panel = cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
         if isinstance(parts.dependence, CommonCorrelation) and parts.dependence.rho < 1.0:
-            _warn_of_negative(panel)
+            _warn_of_weights(panel, parts.dependence.rho)
         return panel
 
     @classmethod
@@ -205,7 +217,10 @@ class Panel(PoolingPanel):
         """
         n = whole_number(n, "n, the number of experts,", 1, MOST_EXPERTS, PanelError)
         parts = parts_of_features(calibration, correlation, 1.0, accuracy, n)
-        return cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
+        panel = cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
+        if correlation < 0:
+            _warn_of_weights(panel, correlation)
+        return panel
 
     @classmethod
     def from_parts(

@@ -91,14 +91,14 @@ class ReadOptions:
         for name, choices in (("duplicates", RULES), ("options", CHOICES)):
             if getattr(self, name) is not None:
                 one_of(getattr(self, name), name, choices)
-        for word in (*self.missing_values, self.where or ""):
-            if not _is_unicode(str(word)):
-                raise ArgumentError(f"{brief(word)} has characters that no text can have, so no table has them")
         for name in _FLAGS:
             expect_type(getattr(self, name), (bool, np.bool_), name)
         for name in ("where", "dates", "decimal", "encoding"):
             if getattr(self, name) is not None:
                 expect_type(getattr(self, name), str, name)
+        for word in (*self.missing_values, self.where or ""):
+            if not _is_unicode(str(word)):
+                raise ArgumentError(f"{brief(word)} has characters that no text can have, so no table has them")
 
     @property
     def asked(self) -> Asked:
