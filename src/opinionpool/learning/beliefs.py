@@ -162,8 +162,7 @@ class ExpertBeliefs:
 
     def get(self, name: str) -> Belief | None:
         """The belief of that name, if there is one."""
-        known = isinstance(name, str) and name in _names(self)
-        found = getattr(self, name if known else one_of(name, "name", _names(self)))
+        found = getattr(self, one_of(name, "name", _names(self)))
         return found if isinstance(found, Belief) else None
 
     def absolute(self) -> Belief | None:
