@@ -114,3 +114,13 @@ def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Arra
             length /= 2.0
         amounts, ratios, cost = trial, reached, tried
     return DualMode(amounts, -cost - float(np.log(np.diag(lower)).sum()), root, lower)
+
+
+def judged(products: Array, costs: Callable[[Array], EventCosts], amounts: Array) -> DualMode:
+    """What these amounts (T,), which may be those of another mode, are worth by the costs of log-odds."""
+    ratios = products @ amounts
+    value = costs(ratios)
+    root = np.sqrt(value.curvature)
+    lower = np.asarray(np.linalg.cholesky(np.eye(len(root)) + root[:, None] * products * root), dtype=np.float64)
+    cost = value.total + float(amounts @ ratios) / 2.0
+    return DualMode(amounts, -cost - float(np.log(np.diag(lower)).sum()), root, lower)

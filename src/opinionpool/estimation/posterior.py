@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
-from opinionpool.estimation.dual import DualMode, EventCosts, dual_mode
+from opinionpool.estimation.anchor import Anchor, Quadratic
+from opinionpool.estimation.dual import DualMode, EventCosts, dual_mode, judged
 from opinionpool.estimation.likelihood import MANY_CLASSES, Likelihood, ManyClasses, Value
 
 _STEPS = 50
@@ -28,7 +29,7 @@ class Mode:
     evidence : float
         Laplace's approximation to the log probability of the outcomes.
     precision : ndarray, shape (R, R)
-        Of the coefficients in `basis`; outside it they are as they were believed.
+        Of the coefficients in `basis` by beliefs and outcomes; outside it they are as they were believed.
     basis : ndarray or None, shape (P, R)
         Orthonormal; None if it is the identity.
     dual, design : DualMode and callable, or None
@@ -61,6 +62,7 @@ def posterior_mode(
     offset: Array,
     weight: Array,
     start: Array | None = None,
+    anchor: Anchor | None = None,
 ) -> Mode:
     """The mode of standard normal coefficients given outcomes whose log-ratios are offset + design'coefficients.
 
@@ -73,24 +75,32 @@ def posterior_mode(
         Frequencies.
     start : ndarray, shape (P,), optional
         Where to begin; the answer does not depend on it.
+    anchor : Anchor, optional
+        Makes the mode steadier; evidence and precision are without it.
     """
     t, p, d = design.shape
     if p > t and d == 1:
         plain = design[..., 0]
-        dual = _dual_mode(plain @ plain.T, outcomes, offset[:, 0], weight)
+        dual = _dual_mode(plain @ plain.T, outcomes, offset[:, 0], weight, anchor=anchor)
         return Mode(plain.T @ dual.amounts, dual.evidence, np.empty((0, 0)), dual=dual, design=lambda: plain)
     if p > t * d:
         # Coefficients that no event sees stay at 0: solve among the others.
         rows = np.swapaxes(design, 1, 2).reshape(t * d, p)
         basis = np.linalg.qr(rows.T)[0]
         seen = (rows @ basis).reshape(t, d, -1).swapaxes(1, 2)
-        found = posterior_mode(seen, outcomes, offset, weight)
+        found = posterior_mode(seen, outcomes, offset, weight, anchor=anchor)
         return Mode(basis @ found.coefficients, found.evidence, found.precision, basis)
-    return _mode(Likelihood.of(design, outcomes, offset, weight, intercept=False), start)
+    pull = None if anchor is None else anchor.quadratic(design)
+    return _mode(Likelihood.of(design, outcomes, offset, weight, intercept=False), start, pull)
 
 
 def _dual_mode(
-    products: Array, outcomes: npt.NDArray[np.intp], offset: Array, weight: Array, start: Array | None = None
+    products: Array,
+    outcomes: npt.NDArray[np.intp],
+    offset: Array,
+    weight: Array,
+    start: Array | None = None,
+    anchor: Anchor | None = None,
 ) -> DualMode:
     """The mode of more coefficients than binary events, with the products (T, T) of their design."""
     sign = np.where(outcomes == 1, 1.0, -1.0)
@@ -103,7 +113,16 @@ def _dual_mode(
         loss = np.log1p(small) + np.maximum(-margin, 0.0)
         return EventCosts(float(weight @ loss), -weight * sign * other, weight * other * (1.0 - other))
 
-    return dual_mode(products, costs, start)
+    if anchor is None:
+        return dual_mode(products, costs, start)
+    both, push = anchor.own + anchor.common, anchor.common * anchor.distance[:, 0]
+
+    def anchored(ratios: Array) -> EventCosts:
+        plain = costs(ratios)
+        pulled, slope = float(both @ ratios**2 / 2.0 + push @ ratios), both * ratios + push
+        return EventCosts(plain.total + pulled, plain.slope + slope, plain.curvature + both)
+
+    return judged(products, costs, dual_mode(products, anchored, start).amounts)
 
 
 class _Likelihood(Protocol):
@@ -121,16 +140,17 @@ class _Likelihood(Protocol):
         """Loss, gradient and Hessian per event."""
 
 
-def _mode(likelihood: _Likelihood, start: Array | None) -> Mode:
-    """The mode under standard normal beliefs, by Newton's method."""
+def _mode(likelihood: _Likelihood, start: Array | None, pull: Quadratic | None) -> Mode:
+    """The mode under standard normal beliefs, by Newton's method; `pull` moves it, and says nothing for beliefs."""
     p = likelihood.size
     theta = np.zeros(p) if start is None else start
     value = likelihood.value(theta)
-    cost = likelihood.events * value.loss + theta @ theta / 2
+    away = Quadratic(np.eye(p), np.zeros(p)) if pull is None else Quadratic(np.eye(p) + pull.curvature, pull.slope)
+    cost = likelihood.events * value.loss + away.at(theta)
     for _ in range(_STEPS):
-        precision = likelihood.events * value.hessian + np.eye(p)
-        gradient = likelihood.events * value.gradient + theta
-        step = np.linalg.solve(precision, gradient)
+        information = likelihood.events * value.hessian
+        gradient = likelihood.events * value.gradient + away.curvature @ theta + away.slope
+        step = np.linalg.solve(information + away.curvature, gradient)
         decrease = float(gradient @ step)
         if decrease < _TOLERANCE:
             # So close, a whole step squares what is left.
@@ -140,13 +160,15 @@ def _mode(likelihood: _Likelihood, start: Array | None) -> Mode:
         while True:
             trial = theta - length * step
             value = likelihood.value(trial)
-            tried = likelihood.events * value.loss + trial @ trial / 2
+            tried = likelihood.events * value.loss + away.at(trial)
             if tried <= cost - 1e-4 * length * decrease or length < 1e-6:
                 break
             length /= 2
         theta, cost = trial, tried
+    # The anchor differs between beliefs, and says nothing for or against them.
+    precision = information + np.eye(p)
     spread = np.log(np.diag(np.linalg.cholesky(precision))).sum()
-    return Mode(theta, float(-cost - spread), precision)
+    return Mode(theta, float(away.at(theta) - theta @ theta / 2.0 - cost - spread), precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +263,8 @@ class Regression:
     weight : ndarray, shape (T,)
         Frequencies.
     beliefs : WeightBeliefs
+    expected : ndarray, shape (N,), optional
+        The weights that are believed of any panel, where one outcome is to move little (`Anchor`).
     """
 
     contrasts: Array
@@ -248,6 +272,7 @@ class Regression:
     outcomes: npt.NDArray[np.intp]
     weight: Array
     beliefs: WeightBeliefs
+    expected: Array | None = None
 
     def fit(self, deviation: float, start: Coefficients | None = None) -> Coefficients:
         """The most probable coefficients if weights differ from each other by about `deviation`."""
@@ -258,17 +283,18 @@ class Regression:
         first = None
         if start is not None and len(start.mode.coefficients) == 1 + free + (n if several else 0):
             first = start.mode.coefficients
-        expected = np.einsum("tnd,n->td", self.contrasts, beliefs.mean)
-        offset = self.offset + expected
+        mean = self._answers(beliefs.mean)
+        anchor = None if self.expected is None else Anchor.at(self._answers(self.expected), mean, self.weight)
         if several and d == 1 and 1 + free + n > t:
-            mode = self._by_events(deviation, offset[:, 0], start)
+            mode = self._by_events(deviation, mean[:, 0], start, anchor)
         elif free >= MANY_CLASSES and 1 + free + n <= t * d:
             own_design = np.concatenate(self._columns(deviation), axis=1)
-            mode = _mode(ManyClasses(own_design, root, 1, self.outcomes, offset, self.weight), first)
+            pull = None if anchor is None else anchor.with_shared(own_design, root, 1)
+            mode = _mode(ManyClasses(own_design, root, 1, self.outcomes, mean, self.weight), first, pull)
         else:
             columns = self._columns(deviation)
             columns.insert(1, np.broadcast_to(root.T, (t, free, d)))
-            mode = posterior_mode(np.concatenate(columns, axis=1), self.outcomes, offset, self.weight, first)
+            mode = posterior_mode(np.concatenate(columns, axis=1), self.outcomes, mean, self.weight, first, anchor)
         theta = mode.coefficients
         weights = beliefs.mean + beliefs.slope_spread * float(theta[0]) * beliefs.direction
         if isinstance(own, np.ndarray):
@@ -291,7 +317,7 @@ class Regression:
             columns.append(own * (self.contrasts - self.contrasts.mean(axis=1)[:, None, :]))
         return columns
 
-    def _by_events(self, deviation: float, offset: Array, start: Coefficients | None) -> Mode:
+    def _by_events(self, deviation: float, offset: Array, start: Coefficients | None, anchor: Anchor | None) -> Mode:
         """The mode of more coefficients than binary events, without a design, which is as large as the forecasts."""
         own, root = self.beliefs.deviation(deviation), self.beliefs.intercept_root(1)
         if isinstance(own, np.ndarray):
@@ -301,7 +327,7 @@ class Regression:
             along = self.beliefs.slope_spread * (self.contrasts[..., 0] @ self.beliefs.direction)
             products = own**2 * self._products + np.outer(along, along) + float((root**2).sum())
         before = None if start is None or start.mode.dual is None else start.mode.dual.amounts
-        dual = _dual_mode(products, self.outcomes, offset, self.weight, before)
+        dual = _dual_mode(products, self.outcomes, offset, self.weight, before, anchor)
         if isinstance(own, np.ndarray):
             theta = design.T @ dual.amounts
         else:
@@ -324,6 +350,10 @@ class Regression:
         columns.insert(1, np.broadcast_to(root.T, (len(self.contrasts), root.shape[1], 1)))
         return np.concatenate(columns, axis=1)[..., 0]
 
+    def _answers(self, weights: Array) -> Array:
+        """Log-ratios by weights (N,) and no intercept, (T, K - 1)."""
+        return np.asarray(self.offset + np.einsum("tnd,n->td", self.contrasts, weights))
+
 
 def intercept_root(spread: float, d: int) -> Array:
     """Root of the covariance of an intercept about 0, (K - 1, K - 1): independent log-probabilities favour no class."""
@@ -336,8 +366,8 @@ def harmonic_mean(values: npt.ArrayLike, posterior: npt.ArrayLike) -> float:
     return 1.0 / inverse if inverse > 0 else np.inf
 
 
-def posterior_probabilities(evidence: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
-    """Posterior probabilities of alternatives from their log evidence and prior probabilities."""
-    score = np.asarray(evidence) + np.log(prior)
+def posterior_probabilities(evidence: npt.ArrayLike, prior: npt.ArrayLike, rate: float = 1.0) -> Array:
+    """Posterior probabilities of alternatives from prior ones and their log evidence, which counts `rate` times."""
+    score = rate * np.asarray(evidence) + np.log(prior)
     posterior = np.exp(score - score.max())
     return np.asarray(posterior / posterior.sum())

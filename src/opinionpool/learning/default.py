@@ -135,7 +135,10 @@ def agreement_note(agreement: Agreement, names: list[str]) -> Note:
     return Note("agreement", text, len(each))
 
 
-PRIOR_WORTH, BIAS_WORTH = 20.0, 20.0
+PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
+# How far extremes are believed and how dependent experts are is learned at this rate, as no alternative is quite right
+# and one outcome should not decide between them (Grünwald and van Ommen, Bayesian Analysis 12, 2017).
+RATE = 0.5
 # Values are chosen on this many events; more would hardly change the choice.
 CHOOSING = 4096
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
@@ -186,6 +189,7 @@ class _Rows:
     weight: Array
     base_intercept: Array
     sizes: npt.NDArray[np.intp] | None = None
+    expected: Array | None = None  # (N,); the weights that are believed
 
     @property
     def free(self) -> int:
@@ -204,9 +208,13 @@ class _Rows:
         inner = metric(self.contrasts.shape[2] + 1)
         size = np.nansum((self.contrasts @ inner) * self.contrasts, axis=(1, 2))
         kept, weight = spread_evenly(size, self.weight, CHOOSING)
-        sizes = None if self.sizes is None else self.sizes[kept]
-        return _Rows(
-            self.contrasts[kept], self.reference[kept], self.outcomes[kept], weight, self.base_intercept, sizes
+        return replace(
+            self,
+            contrasts=self.contrasts[kept],
+            reference=self.reference[kept],
+            outcomes=self.outcomes[kept],
+            weight=weight,
+            sizes=None if self.sizes is None else self.sizes[kept],
         )
 
     def evidence(self, contrasts: Array) -> Evidence:
@@ -223,7 +231,8 @@ class _Rows:
         if self.sizes is not None:
             # Nobody can be biased towards one of the options where each event has its own.
             beliefs = replace(beliefs, intercept_spread=0.0)
-        return Regression(full, self.reference - self.base_intercept, self.outcomes, self.weight, beliefs)
+        offset = self.reference - self.base_intercept
+        return Regression(full, offset, self.outcomes, self.weight, beliefs, self.expected)
 
 
 def absent_options(sizes: npt.NDArray[np.intp] | None, d: int) -> npt.NDArray[np.bool_] | None:
@@ -357,6 +366,7 @@ def _uncertainty_of_all(
 
 
 def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
+    rows = replace(rows, expected=weight_beliefs(believed, believed.rho, rows.free).mean)
     few, n = rows.thinned(), rows.contrasts.shape[1]
     # Biases too are believed in so far as there are events behind them.
     events = float(rows.weight.sum())
@@ -379,7 +389,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
         regression = few.regression(spread, fill, Extremes(limit, centre), beliefs)
         found = _over_spreads(regression, found)
         scores.append(_averaged(found))
-    extremes = Extremes(harmonic_mean(limits, posterior_probabilities(scores, limit_probabilities)), centre)
+    extremes = Extremes(harmonic_mean(limits, posterior_probabilities(scores, limit_probabilities, RATE)), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, rows.absent))
     shrunken = marginal_features(evidence, believed)
     values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found)
@@ -411,10 +421,17 @@ def _correlation(
     if rows.sizes is not None:
         beliefs = [replace(each, intercept_spread=0.0) for each in beliefs]
     found = [replace(regression, beliefs=each).fit(0.0) for each in beliefs]
-    probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES)
+    probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES, RATE)
     values = np.array([each.values for each in found])
     undecided = np.sqrt(probability)[:, None] * (values - probability @ values)
-    return float(probability @ np.array(CORRELATIONS)), undecided
+    return _mean_correlation(probability, rows.contrasts.shape[1]), undecided
+
+
+def _mean_correlation(probability: Array, n: int) -> float:
+    """The correlation at which the sum of n equal weights is its geometric mean over `CORRELATIONS`."""
+    if n == 1:
+        return float(probability @ np.array(CORRELATIONS))
+    return float(np.expm1(probability @ np.log1p((n - 1) * np.array(CORRELATIONS))) / (n - 1))
 
 
 def _coefficients(

@@ -41,7 +41,7 @@ SLOPE, BIAS = 0.35, 0.3
 CORRELATION = 0.6
 CORRELATIONS, CORRELATION_PROBABILITIES = (CORRELATION, 0.8, 0.3, 0.0), (0.4, 0.4, 0.15, 0.05)
 SPREADS, SPREAD_PROBABILITIES = (0.0, 0.1, 0.25, 0.6), (0.3, 0.25, 0.25, 0.2)
-LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 20.0), (0.25, 0.5, 0.25)
+LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.4, 0.4, 0.2)
 # Without any outcome, a single expert is taken to have this accuracy: an area under the curve of 0.84.
 ACCURACY = 1.0
 # What is believed of accuracies counts against agreement as if that were worth so many events.
