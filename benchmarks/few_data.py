@@ -46,9 +46,9 @@ def discriminant(kind: str, n: int, size: int, repeats: int = REPEATS) -> Array:
         x, y = panel(kind, np.random.default_rng([KINDS.index(kind), n, repeat]), max(SIZES) + TEST, n)
         try:
             learned = fit_pool("gaussian", Forecasts.from_array(x[:size], y[:size]), beliefs=None, structure="full")
+            p, truth = learned.pool(x[-TEST:]), y[-TEST:]
         except OpinionPoolError:
             continue
-        p, truth = learned.pool(x[-TEST:]), y[-TEST:]
         (average,) = losses(x, y, size, ("average",))
         found[repeat] = average + np.log(np.where(truth == 1, p, 1.0 - p)).mean()
     return found

@@ -205,6 +205,24 @@ class TestThroughLearning:
         mean = np.bincount(new.event_index, new.probabilities) / new.crowd
         assert log_score(p, new.outcomes).mean() > log_score(mean, new.outcomes).mean() + 0.1
 
+    def test_open_events_tell_of_features(self, crowd):
+        y = np.where(np.arange(len(crowd.y)) < 800, crowd.y, -1)
+        forecasts = crowd.forecasts(y)
+        alone = learn(forecasts.select_events(np.flatnonzero(y >= 0)), prior=0.5)
+        also = learn(forecasts, prior=0.5)
+        truth = crowd.y[800:]
+        loss = [
+            -float(np.log(np.where(truth == 1, p, 1.0 - p)).mean())
+            for p in (each.pool_forecasts(forecasts)[800:].ravel() for each in (alone, also))
+        ]
+        assert loss[1] < loss[0] - 0.003
+        for name in ("bias", "contrast"):
+            true, found = (
+                getattr(crowd, name),
+                [np.asarray(getattr(each.panel, name)).ravel() for each in (alone, also)],
+            )
+            assert np.corrcoef(true, found[1])[0, 1] > np.corrcoef(true, found[0])[0, 1] + 0.05
+
     def test_through_scikit_learn(self, crowd):
         """Fit and predict from a container never make the dense array."""
         f = crowd.forecasts()

@@ -7,11 +7,15 @@ sections 2.2 and 2.3). What outcomes still decide are four numbers, as in the de
 are believed, how much of the differences between experts to believe (`SHARES`), and a slope and an intercept for the
 answer. They are judged on contrasts pooled with each expert's features as its other forecasts show them, so an expert
 does not look good for having been learned from the event. Every step is linear in the number of forecasts.
+
+Open events tell of features too: each then stands for one event of every class, as probable as the crowd says (EM,
+Dempster, Laird and Rubin, JRSS B 39, 1977), for `ROUNDS` rounds. The four numbers are those of resolved events alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +44,9 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 SHARE_PROBABILITIES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
 # What a fit may be divided by when a bias is read from an intercept.
 LEAST_SLOPE = 0.3
+# Rounds in which open events count as what the crowd says of them; outcomes less probable than `NEGLIGIBLE` do not.
+# What it says rests on the same forecasts, and counts with so much of its log-odds.
+ROUNDS, NEGLIGIBLE, CAUTION = 2, 1e-3, 0.5
 # So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance.
 CONSTANT = 10
 
@@ -86,23 +93,17 @@ def crowd_fit(
         their own; nobody then has a bias.
     """
     constant = _constant(expert, contrasts, len(experts))
-    used = (outcomes[event] != UNRESOLVED) & (weight[event] > 0) & ~constant[expert]
-    kept, row = np.unique(event[used], return_inverse=True)
-    task = _Task(
-        row.ravel(),
-        expert[used],
-        contrasts[used],
-        reference[kept],
-        outcomes[kept],
-        weight[kept],
-        len(experts),
-        None if absent is None else absent[kept],
-    )
+    cells, resolved = (event, expert, contrasts), (outcomes != UNRESOLVED)[event]
+    used = (weight[event] > 0) & ~constant[expert]
+    whole = _Task(*cells, reference, outcomes, weight, len(experts), absent)
+    task, unresolved = whole.among(used & resolved), whole.among(used & ~resolved)
     of_limits = posterior_probabilities([_AtLimit.at(task, limit).evidence() for limit in LIMITS], LIMIT_PROBABILITIES)
     extremes = Extremes(harmonic_mean(LIMITS, of_limits))
     fitted = _AtLimit.at(task, extremes.limit)
-    best = int(np.argmax(fitted.scores()))
-    share = SHARES[best]
+    if len(unresolved.outcomes):
+        for _ in range(ROUNDS):
+            fitted = _AtLimit.at(task, extremes.limit, fitted.supposed(unresolved))
+    share = fitted.share
     parts, bias = fitted.panel(share)
     spread = np.where(constant, 0.0, parts.spread)
     contrast = np.where(constant, 0.0, parts.contrast)
@@ -115,7 +116,7 @@ def crowd_fit(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """The forecasts on resolved events, by those who do not always say the same."""
+    """The forecasts on some events, by those who do not always say the same."""
 
     event: Index
     expert: Index
@@ -125,6 +126,30 @@ class _Task:
     weight: Array
     experts: int
     absent: npt.NDArray[np.bool_] | None = None
+
+    def among(self, used: npt.NDArray[np.bool_]) -> _Task:
+        """Some of the forecasts (M,), and the events that have one."""
+        kept, row = np.unique(self.event[used], return_inverse=True)
+        return replace(
+            self,
+            event=row.ravel(),
+            expert=self.expert[used],
+            contrasts=self.contrasts[used],
+            reference=self.reference[kept],
+            outcomes=self.outcomes[kept],
+            weight=self.weight[kept],
+            absent=None if self.absent is None else self.absent[kept],
+        )
+
+    def and_then(self, other: _Task) -> _Task:
+        """These events, and others."""
+        columns = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("expert", "contrasts", "reference", "outcomes", "weight")
+        }
+        event = np.concatenate([self.event, other.event + len(self.outcomes)])
+        absent = None if self.absent is None or other.absent is None else np.concatenate([self.absent, other.absent])
+        return replace(self, event=event, absent=absent, **columns)
 
     def cells(self, limit: float, root: Array) -> Cells:
         """Forecasts as far as they are believed, whitened."""
@@ -154,13 +179,45 @@ class _AtLimit:
     cells: Cells
     crowd: Hierarchy
     otherwise: Differences
+    extremes: Extremes
 
     @classmethod
-    def at(cls, task: _Task, limit: float) -> _AtLimit:
+    def at(cls, task: _Task, limit: float, supposed: _Task | None = None) -> _AtLimit:
+        """Learned from these events, and from those whose outcome is supposed."""
         root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
         cells = task.cells(limit, root)
-        crowd = Hierarchy.learn(cells)
-        return cls(task, root, cells, crowd, crowd.deviation_otherwise(cells))
+        every = cells if supposed is None else task.and_then(supposed).cells(limit, root)
+        crowd = Hierarchy.learn(every)
+        found, m = crowd.deviation_otherwise(every), len(cells.event)
+        otherwise = Differences(found.bias[:m], found.contrast[:m], found.log_spread[:m])
+        return cls(task, root, cells, crowd, otherwise, Extremes(limit))
+
+    @cached_property
+    def share(self) -> float:
+        """How much of the differences between experts is believed."""
+        return SHARES[int(np.argmax(self.scores()))]
+
+    def supposed(self, unresolved: _Task) -> _Task:
+        """For each open event one of every class, as frequent as the crowd says it is probable."""
+        parts, bias = self.panel(self.share)
+        event, expert, absent = unresolved.event, unresolved.expert, unresolved.absent
+        events, own = len(unresolved.outcomes), None if absent is None else absent[event]
+        weights = cell_weights(event, expert, parts.contrast[expert], parts.spread[expert], parts.dependence, events)
+        believed = weights[:, None] * (self.extremes.believed(unresolved.contrasts, own) - bias[expert])
+        pooled = np.stack([np.bincount(event, column, events) for column in believed.T], axis=-1)
+        probability = logodds.softmax(unresolved.reference + CAUTION * pooled)
+        copies = [
+            replace(
+                unresolved,
+                outcomes=np.full(events, k),
+                weight=unresolved.weight * probability[:, k],
+            ).among(probability[event, k] > NEGLIGIBLE)
+            for k in range(probability.shape[1])
+        ]
+        found = copies[0]
+        for each in copies[1:]:
+            found = found.and_then(each)
+        return found
 
     def mode(self, share: float) -> Mode:
         """Slope and intercept with a share of the differences between experts."""
