@@ -143,13 +143,17 @@ class _Task:
 
     def and_then(self, other: _Task) -> _Task:
         """These events, and others."""
-        columns = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("expert", "contrasts", "reference", "outcomes", "weight")
-        }
-        event = np.concatenate([self.event, other.event + len(self.outcomes)])
         absent = None if self.absent is None or other.absent is None else np.concatenate([self.absent, other.absent])
-        return replace(self, event=event, absent=absent, **columns)
+        return replace(
+            self,
+            event=np.concatenate([self.event, other.event + len(self.outcomes)]),
+            expert=np.concatenate([self.expert, other.expert]),
+            contrasts=np.concatenate([self.contrasts, other.contrasts]),
+            reference=np.concatenate([self.reference, other.reference]),
+            outcomes=np.concatenate([self.outcomes, other.outcomes]),
+            weight=np.concatenate([self.weight, other.weight]),
+            absent=absent,
+        )
 
     def cells(self, limit: float, root: Array) -> Cells:
         """Forecasts as far as they are believed, whitened."""
@@ -202,7 +206,8 @@ class _AtLimit:
         parts, bias = self.panel(self.share)
         event, expert, absent = unresolved.event, unresolved.expert, unresolved.absent
         events, own = len(unresolved.outcomes), None if absent is None else absent[event]
-        weights = cell_weights(event, expert, parts.contrast[expert], parts.spread[expert], parts.dependence, events)
+        among = CommonCorrelation(len(parts.contrast), self.crowd.correlation)
+        weights = cell_weights(event, expert, parts.contrast[expert], parts.spread[expert], among, events)
         believed = weights[:, None] * (self.extremes.believed(unresolved.contrasts, own) - bias[expert])
         pooled = np.stack([np.bincount(event, column, events) for column in believed.T], axis=-1)
         probability = logodds.softmax(unresolved.reference + CAUTION * pooled)
