@@ -130,6 +130,7 @@ def test_annulled_later_than_the_time_of_as_of_is_open(file, command):
     assert "1 event annulled after the time of --as-of, taken as open" in said.err
     assert "1 event left out as void" in said.err
     assert "2 events left out as void" in command("pool", "forecasts.csv").err
+    assert "2, all resolved, and 2 void" in command("check", "forecasts.csv").out
 
 
 def test_orders(file, answers, command):

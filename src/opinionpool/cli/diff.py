@@ -33,7 +33,7 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     moved      new answer less old one, in percentage points
     corrected  the part of outcomes corrected and events annulled since
     outcomes   the part of events resolved since, from which the pool has learned
-    agreement  the part of what forecasts on open events say of who is likely to know more
+    agreement  the part of agreement on open events, which says who knows more
     forecasts  the part of new or revised forecasts on the event itself
     beliefs    the part of other beliefs or settings
 

@@ -199,7 +199,7 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     rows = [
         ("file", name + (f": {shown['format']}" if "format" in shown else "")),
         ("layout", shown.get("layout", "")),
-        ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved"),
+        ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved{_void(forecasts)}"),
         ("outcomes", _outcomes(forecasts)),
         ("experts", whole(n)),
         ("forecasts", f"{whole(cells)}, {missing(forecasts)}"),
@@ -212,6 +212,12 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     rows += _in_the_way(findings)
     rows += [("proposed", fault.text) for fault in findings.faults if fault.proposed]
     return [(topic, printable(text)) for topic, text in rows if text]
+
+
+def _void(forecasts: Forecasts) -> str:
+    """How many events were annulled, which are neither open nor resolved."""
+    count = 0 if forecasts.void is None else len(forecasts.void.events)
+    return f", and {whole(count)} void" if count else ""
 
 
 def _unreported(findings: Findings) -> list[Check]:
