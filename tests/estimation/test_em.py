@@ -211,6 +211,18 @@ class TestMaximum:
         assert by_rows.covariance == pytest.approx(by_moments.covariance, abs=1e-9)
         assert by_rows.bias == pytest.approx(by_moments.bias, abs=1e-9)
 
+    def test_where_repeated_patterns_do_not_have_every_pair(self):
+        """Some events have one forecast, and those of five forecasts do not repeat who made them."""
+        x, y, _ = sample(3, t=700, n=8, missing=0.0)
+        rng = np.random.default_rng(0)
+        for t in range(700):
+            x[t, rng.permutation(8)[:3] if t < 300 else np.arange(8) != t % 8] = np.nan
+        found = fit(rows_of(x, y), tolerance=1e-9)
+        assert found.report.converged
+        # EM's own steps come near it slowly, from below.
+        other = fit(rows_of(x, y), tolerance=1e-5, plain=True, limit=1000)
+        assert 0 <= found.report.values[-1] - other.report.values[-1] < 0.1
+
     def test_recovers_what_was_simulated_within_its_errors(self):
         """Estimates over 40 panels are centred, and off by what the information says."""
         truth = Panel([1.0, 0.6, 0.8], [[2.0, 1.0, 0.5], [1.0, 1.5, 0.3], [0.5, 0.3, 1.0]], bias=[0.2, 0.0, -0.3])

@@ -297,7 +297,8 @@ def _start(evidence: Evidence, sample: Sample, means: Means, reference: Array, k
     bias = (means.bias[kept] + reference) @ root
     model = Model(np.concatenate([bias, means.contrast[kept, None]], axis=1), sigma)
     pairs = sample.pairwise(model)
-    return model if _least_pivot(pairs) < 1.0 - CAUTIOUS else replace(model, sigma=pairs)
+    # Not a number where a pair is met in no group.
+    return replace(model, sigma=pairs) if _least_pivot(pairs) >= 1.0 - CAUTIOUS else model
 
 
 def _climb(sample: Sample, model: Model, tolerance: float, limit: int, plain: bool) -> tuple[Model, Report]:

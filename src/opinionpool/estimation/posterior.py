@@ -15,6 +15,8 @@ from opinionpool.estimation.anchor import Anchor, Quadratic
 from opinionpool.estimation.dual import DualMode, EventCosts, dual_mode, judged
 from opinionpool.estimation.likelihood import MANY_CLASSES, Likelihood, ManyClasses, Value
 
+# Of up to so many binary events for each coefficient, a mode is found faster in terms of the events.
+FEWER = 2
 _STEPS = 50
 _TOLERANCE = 1e-12
 
@@ -285,7 +287,7 @@ class Regression:
             first = start.mode.coefficients
         mean = self._answers(beliefs.mean)
         anchor = None if self.expected is None else Anchor.at(self._answers(self.expected), mean, self.weight)
-        if several and d == 1 and 1 + free + n > t:
+        if several and d == 1 and FEWER * (1 + free + n) > t:
             mode = self._by_events(deviation, mean[:, 0], start, anchor)
         elif free >= MANY_CLASSES and 1 + free + n <= t * d:
             own_design = np.concatenate(self._columns(deviation), axis=1)

@@ -139,8 +139,8 @@ PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
 # How far extremes are believed and how dependent experts are is learned at this rate, as no alternative is quite right
 # and one outcome should not decide between them (Grünwald and van Ommen, Bayesian Analysis 12, 2017).
 RATE = 0.5
-# Values are chosen on this many events; more would hardly change the choice.
-CHOOSING = 4096
+# Values are chosen on this many events, and no more forecasts than these; more would hardly change the choice.
+CHOOSING, CHOOSING_FORECASTS = 4096, 1 << 20
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
 MOST_UNCERTAIN = 1000
 # A spread of weights less probable than this is left out of the average.
@@ -203,11 +203,12 @@ class _Rows:
 
     def thinned(self) -> _Rows:
         """So many events that more would hardly change a choice."""
-        if self.weight.sum() <= CHOOSING:
+        count = min(CHOOSING, max(1, CHOOSING_FORECASTS // self.contrasts.shape[1]))
+        if self.weight.sum() <= count:
             return self
         inner = metric(self.contrasts.shape[2] + 1)
         size = np.nansum((self.contrasts @ inner) * self.contrasts, axis=(1, 2))
-        kept, weight = spread_evenly(size, self.weight, CHOOSING)
+        kept, weight = spread_evenly(size, self.weight, count)
         return replace(
             self,
             contrasts=self.contrasts[kept],
