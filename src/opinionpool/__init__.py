@@ -45,6 +45,7 @@ _NAMES = {
         "LogPool",
         "MedianPool",
         "RecalibratedPool",
+        "RecentMedianPool",
         "TrimmedPool",
     ),
     "analysis.explanation": ("explain", "explain_event"),

@@ -49,6 +49,7 @@ from opinionpool.estimators.pools import (
     LogPool as LogPool,
     MedianPool as MedianPool,
     RecalibratedPool as RecalibratedPool,
+    RecentMedianPool as RecentMedianPool,
     TrimmedPool as TrimmedPool,
 )
 from opinionpool.forecasts import Forecasts as Forecasts

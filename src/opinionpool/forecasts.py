@@ -346,6 +346,16 @@ class Forecasts(Tabular):
         dense[self.event_index[cells] - first, column] = self.probabilities[cells]
         return dense
 
+    def dense_ages(self, rows: slice, experts: Sequence[str]) -> Array:
+        """How old the forecasts on a run of events are, in days, (t, N), by these experts; NaN where unknown."""
+        first, last, _ = rows.indices(len(self.events))
+        cells = slice(*np.searchsorted(self.event_index, (first, last)))
+        found = np.full((last - first, len(experts)), np.nan)
+        position = {name: i for i, name in enumerate(experts)}
+        column = np.array([position[name] for name in self.experts], dtype=np.intp)[self.expert_index[cells]]
+        found[self.event_index[cells] - first, column] = self.ages[cells]
+        return found
+
     def dense_blocks(
         self, experts: Sequence[str], *values: npt.ArrayLike | None
     ) -> Iterator[tuple[slice, Array, list[npt.ArrayLike | None]]]:

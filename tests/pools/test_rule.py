@@ -22,6 +22,7 @@ FUNCTIONS = {
     "linear": lambda q, **s: POOLS["linear"].pool(q, 1.0 + np.arange(experts(q, s)), **s),
     "geometric": lambda q, **s: POOLS["geometric"].pool(q, 1.0 + np.arange(experts(q, s)), **s),
     "median": POOLS["median"].pool,
+    "recent-median": POOLS["recent-median"].pool,
     "trimmed": lambda q, **s: POOLS["trimmed"].pool(q, 0.15, **s),
     "independent": POOLS["independent"].pool,
     "log": lambda q, **s: POOLS["log"].pool(q, 0.9 - 0.4 * np.arange(experts(q, s)), **s),
@@ -384,3 +385,21 @@ class TestInput:
     def test_errors_say_what_is_wrong(self, call, error, told):
         with pytest.raises(error, match=told):
             call()
+
+
+def test_recent_median_is_that_of_metaculus():
+    rng = np.random.default_rng(1)
+    for n in (1, 2, 5, 8):
+        q, ages = rng.random((6, n)), rng.permutation(60)[: 6 * n].reshape(6, n).astype(float) if n * 6 <= 60 else None
+        found = POOLS["recent-median"].pool(q, ages=ages)
+        for row, age, answer in zip(q, ages, found, strict=True):
+            # The oldest first; the value at which half of the weight is reached.
+            weight = np.exp(np.sqrt(np.arange(1, n + 1)) - np.sqrt(n))
+            p = row[np.argsort(-age)]
+            order = np.argsort(p)
+            reached = np.cumsum(weight[order]) / weight.sum()
+            assert answer == pytest.approx(p[order][np.argmax(reached >= 0.5)], rel=1e-12)
+    alike = POOLS["recent-median"].pool([[0.2, 0.6, NAN, 0.9, 0.7]], ages=[[3.0, 3.0, 3.0, 3.0, 3.0]])
+    assert alike == pytest.approx([0.65])
+    of_classes = POOLS["recent-median"].pool([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]], ages=[9.0, 0.0], classes=3)
+    assert of_classes == pytest.approx([0.6, 0.2, 0.2])

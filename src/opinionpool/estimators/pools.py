@@ -40,6 +40,7 @@ __all__ = [
     "LogPool",
     "MedianPool",
     "RecalibratedPool",
+    "RecentMedianPool",
     "TrimmedPool",
 ]
 
@@ -324,6 +325,28 @@ class MedianPool(IncrementalPool):
     """
 
     rule = "median"
+
+    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.floor = floor
+        self.pool_floor = pool_floor
+
+
+class RecentMedianPool(IncrementalPool):
+    """The median probability, newer forecasts counting for more, as on Metaculus; the median where times are unknown.
+
+    Parameters
+    ----------
+    floor, pool_floor : float
+        As for `GaussianPool`.
+
+    Examples
+    --------
+    >>> pool = RecentMedianPool().fit([[0.9, 0.2, 0.3, 0.8]], [1])
+    >>> pool.predict_proba([[0.9, 0.2, 0.3, 0.8]], times=[[90.0, 0.0, 30.0, 89.0]]).round(5)
+    array([[0.2, 0.8]])
+    """
+
+    rule = "recent-median"
 
     def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
         self.floor = floor

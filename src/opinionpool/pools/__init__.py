@@ -1,4 +1,4 @@
-"""The eleven pools: each in one file with its rule, what a fit learns, and what every expert adds to an answer."""
+"""The twelve pools: each in one file with its rule, what a fit learns, and what every expert adds to an answer."""
 
 # In the order in which they are shown; here, so that a command's help need not wait for NumPy.
 NAMES = (
@@ -9,6 +9,7 @@ NAMES = (
     "average",
     "geometric",
     "median",
+    "recent-median",
     "trimmed",
     "extremized",
     "recalibrated",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arguments import number
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Mask, as_numbers
 from opinionpool.model.contrasts import AnswerParts, Contrasts
 from opinionpool.pools.rule import (
     EQUAL_WEIGHTS,
@@ -25,6 +25,8 @@ from opinionpool.pools.rule import (
 )
 
 TRIM = 0.1
+# How far from a half the weights below a median may be by rounding.
+ROUNDING = 1e-12
 
 
 class Average(Pool):
@@ -149,6 +151,81 @@ class Median(Pool):
         array([0.6 , 0.75])
         """
         return Trimmed().pool(q, 0.5, **settings)
+
+
+class RecentMedian(Pool):
+    """The median probability, newer forecasts counting for more."""
+
+    title = "Recency-weighted median"
+    uses_prior = False
+    timed = True
+
+    def pool(self, q: npt.ArrayLike, ages: npt.ArrayLike | None = None, **settings: Unpack[Settings]) -> Array:
+        """The weighted median; the n-th of N forecasts in order of time has the weight e^(√n − √N), as on Metaculus.
+
+        Forecasts of one time share the weights of their places, and the median lies half-way between two forecasts
+        where these halve the weight. For K > 2 the medians of the classes are rescaled to sum to 1.
+
+        Parameters
+        ----------
+        q : array_like, shape (..., N), or (..., N, K)
+        ages : array_like, shape (..., N), optional
+            How old each forecast is, in any unit, NaN where unknown, which counts as the newest. Without ages this is
+            the median.
+        **settings : Settings
+
+        Examples
+        --------
+        >>> float(RecentMedian().pool([0.2, 0.5, 0.9]))
+        0.5
+        >>> float(RecentMedian().pool([0.9, 0.2, 0.3, 0.8], ages=[0.0, 90.0, 60.0, 1.0]).round(3))
+        0.8
+        """
+        classes = settings.get("classes", 2)
+        experts = np.shape(q)[-1 if classes == 2 else -2]
+        age = np.zeros(experts) if ages is None else np.asarray(ages, dtype=np.float64)
+        missing = (
+            np.asarray(np.isnan(as_numbers(q))).reshape(-1, experts, 1 if classes == 2 else classes).all(axis=(1, 2))
+        )
+        age = np.broadcast_to(np.where(np.isnan(age), 0.0, age).reshape(-1, experts), (len(missing), experts))
+        # Those on which somebody answered come in order.
+        left = age[~missing]
+
+        def rule(contrast: Contrasts) -> Array:
+            nonlocal left
+            mine, left = left[: len(contrast.present)], left[len(contrast.present) :]
+            weight = _recency_weights(mine, contrast.present)
+            return logodds.prior_log_ratios(_weighted_medians(contrast.probabilities, weight))
+
+        return apply_rule(q, rule, **settings)
+
+
+def _recency_weights(age: Array, present: Mask) -> Array:
+    """e^(√n − √N) for the n-th of N forecasts in order of time, (T, N), 0 for absent ones; ties share theirs."""
+    key = np.where(present, -age, np.inf)
+    order = np.argsort(key, axis=1, kind="stable")
+    oldest = np.take_along_axis(key, order, axis=1)
+    count = present.sum(axis=1, keepdims=True)
+    rank = np.arange(1, age.shape[1] + 1)
+    weight = np.where(rank <= count, np.exp(np.sqrt(rank) - np.sqrt(count)), 0.0)
+    fresh = np.ones(age.shape, dtype=bool)
+    fresh[:, 1:] = oldest[:, 1:] != oldest[:, :-1]
+    group = np.cumsum(fresh.ravel()) - 1
+    mean = (np.bincount(group, weight.ravel()) / np.bincount(group))[group].reshape(age.shape)
+    found = np.empty(age.shape)
+    np.put_along_axis(found, order, mean, axis=1)
+    return found
+
+
+def _weighted_medians(values: Array, weight: Array) -> Array:
+    """Of N values with weights (T, N), for each class, (T, K), scaled to sum to 1."""
+    order = np.argsort(values, axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    share = np.cumsum(np.take_along_axis(np.broadcast_to(weight[..., None], values.shape), order, axis=1), axis=1)
+    share = share / share[:, -1:]
+    low, high = ((share >= half).argmax(axis=1)[:, None] for half in (0.5 - ROUNDING, 0.5 + ROUNDING))
+    middle = (np.take_along_axis(ordered, low, axis=1) + np.take_along_axis(ordered, high, axis=1))[:, 0] / 2
+    return np.asarray(middle / middle.sum(axis=1, keepdims=True))
 
 
 def _rank_shares(count: npt.NDArray[np.intp], trim: float) -> Array:

@@ -71,8 +71,11 @@ class FittedPool:
         prior: npt.ArrayLike | None = None,
         base_rate: npt.ArrayLike | None = None,
         topics: npt.ArrayLike | None = None,  # noqa: ARG002 - as `FittedPanel` has it
+        **timed: npt.ArrayLike,
     ) -> Array:
         """Pooled probability, with the prior of the fit unless another is given; topics play no part.
+
+        `timed` is what pools take that look at the ages of forecasts, ``ages``.
 
         Raises
         ------
@@ -82,6 +85,7 @@ class FittedPool:
         return POOLS[self.rule].pool(
             by_name(q, self.experts),
             **self.parameters,
+            **timed,
             prior=self.reference(prior),
             base_rate=base_rate,
             classes=len(self.classes),
@@ -97,7 +101,10 @@ class FittedPool:
             prior = own_priors(forecasts, None)
         answers = np.empty((len(forecasts.events), *forecasts.probabilities.shape[1:]))
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
-            answers[rows] = self.pool(q, own, rate)
+            timed = {}
+            if POOLS[self.rule].timed and forecasts.made is not None:
+                timed = {"ages": forecasts.dense_ages(rows, self.experts)}
+            answers[rows] = self.pool(q, own, rate, **timed)
         return answers
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from opinionpool.pools import NAMES
-from opinionpool.pools.averages import Average, Geometric, Median, Trimmed
+from opinionpool.pools.averages import Average, Geometric, Median, RecentMedian, Trimmed
 from opinionpool.pools.beta_linear import BetaLinear
 from opinionpool.pools.linear import Linear
 from opinionpool.pools.logarithmic import Extremized, Independent, Log, Recalibrated
@@ -42,6 +42,7 @@ POOLS: Mapping[str, Pool] = MappingProxyType(
                 Average(),
                 Geometric(),
                 Median(),
+                RecentMedian(),
                 Trimmed(),
                 Extremized(),
                 Recalibrated(),

@@ -63,6 +63,8 @@ class Pool:
         Whether the prior has a part in answers about events on which somebody answered.
     weighs : bool
         Whether a weight is learned for every expert, however many there are.
+    timed : bool
+        Whether the ages of forecasts matter, where they are known: `pool` then takes them, ``ages``.
     scale : str or None
         What the answer is a sum of, "log-odds" or "probability"; None if it is no sum.
     """
@@ -73,6 +75,7 @@ class Pool:
     fixed_by: ClassVar[str | None] = None
     uses_prior: ClassVar[bool] = True
     weighs: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
     scale: ClassVar[str | None] = None
 
     def pool(self, q: npt.ArrayLike, *args: Any, **settings: Any) -> Array:  # noqa: ANN401

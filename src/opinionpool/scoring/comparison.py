@@ -271,7 +271,7 @@ def compare_pools(
     'mine'
     """
     expect_type(forecasts, Forecasts, "forecasts")
-    chosen = _contenders(pools, beliefs)
+    chosen = _contenders(pools, beliefs, timed=forecasts.made is not None)
     if repeats is not None:
         repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
     folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
@@ -342,12 +342,13 @@ def _placed(forecast: Array, rows: Index, forecasts: Forecasts) -> Array:
     return placed
 
 
-def _contenders(pools: Contenders | None, beliefs: Beliefs | None) -> dict[str, Configured]:
+def _contenders(pools: Contenders | None, beliefs: Beliefs | None, *, timed: bool) -> dict[str, Configured]:
     """The pools to compare by what they are called, the average first."""
     if isinstance(pools, Mapping):
         each: list[tuple[str | None, PoolLike]] = list(pools.items())
     elif pools is None:
-        each = [(None, name) for name in POOLS]
+        # What looks at times is like another pool where there are none.
+        each = [(None, name) for name, pool in POOLS.items() if timed or not pool.timed]
     else:
         each = [(None, pool) for pool in (pools if isinstance(pools, list | tuple) else [pools])]
     found = {AVERAGE: Configured(AVERAGE)}
