@@ -22,8 +22,8 @@ NAN = float("nan")
 POOL_NAMES = tuple(POOLS)
 ESTIMATORS = {
     "gaussian": op.GaussianPool, "linear": op.LinearPool, "log": op.LogPool, "independent": op.IndependentPool,
-    "average": op.AveragePool, "geometric": op.GeometricPool, "median": op.MedianPool, "recent-median": op.RecentMedianPool,
-    "trimmed": op.TrimmedPool,
+    "average": op.AveragePool, "geometric": op.GeometricPool, "median": op.MedianPool, "trimmed": op.TrimmedPool,
+    "recent-median": op.RecentMedianPool,
     "extremized": op.ExtremizedPool, "recalibrated": op.RecalibratedPool, "beta-linear": op.BetaLinearPool,
 }  # fmt: skip
 # Notes on how a table was read: a matter of the door.

@@ -184,12 +184,11 @@ class RecentMedian(Pool):
         classes = settings.get("classes", 2)
         experts = np.shape(q)[-1 if classes == 2 else -2]
         age = np.zeros(experts) if ages is None else np.asarray(ages, dtype=np.float64)
-        missing = (
-            np.asarray(np.isnan(as_numbers(q))).reshape(-1, experts, 1 if classes == 2 else classes).all(axis=(1, 2))
-        )
-        age = np.broadcast_to(np.where(np.isnan(age), 0.0, age).reshape(-1, experts), (len(missing), experts))
+        given = ~np.asarray(np.isnan(as_numbers(q))).reshape(-1, experts, 1 if classes == 2 else classes)
+        answered = np.flatnonzero(given.any(axis=(1, 2)))
+        age = np.broadcast_to(np.where(np.isnan(age), 0.0, age).reshape(-1, experts), (len(given), experts))
         # Those on which somebody answered come in order.
-        left = age[~missing]
+        left = age[answered]
 
         def rule(contrast: Contrasts) -> Array:
             nonlocal left
