@@ -23,7 +23,7 @@ def main(folder: Path) -> None:
 
     experts = [name for name in next(iter(cases.values())) if name not in ("event", "outcome")]
     forecasts = {name: [float(cases[event][name]) for event in truth] for name in experts}
-    forecasts["(their average)"] = np.mean(list(forecasts.values()), axis=0).tolist()
+    forecasts["(averaged forecast)"] = np.mean(list(forecasts.values()), axis=0).tolist()
     forecasts["(the pool)"] = [pooled[event] for event in truth]
 
     print(f"score on the {len(truth)} cases held out")

@@ -43,7 +43,10 @@ class TestTable:
         assert sum(line.startswith(("e0 ", "e1 ", "e2 ")) for line in lines) == 3
         text = " ".join(line.strip() for line in lines)
         assert "best" in text
-        assert "60 events scored by pools that had not learned from them (1 round of 5 folds" in text
+        assert (
+            "60 events scored by pools that had not learned from them (5-fold cross-validation over events, done once"
+            in text
+        )
         assert "95% intervals that hold for all rows of a table at once, from 60 events" in text
         assert said.err.startswith("60 events, 60 resolved; 3 experts")
 

@@ -106,9 +106,9 @@ def normality(residuals: Residuals) -> list[Check]:
         skew, tail, p = not_normal(values)
         kind = "a long tail on one side" if abs(skew) > SKEWED else "long tails" if tail > 0 else "a flat middle"
         shape = f"{kind} (skewness {skew:+.1f}, excess kurtosis {tail:+.1f})"
-        text = f"the log-odds of {shown(name)} are not normally distributed within an outcome: {shape}"
+        text = f"the log-odds of {shown(name)} are not normally distributed given the outcome: {shape}"
         findings.append(Finding(name, tail, p, abs(skew) > SKEWED or abs(tail) > TAILED, text))
-    fine = f"log-odds are normally distributed within an outcome ({counted(len(findings), 'expert')} tested)"
+    fine = f"log-odds are normally distributed given the outcome ({counted(len(findings), 'expert')} tested)"
     idle = f"too few outcomes to say whether log-odds are normally distributed: {ENOUGH} by one expert are needed"
     return concluded("normality", findings, fine, idle)
 
@@ -128,7 +128,7 @@ def spreads(residuals: Residuals) -> list[Check]:
             if EACH <= np.count_nonzero(outcome == c) <= len(outcome) - EACH
         ]
     fine = (
-        "log-odds spread as widely where an event happens as where not "
+        "log-odds spread equally given either outcome "
         f"({counted(len({each.expert for each in findings}), 'expert')} tested)"
     )
     idle = f"too few outcomes of each kind to compare spreads: {EACH} of each by one expert are needed"
@@ -185,7 +185,7 @@ def correlations(residuals: Residuals) -> list[Check]:
             "not, and the model assumes one correlation"
         )
         findings.append(Finding(None, difference, welch(one, two), abs(difference) > DIFFERENCE, text))
-    fine = "experts are as correlated where an event happens as where not"
+    fine = "experts are equally correlated given either outcome"
     idle = f"too few outcomes of each kind to compare correlations: {EACH} of each by two experts are needed"
     return concluded("correlations", findings, fine, idle)
 
@@ -195,9 +195,7 @@ def drift(residuals: Residuals) -> list[Check]:
     times = residuals.forecasts.times
     if times is None:
         return [
-            Check(
-                "drift", None, None, None, "whether an expert changes over time cannot be tested without times", False
-            )
+            Check("drift", None, None, None, "whether experts change over time: the forecasts have no times", False)
         ]
     day = times.astype("datetime64[D]")[residuals.event]
     score = -np.logaddexp(0.0, -residuals.confidence)

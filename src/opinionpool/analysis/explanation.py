@@ -318,9 +318,9 @@ def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
         at = present[i]
         if high[at] >= 0:
             text = (
-                f"the weight of {shown(found.experts[i])}, {found.weights[i]:.3f}, may as well be above 0 (90% "
-                f"interval with everybody present {low[at]:.2f} to {high[at]:.2f}): given the others' forecasts, this "
-                "one adds next to nothing that outcomes show"
+                f"the weight of {shown(found.experts[i])}, {found.weights[i]:.3f}, cannot be distinguished from 0 (90% "
+                f"interval with everybody present {low[at]:.2f} to {high[at]:.2f}): outcomes do not show whether this "
+                "forecast adds anything, or in which direction"
             )
         elif contrast is None:
             text = f"{name} counts against its own forecast: given the others' forecasts, it pointed the other way"

@@ -31,11 +31,11 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
 
     \b
     moved      new answer less old one, in percentage points
-    corrected  the part of outcomes corrected and events annulled since
-    outcomes   the part of events resolved since, from which the pool has learned
-    agreement  the part of agreement on open events, which says who knows more
-    forecasts  the part of new or revised forecasts on the event itself
-    beliefs    the part of other beliefs or settings
+    corrected  change due to outcomes corrected and events annulled since
+    outcomes   change due to events resolved since, from which the pool has learned
+    agreement  change due to open events, where agreement with the others hints at who knows more
+    forecasts  change due to new or revised forecasts on the event itself
+    beliefs    change due to other beliefs or settings
 
     The parts are taken in this order, each with those before it made, and add up to the move; one that is nothing
     everywhere is left out of the table. Answers are those about events open in both: of the events that the pools

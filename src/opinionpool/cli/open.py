@@ -12,6 +12,7 @@ from opinionpool.cli.inputs import read_for
 from opinionpool.cli.options import optional_reading
 from opinionpool.cli.output import tell
 from opinionpool.errors import ArgumentError
+from opinionpool.extras import install
 from opinionpool.report.listing import printable
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ def open_page(
 
     Without FILE the page begins with three example advisers. With FILE it begins with the file's events and forecasts,
     and learns from those that are resolved. It runs on this machine alone, at an address that is printed, and ends with
-    Ctrl-C, or a minute after its last page was closed. It writes no file but that of --keep. Needs pip install
-    'opinionpool[page]'.
+    Ctrl-C, or a minute after its last page was closed. It writes no file but that of --keep. Needs the extra page
+    (python -m pip install '.[page]' in a copy of the repository).
     """
     _check_installed()
     inputs = [*([] if reading is None else reading.inputs), *(name for name in (panel, model) if name is not None)]
@@ -77,7 +78,7 @@ def _check_installed() -> None:
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in NEEDED):
-        raise ArgumentError("the page needs Starlette and uvicorn: pip install 'opinionpool[page]'")
+        raise ArgumentError(f"the page needs Starlette and uvicorn: {install('page')}")
 
 
 def _browse(address: str) -> None:

@@ -28,7 +28,8 @@ def paper(folder: str, seed: int, iterations: int) -> None:
     """Reproduce the paper that the model is from, and say which of its claims hold.
 
     Writes every figure as SVG and PNG, the numbers as CSV, and index.html, which shows all of it with what the paper
-    says beside what is found. The same seed gives the same files. Needs pip install 'opinionpool[paper]'.
+    says beside what is found. The same seed gives the same files. Needs the extra paper
+    (python -m pip install '.[paper]' in a copy of the repository).
     """
     if not folder:
         raise click.UsageError("-o needs the name of a folder, and it is empty; . is the one you are in")

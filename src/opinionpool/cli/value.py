@@ -38,7 +38,7 @@ def value(
 
     \b
     AUC                of the expert by itself, as the model implies it
-    expected score     the same as a score: 0 = saying 50% every time, 1 = perfect
+    expected score     the score that the model implies for it: 0 = saying 50% every time, 1 = perfect
     adds to the panel  how much lower the panel's expected score would be without it
 
     It needs no data: without FILE, the panel is that of --panel, or of --experts N about whom nothing is known. With

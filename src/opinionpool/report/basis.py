@@ -109,7 +109,7 @@ def worth_section(f: Findings) -> Html:
     title = "Value of the panel"
     entries = [*_difference(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
-        entries.append(("Redundant experts", _redundant_words(f.errors)))
+        entries.append(("Near-duplicates", _redundant_words(f.errors)))
     if not entries:
         return section("worth", title, missing("", "one expert is worth what the table of experts says of it"))
     phrase = joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in entries)
@@ -131,8 +131,8 @@ def _by_model(f: Findings) -> list[tuple[str, str]]:
         expected += f", score {value.joint_score:.2f}"
     n = len(value.experts)
     number = (
-        f"{value.effective:.1f} of {whole(n)}: as their errors correlate, together they are worth so many independent "
-        "experts of their average accuracy."
+        f"{value.effective:.1f} of {whole(n)}: because their errors correlate, they are worth about as much together "
+        f"as {value.effective:.1f} experts of their average accuracy who err independently."
     )
     entries = [
         ("Expected by the method where everybody answers", f"{expected}."),
@@ -189,10 +189,7 @@ def _redundant_words(errors: SharedErrors) -> str:
     groups = redundant(errors)
     among = f" among the {len(errors.experts)} looked at" if errors.left_out else ""
     if not groups:
-        return (
-            f"None{among}: no two experts are so alike that one could simply be dropped (errors correlated by "
-            f"{two(REDUNDANT)} or more)."
-        )
+        return f"None{among}: no two experts’ errors correlate by {two(REDUNDANT)} or more."
     phrase = "; ".join(listed(group, NAMED) for group in groups)
     return (
         f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {phrase}."

@@ -178,7 +178,8 @@ def how_line(found: Comparison) -> str:
         way = f"forward in time, {counted(found.folds, 'block')}"
     else:
         what = "groups" if found.by == "group" else "events"
-        way = f"{counted(found.rounds, 'round')} of {found.folds} folds, {what} dealt at random"
+        times = "once" if found.rounds == 1 else f"{found.rounds} times"
+        way = f"{found.folds}-fold cross-validation over {what}, done {times}"
     line = f"{counted(found.scored, 'event')} scored by pools that had not learned from them ({way})"
     return f"{line}, averaged over each event's life until it closed" if found.time_averaged else line
 

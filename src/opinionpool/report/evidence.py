@@ -94,7 +94,7 @@ def _calibration(f: Findings) -> Html:
     ]
     entries.append(("bar", "how many forecasts"))
     if f.binary and shown:
-        entries.insert(1, ("model", "how the pool corrects this expert (Kahn 2004, equation 14)"))
+        entries.append(("model", "of an expert: how the pool corrects the forecast (Kahn 2004, equation 14)"))
     words.append(legend(entries))
     figure: str = ""
     if isinstance(f.comparison, Missing):
@@ -157,7 +157,7 @@ def _expert_figure(f: Findings, i: int) -> Html:
         q = expit(np.linspace(-6.0, 6.0, 61))
         model = q, recalibrated_by(f.learned, i, q, _middle_prior(f))
         features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
-        phrase = f"calibration {decimal(float(features.calibration[i]))}, {phrase}"
+        phrase = f"calibration slope {decimal(float(features.calibration[i]))}, {phrase}"
     who = forecasts.experts[i]
     return markup(
         "<figure>{}<figcaption><b>{}</b>: {}</figcaption></figure>",
@@ -177,15 +177,15 @@ def _band_words(curve: ReliabilityCurve) -> str:
     expected_share = 1.0 - curve.level
     large = f"with {counted(curve.events, 'event')} only large departures could be seen"
     if curve.outside == 0:
-        return f"The curve stays in the band, so no departure from calibration is detected; {large}."
+        return f"The curve stays in the band: no sign of miscalibration. This is no formal test, and {large}."
     if curve.outside <= expected_share:
         return (
-            f"{curve.outside:.0%} of the curve’s points lie outside the band, no more than the {expected_share:.0%} "
-            f"that chance would put there, so no departure from calibration is detected; {large}."
+            f"{curve.outside:.0%} of the curve’s points lie outside the band, where {expected_share:.0%} are expected "
+            f"on average of calibrated forecasts: no sign of miscalibration. This is no formal test, and {large}."
         )
     return (
-        f"{curve.outside:.0%} of the curve’s points lie outside the band, where chance would put {expected_share:.0%}: "
-        "there the probabilities are not calibrated."
+        f"{curve.outside:.0%} of the curve’s points lie outside the band, where {expected_share:.0%} are expected of "
+        "calibrated forecasts: there the probabilities are not calibrated."
     )
 
 
@@ -199,7 +199,7 @@ def _learning(f: Findings) -> Html:
         return section("learning", title, missing("How the pool learns cannot be seen yet.", why))
     entries = [("observed", "the pool"), ("average", "the simple average")]
     if math.isfinite(float(curve.low[-1])):
-        phrase = f"{curve.level:.0%} interval of the pool’s gain, at each number by itself"
+        phrase = f"pointwise {curve.level:.0%} interval of the gain, drawn around the pool’s score"
         entries.append(("band", phrase))
     caption = (
         f"Mean score on the same {counted(curve.scored, 'event')}, by the number of other resolved events that the "
@@ -277,7 +277,8 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
         return [markup("<p>{}</p>", "There are too few forecasts or outcomes to check the model.")]
     tested = sum(check.statistic is not None or check.serious for check in checks)
     idle = len(checks) - tested
-    lead = f"No warning sign in {counted(tested, 'check')}; with few events only large departures could show."
+    lead = f"No warning sign in {counted(tested, 'check')} of what the method assumes; with few events only large "
+    lead += "departures could show."
     if serious:
         lead = (
             f"{counted(len(serious), 'warning sign')}: the data depart from what the method assumes. The scores above "
@@ -303,9 +304,9 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
 def _listed(checks: Sequence[Check]) -> Html:
     items = []
     for check in checks:
-        kind, mark = (' class="serious"', "⚠ look at this") if check.serious else ("", "✓ in order")
+        kind, mark = (' class="serious"', "⚠ look at this") if check.serious else ("", "✓ no warning")
         if check.statistic is None and not check.serious:
-            kind, mark = ' class="idle"', "– not looked at"
+            kind, mark = ' class="idle"', "– not testable"
         items.append(markup(f'<li{kind}><span class="mark">{{}}</span>{{}}</li>', mark, sentence(check.text)))
     return markup('<ul class="checks">{}</ul>', joined(items, "\n"))
 
@@ -328,7 +329,7 @@ def method_section(f: Findings) -> Html:
     used = f"{used[:1].upper()}{used[1:]}." + (f" Probabilities are of {event}." if event else "")
     if not isinstance(f.comparison, Missing):
         of = counted(f.comparison.units, f.comparison.unit)
-        used += f" {how_line(f.comparison)}; intervals of differences from {of}."
+        used += f" {how_line(f.comparison)}; intervals of score differences are based on {of}."
     parts.append(markup("<p>{}</p>", used))
     rows: list[list[str]] = [
         ["opinionpool", __version__],
@@ -350,10 +351,10 @@ def _method_words(pool: str) -> str:
             "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias; "
             "the pooled log-odds are the prior’s plus a weighted sum of these. Weights are the most probable ones "
             "given outcomes and beliefs (posterior modes): beforehand experts are expected to be about calibrated, "
-            "about equally good and correlated. How dependent and how different they are is averaged over. Intervals "
-            "are credible intervals. An expert who gave no forecast is left out and the others are weighed anew; "
-            "nothing is filled in (J. M. Kahn, “A generative Bayesian model for aggregating experts’ probabilities”, "
-            "UAI 2004)."
+            "about equally good and correlated. How dependent and how different they are is integrated out. Intervals "
+            "are credible intervals. An expert who gave no forecast is left out and the others are reweighted; "
+            "missing forecasts are not imputed (J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
+            "probabilities”, UAI 2004)."
         )
     return (
         f"Probabilities are combined by the {pool} pool, as the documentation of opinionpool says. Features of "

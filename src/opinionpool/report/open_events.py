@@ -19,8 +19,6 @@ from opinionpool.report.waterfall import brief, waterfall
 from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.text import counted, listed
 
-# What an interval of an answer is.
-RANGE = "with the interval in which it lies with 90% probability (credible interval)"
 # Rows that a table shows at once, and that it holds at most; open events that are explained, and shown as cards.
 FIRST, MOST = 25, 500
 EXPLAINED, CARDS = 5, 3
@@ -60,15 +58,16 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
         words = "The event is open." if total == 1 else f"All {counted(total, 'event')} are open."
     if not f.binary:
         words += f" The answer is a probability for each {'class' if f.forecasts.options is None else 'option'}"
-        words += f", {RANGE}." if f.pooled.interval is not None else "."
+        words += "."
     else:
         of = f"of {event}" if event else "that the event happens"
         words += f" The answer is the probability {of}"
-        words += f", {RANGE}." if f.pooled.interval is not None else "."
+        words += "."
     if f.pooled.interval is not None:
         words += (
-            " The interval reflects uncertainty about how much to trust each expert; that the method itself may not "
-            "suit these forecasts is a matter of the Checks."
+            " Its 90% credible interval says how uncertain that number is, as the experts’ weights are not known "
+            "exactly: with the true weights the answer would lie in it with probability 90%. It does not allow for "
+            "the risk that the method itself does not suit these forecasts; see Checks."
         )
     order = {
         "probability": "the most probable first",
@@ -209,9 +208,9 @@ def _explained(f: Findings, t: int, why: Explanation) -> Html:
         return joined([*words, _contributions(f, why, at)], "\n")
     intercept = " The intercept is a correction common to all experts." if np.any(why.intercept != 0) else ""
     figure = markup(
-        "<figure>{}<figcaption>From the prior to the answer{}: each bar adds one forecast to those above it. Numbers "
-        "are percentage points in this order; lengths are log-odds, in which 95% to 98% is as far as 50% to "
-        "72%.{}</figcaption></figure>",
+        "<figure>{}<figcaption>From the prior to the answer{}. Each number is how many percentage points the answer "
+        "moves when that forecast is added to those above it. The scale is stretched near 0% and 100%, as log-odds, "
+        "the logarithm of p/(1 − p), are.{}</figcaption></figure>",
         waterfall(why, at, f"Probability{label} for {f.question(t)}", why.interval), label, intercept,
     )  # fmt: skip
     return joined([columns(words, figure), _contributions(f, why, at)], "\n")
@@ -219,19 +218,19 @@ def _explained(f: Findings, t: int, why: Explanation) -> Html:
 
 def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
     p, prior = of_class(why.probability, at), of_class(why.prior, at)
-    words = [markup("The answer is a probability{} of {}.", label, brief(p))]
+    words = [markup("The answer is a probability{} of {}{}.", label, brief(p), _beyond(f, why, at, p))]
     if why.scale == "log-odds":
-        shared = f.own_priors is None and not f.given
-        source = "about the share of resolved events in which this happened" if shared else "as given"
-        source = source if f.measured or f.given else "nothing is known of it"
-        words.append(markup("Before any expert is asked it is {} (the prior, {}).", brief(prior), source))
-    words += _beyond(f, why, at, p)
+        source = "as given" if f.given or f.own_priors is not None else "nothing is known of it"
+        if f.measured and source != "as given":
+            what = "resolved events that happened" if f.binary else "resolved events with this outcome"
+            source = f"about the share of {what}"
+        words.append(markup("Without any expert it would be {} (the prior: {}).", brief(prior), source))
     if why.experts:
         without = np.array([of_class(q, at) for q in why.without])
         moved = np.abs(np.log(without / (1.0 - without)) - np.log(p / (1.0 - p)))
         i = int(moved.argmax())
         if moved[i] > 0:
-            others = "" if len(why.experts) == 1 else ", as the others would then count for more"
+            others = "" if len(why.experts) == 1 else ", with more weight on the others"
             words.append(
                 markup("<b>{}</b> matters most: without that forecast the answer would be {}{}.",
                        name(why.experts[i]), brief(float(without[i])), others)
@@ -242,11 +241,11 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
     return words
 
 
-def _beyond(f: Findings, why: Explanation, at: int, p: float) -> list[Html]:
+def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
     """Why the answer is more extreme than every forecast, if it is."""
     given = [of_class(q, at) for q in why.probabilities]
     if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
-        return []
+        return ""
     above = p > max(given)
     features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
     towards = above == (of_class(why.prior, at) > max(given))
@@ -254,17 +253,13 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> list[Html]:
         reason = "closer to the prior, as the forecasts go further than they are worth"
     elif f.pool == DEFAULT and float(np.mean(features.calibration)) > 1.05:
         reason = (
-            "the experts are on the whole underconfident, as their calibration above 1 says, and they agree from "
+            "the experts are on the whole underconfident, as calibration slopes above 1 say, and they agree from "
             "partly different information"
         )
     else:
         reason = "the experts agree from partly different information"
-    return [
-        markup(
-            "That is {} every single forecast ({} to {}): {}.",
-            "above" if above else "below", brief(min(given)), brief(max(given)), reason,
-        )
-    ]  # fmt: skip
+    where = "above" if above else "below"
+    return f", {where} every single forecast ({brief(min(given))} to {brief(max(given))}): {reason}"
 
 
 def _contributions(f: Findings, why: Explanation, at: int) -> Html:

@@ -91,6 +91,15 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
             markup("The pool is the simple average. On {} it scored {}.", counted(found.scored, "event"), scores[pool])
         ]
     beside = markup("On {} it scored {}, the simple average {}", on, scores[pool], scores[AVERAGE])
+    if gain.verdict != "too few events" and found.pools:
+        k = found.answers[pool].ndim
+        means = {p.pool: math.exp(-p.log_loss) for p in found.pools}
+        beside = markup(
+            "On {}, it gave the actual outcome a probability of {} on average (geometric mean), the simple average "
+            "{}. That is a score of {} against {} (0 is {}, 1 is perfect)",
+            on, percent(means[pool]), percent(means[AVERAGE]), scores[pool], scores[AVERAGE],
+            "saying 50% every time" if k == 1 else "saying the same of every class",
+        )  # fmt: skip
     if gain.verdict == "too few events":
         return [
             markup("<b>There are too few events to measure what pooling gains.</b>"),
@@ -100,20 +109,20 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
     limits = f"({LEVEL:.0%} interval {_between(gain)})"
     if gain.verdict == "better":
         return [
-            markup("<b>The pool is better than the simple average.</b>"),
-            markup("{}: a statistically significant gain of {} {}.", beside, span, limits),
+            markup("<b>The pool, the combined forecast above, is better than the simple average.</b>"),
+            markup("{}, a statistically significant gain of {} {}.", beside, span, limits),
         ]
     if gain.verdict == "worse":
         return [
             markup("<b>The simple average is better than the pool.</b>"),
-            markup("{}: a statistically significant loss of {} {}. Use the average.", beside, span, limits),
+            markup("{}, a statistically significant loss of {} {}. Use the average.", beside, span, limits),
         ]
     if gain.verdict == "the same":
         return [markup("<b>The pool and the simple average do the same.</b>"), markup("{}.", beside)]
     direction = "ahead" if gain.mean > 0 else "behind"
     return [
-        markup("<b>Whether the pool is better than the simple average is unclear.</b>"),
-        markup("{}: {} by {} {}, which is not statistically significant.", beside, direction, span, limits),
+        markup("<b>Whether the pool, the combined forecast above, is better than the simple average is unclear.</b>"),
+        markup("{}, {} by {} {}, which is not statistically significant.", beside, direction, span, limits),
     ]
 
 
@@ -146,7 +155,7 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     k = len(f.forecasts.classes)
 
     def card(kind: str, title: str, score: float, more: str = "") -> Html:
-        typically = f"on average {_typical(score, k)} for what then happened (geometric mean){more}"
+        typically = f"gave the actual outcome {_typical(score, k)} on average{more}"
         return markup(
             f'<li{kind}><span>{{}}</span><b>{{}}</b><span class="quiet">{{}}</span></li>',
             title,
@@ -294,30 +303,32 @@ def _weight_words(f: Findings, weights: WeightTable) -> str:
 
 
 def _negative_words(weights: WeightTable) -> str:
-    """What weights below 0 mean, where they are known to be below 0 and where they are not."""
-    below = np.flatnonzero(weights.weight < -5e-3)
-    sure = [i for i in below.tolist() if not weights.high[i] >= 0]
-    open_ = [i for i in below.tolist() if weights.high[i] >= 0]
+    """Of how many experts it is known that they add something beyond the others, and what a weight below 0 means."""
+    known = np.isfinite(weights.low)
+    open_ = int((known & (weights.low <= 0) & (weights.high >= 0)).sum())
+    sure = int((known & (weights.high < 0)).sum())
     words = ""
     if open_:
-        who, verb = counted(len(open_), "weight"), "is" if len(open_) == 1 else "are"
-        words += f" {who} {verb} below 0 with an interval that includes 0: given the others, nothing shows that "
-        words += f"{'this expert adds' if len(open_) == 1 else 'these experts add'} information."
-    if sure:
-        who, verb = counted(len(sure), "weight"), "is" if len(sure) == 1 else "are"
         words += (
-            f" {who} {verb} clearly below 0: such an expert shares errors with better ones, which subtracting removes."
+            f" For {whole(open_)} of {counted(len(weights.weight), 'expert')} the interval includes 0: the outcomes so "
+            "far do not show whether they add information beyond the others."
         )
+    if sure:
+        who, verb = counted(sure, "weight"), "is" if sure == 1 else "are"
+        words += f" {who} {verb} clearly below 0: such an expert shares errors with better ones, and subtracting helps."
     return words
 
 
 READ = (
     ("bias", "How far the expert’s log-odds are too high (+) or too low (−)."),
-    ("calibration", "The slope on log-odds: 1 is calibrated, below 1 overconfident, above 1 underconfident."),
+    (
+        "calibration",
+        "The slope on log-odds: 1 is calibrated, below 1 overconfident, above 1 underconfident.",
+    ),
     (
         "accuracy",
-        "How far the corrected log-odds of what happens and of what does not lie from their middle, on average; not "
-        "the share of right answers.",
+        "Half the distance between the mean corrected log-odds where the event happens and where not; no share of "
+        "right answers.",
     ),
     ("AUC", "Of two events, one that happened and one that did not, how often the former had the higher forecast."),
 )

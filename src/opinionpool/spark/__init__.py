@@ -8,6 +8,7 @@
 from importlib import import_module
 
 from opinionpool.errors import OpinionPoolError
+from opinionpool.extras import install
 
 _HOME = {
     "summarize": "functions",
@@ -25,7 +26,7 @@ def need_pyspark() -> None:
     try:
         import_module("pyspark")
     except ImportError:
-        raise OpinionPoolError("Spark is used through pyspark; get it with pip install 'opinionpool[spark]'") from None
+        raise OpinionPoolError(f"Spark is used through pyspark; get it with {install('spark')}") from None
 
 
 def __getattr__(name: str) -> object:

@@ -7,10 +7,10 @@ import datetime
 import zipfile
 
 from opinionpool.errors import Note, TableError
+from opinionpool.extras import install
 from opinionpool.text import listed, shown
 
 _SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
-_WITHOUT = f"pip install 'opinionpool[excel]' to read it, or {_SAVE_AS}"
 # What a workbook may unpack to.
 LARGEST = 1 << 30
 
@@ -26,7 +26,7 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
-        raise TableError(f"{name} is a spreadsheet: {_WITHOUT}") from None
+        raise TableError(f"{name} is a spreadsheet: to read it, {install('excel')}; or {_SAVE_AS}") from None
     _check_size(name, path)
     try:
         book = CalamineWorkbook.from_path(path)
