@@ -14,6 +14,7 @@ from opinionpool.errors import ArgumentError, LearningError, OutcomeError, Proba
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.parts import learn_parts
 from opinionpool.pools.registry import POOLS
 from opinionpool.saving.files import MOST_BYTES
 from opinionpool.streams.ledger import ENTRY
@@ -87,6 +88,42 @@ def test_every_pool_can_be_learned_from_a_stream(name):
     assert learned.pool(x) == pytest.approx(batch.pool(x), abs=1e-7)
     assert learned.events == pytest.approx(batch.events)
     assert learned.counts == pytest.approx(batch.counts)
+
+
+class TestOpenEvents:
+    """Their forecasts count, those that stand in the end, and once."""
+
+    f = simulated(60, n=4, seed=5, missing=0.2, unresolved=0.6)
+
+    def test_they_change_the_answers(self):
+        x, resolved = simulated(10, n=4, seed=9).X, np.flatnonzero(self.f.resolved)
+        alone, also = (fit_pool("gaussian", each).pool(x) for each in (self.f.select_events(resolved), self.f))
+        assert np.abs(alone - also).max() > 1e-3
+
+    def test_read_again_they_count_once(self):
+        once, twice = fed(self.f), fed(self.f)
+        for t in np.flatnonzero(~self.f.resolved):
+            twice.forecast(self.f.events[t], dict(zip(self.f.experts, self.f.X[t], strict=True)))
+        same(twice.learn(), once.learn(), 1e-12)
+        covariances = [each.learn().uncertainty.covariance for each in (once, twice)]
+        assert covariances[1] == pytest.approx(covariances[0], abs=1e-12)
+
+    def test_a_later_forecast_replaces_the_earlier(self):
+        given = ~np.isnan(self.f.X).any(axis=1)
+        whole = self.f.select_events(np.flatnonzero(given | self.f.resolved))
+        stream = fed(whole, Stream(self.f.classes))
+        revised = fed(whole, Stream(self.f.classes))
+        for t in np.flatnonzero(given & ~self.f.resolved):
+            revised.forecast(self.f.events[t], dict.fromkeys(self.f.experts, 0.37))
+            revised.forecast(self.f.events[t], dict(zip(self.f.experts, self.f.X[t], strict=True)))
+        same(revised.learn(), stream.learn(), 1e-12)
+
+    @pytest.mark.parametrize("size", [7, 25])
+    def test_in_parts_as_in_one(self, size):
+        parts = [self.f.select_events(np.arange(start, min(start + size, 60))) for start in range(0, 60, size)]
+        x = simulated(10, n=4, seed=9).X
+        found = learn_parts("gaussian", parts, None, {}).state.pool(x)
+        assert found == pytest.approx(fit_pool("gaussian", self.f).pool(x), abs=1e-9)
 
 
 @pytest.mark.parametrize("structure", ["full", "common", "auto"])
