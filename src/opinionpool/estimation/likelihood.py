@@ -196,6 +196,9 @@ class Likelihood:
         loss, gradient, hessian = 0.0, np.zeros(self.size), np.zeros((self.size, self.size))
         for rows in self._blocks():
             designs = self._designs(rows)
+            if len(designs) == 1:
+                loss += self._add_binary(rows, designs[0], coefficients, gradient, hessian)
+                continue
             ratios = self._ratios(designs, coefficients)
             ratios[1:] += self.offset[rows].T
             lost, p, residuals = _softmax(ratios, self.s[rows])
@@ -206,6 +209,28 @@ class Likelihood:
             _add_curvature(hessian, designs, p, frequency)
         events = self.events or 1.0
         return Value(loss / events, gradient / events, hessian / events)
+
+    def _add_binary(self, rows: slice, design: Array, coefficients: Array, gradient: Array, hessian: Array) -> float:
+        """Add the sums over a block of binary events, by one exponential each; their loss."""
+        sign = self._signs[rows]
+        margin = sign * (design @ coefficients + self.offset[rows, 0])
+        small = np.exp(-np.abs(margin))
+        # The probability of what did not happen, precise where it is small.
+        other = np.where(margin >= 0, small, 1.0) / (1.0 + small)
+        lost = np.log1p(small) - np.minimum(margin, 0.0)
+        slope, curvature = sign * other, small / (1.0 + small) ** 2
+        if self.frequency is not None:
+            frequency = self.frequency[rows]
+            lost, slope, curvature = lost * frequency, slope * frequency, curvature * frequency
+        gradient -= slope @ design
+        design *= np.sqrt(curvature)[:, None]
+        _add_product(hessian, design)
+        return float(lost.sum())
+
+    @cached_property
+    def _signs(self) -> Array:
+        """1 where the second of two classes happened, else -1, (T,)."""
+        return np.where(self.s == 1, 1.0, -1.0)
 
     def mean_gain(self) -> Array:
         """The mean of all gains, (P,)."""
