@@ -75,10 +75,11 @@ test-wheel: $(PACKAGE)
 	cd $(BUILD)/wheel && alone/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls *.whl)[paper]"
 	cd $(BUILD)/wheel && alone/bin/python -I ../../tests/wheel.py paper
 
-# Some minutes of random panels and of wrong arguments; fuzz/readers.py says how to fuzz what is read.
+# Some minutes of random panels, wrong arguments, and interrupts, kills and damage; fuzz/readers.py says how to fuzz what is read.
 fuzz: $(PACKAGE)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python fuzz/panels.py --seconds 300
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python fuzz/calls.py --seconds 120
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python fuzz/states.py --seconds 180
 
 check: $(PACKAGE)
 	$(BIN)/ruff format --check .
