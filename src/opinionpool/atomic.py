@@ -57,7 +57,7 @@ def _naming(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         if _is_draft(str(error.filename), path) if error.filename is not None else error.errno in _FULL:
-            error.filename, error.filename2 = path, None
+            raise type(error)(error.errno, error.strerror, path) from None
         raise
 
 

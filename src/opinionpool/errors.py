@@ -109,6 +109,10 @@ class TableError(OpinionPoolError):
         self.remedies, self.count = tuple(remedies), count
 
 
+class MissingFileError(TableError, FileNotFoundError):
+    """There is no such file; also what Python raises then."""
+
+
 class LayoutError(TableError):
     """The columns of a table do not say what they hold."""
 

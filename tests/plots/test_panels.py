@@ -110,3 +110,11 @@ def test_a_figure_is_made_where_no_axes_are_given():
     ax = op.plots.weights(op.Panel.exchangeable(2))
     assert ax.figure in map(pyplot.figure, pyplot.get_fignums())
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("draw", ["gains", "learning", "waterfall", "correlation", "weights"])
+def test_what_cannot_be_drawn_is_named(draw):
+    with pytest.raises(op.ArgumentError):
+        getattr(op.plots, draw)(3)
+    with pytest.raises(op.ArgumentError, match="forecast"):
+        op.plots.reliability("x", [1])

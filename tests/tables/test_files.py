@@ -347,3 +347,9 @@ def test_parquet_columns_that_stand_twice_have_their_own_names(tmp_path):
     pq.write_table(pa.table(columns, names=["event", "ann", "ann"]), path)
     with pytest.raises(LayoutError, match="two columns are called 'ann'"):
         read_forecasts(path)
+
+
+def test_a_missing_file_is_what_python_calls_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*none\.csv") as caught:
+        read_forecasts(tmp_path / "none.csv")
+    assert isinstance(caught.value, TableError)

@@ -12,11 +12,14 @@ from opinionpool.analysis.near_duplicates import clusters
 from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.analysis.steps import of_class, steps
 from opinionpool.analysis.weights import WeightTable, weight_table
+from opinionpool.arguments import brief, expect_type
 from opinionpool.errors import ArgumentError
-from opinionpool.logodds import logit
+from opinionpool.labels import UNRESOLVED
+from opinionpool.logodds import check_probabilities, logit
 from opinionpool.model.panel import Panel
 from opinionpool.plots.figures import OTHER, POOL, QUIET, styled
 from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
+from opinionpool.scoring.checked import shaped
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.learning_curve import LearningCurve
 
@@ -171,7 +174,9 @@ def reliability(
     if isinstance(probabilities, ReliabilityCurve):
         curve = probabilities
     else:
-        curve = reliability_curve(np.asarray(probabilities, dtype=np.float64), np.asarray(outcomes, dtype=np.intp))
+        forecasts, given = shaped(probabilities, outcomes)  # type: ignore[arg-type]
+        codes = np.where(np.isnan(given), UNRESOLVED, given).astype(np.intp)
+        curve = reliability_curve(check_probabilities(forecasts), codes)
     p = 100 * curve.probability
     with styled():
         ax = _axes(ax, 4.6)
@@ -199,6 +204,7 @@ def learning(curve: LearningCurve, ax: Axes | None = None) -> Axes:
     -------
     Axes
     """
+    expect_type(curve, LearningCurve, "curve")
     with styled():
         ax = _axes(ax, 3.6)
         low, high = curve.average + curve.low, curve.average + curve.high
@@ -231,6 +237,7 @@ def gains(comparison: Comparison, ax: Axes | None = None) -> Axes:
     -------
     Axes
     """
+    expect_type(comparison, Comparison, "comparison")
     shown = [pool for pool in comparison.pools if pool.pool != AVERAGE]
     with styled():
         ax = _axes(ax, 1.0 + 0.28 * len(shown))
@@ -268,6 +275,7 @@ def waterfall(explanation: Explanation, ax: Axes | None = None, *, of: object = 
     ArgumentError
         If the pool is one of probabilities, or there is no such class.
     """
+    expect_type(explanation, Explanation, "explanation")
     at = _class_of(explanation, of)
     if explanation.scale != "log-odds":
         raise ArgumentError(f"a waterfall is of log-odds, and the {explanation.pool} pool adds up {explanation.scale}")
@@ -300,8 +308,8 @@ def waterfall(explanation: Explanation, ax: Axes | None = None, *, of: object = 
 def _class_of(explanation: Explanation, of: object) -> int:
     if of is None:
         return 1 if explanation.probability.ndim == 0 else int(np.argmax(explanation.probability))
-    if of not in explanation.classes:
-        raise ArgumentError(f"of must be one of the classes {explanation.classes}, and it is {of!r}")
+    if not isinstance(of, (str, int, float)) or of not in explanation.classes:
+        raise ArgumentError(f"of must be one of the classes {explanation.classes}, and it is {brief(of)}")
     return explanation.classes.index(of)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import BinaryIO, cast
 
 from opinionpool.arguments import file_path
-from opinionpool.errors import Note, TableError
+from opinionpool.errors import MissingFileError, Note, TableError
 from opinionpool.tables.delimited import HEAD, csv_source, find_codec, is_utf8, mixed_ends, one_byte, transcode
 from opinionpool.tables.roles import SYNONYMS, normal
 from opinionpool.tables.sources import FileSource, Workspace, check_unpacked, open_binary
@@ -190,7 +190,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
             os.symlink(path, link)
             path = link
     except FileNotFoundError:
-        raise TableError(f"there is no file {name}") from None
+        raise MissingFileError(f"there is no file {name}") from None
     except OSError as error:
         raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
     return name, path
