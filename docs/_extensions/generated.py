@@ -7,6 +7,7 @@ go. In docstrings, names of classes, functions and what they have are links; a b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands import commands
@@ -27,9 +28,19 @@ def columns() -> str:
     return "\n".join(["| column | also called |", "| --- | --- |", *rows])
 
 
+def gains() -> str:
+    """The table of the README that compares with other methods."""
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    return text[text.index("| resolved events |") :].partition("\n\n")[0]
+
+
 # What Sphinx puts into descriptions of functions and classes, and what it is here.
 WORDS = {" -- ": " – ", "Variables": "Attributes"}
-PARTS: Mapping[str, Callable[[], str]] = {"<!-- commands -->": commands, "<!-- columns -->": columns}
+PARTS: Mapping[str, Callable[[], str]] = {
+    "<!-- commands -->": commands,
+    "<!-- columns -->": columns,
+    "<!-- gains -->": gains,
+}
 
 
 def _fill(_app: Sphinx, _page: str, source: list[str]) -> None:

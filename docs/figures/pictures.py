@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 import opinionpool as op
 
 HERE = Path(__file__).resolve().parent
-PANEL = """event,ana,ben,chris,dora
-Will the port reopen before June?,0.30,0.45,0.60,0.40
-Will the merger be approved in 2026?,0.70,0.80,0.75,0.90
+PANEL = """event,question,ana,ben,chris,dora
+port,Will the port reopen before June?,0.30,0.45,0.60,0.40
+merger,Will the merger be approved in 2026?,0.70,0.80,0.75,0.90
 """
 BELIEFS = """correlation = 0.5
 calibration = 0.9

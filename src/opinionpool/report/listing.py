@@ -24,7 +24,7 @@ BLOCK = 1000
 COMFORTABLE, NARROWEST = 16, 8
 _SPECIAL = re.compile('[",\r\n]')
 # What a field that may need an apostrophe begins with.
-_UNQUOTED = frozenset(FIRST_OF_FORMULAS + "'")
+_LEADING = frozenset(FIRST_OF_FORMULAS + "'")
 # What would move the cursor, colour the screen or turn the direction of writing if it were sent to a terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -146,7 +146,7 @@ def _fields(values: Sequence[object]) -> Iterable[str]:
     if kinds <= {int, float}:
         return map(str, values)
     texts = cast("Sequence[str]", values)
-    if kinds == {str} and not _SPECIAL.search("".join(texts)) and not {text[:1] for text in texts} & _UNQUOTED:
+    if kinds == {str} and not _SPECIAL.search("".join(texts)) and not {text[:1] for text in texts} & _LEADING:
         return texts
     return map(_field, values)
 

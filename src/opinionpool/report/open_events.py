@@ -55,7 +55,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
     verb = "is" if len(rows) == 1 else "are"
     words = f"{whole(len(rows))} of {counted(total, 'event')} {verb} open."
     if len(rows) == total:
-        words = "The event is open." if total == 1 else f"All {counted(total, 'event')} are open."
+        words = {1: "The event is open.", 2: "Both events are open."}.get(total, f"All {whole(total)} events are open.")
     if not f.binary:
         words += f" The answer is a probability for each {'class' if f.forecasts.options is None else 'option'}"
         words += "."
