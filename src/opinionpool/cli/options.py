@@ -271,9 +271,9 @@ def pooling(command: Command) -> Command:
             default="gaussian",
             help="gaussian (default): corrects bias and overconfidence, and discounts experts who repeat each other. "
             "linear, log: weighted means of probabilities, of log-odds, with learned weights. average, median; "
-            "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: the mean "
-            "of log-odds; extremized: moved away from the prior; recalibrated: moved as outcomes say. beta-linear: "
-            "the linear pool, moved away from 50%. independent: adds up all evidence.",
+            "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: the "
+            "mean of log-odds; extremized: moved away from the prior; recalibrated: moved as outcomes say. "
+            "beta-linear: the linear pool, moved away from 50%. independent: adds up all evidence.",
         ),
         _prior,
         panel_option,
