@@ -313,7 +313,8 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   h2, h3, caption, summary, section > h2 + p, .legend, section > p:has(+ figure), section > p:has(+ .wide)
   { break-after: avoid; }
   thead { display: table-header-group; }
-  p, li, dd, section > .wide { break-inside: avoid; }
+  p, li, dd, .wide { break-inside: avoid; }
+  .wide:has(+ .note) { break-after: avoid; }
   .cards li, pre { border: 1px solid var(--line); }
   .cards .own { border-top: 3px solid var(--pool); }
   tr, figure, .cards, .checks li, .columns { break-inside: avoid; }
@@ -322,7 +323,7 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
   th, td { padding: .35rem .8rem .35rem 0; }
   figure svg.broad { max-width: 100%; }
   section { margin-top: 2.2rem; }
-  footer { break-before: avoid; margin-top: 1rem; }
+  footer { display: none; }
   a { color: inherit; text-decoration: none; }
 }
 """

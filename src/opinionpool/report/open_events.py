@@ -286,4 +286,5 @@ def _contributions(f: Findings, why: Explanation, at: int) -> Html:
     header = ["expert", "forecast", *weight, unit, "answer without this forecast"]
     shown = table(header, lines, numbers=[False, *[True] * (len(header) - 1)], kind="stack")
     note = "Without a forecast the others count for more, so the last column is not the answer less what it adds."
-    return joined([shown, markup('<p class="note">{}</p>', note)], "\n") if len(lines) > 1 else shown
+    first = why.event == f.forecasts.events[f.open_rows[0]]
+    return joined([shown, markup('<p class="note">{}</p>', note)], "\n") if len(lines) > 1 and first else shown
