@@ -19,14 +19,17 @@ EVENTS, EXPERTS = 500_000, 20
 MEMORY = 50.0
 PEAK = "import resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stderr)"
 POOL = """
-from opinionpool import cli, parts
+from opinionpool.cli import app
+from opinionpool.tables import parts
 parts.LARGE = 0
-cli.run(["pool", {file!r}, "--output", {output!r}])
+app.run(["pool", {file!r}, "--output", {output!r}])
 """
 # The same modules, the same engine with the same file, gone through in the same parts, and nothing else done.
 READ = """
-from opinionpool import answers, cli, learnparts, parts, poolparts, summary
-with parts.open_file({file!r}, None, None, on_disk=True) as table:
+from opinionpool.cli import app, pool
+from opinionpool.tables import parts
+from opinionpool.tables.duckdb import open_file
+with open_file({file!r}, None, None, on_disk=True) as table:
     rows = parts.CELLS // 20
     spans = parts._grouped_spans(table, 0, rows)
     for first, size in spans:
