@@ -221,7 +221,8 @@ def killed(rng: random.Random) -> None:
     time.sleep(rng.uniform(0.05, 2.0))
     process.send_signal(number)
     _, told = process.communicate()
-    assert b"Traceback" not in told, told[-300:]
+    # Python's own beginning is out of reach.
+    assert b"Traceback" not in told or b"opinionpool/" not in told, told[-300:]
     assert b"fault of opinionpool" not in told, told[-300:]
     assert {path.name for path in folder.iterdir()} == {"f.csv", "out.csv", "pool.json"}, sorted(folder.iterdir())
     written = (folder / "out.csv").read_text()

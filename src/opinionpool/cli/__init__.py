@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
 
 from opinionpool.cli.stopping import listen, status, stopped
+
+# Signals are listened to before anything else is imported, typing too.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
-from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 # Signals that came, the last one last. What is raised on them may be lost in a library that reads a file.
