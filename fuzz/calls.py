@@ -405,7 +405,8 @@ def nested(value: Any, random: np.random.Generator) -> Any:  # noqa: ANN401
         lambda v: [[v, 0.5, 0.2]] * 40,
         lambda v: [v] * 40,
     ]
-    return wrapped[int(random.integers(len(wrapped)))](value) if random.random() < 0.3 else value
+    within = value is not np.ma.masked and random.random() < 0.3
+    return wrapped[int(random.integers(len(wrapped)))](value) if within else value
 
 
 def ends_well(call: Callable[..., object], given: dict[str, Any]) -> str | None:
@@ -429,6 +430,7 @@ def main() -> int:
     warnings.simplefilter("error")
     for category in (OpinionPoolWarning, DataConversionWarning):
         warnings.simplefilter("ignore", category)
+    warnings.filterwarnings("ignore", "X has feature names")
     every, random = list(calls().items()), np.random.default_rng(options.seed)
     os.chdir(FOLDER.name)
     until, count, broken = time.monotonic() + options.seconds, 0, collections.Counter[str]()

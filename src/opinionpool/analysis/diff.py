@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opinionpool.arguments import expect_type
 from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note
@@ -156,6 +157,9 @@ def diff(
     before, after = TrainedPool.of(old), TrainedPool.of(new)
     if (old_forecasts is None) != (new_forecasts is None):
         raise ArgumentError("to compare answers, give the forecasts of both, as they were pooled by each")
+    for forecasts in (old_forecasts, new_forecasts):
+        if forecasts is not None:
+            expect_type(forecasts, Forecasts, "forecasts")
     if tuple(map(str, before.classes)) != tuple(map(str, after.classes)):
         raise ArgumentError(
             f"the old pool is about classes {listed(before.classes)}, and the new one about {listed(after.classes)}"

@@ -37,6 +37,10 @@ from opinionpool.scoring.checked import (
 _BLOCK = 65536  # 512 KB of float64: the passes over a block find it in the cache
 
 
+# Sums of squares of what is larger have no limit.
+LARGEST = 1e100
+
+
 @dataclass(frozen=True)
 class MeanScore:
     """A mean over resolved events.
@@ -273,6 +277,10 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     MeanScore(mean=0.5, standard_error=0.25, count=2.0)
     """
     values = np.atleast_1d(as_numbers(scores, "score", ArgumentError))
+    if (np.abs(values) > LARGEST).any():
+        raise ArgumentError(
+            f"each score must be at most {LARGEST:g}, and one is {values[np.abs(values) > LARGEST][0]:g}"
+        )
     if values.ndim != 1:
         raise ShapeError(f"scores need shape (T,), one per event, not {values.shape}")
     weight = None if sample_weight is None else frequencies(sample_weight, len(values))
