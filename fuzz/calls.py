@@ -33,10 +33,7 @@ from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
 Call = tuple[Callable[..., object], dict[str, Any]]
 X, Y = op.Panel.exchangeable(3, calibration=0.8, correlation=0.3, accuracy=0.7).simulate(40, seed=1)
 NAMES = ("ann", "bob", "cat")
-POOLS = (
-    op.GaussianPool, op.LinearPool, op.LogPool, op.IndependentPool, op.AveragePool, op.GeometricPool, op.MedianPool,
-    op.TrimmedPool, op.ExtremizedPool, op.RecalibratedPool, op.BetaLinearPool,
-)  # fmt: skip
+POOLS: tuple[Any, ...] = tuple(getattr(op, name) for name in op.__all__ if name.endswith("Pool"))
 # Names of values that calls give back.
 NOT_CALLED = {"Comparison", "Diff", "Forecasts", "__version__"}
 FOLDER = tempfile.TemporaryDirectory()

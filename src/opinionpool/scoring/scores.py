@@ -277,10 +277,9 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     MeanScore(mean=0.5, standard_error=0.25, count=2.0)
     """
     values = np.atleast_1d(as_numbers(scores, "score", ArgumentError))
-    if (np.abs(values) > LARGEST).any():
-        raise ArgumentError(
-            f"each score must be at most {LARGEST:g}, and one is {values[np.abs(values) > LARGEST][0]:g}"
-        )
+    huge = values[np.isfinite(values) & (np.abs(values) > LARGEST)]
+    if huge.size:
+        raise ArgumentError(f"each score must be at most {LARGEST:g}, and one is {huge[0]:g}")
     if values.ndim != 1:
         raise ShapeError(f"scores need shape (T,), one per event, not {values.shape}")
     weight = None if sample_weight is None else frequencies(sample_weight, len(values))
