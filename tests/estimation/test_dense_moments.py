@@ -196,6 +196,16 @@ def test_single_precision_with_missing_forecasts(level):
     np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
 
 
+def test_single_precision_where_the_first_events_have_no_forecasts():
+    q, y = panel(300, 3)
+    q[::2] = np.nan
+    single, double = (learn_dense(each, y, beliefs=None) for each in (q.astype(np.float32), q))
+    np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
+    q[:] = np.nan
+    with pytest.raises(LearningError):
+        learn_dense(q.astype(np.float32), y, beliefs=None)
+
+
 def test_whoever_is_always_right_is_found_where_others_are_missing():
     q, y = panel(200, 3)
     q[:, 0] = np.where(y == 1, 0.999 + 1e-4 * q[:, 1], 0.001 - 1e-4 * q[:, 1])

@@ -101,7 +101,9 @@ class _LogOdds:
         if kind == np.float32:
             # Single precision needs an origin near the panel's mean.
             few = q[:: len(q) // 64 + 1]
-            origin = float(np.nanmedian(floored_log_odds(few, self.bounds, np.empty(few.shape))))
+            some = floored_log_odds(few, self.bounds, np.empty(few.shape))
+            some = some[~np.isnan(some)]
+            origin = float(np.median(some)) if some.size else 0.0
             self.origin = origin if abs(origin) > NEAR else 0.0
 
     def buffer(self, events: int) -> Floats:

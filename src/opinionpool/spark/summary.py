@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import DuplicateError, ProbabilityError
-from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.sampling import priorities
 from opinionpool.spark.blocks import CELLS, Block
 from opinionpool.streams.events import Record, event_keys
@@ -247,13 +246,8 @@ class Summary:
             wide = np.full((len(q), len(tally.experts), *q.shape[2:]), np.nan)
             wide[:, columns] = q
             q = wide
-        outcomes, moments = block.outcomes[rows], None
-        if q.ndim == 2 and prior is None and tally.shared is not None:
-            known = DenseOutcomes.of(outcomes.astype(np.float64))
-            assert known is not None
-            moments = dense_moments(q, known, tally.reference, tally.floor, tuple(tally.experts), threads=1)
         own = None if prior is None else prior[rows]
-        tally.add_rows(Rows(q, outcomes, np.ones(len(q)), own), moments=moments)
+        tally.add_rows(Rows(q, block.outcomes[rows], np.ones(len(q)), own))
 
     def merge(self, other: Summary) -> None:
         """Take in another one, which is used up."""
