@@ -92,6 +92,17 @@ class TestLearns:
         part = np.abs(learn(Forecasts.from_array(x, y)).panel.contributions(x)).mean(axis=0)
         assert part[0] > 4 * part[1:].max()
 
+    def test_groups_who_answer_different_events_learn_the_base_rate_alike(self):
+        """Six events that happened move the answers of any group as they move those of all together."""
+        rng = np.random.default_rng(0)
+        x = expit(0.7 * rng.normal(size=(40, 1)) + rng.normal(size=(40, 40)))
+        group, event = np.arange(40) // 10, np.arange(40) % 4
+        x[group != event[:, None]] = NAN
+        learned = learn(Forecasts.from_array(x, [1] * 6 + [None] * 34, classes=(0, 1)))
+        one_group = np.where(group == np.arange(4)[:, None], 0.5, NAN)
+        together = logit(learned.pool(np.full((1, 40), 0.5)))
+        assert logit(learned.pool(one_group)) == pytest.approx(np.repeat(together, 4), abs=0.2)
+
     def test_much_data_overrule_what_is_believed(self):
         truth = Panel.from_features([0.7, 1.2, 0.9], 0.3, accuracy=[1.5, 0.4, 0.8], bias=[0.5, -0.5, 0.0])
         x, y = truth.simulate(20_000, prior=0.3, seed=1)

@@ -399,13 +399,23 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = marginal_dependence(evidence, shrunken, believed)
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
-    # L* = L° − base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias, along the weights.
-    size = float(weights @ weights)
-    along = weights / size if size > LEAST_WEIGHT**2 else np.zeros(n)
-    bias = centre + along[:, None] * (rows.base_intercept - intercept)
+    # L* = L° − base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
+    bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
     notes = (contrary_note(),) if events >= CONTRARY and weights.sum() < -TURNED else ()
     marginal = marginal_features(rows.evidence(rows.contrasts), believed)
     return DefaultFit(Parts(contrast, shrunken.spread, dependence), bias, extremes, marginal, uncertainty, True, notes)
+
+
+def _shares(weights: Array) -> Array:
+    """Biases (N,) of all that move the answer by 1 together.
+
+    They are much the same for everybody, as sums of weights are for those who are present, whoever that is; where
+    weights add up to nothing, they go along these.
+    """
+    total, size = float(weights.sum()), float(weights @ weights)
+    if size <= LEAST_WEIGHT**2:
+        return np.zeros(len(weights))
+    return np.asarray((total + weights) / (total**2 + size))
 
 
 def _correlation(
