@@ -123,9 +123,9 @@ def test_up_to_three_repeated_pairs_are_listed():
         one_each(statements(rows), None, "when")
     pairs = ["'a' on event 'q0' (the table, rows 0, 1)", "'b' on event 'q0' (the table, rows 2, 3)"]
     assert str(caught.value) == (
-        f"an expert may have one forecast on an event, and there are several by {', by '.join(pairs)}, by 'a' on event "
-        "'q1' (the table, rows 4, 5) and 1 more; say which counts: --duplicates last for the last by column 'when', or "
-        "--duplicates mean for their average"
+        f"an expert may have only one forecast on an event, and there are several by {', by '.join(pairs)}, by 'a' on "
+        "event 'q1' (the table, rows 4, 5) and 1 more; say which counts: --duplicates last for the last by column "
+        "'when', or --duplicates mean for their average"
     )
 
 

@@ -128,7 +128,7 @@ def spreads(residuals: Residuals) -> list[Check]:
             if EACH <= np.count_nonzero(outcome == c) <= len(outcome) - EACH
         ]
     fine = (
-        "log-odds spread equally given either outcome "
+        "log-odds have the same variance given either outcome "
         f"({counted(len({each.expert for each in findings}), 'expert')} tested)"
     )
     idle = f"too few outcomes of each kind to compare spreads: {EACH} of each by one expert are needed"

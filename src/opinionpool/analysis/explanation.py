@@ -318,9 +318,9 @@ def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
         at = present[i]
         if high[at] >= 0:
             text = (
-                f"the weight of {shown(found.experts[i])}, {found.weights[i]:.3f}, cannot be distinguished from 0 (90% "
-                f"interval with everybody present {low[at]:.2f} to {high[at]:.2f}): outcomes do not show whether this "
-                "forecast adds anything, or in which direction"
+                f"the weight of {shown(found.experts[i])}, {found.weights[i]:.3f}, is below 0, so this forecast moves "
+                f"the answer a little the other way; it may well be 0 (90% interval with all experts {low[at]:.2f} to "
+                f"{high[at]:.2f}): outcomes do not show that this forecast adds anything"
             )
         elif contrast is None:
             text = f"{name} counts against its own forecast: given the others' forecasts, it pointed the other way"

@@ -63,7 +63,7 @@ def app(context: click.Context) -> None:
     metavar="P",
     callback=read_prior,
     multiple=True,
-    help="How often the event happens where the answers are used, if it is more or less often than in FILE.",
+    help="How common the event is where the answers are used, if that differs from FILE; answers are shifted to it.",
 )
 @keeping
 @listing

@@ -35,7 +35,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     score      1 - log loss / ln 2: 0 = saying 50% every time, 1 = perfect
     ±          standard error of the score
     skill      the score relative to always saying how often the event happens
-    in-sample  the same on events that the pool has learned from, for pools that learn
+    in-sample  the score on events that the pool has learned from, for pools that learn
     gain       its score less that of the simple average
     from … to  95% interval of the gain; verdict better or worse: it excludes 0
 

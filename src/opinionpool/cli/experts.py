@@ -23,7 +23,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     \b
     bias         how far the expert's log-odds are too high (+) or too low (-)
     calibration  slope on log-odds: 1 = calibrated, below 1 overconfident, above 1 underconfident
-    accuracy     half the distance of mean corrected log-odds where it happens and where not; no share of right answers
+    accuracy     half the difference between the mean corrected log-odds of events that happened and of others
     AUC          how often, of two events, the one that happened had the higher forecast
     weight       its part in the pooled log-odds when every expert is present
     from, to     its 90% credible interval, given beliefs and outcomes

@@ -22,7 +22,7 @@ from opinionpool.report.listing import write_json, write_listing
     metavar="P",
     callback=read_prior,
     multiple=True,
-    help="How often the event happens where the answer is used, if it is more or less often than in FILE.",
+    help="How common the event is where the answer is used, if that differs from FILE; the answer is shifted to it.",
 )
 @model_option
 @writing
@@ -33,9 +33,9 @@ def explain(
 
     \b
     bias       how far this expert's log-odds are too high (+) or too low (-)
-    contrast   the forecast less prior and bias, in log-odds, with extremes moderated
+    contrast   how far the forecast is from the prior, bias corrected, in log-odds; extreme values are pulled in
     weight     among those who gave a forecast here; a share, in the average and linear pools
-    adds       weight times contrast; from prior to base rate these add up to the pooled log-odds
+    adds       weight times contrast; the rows above "pooled" add up to the pooled log-odds
     without    the answer if this forecast were missing: the others then count for more
     intercept  a constant that is added whatever the forecasts, to correct what is wrong with all of them together
 

@@ -169,7 +169,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             "--options-file",
             metavar="FILE.toml",
             type=click.Path(exists=True, dir_okay=False),
-            help=f"Options of reading in a file; the command line wins. Default: {OPTIONS_FILE} beside the first FILE.",
+            help=f"A file with options that say how to read FILE; the command line wins. Default: {OPTIONS_FILE} "
+            "beside it.",
         ),
     ]
 
@@ -272,8 +273,8 @@ def pooling(command: Command) -> Command:
             help="gaussian (default): corrects bias and overconfidence, and discounts experts who repeat each other. "
             "linear, log: weighted means of probabilities, of log-odds, with learned weights. average, median; "
             "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: the "
-            "mean of log-odds; extremized: moved away from the prior; recalibrated: moved as outcomes say. "
-            "beta-linear: the linear pool, moved away from 50%. independent: adds up all evidence.",
+            "mean of log-odds; extremized: moved away from the prior; recalibrated: with slope and intercept learned. "
+            "beta-linear: the linear pool, beta-transformed. independent: adds up all evidence.",
         ),
         _prior,
         panel_option,
@@ -358,13 +359,13 @@ def comparing(command: Command) -> Command:
             "--gap",
             metavar="SPAN",
             default="0",
-            help="With --by-time: how long before an event may help to forecast others: days, or as in 4w, 36h.",
+            help="With --by-time: how much time must pass after an event before pools learn from it: days, or 4w, 36h.",
         ),
         click.option("--by-group", is_flag=True, help="Never learn from the scored events' own groups."),
         click.option(
             "--horizon",
             metavar="SPAN",
-            help="Take forecasts as they stood so long before their event closed: days, or as in 4w, 36h.",
+            help="Score each forecast as it stood this long before its event closed: days, or as in 4w, 36h.",
         ),
         click.option(
             "--time-averaged",
@@ -383,8 +384,8 @@ def comparing(command: Command) -> Command:
             "--repeats",
             type=click.IntRange(1),
             metavar="N",
-            help="How often the cross-validation is repeated. Default: until its chance hardly matters, at most 20 "
-            "times.",
+            help="How often the cross-validation is repeated. Default: until the random variation between repeats is "
+            "negligible, at most 20 times.",
         ),
         click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0."),
         _prior,
@@ -400,9 +401,8 @@ def _prior(command: Command) -> Command:
         metavar="P",
         callback=read_prior,
         multiple=True,
-        help="How often such events happen, such as 0.01 or 1%: the probability before any expert is asked, from "
-        "which all experts are taken to start. Default: about the share of resolved events that happened. More than "
-        "two classes: CLASS=P for each.",
+        help="Probability of each event before any forecast, such as 0.01 or 1%, from which all experts are taken to "
+        "start. Default: about the share of resolved events that happened. More than two classes: CLASS=P for each.",
     )(command)
 
 

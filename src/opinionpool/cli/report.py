@@ -41,7 +41,7 @@ PAGES = ("", ".html", ".htm")
     "--repeats",
     type=click.IntRange(1),
     metavar="N",
-    help="How often the cross-validation is repeated. Default: until its chance hardly matters, at most 20 times.",
+    help="How often the cross-validation is repeated. Default: until that hardly changes scores, at most 20 times.",
 )
 @click.option("--title", metavar="TEXT", help="Heading of the page. Default: the name of the file.")
 @click.option(

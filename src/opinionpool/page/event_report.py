@@ -78,7 +78,7 @@ def _answer(a: Assessment, found: Answer) -> Html:
         between = "" if ends is None else f"{brief(ends[0])} to {brief(ends[1])} ({why.level:.0%} interval)"
         title = "The panel" if a.binary else printable(label)
         average, geometric = (brief(of_class(p, at)) for p in (found.average, found.geometric))
-        beside = f"simple average {average}, geometric mean {geometric}"
+        beside = f"simple average {average}, geometric mean of odds {geometric}"
         cards.append(
             markup(
                 '<li class="own"><span>{}</span><b>{}</b>'

@@ -94,7 +94,7 @@ def _decision(scene: Scene, found: Answer) -> Html:
     controls = joined(
         [
             _amount("action", "Acting costs", a.stakes.action),
-            _amount("loss", "Loss, if not", a.stakes.loss),
+            _amount("loss", "Loss if you do not act", a.stakes.loss),
         ]
     )  # fmt: skip
     words = [
@@ -160,7 +160,7 @@ def _candidate(scene: Scene, found: Answer) -> Html:
     else:
         gain = more.gain
         before = 100 * (more.auc - gain.auc)
-        words = f"The panel would rank {100 * more.auc:.0f} of 100 pairs rightly instead of {before:.0f}"
+        words = f"The panel would rank {100 * more.auc:.0f} of 100 pairs correctly instead of {before:.0f}"
         if gain.score is not None:
             words += f", and its expected log score would rise by {decimal(gain.score)}"
         words += "."
@@ -195,7 +195,7 @@ def hand_over_view(scene: Scene) -> Html:
         markup("<h2>Hand over</h2>"),
         field(
             "assessor",
-            "Who assessed",
+            "Assessed by",
             a.assessor,
             data_do="assessor",
             placeholder="names, for the record",

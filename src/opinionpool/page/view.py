@@ -91,7 +91,7 @@ def answer(scene: Scene) -> Html:
     p = scene.probability(why.probability)
     marks += [
         Mark("average", average, "simple average"),
-        Mark("geometric", geometric, "geometric mean"),
+        Mark("geometric", geometric, "geometric mean of odds"),
         Mark("pool", p, "answer"),
     ]
     says = (
@@ -101,7 +101,7 @@ def answer(scene: Scene) -> Html:
     parts.append(markup('<figure class="strip">{}</figure>', charts.strip(marks, scene.interval, says)))
     parts.append(
         markup(
-            '<ul class="legend"><li>{} answer</li><li>{} average {}</li><li>{} geometric mean {}</li>'
+            '<ul class="legend"><li>{} answer</li><li>{} average {}</li><li>{} geometric mean of odds {}</li>'
             "<li>{} each expert</li></ul>",
             _sample("pool"), _sample("average"), brief(average), _sample("geometric"), brief(geometric),
             _sample("expert"),

@@ -135,7 +135,7 @@ def _by_model(f: Findings) -> list[tuple[str, str]]:
         f"as {value.effective:.1f} experts of their average accuracy who err independently."
     )
     entries = [
-        ("Expected by the method where everybody answers", f"{expected}."),
+        ("Expected by the method when every expert gives a forecast", f"{expected}."),
         ("Effective number of experts", number),
     ]
     return [*entries, *_one_more(f, value)]

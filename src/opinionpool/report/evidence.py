@@ -47,8 +47,9 @@ def _errors(f: Findings) -> Html:
         return section("errors", title, missing("There is nothing to compare.", why))
     errors, n = f.errors, len(f.errors.experts)
     lead = (
-        "The more the errors of two experts correlate, the less the second adds. Errors are log-odds less their mean "
-        f"for the outcome; 0 is uncorrelated, 1 identical. The average correlation is {two(errors.common)}"
+        "The more the errors of two experts correlate, the less the second adds. An error is the log-odds minus their "
+        "mean over events with the same outcome. Correlation 0: unrelated; 1: perfectly correlated. The average "
+        f"correlation is {two(errors.common)}"
     )
     if errors.common > 0:
         lead += f", at which two equally good experts are worth {2.0 / (1.0 + errors.common):.1f} independent ones"
@@ -227,9 +228,10 @@ def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
     if not math.isfinite(float(curve.low[-1])):
         return words
     step = score[-1] - score[-2]
-    gained = f"{abs(step):.3f}" if abs(step) >= 5e-4 else "nothing"
-    turn = "brought" if step >= -5e-4 else "cost"
-    words.append(f"The last step, from {sizes[-2]:,} to {sizes[-1]:,}, {turn} {gained}.")
+    changed = "did not change the score"
+    if abs(step) >= 5e-4:
+        changed = f"{'raised' if step > 0 else 'lowered'} the score by {abs(step):.3f}"
+    words.append(f"Going from {sizes[-2]:,} to {sizes[-1]:,} resolved events {changed}.")
     return words
 
 
@@ -277,8 +279,10 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
         return [markup("<p>{}</p>", "There are too few forecasts or outcomes to check the model.")]
     tested = sum(check.statistic is not None or check.serious for check in checks)
     idle = len(checks) - tested
-    lead = f"No warning sign in {counted(tested, 'check')} of what the method assumes; with few events only large "
-    lead += "departures could show."
+    lead = (
+        f"{counted(tested, 'check')} looked for signs that the method does not suit these forecasts, and found none; "
+        "with few events only serious problems would show."
+    )
     if serious:
         lead = (
             f"{counted(len(serious), 'warning sign')}: the data depart from what the method assumes. The scores above "
@@ -304,7 +308,7 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
 def _listed(checks: Sequence[Check]) -> Html:
     items = []
     for check in checks:
-        kind, mark = (' class="serious"', "⚠ look at this") if check.serious else ("", "✓ no warning")
+        kind, mark = (' class="serious"', "⚠ look at this") if check.serious else ("", "✓ no sign against")
         if check.statistic is None and not check.serious:
             kind, mark = ' class="idle"', "– not testable"
         items.append(markup(f'<li{kind}><span class="mark">{{}}</span>{{}}</li>', mark, sentence(check.text)))
@@ -348,13 +352,13 @@ def method_section(f: Findings) -> Html:
 def _method_words(pool: str) -> str:
     if pool == DEFAULT:
         return (
-            "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias; "
-            "the pooled log-odds are the prior’s plus a weighted sum of these. Weights are the most probable ones "
-            "given outcomes and beliefs (posterior modes): beforehand experts are expected to be about calibrated, "
-            "about equally good and correlated. How dependent and how different they are is integrated out. Intervals "
-            "are credible intervals. An expert who gave no forecast is left out and the others are reweighted; "
-            "missing forecasts are not imputed (J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
-            "probabilities”, UAI 2004)."
+            "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias, "
+            "with extreme values pulled in; the pooled log-odds are the prior’s, plus an intercept, plus a weighted "
+            "sum of these. Weights and intercept are posterior modes, given outcomes, beliefs and, with little "
+            "weight, how far experts agree on open events; the mean correlation and the spread between experts are "
+            "integrated out. Intervals are credible intervals. An expert who gave no forecast is left out and the "
+            "others are reweighted; missing forecasts are not imputed (J. M. Kahn, “A generative Bayesian model for "
+            "aggregating experts’ probabilities”, UAI 2004)."
         )
     return (
         f"Probabilities are combined by the {pool} pool, as the documentation of opinionpool says. Features of "

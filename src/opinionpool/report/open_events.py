@@ -65,9 +65,10 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
         words += "."
     if f.pooled.interval is not None:
         words += (
-            " Its 90% credible interval says how uncertain that number is, as the experts’ weights are not known "
-            "exactly: with the true weights the answer would lie in it with probability 90%. It does not allow for "
-            "the risk that the method itself does not suit these forecasts; see Checks."
+            " The 90% credible interval beside it says how uncertain that number is: resolved events show only "
+            "roughly how much each expert should count. With that known exactly, the answer would lie in the interval "
+            "with 90% probability. The risk that the method itself does not suit these forecasts is not in it; see "
+            "Checks."
         )
     order = {
         "probability": "the most probable first",
@@ -206,11 +207,11 @@ def _explained(f: Findings, t: int, why: Explanation) -> Html:
     words += [markup('<p class="note">{}</p>', sentence(note.text)) for note in why.notes]
     if why.scale != "log-odds" or len(why.experts) == 0:
         return joined([*words, _contributions(f, why, at)], "\n")
-    intercept = " The intercept is a correction common to all experts." if np.any(why.intercept != 0) else ""
+    intercept = " The intercept corrects what all experts have in common." if np.any(why.intercept != 0) else ""
     figure = markup(
         "<figure>{}<figcaption>From the prior to the answer{}. Each number is how many percentage points the answer "
-        "moves when that forecast is added to those above it. The scale is stretched near 0% and 100%, as log-odds, "
-        "the logarithm of p/(1 − p), are.{}</figcaption></figure>",
+        "moves when that forecast is added to those above it. The scale is stretched near 0% and 100% (log-odds), as "
+        "from 98% to 99% takes as much evidence as from 50% to 67%.{}</figcaption></figure>",
         waterfall(why, at, f"Probability{label} for {f.question(t)}", why.interval), label, intercept,
     )  # fmt: skip
     return joined([columns(words, figure), _contributions(f, why, at)], "\n")
@@ -232,12 +233,13 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
         if moved[i] > 0:
             others = "" if len(why.experts) == 1 else ", with more weight on the others"
             words.append(
-                markup("<b>{}</b> matters most: without that forecast the answer would be {}{}.",
+                markup("The forecast of <b>{}</b> matters most: without it the answer would be {}{}.",
                        name(why.experts[i]), brief(float(without[i])), others)
             )  # fmt: skip
     absent = [expert for expert in f.forecasts.experts if expert not in why.experts]
     if absent and len(absent) <= NAMED:
-        words.append(markup("No forecast from {}, so the others count for more.", listed(absent, NAMED)))
+        who = joined((markup("<b>{}</b>", name(each)) for each in absent), ", ")
+        words.append(markup("{} gave no forecast, so the others count for more.", who))
     return words
 
 
@@ -253,11 +255,11 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
         reason = "closer to the prior, as the forecasts go further than they are worth"
     elif f.pool == DEFAULT and float(np.mean(features.calibration)) > 1.05:
         reason = (
-            "the experts are on the whole underconfident, as calibration slopes above 1 say, and they agree from "
-            "partly different information"
+            "judged by outcomes the experts were too cautious (their calibration slopes are above 1), and they rely "
+            "on partly different information"
         )
     else:
-        reason = "the experts agree from partly different information"
+        reason = "the experts rely on partly different information, so that their agreement says more than each of them"
     where = "above" if above else "below"
     return f", {where} every single forecast ({brief(min(given))} to {brief(max(given))}): {reason}"
 
@@ -285,6 +287,9 @@ def _contributions(f: Findings, why: Explanation, at: int) -> Html:
     )
     header = ["expert", "forecast", *weight, unit, "answer without this forecast"]
     shown = table(header, lines, numbers=[False, *[True] * (len(header) - 1)], kind="stack")
-    note = "Without a forecast the others count for more, so the last column is not the answer less what it adds."
+    note = (
+        "Where a forecast is left out the others count for more, so the last column is not the answer minus what that "
+        "forecast adds, and may even move the other way."
+    )
     first = why.event == f.forecasts.events[f.open_rows[0]]
     return joined([shown, markup('<p class="note">{}</p>', note)], "\n") if len(lines) > 1 and first else shown

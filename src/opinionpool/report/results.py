@@ -36,12 +36,12 @@ def gains_section(f: Findings) -> Html:
     own = next(pool for pool in found.pools if pool.pool == f.pool)
     words = [_scores(f, found, best)]
     gains = [] if f.pool == AVERAGE else [Gain("the simple average", *_numbers(own.over_average))]
-    caption = f"Gain of the pool in score, with {LEVEL:.0%} intervals"
+    caption = f"How much better the pool scored, with {LEVEL:.0%} intervals"
     if best is not None:
         over = best.over_pool
         gains.append(Gain(printable(best.expert), 0.0 - over.mean, 0.0 - over.high, 0.0 - over.low))
         words.insert(0, markup("<p>{}</p>", _beside_best(best, found)))
-        caption += ", the one over the expert widened as the best of all experts was picked"
+        caption += "; that over the expert is wider, as the best expert was picked after the scores were known"
     figure = (
         markup("<figure>{}<figcaption>{}.</figcaption></figure>", gain_chart(gains), caption) if gains else Html("")
     )
@@ -109,12 +109,12 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
     limits = f"({LEVEL:.0%} interval {_between(gain)})"
     if gain.verdict == "better":
         return [
-            markup("<b>The pool, the combined forecast above, is better than the simple average.</b>"),
+            markup("<b>The pool, the combined forecast above, did better than the simple average.</b>"),
             markup("{}, a statistically significant gain of {} {}.", beside, span, limits),
         ]
     if gain.verdict == "worse":
         return [
-            markup("<b>The simple average is better than the pool.</b>"),
+            markup("<b>The simple average did better than the pool, the combined forecast above.</b>"),
             markup("{}, a statistically significant loss of {} {}. Use the average.", beside, span, limits),
         ]
     if gain.verdict == "the same":
@@ -138,10 +138,10 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
         "better": "That expert is better than the pool, significantly so.",
         "worse": "The pool is better, significantly so.",
         "the same": "They do the same.",
-        "unclear": f"The difference is not significant: {best.events} events are too few to say which is better.",
+        "unclear": f"The difference is not significant: these {best.events} events do not show which is better.",
         "too few events": "Those are too few events to compare the two.",
     }[over.verdict]
-    hindsight = "Which expert would be best was not known beforehand." if len(found.experts) > 1 else ""
+    hindsight = "Nor could anybody have known beforehand which expert would be best." if len(found.experts) > 1 else ""
     return joined([start, phrase, hindsight], " ")
 
 
@@ -216,7 +216,7 @@ def experts_section(f: Findings) -> Html:
     ends = None if weights is None else _weight_ends(weights)
     header = ["expert"]
     if weights is not None and ends is not None:
-        header += [f"{ends[0]:.1f} to {ends[1]:.1f}".replace("-", "−"), "weight", f"{weights.level:.0%} interval"]
+        header += [f"axis {ends[0]:.1f} to {ends[1]:.1f}".replace("-", "−"), "weight", f"{weights.level:.0%} interval"]
     header += [f"forecast: {f.forecasts.events[t]}" if len(shown) > 1 else "forecast" for t in shown]
     header += ["resolved"]
     given = [dict(zip(*_event_cells(f, t), strict=True)) for t in shown]
@@ -288,7 +288,7 @@ def _expert_lead(f: Findings, weights: WeightTable | None) -> list[str]:
 
 def _weight_words(f: Findings, weights: WeightTable) -> str:
     total = float(weights.weight.sum())
-    phrase = f"The weights add up to {total:.2f}; they are no shares, and need not add up to 1"
+    phrase = f"The weights add up to {total:.2f}; they are not percentages of a whole and need not add up to 1"
     if f.pool == DEFAULT and total > 1.05:
         features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
         timid = float(np.mean(features.calibration)) > 1.05
@@ -296,9 +296,12 @@ def _weight_words(f: Findings, weights: WeightTable) -> str:
         causes += (
             ["they have partly different information"] if timid else ["the experts have partly different information"]
         )
-        phrase += f". Above 1 means that answers are more extreme than the average of log-odds: {', and '.join(causes)}"
+        phrase += (
+            ". A sum above 1 means that answers usually lie further from the prior than the average of the log-odds"
+        )
+        phrase += f": {', and '.join(causes)}"
     elif f.pool == DEFAULT and total < 0.95:
-        phrase += ". Below 1 means that the experts together are overconfident"
+        phrase += ". A sum below 1 means that the experts together are overconfident"
     return f"{phrase}.{_negative_words(weights)}"
 
 
@@ -327,8 +330,8 @@ READ = (
     ),
     (
         "accuracy",
-        "Half the distance between the mean corrected log-odds where the event happens and where not; no share of "
-        "right answers.",
+        "Half the difference between the mean log-odds, corrected for bias and calibration, of events that happened "
+        "and of those that did not; not the share of correct answers.",
     ),
     ("AUC", "Of two events, one that happened and one that did not, how often the former had the higher forecast."),
 )

@@ -327,7 +327,7 @@ def _duplicates(long_rows: LongRows, pairs: Index, time_column: str | None) -> D
     more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
     last = f"the last by column {shown(time_column)}" if time_column else "the last in the file"
     return DuplicateError(
-        f"an expert may have one forecast on an event, and there are several by {', by '.join(examples)}{more}; "
+        f"an expert may have only one forecast on an event, and there are several by {', by '.join(examples)}{more}; "
         f"say which counts: --duplicates last for {last}, or --duplicates mean for their average",
         remedies=[{"duplicates": "last"}] if time_column else [{"duplicates": "last"}, {"duplicates": "mean"}],
         count=len(pairs),
