@@ -143,3 +143,14 @@ def test_the_order_of_rows_does_not_matter(outcomes):
 def test_more_classes_than_two_were_named_for_one_probability():
     with pytest.raises(LayoutError, match="need two outcomes"):
         two_classes({}, Asked(classes=("a", "b", "c")))
+
+
+def test_two_events_of_one_name_are_not_answers_of_experts():
+    from opinionpool.tables.read import read_forecasts
+
+    # To say that the outcome is what experts answered would make an expert of it.
+    table = {"event": ["q", "q", "r"], "ann": [0.9, 0.2, 0.5], "outcome": [1, 0, 1]}
+    with pytest.raises(CellError, match=r"two outcomes.*events need names that differ") as caught:
+        read_forecasts(table)
+    assert caught.value.remedies == ()
+    assert read_forecasts(table, columns={"event": None}).shape == (3, 1)

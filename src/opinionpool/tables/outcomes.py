@@ -291,7 +291,14 @@ def _two_outcomes(observed: Sequence[Observed], clash: tuple[int, int], events: 
             local -= len(column.row_events)
         places.append(f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})")
         event = events[column.row_events[local]]
-    name = observed[0].table.names[observed[0].column]
+    name, rows = observed[0].table.names[observed[0].column], observed[0].row_events
+    if 2 * len(set(rows.tolist())) > len(rows):
+        # A row is an event, but for a few.
+        return CellError(
+            f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}; events need names that "
+            "differ: where several columns together are the name, say --column event=A --column event=B, where none "
+            "is, --column event="
+        )
     return CellError(
         f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}; if column "
         f"{shown(name)} holds what each expert answered, say --column outcome=",
