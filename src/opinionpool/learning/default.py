@@ -2,13 +2,14 @@
 
 The answer is a log pool, L* = L° + Σ w_i (C_i − b_i), whose coefficients are the most probable ones given the outcomes
 (model.md, section 2.7) and what is believed beforehand, of any panel or by a decision maker
-(`opinionpool.learning.prior`). Extremes, differences between experts and, unless it is believed, how dependent they
-are, are averaged by how well each value predicts the outcomes (evidence). A prior that is Laplace's estimate is itself
-believed only in proportion T / (T + `PRIOR_WORTH`) of the T resolved events, and so are biases. With one outcome, or
-none, this still has one answer. It is then written as a Gaussian panel with the same weights: spreads and correlations
-are those of the data shrunken towards the panel (`opinionpool.learning.shrinkage`), contrasts follow from the weights
-(10). The values come from reasoning and from simulated panels of many kinds (`benchmarks/default_pool.py`), where the
-result is flat around them.
+(`opinionpool.learning.prior`), but that no single outcome moves them far (`opinionpool.estimation.anchor`). Extremes,
+differences between experts and, unless it is believed, how dependent they are, are averaged by how well each value
+predicts the outcomes (evidence). A prior that is Laplace's estimate is itself believed only in proportion T / (T +
+`PRIOR_WORTH`) of the T resolved events, and biases T / (T + `BIAS_WORTH`). With one outcome, or none, this still has
+one answer. It is then written as a Gaussian panel with the same weights: spreads and correlations are those of the data
+shrunken towards the panel (`opinionpool.learning.shrinkage`), contrasts follow from the weights (10). The values come
+from reasoning and from simulated panels of many kinds (`benchmarks/default_pool.py`), where the result is flat around
+them.
 """
 
 from __future__ import annotations
