@@ -65,7 +65,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
         words += "."
     if f.pooled.interval is not None:
         words += (
-            " The 90% credible interval beside it says how uncertain that number is: resolved events show only "
+            " The 90% credible interval beside it says how uncertain that number is: outcomes and beliefs say only "
             "roughly how much each expert should count. With that known exactly, the answer would lie in the interval "
             "with 90% probability. The risk that the method itself does not suit these forecasts is not in it; see "
             "Checks."
