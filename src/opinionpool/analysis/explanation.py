@@ -161,7 +161,7 @@ def explain_event(
 
     Examples
     --------
-    >>> from opinionpool.pools.registry import fit_pool
+    >>> from opinionpool.pools.fit import fit_pool
     >>> f = Forecasts.from_array([[0.7, 0.6], [0.2, 0.3], [0.9, None]], [1, 0, None], experts=["ann", "bob"])
     >>> why = explain_event(f, "event_3", fit_pool("average", f))
     >>> why.experts, why.contributions.round(3).tolist()
