@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from opinionpool.errors import ArgumentError
-from opinionpool.text import listed, shown, suggestion
+from opinionpool.text import listed, meant, shown, suggestion
 
 _HINTS = {"state": "; of an estimator give pool.state_", "panel": "; of an estimator give pool.panel_"}
 # What a base class is to those who call.
@@ -132,8 +132,7 @@ def one_of(value: object, name: str, choices: Iterable[str], error: type[Argumen
     known = tuple(choices)
     if isinstance(value, str) and value in known:
         return value
-    near = suggestion(value, known, "") if isinstance(value, str) and value else ""
-    hint = f"; {near}" if near.startswith("did") else ""
+    hint = meant(value, known) if isinstance(value, str) else ""
     raise error(f"{name} must be one of {', '.join(known)}, and it is {brief(value)}{hint}")
 
 

@@ -40,6 +40,16 @@ def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
     return f"did you mean {shown(near[0])}?" if meant else f"{else_say} {listed(names)}"
 
 
+def meant(name: str, names: Sequence[str]) -> str:
+    """The name that was meant, to end a message with; nothing if none is near.
+
+    >>> meant("bod", ["ann", "bob"]), meant("x", ["ann", "bob"])
+    ("; did you mean 'bob'?", '')
+    """
+    found = suggestion(name, names, "")
+    return f"; {found}" if found.startswith("did") else ""
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 

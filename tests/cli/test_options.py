@@ -282,3 +282,16 @@ def test_arguments_that_are_no_text(file, command):
     for wrong in ({"missing_values": ["\udcff"]}, {"where": "alice = '\udcff'"}, {"encoding": "a\0"}):
         with pytest.raises(OpinionPoolError):
             read_forecasts(name, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["compare", "--pools", "avrage"], "average"), (["pool", "--pool", "medain"], "median"),
+        (["pool", "--format", "tabel"], "table"), (["pool", "--column", "evnt=event"], "event"),
+        (["pool", "--exclude", "alise"], "alice"), (["pool", "--column", "event=evnt"], "event"),
+    ],
+)  # fmt: skip
+def test_what_was_meant(file, command, words, name):
+    said = command(words[0], file(WIDE), *words[1:], status=1 if "event=evnt" in words else 2).err
+    assert f"did you mean '{name}'?" in said

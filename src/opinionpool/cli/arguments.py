@@ -290,7 +290,10 @@ def prior_option(option: str, given: PriorOption, forecasts: Forecasts) -> float
     named = {label: p for label, p in given if label is not None}
     unknown = [label for label in named if label not in labels]
     if unknown:
-        raise click.UsageError(f"{option}: {unknown[0]!r} is not a class; the classes are {', '.join(labels)}")
+        from opinionpool.text import meant
+
+        near = meant(unknown[0], labels)
+        raise click.UsageError(f"{option}: {unknown[0]!r} is not a class; the classes are {', '.join(labels)}{near}")
     if len(labels) == 2:
         if len(given) > 1:
             raise click.UsageError(f"{option}: events of two classes need one number, and there are {len(given)}")

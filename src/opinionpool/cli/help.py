@@ -23,6 +23,18 @@ class _Text(click.types.StringParamType):
             self.fail(f"{text!r} is no text in UTF-8", param, ctx)
 
 
+class _Choice(click.Choice):  # type: ignore[type-arg]
+    """One of some words; another is answered with the one that was meant."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            from opinionpool.text import meant
+
+            raise click.BadParameter(error.message.rstrip(".") + meant(str(value), self.choices), ctx, param) from None
+
+
 # What stands for names of files in help.
 _FILES = ("FILE", "DIR", "PAGE")
 
@@ -35,6 +47,8 @@ class SectionedCommand(click.Command):
         for parameter in self.params:
             if parameter.type is click.STRING and not (parameter.metavar or "").startswith(_FILES):
                 parameter.type = _Text()
+            elif type(parameter.type) is click.Choice:
+                parameter.type = _Choice(parameter.type.choices)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""

@@ -424,7 +424,9 @@ def _pools(_context: click.Context, _parameter: click.Parameter, text: str | Non
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in NAMES:
-            raise click.BadParameter(f"no pool is called {name!r}; there are {', '.join(NAMES)}")
+            from opinionpool.text import suggestion
+
+            raise click.BadParameter(f"no pool is called {name!r}; {suggestion(name, NAMES, 'there are')}")
     return names
 
 

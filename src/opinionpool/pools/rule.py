@@ -34,7 +34,7 @@ from opinionpool.learning.screening import constant_experts, one_outcome_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Contrasts, base_rate_shift, contrasts_in, read_batch
 from opinionpool.priors import event_priors, laplace_prior, outcome_counts
-from opinionpool.text import listed
+from opinionpool.text import listed, meant, shown
 
 Parameters: TypeAlias = dict[str, Any]
 
@@ -118,7 +118,11 @@ def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, 
     if isinstance(weights, Mapping):
         without = [name for name in experts if name not in weights]
         if without:
-            raise ExpertError(f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out")
+            others = [str(name) for name in weights if name not in set(experts)]
+            other = f"; is it meant by {shown(others[0])}?" if others and meant(without[0], others) else ""
+            raise ExpertError(
+                f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out{other}"
+            )
         unused = tuple(str(name) for name in weights if name not in set(experts))
         return as_numbers([weights[name] for name in experts], "weight", ArgumentError), unused
     array = as_numbers(weights, "weight", ArgumentError)

@@ -12,7 +12,7 @@ from math import isfinite
 
 from opinionpool.errors import LayoutError
 from opinionpool.labels import FAMILIES
-from opinionpool.text import listed, quoted, shown
+from opinionpool.text import listed, meant, quoted, shown
 
 
 @dataclass(frozen=True)
@@ -184,6 +184,7 @@ def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None
     if positive not in keys:
         raise LayoutError(
             f"the outcomes are {listed(labels)}, so the probabilities cannot be about {shown(asked.positive)}"
+            f"{meant(str(asked.positive), labels)}"
         )
     pair = (labels[1 - keys.index(positive)], labels[keys.index(positive)])
     return tuple(int(key(label)) for label in pair) if family == FAMILIES[0] else pair

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from opinionpool.arguments import expect_type, names_given
 from opinionpool.errors import ArgumentError, LayoutError
-from opinionpool.text import listed, shown, suggestion
+from opinionpool.text import listed, meant, shown, suggestion
 
 # From a role to its column, to several that are its key together, or to None if no column plays it.
 Columns: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
@@ -128,9 +128,7 @@ def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | 
         expect_type(columns, Mapping, "columns")
     for role, names in (columns or {}).items():
         if role not in ROLES:
-            hint = suggestion(str(role), ROLES, "")
-            meant = f"; {hint}" if hint.startswith("did") else ""
-            raise ArgumentError(f"a column can be {', '.join(ROLES)}, and not {shown(role)}{meant}")
+            raise ArgumentError(f"a column can be {', '.join(ROLES)}, and not {shown(role)}{meant(str(role), ROLES)}")
         if names is None or isinstance(names, str):
             found[role] = names
         elif not names_given(names, f"columns, for the {role},"):
