@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, axes, frequencies
 from opinionpool.errors import ArgumentError, Note, OutcomeError
-from opinionpool.estimators.base import BasePool, FitState
+from opinionpool.estimators.base import BasePool
+from opinionpool.estimators.fitted import FitState
 from opinionpool.estimators.given import Given, label_array, labels_of, times_by_expert
 from opinionpool.estimators.inputs import (
     ExpertColumns,
