@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +13,12 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arguments import expect_type, labels_given, names_given, number, whole_number
 from opinionpool.arrays import Array, frequencies, is_blank
-from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note, ShapeError
+from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
 from opinionpool.estimation.moments import Moments
 from opinionpool.forecasts import Forecasts, encode_outcomes
 from opinionpool.labels import UNRESOLVED
-from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
-from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.streams.changes import (
     About,
     Change,
@@ -33,31 +29,15 @@ from opinionpool.streams.changes import (
     corrected,
     event_record,
 )
-from opinionpool.streams.events import event_key
-from opinionpool.streams.learning import fit_stream, learn_stream
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
 from opinionpool.streams.rows import Rows
 from opinionpool.streams.state import StreamState
+from opinionpool.streams.view import StreamView, exclusive
 from opinionpool.text import shown
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
-    """A method during which no other thread looks at the stream or changes it."""
-
-    @wraps(method)
-    def locked(self: Stream, /, *given: P.args, **options: P.kwargs) -> R:
-        with self._lock:
-            self._state.recover()
-            return method(self, *given, **options)
-
-    return locked
-
-
-class Stream:
+class Stream(StreamView):
     """What there is to learn from forecasts and outcomes that arrive one by one, in batches, or both.
 
     Everything is keyed by event id and expert name. An empty stream is the identity of `merge`.
@@ -136,69 +116,7 @@ class Stream:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.RLock())
 
-    @property
-    def classes(self) -> tuple[object, ...]:
-        """K labels."""
-        return self._state.classes
-
-    @property
-    def half_life(self) -> float | None:
-        """After how many events, or how much time, an event counts half."""
-        return self._state.clock.half_life
-
-    @property
-    def version(self) -> int:
-        """Another number after each change."""
-        return self._state.version
-
-    @property
-    @_exclusive
-    def experts(self) -> tuple[str, ...]:
-        """N names, in order of first appearance."""
-        return tuple(self._state.experts)
-
-    @property
-    def prior(self) -> Array | None:
-        """The prior that was given, as class probabilities, (K,)."""
-        return self._state.tally.prior
-
-    @property
-    @_exclusive
-    def count(self) -> int:
-        """How many events have been resolved."""
-        return self._state.count
-
-    @property
-    @_exclusive
-    def events(self) -> Array:
-        """Weight of the resolved events by outcome, (K,)."""
-        self._state.flush()
-        return self._state.tally.events.copy()
-
-    @property
-    @_exclusive
-    def open(self) -> tuple[str, ...]:
-        """Ids of the events with forecasts that are not resolved."""
-        return tuple(str(record.event) for record in self._state.open.values())
-
-    @property
-    @_exclusive
-    def fingerprint(self) -> str:
-        """64 hexadecimal digits that depend on what was learned, event by event, in any order (SHA-256, added up).
-
-        Rows without ids have no part in it.
-        """
-        return f"{self._state.fingerprint:064x}"
-
-    def __repr__(self) -> str:
-        return f"<Stream of {self.count} resolved and {len(self._state.open)} open events, {len(self.experts)} experts>"
-
-    @_exclusive
-    def knows(self, event: str) -> bool:
-        """Whether a resolved event has been learned from."""
-        return self._state.ledger.find(self._key(event)) is not None
-
-    @_exclusive
+    @exclusive
     def forecast(
         self,
         event: str,
@@ -247,7 +165,7 @@ class Stream:
             current = self._state.open.get(record.key)
             self._state.put_open((record if current is None else current).revised(record))
 
-    @_exclusive
+    @exclusive
     def withdraw(self, event: str) -> None:
         """Forget an event that was annulled: an open one, or a resolved one, whose outcome is taken back.
 
@@ -263,7 +181,7 @@ class Stream:
                 raise ArgumentError(f"event {shown(event)} is not among the open ones, nor was it learned from")
             self._apply([change], None)
 
-    @_exclusive
+    @exclusive
     def resolve(
         self,
         event: str,
@@ -352,7 +270,7 @@ class Stream:
             return None
         return corrected(state, record.revised(record), entry, weight, complete=forecasts is not None)
 
-    @_exclusive
+    @exclusive
     def add(
         self,
         forecasts: Forecasts,
@@ -410,7 +328,7 @@ class Stream:
             self._apply(found.made, None if at is None else dict(zip(forecasts.events, times_of(at, t), strict=True)))
         return found.notes()
 
-    @_exclusive
+    @exclusive
     def add_rows(
         self,
         probabilities: npt.ArrayLike,
@@ -505,48 +423,6 @@ class Stream:
             mine._state.merge(theirs._state)
             mine._state.clock = clock
         return mine
-
-    @_exclusive
-    def copy(self) -> Stream:
-        """A copy that can change independently."""
-        other = Stream.__new__(Stream)
-        other.__dict__.update(self.__dict__, _state=self._state.copy(), _lock=threading.RLock())
-        return other
-
-    @_exclusive
-    def sample(self) -> tuple[Forecasts, Array]:
-        """The events from which pools are learned that need rows, and how many events each stands for, (T,).
-
-        Open events are among them.
-        """
-        if not self.experts:
-            raise LearningError("nothing has been added yet, so there is nothing to learn from")
-        return self._state.sample()[:2]
-
-    @_exclusive
-    def forecasts(self) -> Forecasts:
-        """The open events, to be pooled."""
-        if not self.experts:
-            raise LearningError("nothing has been added yet")
-        return self._state.forecasts(list(self._state.open.values()))
-
-    def learn(self, structure: str = "auto", beliefs: Beliefs | str | None = "default", **options: Any) -> FittedPanel:  # noqa: ANN401
-        """Learn a Gaussian panel from what is known now; options as for `opinionpool.learning.learn.learn`.
-
-        Raises
-        ------
-        LearningError
-            If the data do not determine the panel.
-        """
-        return learn_stream(self.copy()._state, self.pool_floor, structure, beliefs, **options)
-
-    def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
-        """Learn any pool from what is known now; arguments as for `opinionpool.pools.fit.fit_pool`."""
-        return fit_stream(self.copy()._state, self.pool_floor, pool, **options)
-
-    def _key(self, event: str) -> int:
-        expect_type(event, (str, int, np.integer), "event")
-        return event_key(str(event), self.seed)
 
     def _apply(self, changes: Sequence[Change], at: float | Mapping[str, float] | None) -> None:
         """Make changes; events that are resolved for the first time get their time."""
