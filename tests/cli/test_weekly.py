@@ -180,3 +180,75 @@ def test_open_events_of_a_file_in_parts(file, command, monkeypatch, kind):
     assert parts.out.count("\n") == whole.out.count("\n") > 30
     said = command("pool", name, "--open", "--sort", "closes", status=2)
     assert "a file this large is answered in parts" in said.err
+
+
+def without(lines, *questions):
+    return [line for line in lines if not line.startswith(tuple(f"{question}," for question in questions))]
+
+
+def test_an_outcome_that_is_blank_again_is_taken_back(file, command):
+    blank = [line[:-2] + "\n" if line.startswith(("q1,", "q3,")) else line for line in week(4)]
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    said = run(command, file, "blank.csv", blank, "--model", "a.json", "--save", "b.json")
+    assert "note: 2 outcomes taken back: not resolved in this table, and open again" in said.err
+    assert "14 resolved events learned from before" in said.err
+    run(command, file, "blank.csv", blank, "--save", "whole.json")
+    same(learned("b.json"), learned("whole.json"))
+    assert op.load("b.json").stream.fingerprint == op.load("whole.json").stream.fingerprint
+    assert {"q1", "q3"} <= set(op.load("b.json").stream.open)
+    known = {event["event"]: event["in_sample"] for event in json.loads(said.out)["events"]}
+    assert (known["q1"], known["q2"]) == (False, True)
+    assert set(op.diff(op.load("a.json"), op.load("b.json")).corrections) == {"q1", "q3"}
+    assert "taken back" not in run(command, file, "blank.csv", blank, "--model", "b.json", "--save", "c.json").err
+    run(command, file, "w4.csv", week(4), "--model", "b.json", "--save", "d.json")
+    same(learned("a.json"), learned("d.json"))
+
+
+def test_a_table_without_any_outcome_takes_none_back(file, command):
+    blank = [line.rsplit(",", 1)[0] + ",\n" for line in week(4)]
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    said = run(command, file, "blank.csv", blank, "--model", "a.json", "--save", "b.json")
+    assert "taken back" not in said.err
+    assert "16 resolved events learned from before" in said.err
+    same(learned("a.json"), learned("b.json"))
+
+
+def test_what_the_table_no_longer_has_is_named_and_kept(file, command):
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    said = run(command, file, "less.csv", without(week(4), "q1", "q17", "q18"), "--model", "a.json", "--save", "b.json")
+    notes = " ".join(said.err.split())
+    assert "note: 2 open events of the pool not in this table, and kept: 'q17', 'q18'; a row" in notes
+    assert "note: 1 resolved event of the pool not in this table, and kept: 'q1'; a row" in notes
+    same(learned("a.json"), learned("b.json"))
+    # An older table onto a newer pool.
+    run(command, file, "w6.csv", week(6), "--save", "c.json")
+    said = run(command, file, "w4.csv", week(4), "--model", "c.json", "--save", "d.json")
+    notes = " ".join(said.err.split())
+    assert "8 outcomes taken back" in notes
+    assert "open events of the pool not in this table" in notes
+    # Other events alone are an addition.
+    run(command, file, "some.csv", without(week(4), "q1", "q17"), "--save", "e.json")
+    rest = [line for line in week(4) if line.startswith(("q1,", "q17,"))]
+    assert "not in this table" not in run(command, file, "r.csv", rest, "--model", "e.json", "--save", "f.json").err
+
+
+def test_who_was_renamed_is_named(file, command):
+    renamed = [line.replace(",e2,", ",e2b,") for line in week(4)]
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    said = run(command, file, "renamed.csv", renamed, "--model", "a.json", "--save", "b.json")
+    notes = " ".join(said.err.split())
+    assert "note: 1 expert of the pool without a forecast in this table: 'e2'; new in it: 'e2b' (was 'e2'?)" in notes
+    assert "--save without --model" in notes
+    again = run(command, file, "renamed.csv", renamed, "--model", "b.json", "--save", "c.json").err
+    assert "without a forecast in this table: 'e2'\n" in again
+
+
+def test_the_report_of_a_table_in_which_somebody_was_renamed(file, command):
+    renamed = [line.replace(",e2,", ",e2b,") for line in week(4)]
+    run(command, file, "w4.csv", week(4), "--save", "a.json")
+    run(command, file, "renamed.csv", renamed, "--model", "a.json", "--save", "b.json")
+    command("report", "renamed.csv", "--duplicates", "last", "--model", "b.json", "--repeats", "1", "-o", "page.html")
+    with open("page.html", encoding="utf-8") as page:
+        curves = page.read().split('<div class="curves">')[1].split("</div>")[0]
+    assert "<b>e2</b>" not in curves
+    assert curves.count("<figure>") == 6

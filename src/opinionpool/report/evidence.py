@@ -136,10 +136,16 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Html]:
 
 
 def _shown_experts(f: Findings) -> list[int]:
-    """Index of experts with enough forecasts of resolved events, those with the largest weights."""
+    """Index of experts with enough forecasts of resolved events in the table, those with the largest weights.
+
+    A saved pool may have learned from others, which are not there to be drawn.
+    """
     weights = f.learned.weights if f.state.weights is None else f.state.weights
     order = np.argsort(-np.abs(weights), kind="stable").tolist()
-    return [i for i in order if f.learned.counts[i] >= FEWEST_CLUSTERS][:CURVES]
+    forecasts = f.forecasts
+    made = forecasts.expert_index[forecasts.resolved[forecasts.event_index]]
+    counts = np.bincount(made, minlength=len(forecasts.experts))
+    return [i for i in order if counts[i] >= FEWEST_CLUSTERS][:CURVES]
 
 
 def _middle_prior(f: Findings) -> float:

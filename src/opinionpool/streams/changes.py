@@ -14,6 +14,7 @@ from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.names import check_distinct
+from opinionpool.streams.absent import absent_events, absent_experts, present_experts
 from opinionpool.streams.events import Record, event_key
 from opinionpool.streams.ledger import Entry
 from opinionpool.streams.state import StreamState
@@ -102,19 +103,25 @@ class Changes:
     Parameters
     ----------
     state : StreamState
-    whole : bool
-        Whether an event that comes with forecasts comes with all of them, so that earlier ones by other experts are
-        withdrawn.
+    table : Forecasts, optional
+        The batch, if it is a table that is exported again and again: an event that comes with forecasts comes with all
+        of them, and with its outcome, so that what is not there any more is withdrawn and taken back.
 
     Attributes
     ----------
     made : list of Change
     """
 
-    def __init__(self, state: StreamState, *, whole: bool = False) -> None:
-        self._state, self._whole = state, whole
+    def __init__(self, state: StreamState, *, table: Forecasts | None = None) -> None:
+        self._state, self._table = state, table
+        # A table without any outcome has them elsewhere.
+        self._settles = table is not None and (table.void is not None or bool(table.resolved.any()))
         self.made: list[Change] = []
-        self._known = self._corrected = self._late = self._annulled = self._withdrawn = 0
+        self._known = self._corrected = self._late = self._annulled = self._withdrawn = self._reopened = 0
+        self._again = 0  # events that were known, and come with forecasts
+        self._keys: set[int] = set()
+        self._experts = tuple(state.experts)
+        self._present = [] if table is None else present_experts(state)
 
     def plan(self, record: Record, weight: float | None) -> None:
         """Plan for one event, with all its forecasts; `weight` None keeps the one it has, or is 1.
@@ -125,16 +132,23 @@ class Changes:
             If it is corrected, and cannot be.
         """
         state, weigh = self._state, 1.0 if weight is None else weight
-        entry = state.ledger.find(record.key)
+        entry, current = state.ledger.find(record.key), state.open.get(record.key)
+        self._keys.add(record.key)
+        self._again += len(record.experts) > 0 and (entry is not None or current is not None)
         if entry is None:
-            current = state.open.get(record.key)
-            if current is not None and self._whole and len(record.experts):
+            if current is not None and self._table is not None and len(record.experts):
                 gone = int((~np.isin(current.experts, record.experts)).sum())
                 self._withdrawn += gone
                 current = current.without_forecasts() if gone else current
             new = (record if current is None else current.revised(record))._replace(weight=weigh)
             if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or current is not None):
                 self.made.append(Change(None, new))
+            return
+        if record.outcome == UNRESOLVED and self._settles and len(record.experts):
+            self._reopened += 1
+            old = _as_learned(state, record, entry, complete=True)
+            again = old.without_forecasts().revised(record)._replace(asked=record.asked)
+            self.made.append(Change(old, again._replace(weight=old.weight if weight is None else weight)))
             return
         same = state.content(record) == entry.content
         self._late += not same
@@ -152,6 +166,7 @@ class Changes:
         ArgumentError
             If it was learned from, and cannot be taken back.
         """
+        self._keys.add(record.key)
         change = annulled(self._state, record, complete=True)
         if change is not None:
             self._annulled += 1
@@ -169,6 +184,9 @@ class Changes:
         if self._annulled:
             text = f"{counted(self._annulled, 'event')} annulled since, and taken back"
             notes.append(Note("taken-back", text, self._annulled))
+        if self._reopened:
+            text = f"{counted(self._reopened, 'outcome')} taken back: not resolved in this table, and open again"
+            notes.append(Note("reopened", text, self._reopened))
         if self._withdrawn:
             text = (
                 f"{counted(self._withdrawn, 'forecast')} on open events withdrawn: the pool had them, and they are not "
@@ -181,7 +199,15 @@ class Changes:
                 "ones count, as what comes after the outcome is no forecast"
             )
             notes.append(Note("late-forecasts", text, self._late))
-        return tuple(notes)
+        return (*notes, *self._absent())
+
+    def _absent(self) -> list[Note]:
+        """What the stream has, once the changes are made, and a table that it knew has not."""
+        if self._table is None or not self._again:
+            return []
+        parts = [self._table] if self._table.void is None else [self._table, self._table.void]
+        there = dict.fromkeys(part.experts[i] for part in parts for i in np.unique(part.expert_index).tolist())
+        return [*absent_events(self._state, self._keys), *absent_experts(self._present, self._experts, list(there))]
 
 
 # By expert: the probability of the second of two classes, or those of all classes; None withdraws it.

@@ -320,7 +320,7 @@ class Stream(StreamView):
             raise ArgumentError("events of a batch must have different ids")
         weight = None if sample_weight is None else frequencies(sample_weight, t).tolist()
         with self._state.all_or_nothing():
-            found = Changes(self._state, whole=whole)
+            found = Changes(self._state, table=forecasts if whole else None)
             for i, record in enumerate(batch_records(self._state, self.seed, forecasts)):
                 found.plan(record, None if weight is None else weight[i])
             for record in () if forecasts.void is None else batch_records(self._state, self.seed, forecasts.void):
