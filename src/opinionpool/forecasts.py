@@ -61,7 +61,7 @@ class Forecasts(Tabular):
     prior : ndarray or None, shape (T,), or (T, K) when K > 2
         The reference prior of each event, NaN where blank; None if no event has one.
     times : ndarray of datetime64 or None, shape (T,)
-        When each event belongs, for forward evaluation; NaT where unknown.
+        When each outcome is known: when the event is resolved, else closes, else is forecast last; NaT where unknown.
     settled : ndarray of bool or None, shape (T,)
         Where that is when the event closed or was resolved: events that share such a day may depend on each other. Else
         it is when forecasts were made, which says nothing of outcomes. None: nowhere.
@@ -74,7 +74,8 @@ class Forecasts(Tabular):
     made : ndarray of datetime64 or None, shape (M,)
         When each forecast was made, NaT where unknown.
     asked : ndarray of datetime64 or None, shape (T,)
-        As of when each event is answered; NaT or None: of its newest forecast.
+        As of when each event is answered; NaT or None: of its newest forecast. Forward evaluation learns only from
+        outcomes known before that, or before `times` where that is earlier or `asked` unknown.
     notes : tuple of Note
         What was coerced or dropped on the way here.
     options : tuple of tuple or None
@@ -443,11 +444,14 @@ class History:
     share : ndarray, shape (S,)
         Which part of the event's life it is, from its first forecast until it closed or was resolved; these parts add
         up to 1.
+    begin : ndarray of datetime64, shape (S,)
+        When each stretch begins.
     """
 
     forecasts: Forecasts
     event: Index
     share: Array
+    begin: npt.NDArray[np.datetime64]
 
     def select_events(self, positions: Index) -> History:
         """The lives of some events, in the order wanted."""
@@ -455,7 +459,8 @@ class History:
         place[positions] = np.arange(len(positions))
         kept = np.flatnonzero(place[self.event] >= 0)
         kept = kept[np.argsort(place[self.event[kept]], kind="stable")]
-        return History(self.forecasts.select_events(kept), place[self.event[kept]], self.share[kept])
+        forecasts = self.forecasts.select_events(kept)
+        return History(forecasts, place[self.event[kept]], self.share[kept], self.begin[kept])
 
 
 def _lengths(options: Options) -> Index:

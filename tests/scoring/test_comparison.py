@@ -248,6 +248,68 @@ class TestSplits:
         with pytest.raises(LearningError, match="the gap leaves no event"):
             compare_pools(forecasts, ["linear"], by="time", gap="100d")
 
+    @pytest.mark.parametrize("early", [{}, {"horizon": "9d"}, {"history": True}], ids=["closing", "horizon", "life"])
+    def test_outcomes_that_were_not_known_change_no_score(self, early):
+        rng = np.random.default_rng(8)
+        events, experts, pools = 48, 3, ["gaussian", "recalibrated", "linear"]
+        closes = rng.permutation(events) * 3 + 20
+        # Every other outcome comes late, and by different times.
+        known = closes + np.where(rng.random(events) < 0.5, rng.integers(5, 90, events), 1)
+        made = closes[:, None] - rng.integers(10, 16, (events, experts))
+        answered = made.min(axis=1) if "history" in early else closes - (9 if early else 0)
+        y = rng.random(events) < 0.5
+        q = np.round(1 / (1 + np.exp(-(2.0 * y[:, None] - 1 + rng.normal(size=(events, experts))))), 3)
+
+        def scores(outcomes):
+            date = np.datetime64("2025-01-01")
+            rows = {
+                "event": np.repeat([f"q{t:02}" for t in range(events)], experts),
+                "expert": np.tile(["ann", "bob", "cyd"], events),
+                "probability": q.ravel(),
+                "time": np.datetime_as_string(date + made.ravel()),
+                "closes": np.repeat(np.datetime_as_string(date + closes), experts),
+                "resolved_at": np.repeat(np.datetime_as_string(date + known), experts),
+                "outcome": np.repeat(outcomes.astype(int), experts),
+            }
+            forecasts = op.read_forecasts({name: column.tolist() for name, column in rows.items()}, **early)
+            return compare_pools(forecasts, pools, by="time", folds=4, prior=0.5)
+
+        found = scores(y)
+        scored = np.flatnonzero(~np.isnan(found.scores["linear"]))
+        order = scored[np.argsort(answered[scored])]
+        assert len(order) >= 20
+        for t in order[:: len(order) // 4]:
+            later = (known >= answered[t]) & (np.arange(events) != t)
+            assert later.any()
+            other = scores(y ^ later)
+            for name in pools:
+                assert other.scores[name][t] == found.scores[name][t]
+        # What was known before any of the last ones was answered counts.
+        last = order[-len(order) // 4 :]
+        other = scores(y ^ (known < answered[last].min()))
+        assert other.scores["recalibrated"][order[-1]] != found.scores["recalibrated"][order[-1]]
+
+    def test_no_outcome_known_in_time(self):
+        rows = {
+            "event": [f"q{t}" for t in range(30)],
+            "expert": ["ann"] * 30,
+            "probability": [0.3, 0.6, 0.8] * 10,
+            "time": ["2025-01-01"] * 30,
+            "closes": [f"2025-06-{t + 1:02}" for t in range(30)],
+            "outcome": [0, 1, 1] * 10,
+        }
+        early = op.read_forecasts(rows, horizon="40d")
+        with pytest.raises(LearningError, match="no outcome was known"):
+            compare_pools(early, ["linear"], by="time")
+        with pytest.raises(LearningError, match="no outcome was known"):
+            compare_pools(op.read_forecasts(rows, history=True), ["linear"], by="time")
+        found = compare_pools(op.read_forecasts(rows, horizon="8d"), ["linear"], by="time")
+        # Blocks of five, answered on days 6, 11 ... less 8: the second block has day 2 to learn from.
+        assert found.scored == 20
+        (note,) = (note for note in found.notes if note.code == "not-scored")
+        assert "the first 10 of 30" in note.text
+        assert "when 5 of the first were answered, no outcome was known" in note.text
+
     def test_dates_with_random_folds_are_noted(self):
         forecasts = crowd(events=20)
         for days, noted in [(range(20), True), ([0] * 20, False)]:

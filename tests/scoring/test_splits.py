@@ -119,6 +119,22 @@ class TestTime:
             learned = (times < start) & (times + np.timedelta64(gap, "D") <= start)
             assert split.train.tolist() == np.flatnonzero(learned).tolist()
 
+    @given(seeds, st.integers(2, 40), st.integers(1, 6), st.integers(0, 4))
+    def test_outcomes_are_learned_from_once_they_are_known(self, seed, events, folds, gap):
+        rng = generator(seed)
+        answered = rng.integers(0, 20, events)
+        known = answered + rng.integers(0, 30, events) * (rng.random(events) < 0.5)
+        splits = time_splits(days(*answered), folds, np.timedelta64(gap, "D"), days(*known))
+        alike = time_splits(days(*answered), folds)
+        assert [split.test.tolist() for split in splits] == [split.test.tolist() for split in alike]
+        for split in splits:
+            start = min(answered[t] for t in split.test)
+            expected = [t for t in range(events) if known[t] < start and known[t] + gap <= start]
+            assert split.train.tolist() == expected
+
+    def test_events_answered_at_one_time_have_no_past(self):
+        assert time_splits(days(3, 3, 3), 2, known=days(3, 4, 5)) == []
+
 
 @pytest.mark.parametrize(
     ("gap", "hours"),

@@ -242,10 +242,10 @@ def compare_pools(
     repeats : int, optional
         How often that is done anew, 1,000 times at most; if not given, until it hardly matters, and 20 times at most.
     by : {None, "time", "group"}
-        Parts at random, with outcomes spread evenly, whatever the order of events; forward in time; or parts that do
-        not share a group.
+        Parts at random, with outcomes spread evenly, whatever the order of events; forward in time, learning only from
+        outcomes that were known before the first of the scored events was answered; or parts that do not share a group.
     gap : number of days, str or timedelta, default 0
-        With ``by="time"``: the time from an event to those that it may help to forecast.
+        With ``by="time"``: the time from when an outcome was known to the answers that it may help to give.
     prior : as for `opinionpool.pools.fit.fit_pool`
     beliefs : Beliefs, optional
         What "gaussian" is to believe; what is assumed of any panel if not given.

@@ -77,7 +77,7 @@ def learning_curve(
     """Score a pool that has learned from none, some and all of the events in the other folds.
 
     What is learned from grows: more events are added to those there were. Forward in time the last block is scored,
-    after learning from the latest events before it.
+    after learning from the latest outcomes known before it was answered.
 
     Parameters
     ----------

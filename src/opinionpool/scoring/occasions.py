@@ -10,6 +10,8 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.forecasts import Forecasts
 
+Times = npt.NDArray[np.datetime64]
+
 
 @dataclass(frozen=True, eq=False)
 class Occasions:
@@ -68,3 +70,19 @@ class Occasions:
     def without(self) -> npt.NDArray[np.bool_]:
         """Events without an occasion, (T,)."""
         return np.asarray(np.bincount(self.event, minlength=self.events) == 0)
+
+
+def first_answered(forecasts: Forecasts, known: Times) -> Times:
+    """When each event is answered for the first time, (T,); NaT where that is unknown.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+    known : ndarray of datetime64, shape (T,)
+        When each outcome was known: no event is answered later.
+    """
+    answered = known if forecasts.asked is None else np.fmin(forecasts.asked, known)
+    if forecasts.history is not None:
+        answered = answered.copy()
+        np.fmin.at(answered, forecasts.history.event, forecasts.history.begin)
+    return answered

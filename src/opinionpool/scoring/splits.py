@@ -17,10 +17,9 @@ from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.estimation.sampling import Keys, event_contents, mixed
 from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group, by_settlement
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
+from opinionpool.scoring.occasions import Times, first_answered
 from opinionpool.tables.times import as_span
 from opinionpool.text import counted
-
-Times = npt.NDArray[np.datetime64]
 
 # Fewer events with another outcome than the usual one hardly distinguish pools.
 RARE = 5
@@ -107,36 +106,47 @@ def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, r
     return list(_each_fold(home[member]))
 
 
-def time_splits(times: Times, folds: int, gap: np.timedelta64 = _NOTHING) -> list[Split]:
-    """Blocks forward in time: each is scored after learning from what came at least `gap` before it.
+def time_splits(answered: Times, folds: int, gap: np.timedelta64 = _NOTHING, known: Times | None = None) -> list[Split]:
+    """Blocks forward in time: each is scored after learning from outcomes known at least `gap` before its first answer.
 
-    The events are cut into `folds` + 1 blocks of about the same size, of which the first is never scored. Events at
-    the same time stay in one block, so blocks may be fewer.
+    The events are cut into `folds` + 1 blocks of about the same size, of which the first is never scored. Events that
+    are answered at the same time stay in one block, so blocks may be fewer.
 
     Parameters
     ----------
-    times : ndarray of datetime64, shape (T,)
-        None missing.
+    answered : ndarray of datetime64, shape (T,)
+        When each event is answered, none missing.
     folds : int
     gap : timedelta64, default 0
-        Time from an event that is learned from to the beginning of the block; without a gap it is strictly earlier.
+        Time from an outcome that is learned from to the beginning of the block; without a gap it is strictly earlier.
+    known : ndarray of datetime64, shape (T,), optional
+        When each outcome was known, none missing and none before the answer; as the event is answered if not given.
 
     Examples
     --------
     >>> times = np.array(["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-05"], dtype="datetime64[us]")
     >>> [(split.train.tolist(), split.test.tolist()) for split in time_splits(times, 3)]
     [([0], [1, 2]), ([0, 1, 2], [3])]
+
+    Outcomes that become known a day late are learned from later:
+
+    >>> late = times + np.timedelta64(1, "D")
+    >>> [(split.train.tolist(), split.test.tolist()) for split in time_splits(times, 3, known=late)]
+    [([], [1, 2]), ([0, 1, 2], [3])]
     """
-    moments, rank = np.unique(times, return_inverse=True)
+    known = answered if known is None else known
+    moments, rank = np.unique(answered, return_inverse=True)
+    if len(moments) < 2:
+        return []
     before = np.concatenate([[0], np.cumsum(np.bincount(rank))])
     # Each cut goes to the change of time that is nearest.
-    ideal = np.arange(1, folds + 1) * (len(times) / (folds + 1))
+    ideal = np.arange(1, folds + 1) * (len(answered) / (folds + 1))
     later = np.clip(np.searchsorted(before, ideal), 1, len(moments) - 1)
     cuts = np.unique(np.where(ideal - before[later - 1] < before[later] - ideal, np.maximum(later - 1, 1), later))
     splits = []
     for start, end in zip(cuts, [*cuts[1:], len(moments)], strict=True):
-        known = (times < moments[start]) & (times <= moments[start] - gap)
-        splits.append(Split(np.flatnonzero(known), np.flatnonzero((rank >= start) & (rank < end))))
+        past = (known < moments[start]) & (known <= moments[start] - gap)
+        splits.append(Split(np.flatnonzero(past), np.flatnonzero((rank >= start) & (rank < end))))
     return splits
 
 
@@ -264,10 +274,11 @@ class Plan:
         if folds < 1:
             raise ArgumentError(f"out-of-sample scores need at least 1 block to score, and there are {folds}")
         _fewer(2, len(np.unique(times[rows])), "dates", notes)
-        found = time_splits(times[rows], folds, gap)
+        known, answered = times[rows], first_answered(forecasts, times)[rows]
+        found = time_splits(answered, folds, gap, known)
         splits = [split for split in found if len(split.train)]
         if not splits:
-            raise LearningError("the gap leaves no event to learn from before those to be scored; a shorter one would")
+            raise LearningError(_nothing_known(known, answered, gap))
         if len(found) < folds:
             notes.append(
                 Note("fewer-folds", f"{counted(len(found), 'block')} instead of {folds}: events share their dates")
@@ -277,8 +288,22 @@ class Plan:
             f"the first {first} of {len(rows)} events in time are learned from and never scored; the scores are of the "
             f"other {len(rows) - first}"
         )
+        early = sum(len(split.test) for split in found if not len(split.train))
+        if early:
+            text += f"; when {early} of the first were answered, no outcome was known early enough to learn from"
         notes.append(Note("not-scored", text, first))
         return cls(rows, lambda _: splits, tuple(notes))
+
+
+def _nothing_known(known: Times, answered: Times, gap: np.timedelta64) -> str:
+    """Why there is nothing to learn from forward in time."""
+    if gap and known.min() < answered.max():
+        return "the gap leaves no event to learn from before those to be scored; a shorter one would"
+    return (
+        "forward in time there is nothing to learn from: no outcome was known (resolved_at, else closes) before the "
+        "events to be scored were answered: when they closed, with --horizon so long before, with --time-averaged at "
+        "their first forecast"
+    )
 
 
 def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[Note]:

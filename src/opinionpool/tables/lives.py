@@ -77,12 +77,13 @@ class Standing:
     event : ndarray of int, shape (S,)
     share : ndarray, shape (S,)
         Which part of the event's life each is: from its first forecast until it closed.
-    middle : ndarray of datetime64, shape (S,)
+    begin, middle : ndarray of datetime64, shape (S,)
     """
 
     long_rows: LongRows
     event: Index
     share: Array
+    begin: Times
     middle: Times
 
 
@@ -125,7 +126,8 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
     whole = np.bincount(event, weights=length, minlength=len(ends))[event]
     number = np.bincount(event, minlength=len(ends))[event]
     share = np.where(whole > 0, length / np.where(whole > 0, whole, 1.0), 1.0 / number)
-    return Standing(spread, event, share, (starts + (stops - starts) // 2).astype("datetime64[us]"))
+    middle = starts + (stops - starts) // 2
+    return Standing(spread, event, share, starts.astype("datetime64[us]"), middle.astype("datetime64[us]"))
 
 
 def _until(rows: LongRows, ends: Times) -> Index:

@@ -356,7 +356,7 @@ def _history(
         prior=own(forecasts.prior),
         topics=own(forecasts.topics),
     )
-    return History(found, stood.event, stood.share)
+    return History(found, stood.event, stood.share, stood.begin)
 
 
 def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
