@@ -359,7 +359,7 @@ def comparing(command: Command) -> Command:
             "--gap",
             metavar="SPAN",
             default="0",
-            help="With --by-time: how much time must pass after an outcome before pools learn from it: days, or 4w, 36h.",
+            help="With --by-time: how long after an outcome was known pools may learn from it: days, or 4w, 36h.",
         ),
         click.option("--by-group", is_flag=True, help="Never learn from the scored events' own groups."),
         click.option(
