@@ -162,7 +162,9 @@ class ExpertBeliefs:
 
     def get(self, name: str) -> Belief | None:
         """The belief of that name, if there is one."""
-        found = getattr(self, one_of(name, "name", _names(self)))
+        if type(name) is not str or name not in _names(self):
+            one_of(name, "name", _names(self))
+        found = getattr(self, name)
         return found if isinstance(found, Belief) else None
 
     def absolute(self) -> Belief | None:
