@@ -23,8 +23,10 @@ def file(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def command(capsys):
+def command(capsys, monkeypatch):
     """Run a command that must succeed; standard output and standard error."""
+    # Set where tests run side by side; what is printed would be as wide as that.
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def run(*arguments, status=0):
         assert cli.run([str(argument) for argument in arguments]) == status

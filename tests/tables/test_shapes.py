@@ -273,3 +273,10 @@ def test_one_forecast_over_classes_in_columns_is_no_panel_of_experts():
     np.testing.assert_allclose(found.X[:, 0], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.1, 0.1, 0.8]])
     assert list(found.happened) == ["home", "away", None]
     assert read(text.replace("home\n", "1\n").replace("Away", "0")).experts == ("home", "draw", "away")
+
+
+def test_an_event_without_forecasts_may_be_written_down_with_other_classes(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("event,expert,class,probability\nq1,ann,yes,0.4\nq1,ann,no,0.6\nq2,bob,yes,\n")
+    with pytest.raises(CellError, match=r"events differ in their classes, as 'q2' \('yes'\) and 'q1'.*--options"):
+        read_forecasts(path)

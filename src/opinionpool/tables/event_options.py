@@ -139,19 +139,30 @@ def _clear(found: EventOptions) -> bool:
 
 def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
     """The error that asks what it means that events differ in their classes."""
-    _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
-    first = int(start[(count < len(long_rows.classes)).argmax()])
-    own = long_rows.label[long_rows.pair == long_rows.pair[first]]
-    lacking = next(name for i, name in enumerate(long_rows.classes) if i not in own)
     options = found.of_events
-    event = int(long_rows.event[first])
+    _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
+    short = start[count < len(long_rows.classes)]
+    event = (
+        int(long_rows.event[short[0]])
+        if len(short)
+        else int(np.where(found.sizes, found.sizes, len(long_rows.classes)).argmin())
+    )
     other = next(i for i, labels in enumerate(options) if labels and set(labels) != set(options[event]))
     examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
+    if not len(short):
+        # Forecasts are whole, and events that have none are written down with other classes.
+        return CellError(
+            f"{long_rows.table.name}: events differ in their classes, as {examples}: if each event has options of its "
+            "own, say --options event, else --options shared",
+            remedies=[{"options": "event"}, {"options": "shared"}],
+        )
+    first = int(short[0])
+    own = long_rows.label[long_rows.pair == long_rows.pair[first]]
+    lacking = next(name for i, name in enumerate(long_rows.classes) if i not in own)
     return CellError(
         f"the forecast by {long_rows.who(first)} has no probability for class {shown(lacking)} "
         f"({place(long_rows.table, int(long_rows.row[first]))}), as others have. If that was left out, it needs "
-        "a row, of 0 "
-        f"too; if each event has options of its own, as {examples}, say --options event",
+        f"a row, of 0 too; if each event has options of its own, as {examples}, say --options event",
         remedies=[{"options": "event"}, {"options": "shared", "drop_incomplete": True}],
     )
 
