@@ -154,3 +154,25 @@ def test_two_events_of_one_name_are_not_answers_of_experts():
         read_forecasts(table)
     assert caught.value.remedies == ()
     assert read_forecasts(table, columns={"event": None}).shape == (3, 1)
+
+
+def test_a_few_events_with_two_outcomes_are_named():
+    from opinionpool.tables.read import read_forecasts
+
+    who = ["ann", "bob", "eve"]
+    rows = [(f"q{i}", name, 0.4, str(i % 2)) for i in range(6) for name in who]
+    rows[1], rows[12] = (*rows[1][:3], "annulled"), (*rows[12][:3], "1")
+    names = ["event", "expert", "probability", "outcome"]
+    table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    told = (
+        r"'q0' has two outcomes: '0' .*row 0\) and 'annulled' .*row 1\), and so has 'q4'; 4 other events have the same"
+    )
+    with pytest.raises(CellError, match=told) as caught:
+        read_forecasts(table)
+    assert (caught.value.remedies, caught.value.count) == ((), 2)
+    # What experts answered differs on more of them.
+    for i in range(1, 18, 3):
+        table["outcome"][i] = str(1 - i // 3 % 2)
+    with pytest.raises(CellError, match="if column 'outcome' holds what each expert answered") as caught:
+        read_forecasts(table)
+    assert caught.value.remedies == ({"columns": {"outcome": None}},)

@@ -15,12 +15,14 @@ from opinionpool.tables.cells import MISSING, looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.frames import Table, Words, cell_error, place
 from opinionpool.tables.per_event import one_per_key, take
-from opinionpool.text import listed, quoted, shown, suggestion
+from opinionpool.text import counted, listed, quoted, shown, suggestion
 
 # In files, "n/a" is what sites write for questions that were annulled.
 _VOID = VOID | {"n/a"}
 # Among positions of outcomes: the event is void.
 _VOIDED = UNRESOLVED - 1
+# So many events with two outcomes, or one in so many, were mistaken or changed, and are no answers of experts.
+_FEW, _SHARE = 2, 10
 
 
 @dataclass(frozen=True)
@@ -235,9 +237,21 @@ def _one_each(
     row_events = np.concatenate([np.empty(0, dtype=np.intp), *(column.row_events for column in observed)])
     first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
     if clash is not None:
-        raise _two_outcomes(observed, clash, events)
+        known = (values != UNRESOLVED) & (row_events >= 0)
+        differing, one = _clashing(values[known], row_events[known])
+        raise _two_outcomes(observed, clash, events, [events[i] for i in differing.tolist()], one)
     outcomes = take(values, first, UNRESOLVED)
     return np.maximum(outcomes, UNRESOLVED), outcomes == _VOIDED
+
+
+def _clashing(values: Index, keys: Index) -> tuple[Index, int]:
+    """Events with several outcomes, and how many have one on several rows."""
+    several, counts = np.unique(keys, return_counts=True)
+    several = several[counts > 1]
+    pairs = np.unique(np.stack([keys, values], axis=1), axis=0)
+    differing, outcomes = np.unique(pairs[:, 0], return_counts=True)
+    differing = differing[outcomes > 1]
+    return differing, len(several) - len(differing)
 
 
 def _notes(
@@ -281,7 +295,10 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
     )
 
 
-def _two_outcomes(observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str]) -> CellError:
+def _two_outcomes(
+    observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
+) -> CellError:
+    """The error for an event with two outcomes, where those that are named differ so and others have one on all rows."""
     places, event = [], ""
     for row in clash:
         local = row
@@ -298,6 +315,16 @@ def _two_outcomes(observed: Sequence[Observed], clash: tuple[int, int], events: 
             f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}; events need names that "
             "differ: where several columns together are the name, say --column event=A --column event=B, where none "
             "is, --column event="
+        )
+    if len(differing) < one and len(differing) <= max(_FEW, one // _SHARE):
+        # Answers of experts would differ on more of them.
+        so = [name for name in differing if name != event]
+        also = f", and so {'has' if len(so) == 1 else 'have'} {listed(so)}" if so else ""
+        return CellError(
+            f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}{also}; {counted(one, 'other event')} "
+            f"{'has' if one == 1 else 'have'} the same on all rows: where an outcome was corrected or annulled, correct "
+            "every row of the event, and of exports that were made one after another give the last alone",
+            count=len(differing),
         )
     return CellError(
         f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}; if column "
