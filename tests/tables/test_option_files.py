@@ -169,6 +169,20 @@ def test_an_event_with_one_option_is_none():
         read(HEADER + "rain,ann,wet,0.3,\nsnow,ann,cold,0.4,\n")
 
 
+def test_a_category_of_events_is_their_topic():
+    head = "Question,Forecaster,Prob %,Closes on,Category,Result\n"
+    text = head + "q1,ann,60,2025-02-01,Sport,Yes\nq1,bob,70,2025-02-01,Sport,Yes\nq2,ann,20,2025-03-01,Economy,No\n"
+    with pytest.raises(
+        LayoutError, match="say --topic Category; if it says nothing of the kind, --column class="
+    ) as caught:
+        read(text)
+    assert caught.value.remedies == ({"columns": {"topic": "Category"}}, {"columns": {"class": None}})
+    f = read(text, columns={"topic": "Category"})
+    assert f.topics.tolist() == ["Sport", "Economy"]
+    assert f.outcomes.tolist() == [1, 0]
+    assert f.times.astype("datetime64[D]").astype(str).tolist() == ["2025-02-01", "2025-03-01"]
+
+
 def test_options_may_look_like_numbers():
     f = read(SITE.replace("0-10", "1").replace("10-20", "2.0").replace("20+", "03"))
     assert f.options[1] == ("1", "2.0", "03")

@@ -14,9 +14,10 @@ from opinionpool.logodds import SUM_TOLERANCE
 from opinionpool.tables.class_rows import normalised_note, off_sum, without_incomplete
 from opinionpool.tables.classes import Asked, key
 from opinionpool.tables.frames import place
+from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted
 from opinionpool.tables.statements import EXACT, LongRows
-from opinionpool.text import counted, listed, shown
+from opinionpool.text import counted, listed, quoted, shown
 
 CHOICES = ("event", "shared")
 
@@ -68,14 +69,13 @@ class EventOptions:
         return Note("options", text, len(sets))
 
 
-def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> EventOptions | None:
+def find_options(melted: Melted, layout: Layout, rule: str | None, asked: Asked) -> EventOptions | None:
     """Options by event, or None where all events share the classes.
 
     Parameters
     ----------
     melted : Melted
-    long : bool
-        Whether the table has a row per forecast.
+    layout : Layout
     rule : {None, "event", "shared"}
         What the user specified.
     asked : Asked
@@ -92,13 +92,13 @@ def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> 
     if rule not in {None, *CHOICES}:
         raise ArgumentError(f"options can be 'event' or 'shared', and not {rule!r}")
     long_rows = melted.long_rows
-    if rule == "event" and not (long and melted.written):
+    if rule == "event" and not (layout.long and melted.written):
         raise LayoutError(
             f"{long_rows.table.name}: --options event is for a table with a row for each forecast and option, and a "
             "column "
             "that names the option, class"
         )
-    if rule == "shared" or not (long and long_rows.classes) or (asked.classes and rule is None):
+    if rule == "shared" or not (layout.long and long_rows.classes) or (asked.classes and rule is None):
         return None
     found = EventOptions.of(long_rows.classes, *_pairs(melted), len(long_rows.events))
     answered = np.unique(long_rows.event)
@@ -110,13 +110,25 @@ def find_options(melted: Melted, long: bool, rule: str | None, asked: Asked) -> 
         raise ArgumentError("--positive and classes are for classes that all events share, and these have their own")
     single = answered[found.sizes[answered] < 2]
     if len(single):
-        event = int(single[0])
-        raise LayoutError(
-            f"{long_rows.table.name}: event {shown(long_rows.events[event])} has one option only, "
-            f"{shown(found.of_events[event][0])}; its other options need rows too. Where forecasts are one "
-            "probability, that something happens, say --column class="
-        )
+        every = len(single) == len(answered)
+        topic = long_rows.table.names[layout.roles["class"]] if every and "class" in layout.roles else None
+        raise _one_option(long_rows, found, int(single[0]), topic)
     return found
+
+
+def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str | None) -> LayoutError:
+    """The error for an event with a single option; where all have one, the column may say what they are about."""
+    text = (
+        f"{long_rows.table.name}: event {shown(long_rows.events[event])} has one option only, "
+        f"{shown(found.of_events[event][0])}; its other options need rows too. "
+    )
+    if topic is None:
+        return LayoutError(f"{text}Where forecasts are one probability, that something happens, say --column class=")
+    return LayoutError(
+        f"{text}Where forecasts are one probability, that something happens, and column {shown(topic)} says what each "
+        f"event is about, say --topic {quoted(topic)}; if it says nothing of the kind, --column class=",
+        remedies=[{"columns": {"topic": topic}}, {"columns": {"class": None}}],
+    )
 
 
 def _pairs(melted: Melted) -> tuple[Index, Index]:

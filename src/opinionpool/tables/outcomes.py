@@ -298,7 +298,7 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
 def _two_outcomes(
     observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
 ) -> CellError:
-    """The error for an event with two outcomes, where those that are named differ so and others have one on all rows."""
+    """The error for an event with two outcomes, where those that differ are these and `one` others do not."""
     places, event = [], ""
     for row in clash:
         local = row
@@ -322,8 +322,8 @@ def _two_outcomes(
         also = f", and so {'has' if len(so) == 1 else 'have'} {listed(so)}" if so else ""
         return CellError(
             f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}{also}; {counted(one, 'other event')} "
-            f"{'has' if one == 1 else 'have'} the same on all rows: where an outcome was corrected or annulled, correct "
-            "every row of the event, and of exports that were made one after another give the last alone",
+            f"{'has' if one == 1 else 'have'} the same on all rows: where an outcome was corrected or annulled, do so on "
+            "every row; of exports that were made one after another, give the last alone",
             count=len(differing),
         )
     return CellError(

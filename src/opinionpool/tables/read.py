@@ -241,7 +241,7 @@ def _read_as(
     if whole is None:
         layout = split_classes(layout, distinct_outcomes(observed, missing))
     melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, contents, reading)
-    options = find_options(melted, layout.long, request.options, asked)
+    options = find_options(melted, layout, request.options, asked)
     if options is not None:
         settled = settle_among(observed, events.values, options.of_events, missing)
     else:

@@ -38,7 +38,7 @@ verdict: verdict vote decision judgement judgment predicted_label predicted_clas
 time: time timestamp date datetime created_at created created_time forecast_time forecast_date forecasted_at made_at
     submitted submitted_at submission_time updated_at
     zeit zeitpunkt datum heure fecha hora
-closes: closes closes_at close_time close_date closing_time closing_date closed_at closed deadline
+closes: closes closes_at closes_on close_time close_date closing_time closing_date closed_at closed_on closed deadline
 resolved_at: resolved_at resolve_time resolution_time resolution_date resolve_date resolved_on resolved_time
 expires: expires expires_at expiry expiry_date expiration expired_at valid_until
 prior: prior prior_probability reference_prior
