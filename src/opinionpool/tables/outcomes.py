@@ -322,8 +322,8 @@ def _two_outcomes(
         also = f", and so {'has' if len(so) == 1 else 'have'} {listed(so)}" if so else ""
         return CellError(
             f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}{also}; {counted(one, 'other event')} "
-            f"{'has' if one == 1 else 'have'} the same on all rows: where an outcome was corrected or annulled, do so on "
-            "every row; of exports that were made one after another, give the last alone",
+            f"{'has' if one == 1 else 'have'} the same on all rows: where an outcome was corrected or annulled, do so "
+            "on every row; of exports that were made one after another, give the last alone",
             count=len(differing),
         )
     return CellError(
