@@ -275,8 +275,10 @@ def test_one_forecast_over_classes_in_columns_is_no_panel_of_experts():
     assert read(text.replace("home\n", "1\n").replace("Away", "0")).experts == ("home", "draw", "away")
 
 
-def test_an_event_without_forecasts_may_be_written_down_with_other_classes(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("event,expert,class,probability\nq1,ann,yes,0.4\nq1,ann,no,0.6\nq2,bob,yes,\n")
-    with pytest.raises(CellError, match=r"events differ in their classes, as 'q2' \('yes'\) and 'q1'.*--options"):
-        read_forecasts(path)
+def test_rows_of_a_forecast_without_class_and_probability_are_asked_about():
+    text = (
+        ",event;expert;probability;class;time;outcome\nq1;ann;0,45;yes;2025;yes\nq1;ann;0,55;no;2025-03-01;yes\n"
+        "q2;bob;0,1;yes;2025-03-03;\nq2;bob;0,9x;;;\n"
+    )
+    faults = [fault.text for fault in diagnose(io.BytesIO(text.encode())).faults]
+    assert any("events differ in their classes, as 'q2' ('yes') and 'q1'" in fault for fault in faults)
