@@ -133,7 +133,8 @@ def test_its_numbers_are_those_from_python():
     assert page.row("gains", best.expert)[2:4] == told
     base = page.row("gains", "base rate alone")
     assert base[1:4] == ["0.000", decimal(compared.base.log_loss), decimal(compared.base.brier)]
-    assert minus(f"Always saying how often such events happen would score {decimal(compared.base.score)}.") in gains
+    same = "Giving every event the same probability, the share that happens, would score"
+    assert minus(f"{same} {decimal(compared.base.score)}.") in gains
 
     p = state.pool(forecasts.X)
     low, high = state.interval(forecasts.X)

@@ -318,9 +318,10 @@ def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
         at = present[i]
         if high[at] >= 0:
             text = (
-                f"the weight of {shown(found.experts[i])}, {found.weights[i]:.3f}, is below 0, so this forecast moves "
-                f"the answer a little the other way; it may well be 0 (90% interval with all experts {low[at]:.2f} to "
-                f"{high[at]:.2f}): outcomes do not show that this forecast adds anything"
+                f"the weight of {shown(found.experts[i])}, {found.weights[i]:.3f}, cannot be distinguished from 0 "
+                f"(90% interval {low[at]:.2f} to {high[at]:.2f} when every expert answers): outcomes do not show that "
+                "this forecast adds anything to the others. As the weight is below 0, a high forecast lowers the "
+                "answer and a low one raises it"
             )
         elif contrast is None:
             text = f"{name} counts against its own forecast: given the others' forecasts, it pointed the other way"

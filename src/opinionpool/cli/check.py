@@ -10,7 +10,7 @@ import click
 from opinionpool.cli.arguments import Keeping, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import find
-from opinionpool.cli.options import model_option, panel_option, reading, writing
+from opinionpool.cli.options import model_option, panel_option, reading, writing_for_people
 from opinionpool.cli.output import conclude, destination, error_line, tell
 from opinionpool.report.listing import printable, write_json, write_listing, write_topics
 
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 @click.option("--write-options", metavar="FILE.toml", help="Write the options that read the file to this one.")
 @panel_option
 @model_option
-@writing
+@writing_for_people
 def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None, model: str | None) -> int:
     """Describe the file: what is in it, what was coerced, what stands in the way of pooling it.
 
-    Prints a table wherever it goes, unless --format or the name of the output says otherwise; CSV holds its second
-    part, the experts. With --panel, beliefs are checked too; with --model, what the pool that pool --save has written
-    would do with the file. The exit status is 1 if something stands in the way.
+    CSV holds the second part of the table, the experts. With --panel, beliefs are checked too; with --model, what the
+    pool that pool --save has written would do with the file. The exit status is 1 if something stands in the way.
     """
     keeping = Keeping(model, None)
     inputs = [*reading.inputs, *keeping.inputs, *([] if panel is None else [panel])]

@@ -37,9 +37,9 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     forecasts  change due to new or revised forecasts on the event itself
     beliefs    change due to other beliefs or settings
 
-    The parts are taken in this order, each with those before it made, and add up to the move; one that is nothing
-    everywhere is left out of the table. Answers are those about events open in both: of the events that the pools
-    keep, or with --files of those in two files, read as the options say. CSV holds the answers, JSON the experts too.
+    The changes are made in this order, one on top of the other, and the parts add up to the move; a part that is zero
+    everywhere is left out of the table. Only events open in both are shown: those that the pools keep or, with --files,
+    those in the two files, read as the options say. CSV holds the answers, JSON the experts too.
     """  # noqa: D301 - click reads the character
     from opinionpool.analysis.diff import diff as difference
     from opinionpool.estimators.files import load

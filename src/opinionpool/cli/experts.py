@@ -25,8 +25,8 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     calibration  slope on log-odds: 1 = calibrated, below 1 overconfident, above 1 underconfident
     accuracy     half the difference between the mean corrected log-odds of events that happened and of others
     AUC          how often, of two events, the one that happened had the higher forecast
-    weight       its part in the pooled log-odds when every expert is present
-    from, to     its 90% credible interval, given beliefs and outcomes
+    weight       what its log-odds, less prior and bias, are multiplied by when every expert is present
+    from, to     the weight's 90% credible interval, given beliefs and outcomes
     CLASS        where weights differ between classes: the weight for that one; "weight" is then their mean
 
     Where events have topics, a second table has what differs by topic: the intercept, what is added to the pooled

@@ -99,9 +99,10 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             metavar="ROLE=NAME",
             callback=_assignments,
             multiple=True,
-            help="The column that holds the event, expert, probability, class, verdict, outcome, time, closes, "
-            "resolved_at, expires, prior, group, topic or text, where its name does not say so. Nothing after = means: "
-            "no column. Repeatable; event or expert named twice is a key of several columns.",
+            help="The column that holds the event, expert, probability, class, verdict (which of two outcomes "
+            "the probability is of), outcome, time, closes, resolved_at, expires (when a forecast ends), prior, group, "
+            "topic or text, where its name does not say so. Nothing after = means: no column. Repeatable; event or "
+            "expert named twice is a key of several columns.",
         ),
         click.option(
             "--topic",
@@ -243,7 +244,10 @@ def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topi
     return Reading(files, outcomes, options, file)
 
 
-def writing(command: Command) -> Command:
+def writing(
+    command: Command,
+    default: str = "Default: as the name after -o ends (.csv or .json); else a table on a terminal and CSV elsewhere.",
+) -> Command:
     """Give a command the options that say where results go, as ``writing``."""
     options = [
         click.option(
@@ -256,10 +260,15 @@ def writing(command: Command) -> Command:
         click.option(
             "--format",
             type=click.Choice(FORMATS),
-            help="Default: a table on a terminal, else CSV; JSON where FILE ends in .json.",
+            help=default,
         ),
     ]
     return _stack(options, _gather(Writing, "writing")(command), RESULTS)
+
+
+def writing_for_people(command: Command) -> Command:
+    """The same for what is a table in a pipe too (`Writing.chosen`)."""
+    return writing(command, "Default: as the name after -o ends (.csv or .json); else a table.")
 
 
 def pooling(command: Command) -> Command:

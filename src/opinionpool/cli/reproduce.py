@@ -22,7 +22,8 @@ from opinionpool.cli.output import (
     type=click.IntRange(1),
     default=30,
     metavar="N",
-    help="Draws of experts and halves for each number of experts. Default: 30, as in the paper.",
+    help="Random draws of experts, and of the half of the events to learn from, for each number of experts. "
+    "Default: 30, as in the paper.",
 )
 def paper(folder: str, seed: int, iterations: int) -> None:
     """Reproduce the paper that the model is from, and say which of its claims hold.

@@ -42,8 +42,8 @@ def value(
     adds to the panel  how much lower the panel's expected score would be without it
 
     It needs no data: without FILE, the panel is that of --panel, or of --experts N about whom nothing is known. With
-    FILE it is what was learned from resolved events; where none is, the answer about the first open event is given over
-    the range of each belief.
+    FILE it is what was learned from resolved events. If no event is resolved, it also shows how far the answer about
+    the first open event moves as each belief varies over its range.
     """  # noqa: D301 - click reads the character
     if reading is None and panel is None and experts is None:
         raise click.UsageError("give a FILE of forecasts, a PANEL.toml with --panel, or a number with --experts")

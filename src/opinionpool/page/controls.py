@@ -101,10 +101,10 @@ def accuracy_words(unit: str, value: float) -> str:
     """How good an expert is, as one would say it.
 
     >>> accuracy_words("auc", 0.8)
-    'ranks 80 of 100 pairs correctly'
+    'ranks 80 of 100 pairs of events correctly'
     """
     if unit == "auc":
-        return f"ranks {100 * value:.0f} of 100 pairs correctly"
+        return f"ranks {100 * value:.0f} of 100 pairs of events correctly"
     if unit == "hit_rate":
         return f"right about {100 * value:.0f} of 100 even events"
     return f"score {value:.2f}, where 1 is perfect"
@@ -114,13 +114,13 @@ def calibration_words(kappa: float) -> str:
     """Whether an expert is too sure, as one would say it.
 
     >>> calibration_words(0.7), calibration_words(1.5), calibration_words(1.0)
-    ('too sure: its 90% counts as 82%', 'too timid: its 70% counts as 78%', 'counts as it is')
+    ('too sure: a 90% counts as 82%', 'too timid: a 70% counts as 78%', 'counts as it is')
     """
     if 0.97 <= kappa <= 1.03:
         return "counts as it is"
     p = 0.9 if kappa < 1 else 0.7
     counted = float(logodds.expit(kappa * math.log(p / (1.0 - p))))
-    return f"too {'sure' if kappa < 1 else 'timid'}: its {100 * p:.0f}% counts as {100 * counted:.0f}%"
+    return f"too {'sure' if kappa < 1 else 'timid'}: a {100 * p:.0f}% counts as {100 * counted:.0f}%"
 
 
 def bias_words(bias: float, prior: float) -> str:

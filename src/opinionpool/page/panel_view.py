@@ -136,7 +136,7 @@ def _worth_choice(do: str, belief: Belief | None, owner: str, key: int | None = 
     if worth not in dict(options):
         options.append((worth, f"{worth} events"))
     ident = do if key is None else f"{do}-{key}"
-    return choice(ident, "As sure as after", options, worth, owner=owner, data_do=do, data_expert=key)
+    return choice(ident, "How sure you are", options, worth, owner=owner, data_do=do, data_expert=key)
 
 
 @dataclass(frozen=True)

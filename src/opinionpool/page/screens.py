@@ -206,7 +206,7 @@ def hand_over_view(scene: Scene) -> Html:
         markup('<pre id="command" tabindex="0">{}</pre>', line),
         button("Copy", "copy", id="copy", data_copy="command"),
         markup(
-            '<p class="note">Run beside these files, it answers the same to the last digit: {}</p>',
+            '<p class="note">Run in the folder of these files, it answers the same to the last digit: {}</p>',
             str(exact).rstrip("; "),
         ),
     ]
@@ -221,7 +221,7 @@ def _exact(classes: Sequence[object], found: Answer) -> list[tuple[str, float]]:
 def _files(scene: Scene, found: Answer) -> list[tuple[str, str]]:
     listed = [(handover.ARCHIVE, "all of these in one file"), (handover.REPORT, "the report, for people")]
     why = {
-        handover.PANEL: "what is assessed",
+        handover.PANEL: "your assessments",
         handover.FORECASTS: "the forecasts on this event",
         handover.POOL: "the pool that was learned",
     }

@@ -124,18 +124,18 @@ def _by_model(f: Findings) -> list[tuple[str, str]]:
         value = learned_value(f.learned)
     except OpinionPoolError:
         return []
-    expected = f"AUC {value.joint_auc:.2f}"
+    expected = f"an AUC of {value.joint_auc:.2f}"
     if value.joint_score is None:
         expected += " between two classes"
     else:
-        expected += f", score {value.joint_score:.2f}"
+        expected = f"a score of {value.joint_score:.2f} and {expected}"
     n = len(value.experts)
     number = (
         f"{value.effective:.1f} of {whole(n)}: because their errors correlate, they are worth about as much together "
         f"as {value.effective:.1f} experts of their average accuracy who err independently."
     )
     entries = [
-        ("Expected by the method when every expert gives a forecast", f"{expected}."),
+        ("If every expert gives a forecast", f"The method expects {expected} on new events."),
         ("Effective number of experts", number),
     ]
     return [*entries, *_one_more(f, value)]

@@ -95,7 +95,9 @@ def _calibration(f: Findings) -> Html:
     ]
     entries.append(("bar", "how many forecasts"))
     if f.binary and shown:
-        entries.append(("model", "of an expert: how the pool corrects the forecast (Kahn 2004, equation 14)"))
+        entries.append(
+            ("model", "in the charts of single experts: how the pool corrects the forecast (Kahn 2004, equation 14)")
+        )
     words.append(legend(entries))
     figure: str = ""
     if isinstance(f.comparison, Missing):
@@ -314,7 +316,7 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
 def _listed(checks: Sequence[Check]) -> Html:
     items = []
     for check in checks:
-        kind, mark = (' class="serious"', "⚠ look at this") if check.serious else ("", "✓ no sign against")
+        kind, mark = (' class="serious"', "⚠ look at this") if check.serious else ("", "✓ no problem seen")
         if check.statistic is None and not check.serious:
             kind, mark = ' class="idle"', "– not testable"
         items.append(markup(f'<li{kind}><span class="mark">{{}}</span>{{}}</li>', mark, sentence(check.text)))
@@ -361,9 +363,9 @@ def _method_words(pool: str) -> str:
             "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias, "
             "with extreme values pulled in; the pooled log-odds are the prior’s, plus an intercept, plus a weighted "
             "sum of these. Weights and intercept are posterior modes, given outcomes, beliefs and, with little "
-            "weight, how far experts agree on open events; the mean correlation and the spread between experts are "
-            "integrated out. Intervals are credible intervals. An expert who gave no forecast is left out and the "
-            "others are reweighted; missing forecasts are not imputed (J. M. Kahn, “A generative Bayesian model for "
+            "weight, how far experts agree on open events; the mean correlation and how much experts differ are "
+            "integrated out. Intervals are credible intervals from a normal approximation on log-odds. An expert who gave "
+            "no forecast is left out and the others are reweighted; missing forecasts are not imputed (J. M. Kahn, “A generative Bayesian model for "
             "aggregating experts’ probabilities”, UAI 2004)."
         )
     return (

@@ -34,7 +34,7 @@ def answers_section(f: Findings) -> Html:
         if unresolved:
             why = f"{counted(unresolved, 'event')} {'is' if unresolved == 1 else 'are'} open, and nobody forecast one"
             return section("open", title, missing("", why))
-        phrase = "The only event is" if total == 1 else f"All {counted(total, 'event')} are"
+        phrase = {1: "The only event is", 2: "Both events are"}.get(total, f"All {counted(total, 'event')} are")
         return section("open", title, missing("", f"{phrase} resolved, so none is left to forecast"))
     parts = [markup("<p>{}</p>", _lead(f, rows))]
     if f.binary and len(rows) <= CARDS:
@@ -207,7 +207,12 @@ def _explained(f: Findings, t: int, why: Explanation) -> Html:
     words += [markup('<p class="note">{}</p>', sentence(note.text)) for note in why.notes]
     if why.scale != "log-odds" or len(why.experts) == 0:
         return joined([*words, _contributions(f, why, at)], "\n")
-    intercept = " The intercept corrects what all experts have in common." if np.any(why.intercept != 0) else ""
+    intercept = ""
+    if np.any(why.intercept != 0):
+        intercept = (
+            " The intercept does not depend on the forecasts: it corrects answers that would otherwise be too high or "
+            "too low on average."
+        )
     figure = markup(
         "<figure>{}<figcaption>From the prior to the answer{}. Each number is how many percentage points the answer "
         "moves when that forecast is added to those above it. The scale is stretched near 0% and 100% (log-odds), as "
@@ -288,8 +293,8 @@ def _contributions(f: Findings, why: Explanation, at: int) -> Html:
     header = ["expert", "forecast", *weight, unit, "answer without this forecast"]
     shown = table(header, lines, numbers=[False, *[True] * (len(header) - 1)], kind="stack")
     note = (
-        "Where a forecast is left out the others count for more, so the last column is not the answer minus what that "
-        "forecast adds, and may even move the other way."
+        "Where a forecast is left out, the others count for more. So leaving it out can change the answer by less than "
+        "it adds, or even in the other direction."
     )
     first = why.event == f.forecasts.events[f.open_rows[0]]
     return joined([shown, markup('<p class="note">{}</p>', note)], "\n") if len(lines) > 1 and first else shown

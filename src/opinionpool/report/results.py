@@ -48,7 +48,10 @@ def gains_section(f: Findings) -> Html:
     meaning = f"{_meaning(f)} {how_line(found)}."
     verdict = _verdict(f.pool, own.over_average, found)
     if found.base is not None:
-        verdict.append(markup("Always saying how often such events happen would score {}.", decimal(found.base.score)))
+        same = "Giving every event the same probability, the share that happens, would score {}."
+        if not f.binary:
+            same = "Giving every event the same probabilities, the shares of the outcomes, would score {}."
+        verdict.append(markup(same, decimal(found.base.score)))
     lead = markup('<p class="lead">{}</p>', joined(verdict, " "))
     caveats = [markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats]
     if own.over_average.verdict == "too few events":
@@ -141,7 +144,9 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Html:
         "unclear": f"The difference is not significant: these {best.events} events do not show which is better.",
         "too few events": "Those are too few events to compare the two.",
     }[over.verdict]
-    hindsight = "Nor could anybody have known beforehand which expert would be best." if len(found.experts) > 1 else ""
+    hindsight = ""
+    if len(found.experts) > 1:
+        hindsight = "It was picked as the best expert after the scores were known, which flatters it."
     return joined([start, phrase, hindsight], " ")
 
 
@@ -187,8 +192,11 @@ def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     if found.base is not None:
         rows.append(["base rate alone", decimal(0.0), decimal(found.base.log_loss), decimal(found.base.brier), *none])
     if best is not None:
-        rows.append([name(best.expert), "–", *_expert_scores(f, found, best)])
-    caption = "Skill: 0 is the base rate alone, 1 is perfect. Log loss and Brier score: lower is better"
+        answered = "" if best.events == found.scored else f" ({counted(best.events, 'event')})"
+        rows.append([markup("{}{}", name(best.expert), answered), "–", *_expert_scores(f, found, best)])
+    caption = "Skill: 0 is the base rate alone, 1 is perfect"
+    caption += "; not computed for single experts" if best is not None else ""
+    caption += ". Log loss and Brier score: lower is better"
     if binary:
         caption += "; AUC, the area under the ROC curve: higher is better"
     return table(header, rows, numbers=[False, *[True] * (len(header) - 1)], caption=caption)
@@ -296,9 +304,7 @@ def _weight_words(f: Findings, weights: WeightTable) -> str:
         causes += (
             ["they have partly different information"] if timid else ["the experts have partly different information"]
         )
-        phrase += (
-            ". A sum above 1 means that answers usually lie further from the prior than the average of the log-odds"
-        )
+        phrase += ". A sum above 1 means that answers usually lie further from the prior than the experts' average does"
         phrase += f": {', and '.join(causes)}"
     elif f.pool == DEFAULT and total < 0.95:
         phrase += ". A sum below 1 means that the experts together are overconfident"
