@@ -364,9 +364,9 @@ def _method_words(pool: str) -> str:
             "with extreme values pulled in; the pooled log-odds are the prior’s, plus an intercept, plus a weighted "
             "sum of these. Weights and intercept are posterior modes, given outcomes, beliefs and, with little "
             "weight, how far experts agree on open events; the mean correlation and how much experts differ are "
-            "integrated out. Intervals are credible intervals from a normal approximation on log-odds. An expert who gave "
-            "no forecast is left out and the others are reweighted; missing forecasts are not imputed (J. M. Kahn, “A generative Bayesian model for "
-            "aggregating experts’ probabilities”, UAI 2004)."
+            "integrated out. Intervals are credible intervals from a normal approximation on log-odds. An expert who "
+            "gave no forecast is left out and the others are reweighted; missing forecasts are not imputed (J. M. "
+            "Kahn, “A generative Bayesian model for aggregating experts’ probabilities”, UAI 2004)."
         )
     return (
         f"Probabilities are combined by the {pool} pool, as the documentation of opinionpool says. Features of "
