@@ -115,6 +115,7 @@ def test_one_kind_of_outcome_is_told_by_every_command_whose_pool_learns(file, co
     told = "note: every resolved event has outcome 1, which says little about whom to believe\n"
     assert command("pool", file(text)).err.count(told) == 1
     assert command("experts", "forecasts.csv").err.count(told) == 1
+    assert command("check", "forecasts.csv").out.count(told.removeprefix("note: ").strip()) == 1
     assert told not in command("pool", "forecasts.csv", "--pool", "average").err
     assert told not in command("pool", file(text.replace("0.7,1", "0.7,0"))).err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.analysis.steps import of_class, steps
 from opinionpool.analysis.weights import WeightTable, weight_table
 from opinionpool.arguments import brief, expect_type
+from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import check_probabilities, logit
@@ -76,16 +78,22 @@ def weights(fitted: Any, ax: Axes | None = None, *, level: float = 0.9) -> Axes:
     table = _weight_table(fitted, level)
     with styled():
         ax = _axes(ax, 1.0 + 0.24 * len(table.experts))
-        y = np.arange(len(table.experts))[::-1]
-        known = np.isfinite(table.low)
-        ax.hlines(y[known], table.low[known], table.high[known], color=POOL, alpha=0.5, linewidth=2)
-        ax.plot(table.weight, y, "o", color=POOL, markersize=4.5)
-        ax.axvline(0.0, color=QUIET, linewidth=0.8, zorder=0)
-        ax.set_yticks(y, [_plain(name) for name in table.experts])
-        ax.set_xlabel(f"Weight and {table.level:.0%} credible interval" if known.any() else "Weight")
-        ax.grid(axis="x", **GRID)
-        ax.set_ylim(-0.7, len(y) - 0.3)
+        known = _rows(ax, [_plain(name) for name in table.experts], table.weight, table.low, table.high)
+        ax.set_xlabel(f"Weight and {table.level:.0%} credible interval" if known else "Weight")
     return ax
+
+
+def _rows(ax: Axes, names: Sequence[str], value: Array, low: Array, high: Array) -> bool:
+    """A point and its interval a row, the first on top; whether any interval is known."""
+    y = np.arange(len(names))[::-1]
+    known = np.isfinite(low)
+    ax.hlines(y[known], low[known], high[known], color=POOL, alpha=0.5, linewidth=2)
+    ax.plot(value, y, "o", color=POOL, markersize=4.5)
+    ax.axvline(0.0, color=QUIET, linewidth=0.8, zorder=0)
+    ax.set_yticks(y, names)
+    ax.grid(axis="x", **GRID)
+    ax.set_ylim(-0.7, len(y) - 0.3)
+    return bool(known.any())
 
 
 def _weight_table(fitted: Any, level: float) -> WeightTable:  # noqa: ANN401
@@ -241,17 +249,9 @@ def gains(comparison: Comparison, ax: Axes | None = None) -> Axes:
     shown = [pool for pool in comparison.pools if pool.pool != AVERAGE]
     with styled():
         ax = _axes(ax, 1.0 + 0.28 * len(shown))
-        y = np.arange(len(shown))[::-1]
         low, mean, high = (np.array([getattr(p.over_average, k) for p in shown]) for k in ("low", "mean", "high"))
-        known = np.isfinite(low)
-        ax.hlines(y[known], low[known], high[known], color=POOL, alpha=0.5, linewidth=2)
-        ax.plot(mean, y, "o", color=POOL, markersize=4.5)
-        ax.axvline(0.0, color=QUIET, linewidth=0.8, zorder=0)
-        ax.set_yticks(y, [pool.pool for pool in shown])
-        interval = f", {LEVEL:.0%} intervals" if known.any() else ""
-        ax.set_xlabel(f"Gain over the simple average{interval}")
-        ax.grid(axis="x", **GRID)
-        ax.set_ylim(-0.7, len(y) - 0.3)
+        known = _rows(ax, [pool.pool for pool in shown], mean, low, high)
+        ax.set_xlabel(f"Gain over the simple average{f', {LEVEL:.0%} intervals' if known else ''}")
     return ax
 
 

@@ -110,8 +110,8 @@ def examine(
             state = model[1].learned
         else:
             state = learn(whole, beliefs=beliefs or Beliefs())
-            # The checks of the model look for leakage themselves.
-            notes += tuple(note for note in state.notes if note.code != "leakage")
+            # The checks of the model look for leakage themselves, and outcomes are looked at below, pool or not.
+            notes += tuple(note for note in state.notes if note.code not in {"leakage", "one-outcome"})
         some = _some_events(whole)
         checks = check_model(some, state)
         if some is not whole:

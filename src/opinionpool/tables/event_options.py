@@ -95,8 +95,7 @@ def find_options(melted: Melted, layout: Layout, rule: str | None, asked: Asked)
     if rule == "event" and not (layout.long and melted.written):
         raise LayoutError(
             f"{long_rows.table.name}: --options event is for a table with a row for each forecast and option, and a "
-            "column "
-            "that names the option, class"
+            "column that names the option, class"
         )
     if rule == "shared" or not (layout.long and long_rows.classes) or (asked.classes and rule is None):
         return None
@@ -162,7 +161,7 @@ def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
     other = next(i for i, labels in enumerate(options) if labels and set(labels) != set(options[event]))
     examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
     if not len(short):
-        # Forecasts are whole, and events that have none are written down with other classes.
+        # Every forecast has as many rows as there are classes: one of them lacks its class or its probability.
         return CellError(
             f"{long_rows.table.name}: events differ in their classes, as {examples}: if each event has options of its "
             "own, say --options event, else --options shared",
@@ -231,10 +230,9 @@ def _lacking(long_rows: LongRows, found: EventOptions, start: int, count: int) -
     lacking = next(label for label in found.of_events[event] if label not in present)
     return CellError(
         f"the forecast by {long_rows.who(start)} has no probability for option {shown(lacking)}, as others on "
-        "that event "
-        f"have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of the event's "
-        f"{counted(int(found.sizes[event]), 'option')}, 0 too; if it was added later, --drop-incomplete leaves out "
-        "forecasts that lack one",
+        f"that event have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
+        f"the event's {counted(int(found.sizes[event]), 'option')}, 0 too; if it was added later, --drop-incomplete "
+        "leaves out forecasts that lack one",
         remedies=[{"drop_incomplete": True}],
         count=count,
     )
