@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, axes
-from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
+from opinionpool.errors import ArgumentError, Note, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import uniform_probabilities
 
@@ -105,3 +106,12 @@ def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
     known = forecasts.resolved
     counts = np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=len(forecasts.classes))
     return np.asarray(counts, dtype=np.float64)
+
+
+def one_outcome_notes(classes: Sequence[object], events: Array) -> tuple[Note, ...]:
+    """That there was one kind of outcome only; `events` (K,) is how often each was seen."""
+    seen = np.flatnonzero(events)
+    if len(seen) != 1:
+        return ()
+    text = f"every resolved event has outcome {classes[seen[0]]!r}, which says little about whom to believe"
+    return (Note("one-outcome", text),)

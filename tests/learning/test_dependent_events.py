@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning import screening
+from opinionpool.learning import dependent_events
 from opinionpool.learning.learn import learn
 from opinionpool.pools.fit import fit_pool
 from opinionpool.tables.read import read_forecasts
@@ -36,7 +36,7 @@ def simulated(rng, clusters, size, shared, lasting=0.0, unit="group"):
 def worth(forecasts, weight=None):
     weight = np.ones(len(forecasts.events)) if weight is None else weight
     reference = np.full((len(forecasts.events), 2), 0.5)
-    return screening.independent_weight(forecasts, reference, weight, 1e-4)[0]
+    return dependent_events.independent_weight(forecasts, reference, weight, 1e-4)[0]
 
 
 def share_of_covariance(size, r, phi):
@@ -52,14 +52,14 @@ def share_of_covariance(size, r, phi):
 
 class TestShare:
     def believed(self, size, r, phi=(0.0,), monkeypatch=None):
-        monkeypatch.setattr(screening, "SHARED", (r,))
-        monkeypatch.setattr(screening, "SHARED_PROBABILITIES", (1.0,))
-        monkeypatch.setattr(screening, "LASTING", phi)
-        monkeypatch.setattr(screening, "LASTING_PROBABILITIES", tuple([1.0 / len(phi)] * len(phi)))
+        monkeypatch.setattr(dependent_events, "SHARED", (r,))
+        monkeypatch.setattr(dependent_events, "SHARED_PROBABILITIES", (1.0,))
+        monkeypatch.setattr(dependent_events, "LASTING", phi)
+        monkeypatch.setattr(dependent_events, "LASTING_PROBABILITIES", tuple([1.0 / len(phi)] * len(phi)))
         member = np.repeat(np.arange(len(size)), size)
         values = np.random.default_rng(0).normal(size=(len(member), 1))
         days = len(size) if phi != (0.0,) else 0
-        return screening.independent_share([(values, 1)], member, np.ones(len(member)), days)
+        return dependent_events.independent_share([(values, 1)], member, np.ones(len(member)), days)
 
     @pytest.mark.parametrize(("r", "phi"), [(0.2, 0.0), (0.3, 0.6), (0.1, 0.9), (0.6, 0.3)])
     def test_is_the_variance_of_a_mean(self, r, phi, monkeypatch):
@@ -75,14 +75,16 @@ class TestShare:
         gap = np.abs(np.subtract.outer(member, member)).astype(float)
         inside = np.less.outer(member, [days])[:, 0]
         common = r * np.where(inside[:, None] & inside, float(phi) ** gap, gap == 0)
-        covariance = (1 - r) * np.eye(16) + common + screening.COMMON
+        covariance = (1 - r) * np.eye(16) + common + dependent_events.COMMON
         _, determinant = np.linalg.slogdet(covariance)
         squares = float(values[:, 0] @ np.linalg.solve(covariance, values[:, 0]))
         expected = -0.5 * (16 * np.log(squares) + determinant)
-        independent = np.eye(16) + screening.COMMON
+        independent = np.eye(16) + dependent_events.COMMON
         squares0 = float(values[:, 0] @ np.linalg.solve(independent, values[:, 0]))
         expected -= -0.5 * (16 * np.log(squares0) + np.linalg.slogdet(independent)[1])
-        found = screening._log_evidence(values, member, np.ones(16), days, np.array([0.0, r]), np.array([0.0, phi]))
+        found = dependent_events._log_evidence(
+            values, member, np.ones(16), days, np.array([0.0, r]), np.array([0.0, phi])
+        )
         assert found[1] - found[0] == pytest.approx(expected)
 
     @pytest.mark.parametrize("rho", [0.0, 0.1, 0.6])
@@ -90,7 +92,7 @@ class TestShare:
         rng = np.random.default_rng(1)
         member = np.repeat(np.arange(400), 10)
         values = np.sqrt(rho) * rng.normal(size=400)[member] + np.sqrt(1 - rho) * rng.normal(size=4000)
-        found = screening.independent_share([(values[:, None], 1)], member, np.ones(4000))
+        found = dependent_events.independent_share([(values[:, None], 1)], member, np.ones(4000))
         assert found == pytest.approx(np.full(400, 1 / (1 + 9 * rho)), rel=0.05)
 
     def test_a_single_event_moves_it_little(self):
@@ -98,12 +100,12 @@ class TestShare:
         member = rng.integers(30, size=200)
         values = 0.5 * rng.normal(size=30)[member] + rng.standard_t(3, size=200)
         total = [
-            screening.independent_share(
+            dependent_events.independent_share(
                 [(values[kept, None], 1)], np.unique(member[kept], return_inverse=True)[1], np.ones(199)
             )[np.unique(member[kept], return_inverse=True)[1]].sum()
             for kept in (np.delete(np.arange(200), i) for i in range(200))
         ]
-        everything = screening.independent_share([(values[:, None], 1)], member, np.ones(200))[member].sum()
+        everything = dependent_events.independent_share([(values[:, None], 1)], member, np.ones(200))[member].sum()
         assert np.abs(np.array(total) / everything - 1).max() < 0.1
 
 
@@ -111,7 +113,7 @@ class TestWorth:
     def test_without_groups_and_dates_nothing_changes(self):
         f = replace(simulated(np.random.default_rng(0), 5, 4, 1.0), groups=None)
         weight = np.arange(20.0)
-        reduced, notes = screening.independent_weight(f, np.full((20, 2), 0.5), weight, 1e-4)
+        reduced, notes = dependent_events.independent_weight(f, np.full((20, 2), 0.5), weight, 1e-4)
         assert reduced is weight
         assert notes == ()
 
@@ -160,7 +162,7 @@ class TestWorth:
         for common, asked in ((0.0, False), (3.0, True)):
             f = replace(simulated(np.random.default_rng(5), 40, 25, common, unit="date"), settled=None)
             weight = np.ones(1000)
-            reduced, notes = screening.independent_weight(f, np.full((1000, 2), 0.5), weight, 1e-4)
+            reduced, notes = dependent_events.independent_weight(f, np.full((1000, 2), 0.5), weight, 1e-4)
             assert reduced is weight
             assert [note.code for note in notes] == ["shared-days"] * asked
 
@@ -168,7 +170,7 @@ class TestWorth:
         f = simulated(np.random.default_rng(9), 3, 30, 2.0, unit="date")
         made = replace(f, settled=None)
         weight = np.ones(90)
-        assert screening.independent_weight(made, np.full((90, 2), 0.5), weight, 1e-4) == (weight, ())
+        assert dependent_events.independent_weight(made, np.full((90, 2), 0.5), weight, 1e-4) == (weight, ())
         half = replace(f, settled=np.arange(90) < 60)
         assert worth(half)[60:].tolist() == [1.0] * 30
         assert worth(half)[:60].max() < 1.0

@@ -8,15 +8,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from opinionpool.atomic import replacing
 from opinionpool.cli import stopping
 from opinionpool.progress import advancing
 from opinionpool.report.listing import folded, printable
-
-if TYPE_CHECKING:
-    pass
 
 
 def speak_utf8() -> None:

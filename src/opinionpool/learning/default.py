@@ -33,7 +33,9 @@ from opinionpool.estimation.posterior import (
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.agreement import Agreement
+from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.fitted import Uncertainty
+from opinionpool.learning.leakage import contrary_notes
 from opinionpool.learning.prior import (
     ACCURACY,
     CALIBRATION,
@@ -47,7 +49,6 @@ from opinionpool.learning.prior import (
     Believed,
     weight_beliefs,
 )
-from opinionpool.learning.screening import Duplicates
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     believed_features,
@@ -148,9 +149,6 @@ MOST_UNCERTAIN = 1000
 NEGLIGIBLE = 1e-3
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6
-# From so many events on, weights that point the wrong way are worth a warning; but not a sum as close to 0 as that of
-# experts who know nothing, which is below 0 by chance.
-CONTRARY, TURNED = 10, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,7 +400,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
     # L* = L° − base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
-    notes = (contrary_note(),) if events >= CONTRARY and weights.sum() < -TURNED else ()
+    notes = contrary_notes(events, float(weights.sum()))
     marginal = marginal_features(rows.evidence(rows.contrasts), believed)
     return DefaultFit(Parts(contrast, shrunken.spread, dependence), bias, extremes, marginal, uncertainty, True, notes)
 
@@ -488,12 +486,3 @@ def _averaged(found: list[Coefficients]) -> float:
     """Log evidence, averaged over how far weights differ."""
     terms = [each.evidence + np.log(c) for each, c in zip(found, SPREAD_PROBABILITIES, strict=False)]
     return float(np.logaddexp.reduce(terms))
-
-
-def contrary_note() -> Note:
-    """That a pool inverts what its experts say."""
-    text = (
-        "the forecasts are higher where the event did not happen, so the pool inverts them: "
-        "are they probabilities of the other outcome?"
-    )
-    return Note("contrary", text, serious=True)

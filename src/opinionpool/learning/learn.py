@@ -22,16 +22,17 @@ from opinionpool.estimation.sampling import (
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
+from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.recency import learn_recency
-from opinionpool.learning.screening import independent_weight, leakage_notes, one_outcome_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
-from opinionpool.priors import event_priors, outcome_counts, shared_prior
+from opinionpool.priors import event_priors, one_outcome_notes, outcome_counts, shared_prior
 
 # Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
 # from so many events on, or if a dense array would be so large.

@@ -24,11 +24,11 @@ from opinionpool.estimation.sampling import (
 )
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.leakage import dense_leakage_notes
 from opinionpool.learning.learn import check_options, learn, learn_from
-from opinionpool.learning.screening import dense_leakage_notes, one_outcome_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
 from opinionpool.names import numbered
-from opinionpool.priors import laplace_prior
+from opinionpool.priors import laplace_prior, one_outcome_notes
 
 
 def learn_sample(

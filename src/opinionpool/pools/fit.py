@@ -13,8 +13,8 @@ from opinionpool.arguments import chosen_name
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.learn import learn
-from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
 from opinionpool.pools.registry import POOLS, Gaussian

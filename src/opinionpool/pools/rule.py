@@ -30,10 +30,10 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Mask, as_numbers, frequencies
 from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.screening import constant_experts, one_outcome_notes
+from opinionpool.learning.duplicates import constant_experts
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Contrasts, base_rate_shift, contrasts_in, read_batch
-from opinionpool.priors import event_priors, laplace_prior, outcome_counts
+from opinionpool.priors import event_priors, laplace_prior, one_outcome_notes, outcome_counts
 from opinionpool.text import listed, meant, shown
 
 Parameters: TypeAlias = dict[str, Any]

@@ -14,7 +14,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
-from opinionpool.learning.screening import one_outcome_notes
+from opinionpool.priors import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
 from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_totals, remarkable
 from opinionpool.streams.trained import TrainedPool, matched

@@ -19,9 +19,9 @@ from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.learn import is_crowd
 from opinionpool.learning.prior import Believed
-from opinionpool.learning.screening import leakage_notes
 from opinionpool.logodds import FLOOR, public_probabilities
 from opinionpool.pools.fit import Configured, PoolLike, configured
 from opinionpool.pools.registry import POOLS

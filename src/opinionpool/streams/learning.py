@@ -14,12 +14,12 @@ from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.leakage import leakage_note
 from opinionpool.learning.learn import check_options, learn, learn_from
-from opinionpool.learning.screening import leakage_note, one_outcome_notes
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.pools.registry import POOLS
-from opinionpool.priors import laplace_prior
+from opinionpool.priors import laplace_prior, one_outcome_notes
 from opinionpool.streams.state import StreamState
 from opinionpool.text import counted
 

@@ -18,7 +18,7 @@ from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import row_keys
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.screening import SURE, SURE_EVENTS
+from opinionpool.learning.leakage import SURE, SURE_EVENTS
 from opinionpool.streams.events import Record, content
 from opinionpool.streams.journal import Journal
 from opinionpool.streams.ledger import Entry, Ledger

@@ -166,7 +166,7 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
         if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.shape not in {LONG, WIDE}:
             yield None
             return
-        yield _parts(cast(FileTable, table), request, layout)
+        yield _parts(cast("FileTable", table), request, layout)
 
 
 def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:

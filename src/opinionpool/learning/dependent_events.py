@@ -1,0 +1,182 @@
+"""How much events tell that belong together: in one group, or closed or resolved on the same day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import Note
+from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
+from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group, by_settlement
+from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, believed_slope
+from opinionpool.model.contrasts import Extremes, contrasts
+from opinionpool.text import counted
+
+# How far surprises of events that share a group, or the day on which they closed or were resolved, are believed to be
+# correlated, and how probable each value is.
+SHARED, SHARED_PROBABILITIES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6), (0.05, 0.1, 0.2, 0.3, 0.25, 0.1)
+# And how far what a day has in common is correlated with what the next one has.
+LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
+# What all events have in common, such as a bias of all experts, is believed to have this variance, relative to that of
+# surprises: it speaks for no group.
+COMMON = 0.05
+# A surprise larger than so many times their root mean square counts as that.
+LARGEST = 2.0
+# From this loss on, there is a note; on days of forecasting, which do not count, from this one and so many days on.
+WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
+
+
+def independent_weight(
+    forecasts: Forecasts, reference: Array, weight: Array, floor: float
+) -> tuple[Array, tuple[Note, ...]]:
+    """Frequencies of the events, (T,), those of events that belong together reduced to what they tell; and a note.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        Its groups are looked at; without any, the days on which its events closed or were resolved. Days on which
+        forecasts were made reduce nothing, but where surprises follow them a note asks whether events closed then, too.
+    reference : ndarray, shape (T, K)
+        Prior of each event.
+    weight : ndarray, shape (T,)
+        Frequencies.
+    floor : float
+        Least probability taken from an expert.
+    """
+    known = by_group(forecasts) or by_settlement(forecasts)
+    found = known or by_date(forecasts)
+    if found is None:
+        return weight, ()
+    used = forecasts.resolved & (weight > 0) & (forecasts.crowd > 0)
+    labels, member = np.unique(found.member[used], return_inverse=True)
+    if len(labels) == 0 or (known is None and not ENOUGH_DAYS <= len(labels) < len(member)):
+        return weight, ()
+    # Events without a date have the last numbers.
+    days = int((labels < found.shared).sum()) if found.unit == "date" else 0
+    share = independent_share(_surprises(forecasts, reference, used, floor), member, weight[used], days)
+    reduced = weight.copy()
+    reduced[used] *= share[member]
+    events, worth = float(weight[used].sum()), float(reduced[used].sum())
+    if known is None:
+        return weight, _day_notes(days, events, worth)
+    return reduced, _shared_notes(found, len(labels), events, worth)
+
+
+def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
+    """How much of an independent event each event of a group tells, (G,): the least that a coefficient has of it.
+
+    Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts. The logarithm of
+    this is averaged over what is believed of r and what the surprises say of it, so that one event moves it little.
+
+    Parameters
+    ----------
+    surprises : sequence of (ndarray, shape (T, p), int)
+        Of a coefficient each, and how many of the columns are free.
+    member : ndarray of int, shape (T,)
+        The group of each event.
+    weight : ndarray, shape (T,)
+        Frequencies.
+    days : int
+        So many of the groups, the first, are days in order, and what they have in common may last.
+    """
+    size = np.bincount(member, weights=weight)
+    grid = [(r, phi) for r in SHARED for phi in (LASTING if days > 1 and r > 0 else (0.0,))]
+    r, phi = np.array(grid).T
+    prior = np.array([SHARED_PROBABILITIES[SHARED.index(r)] for r, _ in grid])
+    if days > 1:
+        prior *= [LASTING_PROBABILITIES[LASTING.index(phi)] if r > 0 else 1.0 for r, phi in grid]
+    # The variance of a mean of `days` values, each of which lasts so far, against that of independent ones.
+    series = max(days, 1)
+    longer = (1.0 + phi) / (1.0 - phi) - 2.0 * phi * (1.0 - phi**series) / (series * (1.0 - phi) ** 2)
+    repeated = np.where(np.arange(len(size))[:, None] < days, longer, 1.0) * np.maximum(size, 1.0)[:, None]
+    each = 1.0 / (1.0 - r + r * repeated)
+    shares = []
+    for values, free in surprises:
+        bound = LARGEST * np.sqrt(weight @ np.square(values).mean(axis=1) / weight.sum())
+        evidence = free * _log_evidence(np.clip(values, -bound, bound), member, weight, days, r, phi)
+        shares.append(np.exp(np.log(each) @ posterior_probabilities(evidence, prior)))
+    return np.asarray(min(shares, key=lambda share: float(size @ share)))
+
+
+def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Array, phi: Array) -> Array:
+    """How well correlations r within groups, that last with phi from day to day, predict surprises, for one column.
+
+    A normal model with a random effect of groups, in units of the variance that is not shared, which takes its most
+    probable value; over days the effect is an autoregression, and Kalman's filter takes out what came before.
+    """
+    size = np.bincount(member, weights=weight)
+    means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
+    inside = float(weight @ np.square(values - means[member]).sum(axis=1))
+    if not values.any():
+        return np.zeros(len(r))
+    ratio, common = r / (1.0 - r), COMMON / (1.0 - r)
+    # Means of groups, and a column of ones for what all have in common: how far off, and how far off to be expected.
+    observed = np.concatenate([means, np.ones((len(size), 1))], axis=1)[:, :, None]
+    error = np.broadcast_to(observed, (*observed.shape[:2], len(r))).copy()
+    variance = ratio + 1.0 / size[:, None]
+    effect, spread = np.zeros((observed.shape[1], len(r))), ratio
+    for day in range(days):
+        error[day] -= effect
+        variance[day] = spread + 1.0 / size[day]
+        gain = spread / variance[day]
+        effect = phi * (effect + gain * error[day])
+        spread = phi**2 * spread * (1.0 - gain) + (1.0 - phi**2) * ratio
+    squares = inside + (np.square(error[:, :-1]) / variance[:, None]).sum(axis=(0, 1))
+    together = (error[:, :-1] * error[:, -1:] / variance[:, None]).sum(axis=0)
+    total = (np.square(error[:, -1]) / variance).sum(axis=0)
+    squares -= np.square(together).sum(axis=0) * common / (1.0 + common * total)
+    determinant = np.log(variance).sum(axis=0) + np.log1p(common * total)
+    return np.asarray(-0.5 * (size.sum() * np.log(squares) + determinant))
+
+
+def _surprises(
+    forecasts: Forecasts, reference: Array, used: npt.NDArray[np.bool_], floor: float
+) -> list[tuple[Array, int]]:
+    """What each event says about the intercept and the slope of the believed pool: gradients, and their free columns.
+
+    Where events have options of their own, there is no intercept.
+    """
+    cells = used[forecasts.event_index]
+    event = forecasts.event_index[cells]
+    expected = logodds.prior_log_ratios(reference)
+    beyond = contrasts(forecasts.probabilities[cells], reference[event], floor, expected[event])
+    absent = logodds.no_options(reference[event])
+    believed = Extremes(harmonic_mean(LIMITS, LIMIT_PROBABILITIES)).believed(beyond, absent)
+    number = np.bincount(event, minlength=len(used))[used]
+    total = np.stack([np.bincount(event, weights=column, minlength=len(used))[used] for column in believed.T], axis=-1)
+    level = logodds.centred(total / number[:, None])
+    slope = np.array([believed_slope(n) for n in range(1, number.max() + 1)])[number - 1]
+    answer = logodds.softmax(expected[used] + slope[:, None] * logodds.uncentred(level))
+    happened = np.eye(len(forecasts.classes))[forecasts.outcomes[used]] - answer
+    of_slope = (happened * level).sum(axis=1, keepdims=True)
+    slopes = (of_slope, 1)
+    return [(happened, len(forecasts.classes) - 1), slopes] if forecasts.options is None else [slopes]
+
+
+def _shared_notes(found: Clusters, clusters: int, events: float, worth: float) -> tuple[Note, ...]:
+    if worth >= WORTH_SAYING * events:
+        return ()
+    undo = "--column group= (in Python groups=None)"
+    if found.unit == "date":
+        undo = "--column closes= --column resolved_at= (in Python settled=None)"
+    what = "are in" if found.unit == "group" else "closed or were resolved on"
+    text = (
+        f"{events:,.6g} resolved events count as {worth:,.3g} independent ones: they {what} "
+        f"{counted(clusters, found.unit)}, and outcomes may be dependent; if not, {undo} counts each in full"
+    )
+    return (Note("shared-events", text),)
+
+
+def _day_notes(days: int, events: float, worth: float) -> tuple[Note, ...]:
+    if worth >= WORTH_ASKING * events:
+        return ()
+    text = (
+        f"{events:,.6g} resolved events were forecast on {counted(days, 'day')}, and outcomes on one day are alike: "
+        f"did they close or were they resolved then, too? They would count as {worth:,.3g} independent ones with "
+        "--column closes=NAME (in Python settled=), and weights would be more cautious"
+    )
+    return (Note("shared-days", text),)

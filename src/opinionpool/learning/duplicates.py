@@ -1,0 +1,161 @@
+"""Experts who repeat another, and those who always give the same forecast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array
+from opinionpool.errors import Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.prior import CORRELATION
+from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
+from opinionpool.model.features import Parts
+from opinionpool.model.nested import NestedCorrelation
+from opinionpool.text import listed
+
+# So many forecasts, all the same, say nothing; so does a single one that repeats the prior.
+SEVERAL = 3
+# Experts who agree on at least so many events, with so many different forecasts, are duplicates.
+DUPLICATED = 5, 3
+CONSTANT, NEW = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class Duplicates:
+    """Which distinct expert is behind each expert.
+
+    Attributes
+    ----------
+    source : ndarray of int, shape (N,)
+        The distinct expert behind each; `CONSTANT` for constant experts, `NEW` for those without any forecast,
+        who are taken to be like the others on average, but for what is believed of them. If all the others
+        are constant, each of these is distinct.
+    first : ndarray of int, shape (V,)
+        The first expert of each group of duplicates.
+    notes : tuple of Note
+    """
+
+    source: npt.NDArray[np.intp]
+    first: npt.NDArray[np.intp]
+    notes: tuple[Note, ...]
+
+    @classmethod
+    def among(cls, forecast: Array, experts: tuple[str, ...]) -> Duplicates:
+        """Find them in (T, N, K - 1) contrasts, NaN where missing."""
+        source = np.full(len(experts), CONSTANT)
+        first: list[int] = []
+        found: dict[bytes, int] = {}
+        for i in range(len(experts)):
+            column = np.ascontiguousarray(forecast[:, i])
+            given = column[~np.isnan(column[:, 0])]
+            if len(given) == 0:
+                source[i] = NEW
+                continue
+            different = _different(given)
+            if different == 1 and (len(given) >= SEVERAL or not given[0].any()):
+                continue
+            enough = len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]
+            source[i] = found.setdefault(column.tobytes() if enough else i.to_bytes(8, "big"), len(found))
+            if source[i] == len(first):
+                first.append(i)
+        if not first:
+            # Nobody to be like: each of those without forecasts is distinct, as it is believed to be.
+            first = np.flatnonzero(source == NEW).tolist()
+            source[first] = np.arange(len(first))
+        return cls(source, np.array(first, dtype=np.intp), _notes(source, experts))
+
+    @property
+    def new(self) -> npt.NDArray[np.bool_]:
+        """Experts without any forecast, (N,)."""
+        return np.asarray(self.source == NEW)
+
+    def parts(self, parts: Parts) -> Parts:
+        """Parts of all experts from those of the distinct ones; duplicates are perfectly dependent, so they share."""
+        n = len(self.source)
+        if len(self.first) == n:
+            return parts
+        if len(self.first) == 0:
+            return Parts(np.zeros(n), np.full(n, np.nan), CommonCorrelation(n, 0.0))
+        spread = np.where(self.source == CONSTANT, np.nan, self.rows(parts.spread))
+        return Parts(self.rows(parts.contrast), spread, self._dependence(parts.dependence))
+
+    def as_believed(self, values: Array, believed: Array) -> Array:
+        """Values (N,) in which new experts differ from the distinct experts' mean as positive ones are believed to."""
+        if len(self.first) == 0:
+            return values
+        return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
+
+    def _dependence(self, among: Dependence) -> Dependence:
+        n, known, new = len(self.source), self.source >= 0, self.new
+        if isinstance(among, CommonCorrelation) and known.sum() == len(self.first):
+            # Of one expert there is no correlation to take over.
+            return CommonCorrelation(n, among.rho if among.size > 1 else CORRELATION)
+        if isinstance(among, NestedCorrelation) and known.sum() == len(self.first):
+            return NestedCorrelation(self.rows(among.signal), among.rho)
+        r = among.matrix()
+        matrix = np.zeros((n, n))
+        matrix[np.ix_(known, known)] = r[np.ix_(self.source[known], self.source[known])]
+        if new.any():
+            # A new expert follows the sum of the others, so far that it has their mean correlation.
+            towards = r.sum(axis=1) / np.sqrt(r.sum())
+            v = len(r)
+            mean = (r.sum() - v) / (v * (v - 1)) if v > 1 else CORRELATION
+            follows = float(np.clip(mean / towards.mean(), 0.0, 1.0))
+            matrix[np.ix_(new, known)] = follows * towards[self.source[known]]
+            matrix[np.ix_(known, new)] = matrix[np.ix_(new, known)].T
+            matrix[np.ix_(new, new)] = follows**2
+        np.fill_diagonal(matrix, 1.0)
+        return MatrixCorrelation(matrix)
+
+    def rows(self, values: Array) -> Array:
+        """Rows (N, ...) of all experts from the distinct ones': their mean for new ones, 0 for constant ones."""
+        full = np.zeros((len(self.source), *values.shape[1:]))
+        if len(self.first):
+            full[self.source >= 0] = values[self.source[self.source >= 0]]
+            full[self.new] = values.mean(axis=0)
+        return full
+
+
+# Forecasts that are looked at first.
+FIRST = 64
+
+
+def _different(given: Array) -> int:
+    """How many forecasts (n, K - 1) differ, or some of them if those are enough of them."""
+    # One number each is much faster to compare than a row.
+    values, axis = (given[:, 0], None) if given.shape[1] == 1 else (given, 0)
+    if len(values) > FIRST:
+        found = len(np.unique(values[:FIRST], axis=axis))
+        if found >= DUPLICATED[1]:
+            return found
+    return len(np.unique(values, axis=axis))
+
+
+def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note, ...]:
+    notes = []
+    constant = [experts[i] for i in np.flatnonzero(source == CONSTANT)]
+    if constant:
+        text = f"{listed(constant, 3)} always gave the same forecast and got weight 0"
+        notes.append(Note("constant", text, len(constant)))
+    for representative in np.flatnonzero(np.bincount(source[source >= 0]) > 1):
+        same = [experts[i] for i in np.flatnonzero(source == representative)]
+        text = f"{listed(same, 3)} say the same on every event; they share one weight"
+        notes.append(Note("clones", text, len(same), serious=True))
+    return tuple(notes)
+
+
+def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
+    """Who gave several forecasts, on whatever events, and always the same, (N,).
+
+    >>> constant_experts(Forecasts.from_array([[0.2, 0.4, 0.0], [0.2, 0.5, 0.0], [0.3, 0.4, 0.0]])).tolist()
+    [False, False, True]
+    """
+    q = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
+    expert, n = forecasts.expert_index, len(forecasts.experts)
+    one = np.empty((n, q.shape[1]))
+    one[expert] = q
+    other = np.bincount(expert[(q != one[expert]).any(axis=1)], minlength=n)
+    return np.asarray((forecasts.counts >= SEVERAL) & (other == 0))

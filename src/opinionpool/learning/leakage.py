@@ -1,0 +1,85 @@
+"""Forecasts that look as if they were made from outcomes, or are about the other outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Floats
+from opinionpool.blocks import blocks
+from opinionpool.errors import Note
+from opinionpool.estimation.dense import DenseOutcomes
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import expit
+from opinionpool.text import listed
+
+# An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.
+SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
+
+
+def leakage_notes(forecasts: Forecasts) -> tuple[Note, ...]:
+    """Experts who were never wrong and nearly certain: perhaps their forecasts were made from the outcomes.
+
+    Examples
+    --------
+    >>> y = [0, 1] * 5
+    >>> f = Forecasts.from_array([[0.001 + 0.998 * each, 0.5] for each in y], y, experts=["model", "ann"])
+    >>> [note.code for note in leakage_notes(f)]
+    ['leakage']
+    """
+    known = np.flatnonzero(forecasts.resolved[forecasts.event_index])
+    outcome, expert = forecasts.outcomes[forecasts.event_index[known]], forecasts.expert_index[known]
+    q = forecasts.probabilities
+    given = np.where(outcome == 1, q[known], 1.0 - q[known]) if q.ndim == 1 else q[known, outcome]
+    count, right = (np.bincount(each, minlength=len(forecasts.experts)) for each in (expert, expert[given > SURE]))
+    return leakage_note(forecasts.experts, (count >= SURE_EVENTS) & (right == count))
+
+
+def dense_leakage_notes(q: Floats, outcomes: DenseOutcomes, experts: Sequence[str]) -> tuple[Note, ...]:
+    """The same for an array of forecasts, (T, N) or (T, N, K), read no further than anybody is always right."""
+    suspects, count = np.arange(len(experts)), np.zeros(len(experts))
+    for rows in blocks(len(q), q[0].size):
+        if not len(suspects):
+            break
+        codes = outcomes.codes(rows)
+        known = codes >= 0
+        block, happened = q[rows][known][:, suspects], codes[known][:, None]
+        if q.ndim == 2:
+            given = np.where(happened == 1, block, 1.0 - block)
+        else:
+            given = np.take_along_axis(block, happened[..., None], axis=2)[..., 0]
+        absent = np.isnan(given)
+        count[suspects] += (~absent).sum(axis=0)
+        suspects = suspects[((given > SURE) | absent).all(axis=0)]
+    return leakage_note(experts, np.isin(np.arange(len(experts)), suspects) & (count >= SURE_EVENTS))
+
+
+def leakage_note(experts: Sequence[str], found: npt.NDArray[np.bool_]) -> tuple[Note, ...]:
+    """A note on those of the experts who were found, if any."""
+    names = [experts[i] for i in np.flatnonzero(found).tolist()]
+    if not names:
+        return ()
+    text = (
+        f"{listed(names, 3)}: right and nearly certain on every resolved event. If a model made these forecasts, were "
+        "they about events that it was fitted to? Then they look better than its forecasts of new events will; use "
+        "out-of-fold forecasts"
+    )
+    return (Note("leakage", text, len(names), serious=True),)
+
+
+# From so many events on, weights that point the wrong way are worth a warning; but not a sum as close to 0 as that of
+# experts who know nothing, which is below 0 by chance.
+CONTRARY, TURNED = 10, 0.1
+
+
+def contrary_notes(events: float, total: float) -> tuple[Note, ...]:
+    """That a pool inverts what its experts say, whose weights add up to `total` after so many events."""
+    if events < CONTRARY or total >= -TURNED:
+        return ()
+    text = (
+        "the forecasts are higher where the event did not happen, so the pool inverts them: "
+        "are they probabilities of the other outcome?"
+    )
+    return (Note("contrary", text, serious=True),)
