@@ -311,6 +311,8 @@ def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR)
 
 def softmax(ratios: Array) -> Array:
     """Class probabilities (..., K) of finite log-ratios (..., K - 1), without floors."""
+    if ratios.shape[-1] == 1:
+        return np.concatenate([expit(-ratios), expit(ratios)], axis=-1)
     full = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
     full -= full.max(axis=-1, keepdims=True)
     np.exp(full, out=full)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index
 from opinionpool.logodds import metric, softmax
 
 # Each event says with this precision that its log-ratios are those of the mean coefficients, and the less the more
@@ -26,14 +26,36 @@ INFORMATION, INFORMED = 0.045, 400.0
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """A quadratic function of P coefficients that is 0 where they all are: curvature (P, P), and slope (P,) there."""
+    """Quadratic functions of P coefficients that are 0 where these all are.
+
+    Attributes
+    ----------
+    curvature : ndarray, shape (..., P, P)
+    slope : ndarray, shape (..., P)
+        Where all coefficients are 0.
+    """
 
     curvature: Array
     slope: Array
 
-    def at(self, theta: Array) -> float:
-        """Its value."""
-        return float(theta @ self.curvature @ theta / 2.0 + self.slope @ theta)
+    def at(self, theta: Array) -> Array:
+        """The values at coefficients (..., P), (...)."""
+        return np.asarray(np.einsum("...p,...p->...", self._turned(theta) / 2.0 + self.slope, theta))
+
+    def gradient(self, theta: Array) -> Array:
+        """The derivatives there, (..., P)."""
+        return self._turned(theta) + self.slope
+
+    def _turned(self, theta: Array) -> Array:
+        return np.asarray((self.curvature @ theta[..., None])[..., 0])
+
+    def some(self, which: Index) -> Quadratic:
+        """Some of the functions."""
+        return Quadratic(self.curvature[which], self.slope[which])
+
+    def of(self, root: Array) -> Quadratic:
+        """The same as a function of other coefficients, (R,), from which root (P, R) makes these."""
+        return Quadratic(root.T @ self.curvature @ root, self.slope @ root)
 
 
 @dataclass(frozen=True, eq=False)

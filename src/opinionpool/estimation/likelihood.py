@@ -224,7 +224,7 @@ class Likelihood:
             lost, slope, curvature = lost * frequency, slope * frequency, curvature * frequency
         gradient -= slope @ design
         design *= np.sqrt(curvature)[:, None]
-        _add_product(hessian, design)
+        add_product(hessian, design)
         return float(lost.sum())
 
     @cached_property
@@ -342,10 +342,10 @@ def _add_curvature(hessian: Array, designs: list[Array], p: Array, frequency: Ar
             mean = step if mean is None else mean + step
             earlier = both
         np.multiply(design, np.sqrt(factor)[:, None], out=design)
-        _add_product(hessian, design)
+        add_product(hessian, design)
 
 
-def _add_product(gram: Array, design: Array) -> None:
+def add_product(gram: Array, design: Array) -> None:
     """Add a design's inner products, (P, P)."""
     rows, size = design.shape
     step = _TERMS // max(1, size * (size + 1))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Protocol
+from functools import cache, cached_property, partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index
 from opinionpool.estimation.anchor import Anchor, Quadratic
 from opinionpool.estimation.dual import DualMode, EventCosts, dual_mode, judged
 from opinionpool.estimation.likelihood import MANY_CLASSES, Likelihood, ManyClasses, Value
+from opinionpool.estimation.newton import BinaryLikelihoods, Values, modes
 
 # Of up to so many binary events for each coefficient, a mode is found faster in terms of the events.
 FEWER = 2
-_STEPS = 50
-_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,35 +141,24 @@ class _Likelihood(Protocol):
         """Loss, gradient and Hessian per event."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Single:
+    """A likelihood by itself."""
+
+    likelihood: _Likelihood
+
+    def values(self, which: Index, at: Array) -> Values:
+        """Of all events."""
+        assert len(which) == 1
+        value, events = self.likelihood.value(at[0]), self.likelihood.events
+        return Values(np.array([events * value.loss]), events * value.gradient[None], events * value.hessian[None])
+
+
 def _mode(likelihood: _Likelihood, start: Array | None, pull: Quadratic | None) -> Mode:
-    """The mode under standard normal beliefs, by Newton's method; `pull` moves it, and says nothing for beliefs."""
-    p = likelihood.size
-    theta = np.zeros(p) if start is None else start
-    value = likelihood.value(theta)
-    away = Quadratic(np.eye(p), np.zeros(p)) if pull is None else Quadratic(np.eye(p) + pull.curvature, pull.slope)
-    cost = likelihood.events * value.loss + away.at(theta)
-    for _ in range(_STEPS):
-        information = likelihood.events * value.hessian
-        gradient = likelihood.events * value.gradient + away.curvature @ theta + away.slope
-        step = np.linalg.solve(information + away.curvature, gradient)
-        decrease = float(gradient @ step)
-        if decrease < _TOLERANCE:
-            # So close, a whole step squares what is left.
-            theta, cost = theta - step, cost - decrease / 2
-            break
-        length = 1.0
-        while True:
-            trial = theta - length * step
-            value = likelihood.value(trial)
-            tried = likelihood.events * value.loss + away.at(trial)
-            if tried <= cost - 1e-4 * length * decrease or length < 1e-6:
-                break
-            length /= 2
-        theta, cost = trial, tried
-    # The anchor differs between beliefs, and says nothing for or against them.
-    precision = information + np.eye(p)
-    spread = np.log(np.diag(np.linalg.cholesky(precision))).sum()
-    return Mode(theta, float(away.at(theta) - theta @ theta / 2.0 - cost - spread), precision)
+    """The mode under standard normal beliefs; `pull` moves it, and says nothing for beliefs."""
+    begun = np.zeros(likelihood.size) if start is None else start
+    pulls = None if pull is None else Quadratic(pull.curvature[None], pull.slope[None])
+    return Mode(*modes(_Single(likelihood), begun[None], pulls)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +239,14 @@ class Coefficients:
         return np.asarray(root @ self.mode.covariance @ root.T)
 
 
+class BinaryParts(NamedTuple):
+    """A design (T, Q) times a root (Q, P) multiplies P coefficients in log-odds; what pulls those of the design."""
+
+    design: Array
+    root: Array
+    pull: Quadratic
+
+
 @dataclass(frozen=True, eq=False)
 class Regression:
     """Outcomes of T events and what N experts contribute to them.
@@ -279,17 +275,12 @@ class Regression:
     def fit(self, deviation: float, start: Coefficients | None = None) -> Coefficients:
         """The most probable coefficients if weights differ from each other by about `deviation`."""
         t, n, d = self.contrasts.shape
-        beliefs, own = self.beliefs, self.beliefs.deviation(deviation)
-        several, root = moves(own, n), beliefs.intercept_root(d)
-        free = root.shape[1]
-        first = None
-        if start is not None and len(start.mode.coefficients) == 1 + free + (n if several else 0):
-            first = start.mode.coefficients
-        mean = self._answers(beliefs.mean)
-        anchor = None if self.expected is None else Anchor.at(self._answers(self.expected), mean, self.weight)
-        if several and d == 1 and FEWER * (1 + free + n) > t:
-            mode = self._by_events(deviation, mean[:, 0], start, anchor)
-        elif free >= MANY_CLASSES and 1 + free + n <= t * d:
+        several, root = self.several(deviation), self.beliefs.intercept_root(d)
+        free, first = root.shape[1], self._first(deviation, start)
+        if several and not self.many_events:
+            return self.found(deviation, self._by_events(deviation, start))
+        mean, anchor = self.mean_answers, self.anchor
+        if free >= MANY_CLASSES and 1 + free + n <= t * d:
             own_design = np.concatenate(self._columns(deviation), axis=1)
             pull = None if anchor is None else anchor.with_shared(own_design, root, 1)
             mode = _mode(ManyClasses(own_design, root, 1, self.outcomes, mean, self.weight), first, pull)
@@ -297,16 +288,87 @@ class Regression:
             columns = self._columns(deviation)
             columns.insert(1, np.broadcast_to(root.T, (t, free, d)))
             mode = posterior_mode(np.concatenate(columns, axis=1), self.outcomes, mean, self.weight, first, anchor)
-        theta = mode.coefficients
+        return self.found(deviation, mode)
+
+    @property
+    def many_events(self) -> bool:
+        """Whether coefficients are found faster by themselves than in terms of the events."""
+        t, n, d = self.contrasts.shape
+        return d > 1 or bool(FEWER * (1 + self.beliefs.intercept_root(d).shape[1] + n) <= t)
+
+    def several(self, deviation: float) -> bool:
+        """Whether weights differ."""
+        return moves(self.beliefs.deviation(deviation), self.contrasts.shape[1])
+
+    def _first(self, deviation: float, start: Coefficients | None) -> Array | None:
+        """Coefficients of another fit to begin with, if they are as many."""
+        _, n, d = self.contrasts.shape
+        size = 1 + self.beliefs.intercept_root(d).shape[1] + (n if self.several(deviation) else 0)
+        return None if start is None or len(start.mode.coefficients) != size else start.mode.coefficients
+
+    @cached_property
+    def mean_answers(self) -> Array:
+        """Log-ratios by the weights that are believed on average, (T, K - 1)."""
+        return self._answers(self.beliefs.mean)
+
+    @cached_property
+    def anchor(self) -> Anchor | None:
+        """What keeps one outcome from moving much."""
+        if self.expected is None:
+            return None
+        return Anchor.at(self._answers(self.expected), self.mean_answers, self.weight)
+
+    def found(self, deviation: float, mode: Mode) -> Coefficients:
+        """Intercept and weights by the coefficients at a mode."""
+        beliefs, own, theta = self.beliefs, self.beliefs.deviation(deviation), mode.coefficients
+        root = beliefs.intercept_root(self.contrasts.shape[2])
+        free = root.shape[1]
         weights = beliefs.mean + beliefs.slope_spread * float(theta[0]) * beliefs.direction
         if isinstance(own, np.ndarray):
             weights = weights + own @ theta[1 + free :]
-        elif several:
+        elif moves(own, len(beliefs.mean)):
             found = own * theta[1 + free :]
             weights = weights + (found - found.mean())
         return Coefficients(
             np.concatenate([root @ theta[1 : 1 + free], weights]), mode.evidence, mode, beliefs, deviation
         )
+
+    def binary_parts(self, deviation: float) -> BinaryParts:
+        """What a fit for two classes is made of."""
+        root = self.beliefs.root(deviation, 1)
+        if root.shape[1] < root.shape[0]:
+            design = self._plain_design @ root
+            return BinaryParts(design, np.eye(root.shape[1]), self._pull(design))
+        return BinaryParts(self._plain_design, root, self._plain_pull)
+
+    def begin(self, size: int, beliefs: WeightBeliefs, start: Coefficients | None) -> Array:
+        """So many coefficients to begin with for two classes: those of a start, or the sum of weights by beliefs."""
+        intercept = self.beliefs.intercept_root(1)
+        if start is not None and len(start.mode.coefficients) == size:
+            begun = start.mode.coefficients.copy()
+        else:
+            begun = np.zeros(size)
+        total = float(beliefs.mean.sum() if start is None else start.values[1:].sum())
+        if self.beliefs.slope_spread > 0:
+            begun[0] = (total - float(self.beliefs.mean.sum())) / self.beliefs.slope_spread
+        if start is not None and intercept.size:
+            begun[1] = start.values[0] / intercept[0, 0]
+        return begun
+
+    @cached_property
+    def _plain_design(self) -> Array:
+        """What multiplies intercept and weights in the log-odds of two classes, (T, 1 + N)."""
+        return np.concatenate([np.ones((len(self.contrasts), 1)), self.contrasts[..., 0]], axis=1)
+
+    @cached_property
+    def _plain_pull(self) -> Quadratic:
+        return self._pull(self._plain_design)
+
+    def _pull(self, design: Array) -> Quadratic:
+        """What pulls coefficients with a design (T, Q)."""
+        if self.anchor is None:
+            return Quadratic(np.zeros((design.shape[1], design.shape[1])), np.zeros(design.shape[1]))
+        return self.anchor.quadratic(design[:, :, None])
 
     def _columns(self, deviation: float) -> list[Array]:
         """What multiplies the coefficients but the intercept's, (T, P, K - 1) in parts."""
@@ -319,7 +381,7 @@ class Regression:
             columns.append(own * (self.contrasts - self.contrasts.mean(axis=1)[:, None, :]))
         return columns
 
-    def _by_events(self, deviation: float, offset: Array, start: Coefficients | None, anchor: Anchor | None) -> Mode:
+    def _by_events(self, deviation: float, start: Coefficients | None) -> Mode:
         """The mode of more coefficients than binary events, without a design, which is as large as the forecasts."""
         own, root = self.beliefs.deviation(deviation), self.beliefs.intercept_root(1)
         if isinstance(own, np.ndarray):
@@ -329,7 +391,7 @@ class Regression:
             along = self.beliefs.slope_spread * (self.contrasts[..., 0] @ self.beliefs.direction)
             products = own**2 * self._products + np.outer(along, along) + float((root**2).sum())
         before = None if start is None or start.mode.dual is None else start.mode.dual.amounts
-        dual = _dual_mode(products, self.outcomes, offset, self.weight, before, anchor)
+        dual = _dual_mode(products, self.outcomes, self.mean_answers[:, 0], self.weight, before, self.anchor)
         if isinstance(own, np.ndarray):
             theta = design.T @ dual.amounts
         else:
@@ -357,9 +419,67 @@ class Regression:
         return np.asarray(self.offset + np.einsum("tnd,n->td", self.contrasts, weights))
 
 
+def fit_each(
+    regressions: Sequence[Regression], deviations: Sequence[float], starts: Sequence[Coefficients] = ()
+) -> list[list[Coefficients]]:
+    """Fits of several regressions for each deviation; those for two classes and many events side by side.
+
+    Parameters
+    ----------
+    regressions : sequence of Regression
+        Of the same outcomes and frequencies.
+    deviations : sequence of float
+    starts : sequence of Coefficients
+        For each deviation, where to begin, or for some and the last one for the others; answers do not depend on it.
+    """
+    if all(each.contrasts.shape[2] == 1 and each.many_events for each in regressions):
+        tasks = [(regression, deviation) for regression in regressions for deviation in deviations]
+        begun = [starts[min(i, len(starts) - 1)] for i in range(len(deviations) if starts else 0)] * len(regressions)
+        done, each = _side_by_side(tasks, begun), len(deviations)
+        return [done[i : i + each] for i in range(0, len(done), each)]
+    found: list[list[Coefficients]] = []
+    for regression in regressions:
+        own: list[Coefficients] = []
+        for i, deviation in enumerate(deviations):
+            before = found[-1][i : i + 1] if found else starts[i : i + 1] or own[-1:]
+            own.append(regression.fit(deviation, *before))
+        found.append(own)
+    return found
+
+
+def _side_by_side(tasks: Sequence[tuple[Regression, float]], starts: Sequence[Coefficients]) -> list[Coefficients]:
+    """Fits for two classes and many events; all have as many coefficients, of which some do nothing where fewer do."""
+    parts, first = [regression.binary_parts(deviation) for regression, deviation in tasks], tasks[0][0]
+    sizes = [part.root.shape[1] for part in parts]
+    most = max(sizes)
+    roots = [np.pad(part.root, ((0, 0), (0, most - size))) for part, size in zip(parts, sizes, strict=True)]
+    pulls = [part.pull.of(root) for part, root in zip(parts, roots, strict=True)]
+    begun = np.zeros((len(tasks), most))
+    for i, ((regression, _), size) in enumerate(zip(tasks, sizes, strict=True)):
+        begun[i, :size] = regression.begin(size, first.beliefs, starts[i] if starts else None)
+    likelihoods = BinaryLikelihoods(
+        [part.design for part in parts],
+        roots,
+        np.stack([regression.mean_answers[:, 0] for regression, _ in tasks]),
+        np.where(first.outcomes == 1, 1.0, -1.0),
+        first.weight,
+    )
+    pull = Quadratic(np.stack([each.curvature for each in pulls]), np.stack([each.slope for each in pulls]))
+    return [
+        regression.found(deviation, Mode(mode.coefficients[:size], mode.evidence, mode.precision[:size, :size]))
+        for (regression, deviation), size, mode in zip(tasks, sizes, modes(likelihoods, begun, pull), strict=True)
+    ]
+
+
 def intercept_root(spread: float, d: int) -> Array:
     """Root of the covariance of an intercept about 0, (K - 1, K - 1): independent log-probabilities favour no class."""
-    return np.asarray(spread * np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
+    return np.asarray(spread * _unit_root(d))
+
+
+@cache
+def _unit_root(d: int) -> Array:
+    """The same for a spread of 1."""
+    return np.asarray(np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
 
 
 def harmonic_mean(values: npt.ArrayLike, posterior: npt.ArrayLike) -> float:

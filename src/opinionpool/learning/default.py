@@ -27,6 +27,7 @@ from opinionpool.estimation.posterior import (
     Coefficients,
     Regression,
     WeightBeliefs,
+    fit_each,
     harmonic_mean,
     posterior_probabilities,
 )
@@ -382,17 +383,15 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     spread = believed.parts(believed.rho).spread
     # To choose by, it is enough to fill in by one correlation.
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
-    rho, undecided = _correlation(few, spread, fill, Extremes(limits[len(limits) // 2], centre), believed)
-    beliefs, found = weight_beliefs(believed, rho, rows.free), list[Coefficients]()
-    scores = []
-    for limit in limits:
-        regression = few.regression(spread, fill, Extremes(limit, centre), beliefs)
-        found = _over_spreads(regression, found)
-        scores.append(_averaged(found))
-    extremes = Extremes(harmonic_mean(limits, posterior_probabilities(scores, limit_probabilities, RATE)), centre)
+    rho, undecided, starts = _correlation(few, spread, fill, Extremes(limits[len(limits) // 2], centre), believed)
+    beliefs = weight_beliefs(believed, rho, rows.free)
+    regressions = [few.regression(spread, fill, Extremes(limit, centre), beliefs) for limit in limits]
+    found = fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], starts)
+    probability = posterior_probabilities([_averaged(each) for each in found], limit_probabilities, RATE)
+    extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, rows.absent))
     shrunken = marginal_features(evidence, believed)
-    values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found)
+    values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found[-1])
     if uncertainty is not None:
         uncertainty = Uncertainty(uncertainty.covariance + undecided.T @ undecided)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
@@ -419,22 +418,23 @@ def _shares(weights: Array) -> Array:
 
 def _correlation(
     rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed
-) -> tuple[float, Array]:
+) -> tuple[float, Array, list[Coefficients]]:
     """About how dependent the experts turn out to be, unless that is believed.
 
-    And how far intercept and weights depend on it: rows (R, K - 1 + N) whose outer product is their covariance.
+    How far intercept and weights depend on it, too: rows (R, K - 1 + N) whose outer product is their covariance; and
+    the most probable coefficients if weights are equal.
     """
     if believed.correlation is not None:
-        return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1]))
+        return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1])), []
     regression = rows.regression(spread, fill, extremes, weight_beliefs(believed, believed.rho, rows.free))
     beliefs = [weight_beliefs(believed, rho, rows.free) for rho in CORRELATIONS]
     if rows.sizes is not None:
         beliefs = [replace(each, intercept_spread=0.0) for each in beliefs]
-    found = [replace(regression, beliefs=each).fit(0.0) for each in beliefs]
+    found = [each for (each,) in fit_each([replace(regression, beliefs=each) for each in beliefs], (0.0,))]
     probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES, RATE)
     values = np.array([each.values for each in found])
     undecided = np.sqrt(probability)[:, None] * (values - probability @ values)
-    return _mean_correlation(probability, rows.contrasts.shape[1]), undecided
+    return _mean_correlation(probability, rows.contrasts.shape[1]), undecided, [found[int(probability.argmax())]]
 
 
 def _mean_correlation(probability: Array, n: int) -> float:
@@ -456,30 +456,23 @@ def _coefficients(
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
     fill = common_dependence(shrunken, believed)
     regression = few.regression(shrunken.spread, fill, extremes, beliefs)
-    found = _over_spreads(regression, starts)
+    (found,) = fit_each([regression], SPREADS[: len(starts)], starts)
     probability = posterior_probabilities([each.evidence for each in found], SPREAD_PROBABILITIES[: len(found)])
     kept = np.flatnonzero(probability > NEGLIGIBLE)
     if few is not rows:
         regression = rows.regression(shrunken.spread, fill, extremes, beliefs)
-        found = [regression.fit(SPREADS[i], each) if i in kept else each for i, each in enumerate(found)]
+        (found,) = fit_each([regression], [SPREADS[i] for i in kept], [found[i] for i in kept])
+    else:
+        found = [found[i] for i in kept]
     share = probability[kept] / probability[kept].sum()
-    values = np.array([found[i].values for i in kept])
+    values = np.array([each.values for each in found])
     mean = share @ values
     if rows.contrasts.shape[1] > MOST_UNCERTAIN:
         return mean, None
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
-    for s, i in zip(share, kept, strict=True):
-        covariance += s * found[i].covariance()
+    for s, each in zip(share, found, strict=True):
+        covariance += s * each.covariance()
     return mean, Uncertainty(covariance)
-
-
-def _over_spreads(regression: Regression, starts: list[Coefficients]) -> list[Coefficients]:
-    """A fit for each spread of the weights, begun where a similar one ended."""
-    found: list[Coefficients] = []
-    for i, deviation in enumerate(SPREADS if regression.contrasts.shape[1] > 1 else SPREADS[:1]):
-        before = starts[i] if starts else found[-1] if found else None
-        found.append(regression.fit(deviation, before))
-    return found
 
 
 def _averaged(found: list[Coefficients]) -> float:
