@@ -226,6 +226,8 @@ class About(NamedTuple):
     def of(cls, ended: object, what: str, group: str | None, topic: str | None) -> About:
         """The same from arguments; `what` is the name of the time at which the event ended."""
         if ended is None:
+            if not group and not topic:
+                return NOTHING
             return cls(group=group or None, topic=topic or None)
         return cls(as_time(ended, what), settled=True, group=group or None, topic=topic or None)
 
@@ -241,15 +243,17 @@ def event_record(
     prior: npt.ArrayLike | None,
     about: About = NOTHING,
     time: object = None,
+    *,
+    key: int | None = None,
 ) -> Record:
-    """An event that is not resolved; experts are entered in the stream.
+    """An event that is not resolved; experts are entered in the stream. `key` is the event's, if that is known.
 
     Raises
     ------
     ArgumentError, ShapeError, ProbabilityError, ExpertError
         If forecasts or the prior are not what they should be.
     """
-    if not isinstance(forecasts, Mapping):
+    if not isinstance(forecasts, (dict, Mapping)):
         raise ArgumentError(
             f"forecasts on an event are probabilities by the names of experts, as in {{'ann': 0.8}}, and not a "
             f"{type(forecasts).__name__}"
@@ -262,21 +266,22 @@ def event_record(
         own = logodds.public_probabilities(logodds.class_probabilities(prior, k))
         if own.shape != shape:
             raise ShapeError(f"an event has one prior, and the shape of this is {own.shape}")
-    names = [str(name) for name in forecasts]
+    names = tuple(map(str, forecasts))
     if len(set(names)) < len(names):
         check_distinct(names)
     made = None if time is None else np.full(len(names), as_time(time, "time"))
-    key = event_key(str(event), seed)
-    return Record(str(event), key, state.join(names), array, own, made=made, **about._asdict())
+    when, settled, group, topic = about
+    key = event_key(str(event), seed) if key is None else key
+    return Record(
+        str(event), key, state.join(names), array, own, UNRESOLVED, 1.0, 0.0, when, group, settled, topic, made
+    )
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
     """The forecasts on an event by as many experts, checked, (n,) or (n, K)."""
     values, shape = list(forecasts), () if k == 2 else (k,)
-    if k == 2 and set(map(type, values)) == {float}:
-        plain = np.array(values, dtype=np.float64)
-        if plain.min() >= 0 and plain.max() <= 1:
-            return plain
+    if k == 2 and all([type(p) is float and 0.0 <= p <= 1.0 for p in values]):  # noqa: C419 - a list is faster
+        return np.array(values, dtype=np.float64)
     given = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in values]
     if any(each.shape != shape for each in given):
         raise ShapeError(f"a forecast on {k} classes is {'one probability' if k == 2 else f'{k} probabilities'}")

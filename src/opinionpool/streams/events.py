@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
+from opinionpool.streams.columns import Columns
 
 
 class Record(NamedTuple):
@@ -40,16 +43,20 @@ class Record(NamedTuple):
 
         A NaN withdraws a forecast.
         """
+        if other is self and not self._blank():
+            return self
         made = None
         if other is self or not len(other.experts):
             experts, probabilities, made = self.experts, self.probabilities, self.made
+        elif self.experts is other.experts and self.made is None:
+            experts, probabilities, made = other.experts, other.probabilities, other.made
         else:
             kept = ~np.isin(self.experts, other.experts)
             experts = np.concatenate([self.experts[kept], other.experts])
             probabilities = np.concatenate([self.probabilities[kept], other.probabilities])
             if self.made is not None or other.made is not None:
                 made = np.concatenate([self.times_made()[kept], other.times_made()])
-        if probabilities.size and np.isnan(probabilities.min()):
+        if other._blank():
             given = ~np.isnan(probabilities.reshape(len(probabilities), -1)[:, 0])
             experts, probabilities = experts[given], probabilities[given]
             made = None if made is None else made[given]
@@ -64,6 +71,10 @@ class Record(NamedTuple):
             made=made,
             asked=self.asked if other.asked is None else other.asked,
         )
+
+    def _blank(self) -> bool:
+        """Whether a forecast is withdrawn."""
+        return math.isnan(np.vdot(self.probabilities, self.probabilities))
 
     def times_made(self) -> npt.NDArray[np.datetime64]:
         """When the forecasts were made, NaT where unknown."""
@@ -87,16 +98,15 @@ def event_keys(events: Iterable[str], seed: int) -> npt.NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
-def content(record: Record, names: npt.NDArray[np.void]) -> bytes:
-    """A digest of the forecasts of an event and its prior, in any order; `names` are digests of the experts."""
-    labels = names[record.experts]
-    # Bytes are compared as numbers with the first one foremost.
-    order = labels.view(">u8").argsort(kind="stable")
-    parts = (
-        str(record.event).encode("utf-8", "surrogatepass"),
-        labels[order].tobytes(),
-        record.probabilities[order].tobytes(),
-        b"" if record.prior is None else np.asarray(record.prior).tobytes(),
-    )
-    mixed = hashlib.sha256(b"".join([each for part in parts for each in (len(part).to_bytes(8, "little"), part)]))
-    return mixed.digest()
+def content(record: Record, columns: Columns) -> bytes:
+    """A digest of the forecasts of an event and its prior, in any order."""
+    order, labels = columns.sorted(record.experts)
+    event = str(record.event).encode("utf-8", "surrogatepass")
+    said = record.probabilities[order].tobytes()
+    own = b"" if record.prior is None else np.asarray(record.prior).tobytes()
+    sized = _size(len(event)), event, _size(len(labels)), labels, _size(len(said)), said, _size(len(own)), own
+    return hashlib.sha256(b"".join(sized)).digest()
+
+
+# How long a part of what is digested is.
+_size = struct.Struct("<q").pack

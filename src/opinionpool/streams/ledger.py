@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from copy import copy
 from typing import NamedTuple
 
@@ -40,7 +42,7 @@ class Ledger:
     def __init__(self, entries: np.ndarray | None = None, journal: Journal | None = None) -> None:
         self.journal = Journal() if journal is None else journal
         self._old: np.ndarray
-        self._keys: np.ndarray
+        self._keys: array[int]
         self._new: dict[int, Entry | None]
         self._count: int
         self._hold(np.empty(0, ENTRY) if entries is None else entries)
@@ -52,12 +54,12 @@ class Ledger:
         return other
 
     @property
-    def entries(self) -> tuple[np.ndarray, np.ndarray, dict[int, Entry | None], int]:
+    def entries(self) -> tuple[np.ndarray, array[int], dict[int, Entry | None], int]:
         """All that it consists of, so that it can be what it was; changes of the dictionary are in the journal."""
         return self._old, self._keys, self._new, self._count
 
     @entries.setter
-    def entries(self, entries: tuple[np.ndarray, np.ndarray, dict[int, Entry | None], int]) -> None:
+    def entries(self, entries: tuple[np.ndarray, array[int], dict[int, Entry | None], int]) -> None:
         self.__dict__.update(zip(("_old", "_keys", "_new", "_count"), entries, strict=True))
 
     def __len__(self) -> int:
@@ -67,7 +69,7 @@ class Ledger:
         """The entry of a key, None if there is none."""
         if key in self._new:
             return self._new[key]
-        place = self._place(key)
+        place = self._place(key) if self._keys else None
         return None if place is None else Entry(*self._old[place].item())
 
     def put(self, entry: Entry) -> None:
@@ -112,11 +114,11 @@ class Ledger:
         """Sort entries; their keys stand side by side, as they are searched."""
         old = entries[np.argsort(entries["key"], kind="stable")]
         # All of it at once, or nothing.
-        self.__dict__.update(_old=old, _keys=np.ascontiguousarray(old["key"]), _count=len(old), _new={})
+        self.__dict__.update(_old=old, _keys=array("Q", old["key"].tobytes()), _count=len(old), _new={})
 
     def _place(self, key: int) -> int | None:
-        place = int(self._keys.searchsorted(np.uint64(key)))
-        return place if place < len(self._keys) and int(self._keys[place]) == key else None
+        place = bisect_left(self._keys, key)
+        return place if place < len(self._keys) and self._keys[place] == key else None
 
     def _sort_in(self) -> None:
         if self._new:

@@ -72,7 +72,7 @@ class Reservoir:
         self.room = max(1, capacity // classes)
         self.numbers = max(1, MOST_NUMBERS // classes)
         self.pace = pace
-        # The least priority of each outcome that found no room.
+        # The least priority of each outcome that found no room; never changed, only replaced.
         self.beyond = np.full(classes, np.inf)
         self._kept: list[dict[int, tuple[float, Record]]] = [{} for _ in range(classes)]
         self._sizes = [0] * classes
@@ -84,21 +84,20 @@ class Reservoir:
         """A copy that can change independently."""
         other = copy(self)
         other.journal = journal
-        other.beyond, other._sizes = self.beyond.copy(), self._sizes.copy()
+        other._sizes = self._sizes.copy()
         other._kept, other._last = [kept.copy() for kept in self._kept], [last.copy() for last in self._last]
         return other
 
     @property
     def before(self) -> tuple[Array, list[dict[int, tuple[float, Record]]], tuple[tuple[_Loose, ...], ...]]:
         """What `restore` takes; changes of the dictionaries are in the journal."""
-        return self.beyond.copy(), self._kept, self._loose
+        return self.beyond, self._kept, self._loose
 
     def restore(
         self, before: tuple[Array, list[dict[int, tuple[float, Record]]], tuple[tuple[_Loose, ...], ...]]
     ) -> None:
         """Be what it was, after changes to the events kept were taken back."""
-        beyond, self._kept, self._loose = before
-        self.beyond = beyond.copy()
+        self.beyond, self._kept, self._loose = before
         self._sizes = [sum(record.probabilities.size for _, record in kept.values()) for kept in self._kept]
         self._last = [[(-priority, key) for key, (priority, _) in kept.items()] for kept in self._kept]
         for last in self._last:
@@ -190,8 +189,12 @@ class Reservoir:
             order = np.argsort(priority)
             fits = (np.cumsum(sizes[order]) <= self.numbers) & (np.arange(len(order)) < self.room)
             bound = np.inf if fits.all() else priority[order[fits.argmin()]]
+        self._bound(outcome, bound)
+
+    def _bound(self, outcome: int, priority: float) -> None:
+        """There is no room from this priority on."""
         self.beyond = self.beyond.copy()
-        self.beyond[outcome] = min(self.beyond[outcome], bound)
+        self.beyond[outcome] = min(self.beyond[outcome], priority)
 
     def _tidy(self, outcome: int) -> None:
         """Leave out the loose rows of an outcome for which there is no room."""
@@ -280,4 +283,4 @@ class Reservoir:
             negative, key = heapq.heappop(self._last[outcome])
             if self._current(outcome, negative, key):
                 self._sizes[outcome] -= self.journal.pop(kept, key)[1].probabilities.size
-                self.beyond[outcome] = min(self.beyond[outcome], -negative)
+                self._bound(outcome, -negative)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from copy import copy
-from itertools import chain
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import row_keys
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.leakage import SURE, SURE_EVENTS
+from opinionpool.streams.columns import Columns
 from opinionpool.streams.events import Record, content
 from opinionpool.streams.journal import Journal
 from opinionpool.streams.ledger import Entry, Ledger
@@ -31,6 +31,26 @@ from opinionpool.text import shown
 # So many resolved events wait before they are added up together.
 WAITING = 512
 _WHOLE = 1 << 256
+
+
+class _Whole:
+    """A block of changes that are made entirely or not at all."""
+
+    __slots__ = ("_learns", "_state")
+
+    def __init__(self, state: StreamState, learns: bool) -> None:
+        self._state, self._learns = state, learns
+
+    def __enter__(self) -> None:
+        self._state.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._state.keep(learns=self._learns)
+        finally:
+            # Nothing is left to take back of what was made.
+            self._state.recover()
 
 
 class StreamState:
@@ -80,9 +100,7 @@ class StreamState:
         self._sum = 0
         self.waiting: list[Record] = []
         self.waiting_rows: tuple[Rows, ...] = ()
-        self._digests = np.empty(0, dtype="V8")
-        # Positions of the experts in a list.
-        self._place: tuple[list[str], dict[str, int]] = [], {}
+        self._columns = Columns()
         self.version = 0
         self._before: dict[str, Any] | None = None
 
@@ -111,24 +129,17 @@ class StreamState:
         self._sum = value
 
     def join(self, names: Sequence[str]) -> npt.NDArray[np.intp]:
-        """Index of experts, who are new or known."""
-        before = len(self.experts)
-        if self._place[0] is not self.experts:
-            self._place = self.experts, {name: i for i, name in enumerate(self.experts)}
-        place = self._place[1]
+        """Index of experts, who are new or known; not to be changed."""
+        if self._columns.names is not self.tally.experts:
+            self._columns = self._columns.renewed(self.tally.experts)
         try:
-            return np.array([place[name] for name in names], dtype=np.intp)
+            return self._columns.of(names)
         except KeyError:
             self.flush()
-            self.tally.join(names)
-            fresh = [
-                hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8] for name in self.experts[before:]
-            ]
-            self._digests = np.concatenate([self._digests, np.array(fresh, dtype="V8")])
+            self._sums().join(names)
         return self.join(names)
 
-    @contextmanager
-    def all_or_nothing(self, *, learns: bool = True) -> Iterator[None]:
+    def all_or_nothing(self, *, learns: bool = True) -> _Whole:
         """Make the changes of a block entirely, or not at all if anything interrupts it.
 
         Parameters
@@ -136,23 +147,25 @@ class StreamState:
         learns : bool
             Whether there is something new, and not only the same in another form.
         """
+        return _Whole(self, learns)
+
+    def begin(self) -> None:
+        """From here on changes can be taken back; whatever is not in the journal is replaced and never changed."""
         self.recover()
         self.journal.forget()
         self._before = {
-            "tally": self.tally.copy(), "clock": self.clock.copy(), "waiting": self.waiting.copy(), "rows": self.rows,
-            "waiting_rows": self.waiting_rows,
-            "numbering": self.numbering, "_sum": self._sum, "_digests": self._digests, "version": self.version,
-            "reservoir": self.reservoir.before, "ledger": self.ledger.entries,
+            "tally": self.tally, "clock": self.clock, "waiting": self.waiting, "rows": self.rows,
+            "waiting_rows": self.waiting_rows, "numbering": self.numbering, "_sum": self._sum,
+            "_columns": self._columns, "version": self.version,
+            "reservoir": self.reservoir.before, "ledger": self.ledger.entries, "count": len(self.waiting),
         }  # fmt: skip
-        try:
-            yield
-            self.version += learns
-            # From here on it is made.
-            self._before = None
-            self.journal.forget()
-        except BaseException:
-            self.recover()
-            raise
+
+    def keep(self, *, learns: bool) -> None:
+        """Make all changes since `begin` for good."""
+        self.version += learns
+        # From here on it is made.
+        self._before = None
+        self.journal.forget()
 
     def recover(self) -> None:
         """Take back what an interrupted change left, if one was interrupted before it could do so itself."""
@@ -162,8 +175,26 @@ class StreamState:
         self.ledger.entries = before["ledger"]
         self.journal.take_back()
         self.reservoir.restore(before["reservoir"])
-        self.__dict__.update({name: value for name, value in before.items() if name not in {"reservoir", "ledger"}})
+        del before["waiting"][before["count"] :]
+        apart = {"reservoir", "ledger", "count"}
+        self.__dict__.update({name: value for name, value in before.items() if name not in apart})
         self._before = None
+
+    def _sums(self) -> Tally:
+        """The sums, to be changed: in a copy, which an interrupted change leaves behind."""
+        self.tally = self.tally.copy()
+        return self.tally
+
+    def tell(self, events: int, at: Array | None) -> Array:
+        """The times of further events, see `Clock.tell`."""
+        if self.half_life is not None:
+            self.clock = self.clock.copy()
+        return self.clock.tell(events, at)
+
+    @property
+    def half_life(self) -> float | None:
+        """After how many events, or how much time, an event counts half."""
+        return self.clock.half_life
 
     def check_prior(self, record: Record) -> None:
         """Refuse an event with a prior of its own among events without one, and the other way round.
@@ -175,8 +206,7 @@ class StreamState:
         """
         if self.tally.prior is not None:
             return
-        others = chain(self.open.values(), self.waiting, self._rows_before())
-        other = next((each for each in others if each.key != record.key), None)
+        other = self._other(record.key)
         if other is None or (other.prior is None) == (record.prior is None):
             return
         name = f"row {record.event}" if isinstance(record.event, int) else f"event {shown(record.event)}"
@@ -186,11 +216,14 @@ class StreamState:
             "begin the stream with prior=, which fills the blanks"
         )
 
-    def _rows_before(self) -> Iterator[Record]:
-        """One of the events that were learned before, if there is any."""
-        row = self.waiting_rows[0].record(0) if self.waiting_rows else self.reservoir.example
-        if row is not None:
-            yield row
+    def _other(self, key: int) -> Record | None:
+        """Some event with another key, if there is any."""
+        for records in (self.open.values(), self.waiting):
+            for each in records:
+                if each.key != key:
+                    return each
+        other = self.waiting_rows[0].record(0) if self.waiting_rows else self.reservoir.example
+        return None if other is None or other.key == key else other
 
     def put_open(self, record: Record) -> None:
         """Keep an event that is not resolved, with all that is known of it."""
@@ -204,13 +237,13 @@ class StreamState:
 
     def content(self, record: Record) -> int:
         """64 bits that stand for the forecasts."""
-        return int.from_bytes(content(record, self._digests)[:8], "little")
+        return int.from_bytes(content(record, self._columns)[:8], "little")
 
     def learn(self, record: Record) -> None:
         """Add a resolved event."""
         self.drop_open(record.key)
         self.check_prior(record)
-        digest = content(record, self._digests)
+        digest = content(record, self._columns)
         self._sum = (self._sum + self._digest(record, digest)) % _WHOLE
         self.ledger.put(
             Entry(record.key, int.from_bytes(digest[:8], "little"), record.outcome, record.weight, record.at)
@@ -223,10 +256,10 @@ class StreamState:
     def unlearn(self, record: Record) -> None:
         """Take a resolved event away, as it was added."""
         self.flush()
-        self._sum = (self._sum - self._digest(record, content(record, self._digests))) % _WHOLE
+        self._sum = (self._sum - self._digest(record, content(record, self._columns))) % _WHOLE
         self.ledger.remove(record.key)
         self.reservoir.remove(record)
-        self.tally.add([record], -1)
+        self._sums().add([record], -1)
 
     def learn_rows(self, rows: Rows, moments: Moments | None) -> None:
         """Add resolved events without ids, whose columns are all experts and whose arrays are not changed any more.
@@ -241,7 +274,7 @@ class StreamState:
         self.rows += len(rows)
         if moments is not None:
             self.reservoir.put_rows(rows.keyed(self.seed))
-            self.tally.add_rows(rows, moments=moments)
+            self._sums().add_rows(rows, moments=moments)
             return
         if not alike:
             self.flush()
@@ -259,11 +292,12 @@ class StreamState:
             return
         waiting, self.waiting = self.waiting, []
         blocks, self.waiting_rows = self.waiting_rows, ()
-        self.tally.add(waiting)
+        sums = self._sums()
+        sums.add(waiting)
         if blocks:
             rows = Rows.joined(blocks).keyed(self.seed)
             self.reservoir.put_rows(rows)
-            self.tally.add_rows(rows)
+            sums.add_rows(rows)
 
     @property
     def count(self) -> int:
@@ -298,7 +332,7 @@ class StreamState:
         renumbered = self._renumbered(other)
         self.ledger.merge(other.ledger)
         columns = self.join(other.experts)
-        self.tally.merge(other.tally)
+        self._sums().merge(other.tally)
 
         def moved(record: Record) -> Record:
             return renumbered(record._replace(experts=columns[record.experts]))

@@ -20,6 +20,7 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
 from opinionpool.streams.changes import (
+    NOTHING,
     About,
     Change,
     Changes,
@@ -32,6 +33,7 @@ from opinionpool.streams.changes import (
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
 from opinionpool.streams.rows import Rows
+from opinionpool.streams.events import Record
 from opinionpool.streams.state import StreamState
 from opinionpool.streams.view import StreamView, exclusive
 from opinionpool.text import shown
@@ -106,6 +108,7 @@ class Stream(StreamView):
         logodds.class_floors(floor, np.full(len(labels), 1.0 / len(labels)), 100.0)
         self.capacity, self.seed = int(capacity), int(seed)
         self.floor, self.pool_floor = float(floor), float(pool_floor)
+        self._codes = {label: code for code, label in enumerate(labels)}
         self._state = StreamState(labels, self.floor, given, self.capacity, half_life, self.seed)
         self._lock = threading.RLock()
 
@@ -154,14 +157,15 @@ class Stream(StreamView):
         ShapeError
             If a probability is outside [0, 1], or there is not one for each class.
         """
-        if self.knows(event):
+        key = self._key(event)
+        if self._state.ledger.find(key) is not None:
             raise ArgumentError(
                 f"event {shown(event)} is resolved, and what comes later is no forecast; to correct forecasts that "
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
         with self._state.all_or_nothing():
             about = About.of(closes, "closes", group, topic)
-            record = event_record(self._state, self.seed, event, forecasts, prior, about, time)
+            record = event_record(self._state, self.seed, event, forecasts, prior, about, time, key=key)
             current = self._state.open.get(record.key)
             self._state.put_open((record if current is None else current).revised(record))
 
@@ -228,7 +232,7 @@ class Stream(StreamView):
         if forecasts is not None:
             expect_type(forecasts, Mapping, "forecasts")
         weight = None if weight is None else number(weight, "weight", error=ArgumentError)
-        code = int(encode_outcomes([outcome], self.classes, 1)[0])
+        code = self._code(outcome)
         if weight is not None and not frequencies([weight], 1)[0] > 0:
             raise ArgumentError("the weight of an event is its frequency, above 0")
         time = None if at is None else times_of([np.nan if is_blank(at) else at], 1)
@@ -255,12 +259,9 @@ class Stream(StreamView):
             raise ArgumentError(
                 f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
             )
-        record = event_record(state, self.seed, event, forecasts or {}, prior, about)._replace(outcome=code)
         if entry is None:
-            new = (record if current is None else current).revised(record)
-            ends = [known.time for known in (current, about) if known is not None and known.settled]
-            asked = min((end for end in ends if end is not None), default=new.asked)
-            return Change(None, new._replace(weight=1.0 if weight is None else float(weight), asked=asked))
+            return Change(None, self._outcome_of(event, key, code, forecasts, prior, weight, about))
+        record = event_record(state, self.seed, event, forecasts or {}, prior, about, key=key)._replace(outcome=code)
         if forecasts is not None and state.content(record.revised(record)) != entry.content:
             raise ArgumentError(
                 f"event {shown(event)} was learned from with other forecasts; to correct those, take its outcome back "
@@ -269,6 +270,27 @@ class Stream(StreamView):
         if entry.outcome == code and weight in {None, entry.weight}:
             return None
         return corrected(state, record.revised(record), entry, weight, complete=forecasts is not None)
+
+    def _outcome_of(
+        self,
+        event: str,
+        key: int,
+        code: int,
+        forecasts: ExpertForecasts | None,
+        prior: npt.ArrayLike | None,
+        weight: float | None,
+        about: About,
+    ) -> Record:
+        """An event that is resolved for the first time."""
+        current = self._state.open.get(key)
+        if current is not None and forecasts is None and prior is None and about is NOTHING:
+            asked = current.time if current.settled and current.time is not None else current.asked
+            return current._replace(outcome=code, weight=1.0 if weight is None else float(weight), asked=asked)
+        record = event_record(self._state, self.seed, event, forecasts or {}, prior, about, key=key)
+        new = (record if current is None else current).revised(record)
+        ends = [known.time for known in (current, about) if known is not None and known.settled]
+        asked = min((end for end in ends if end is not None), default=new.asked)
+        return new._replace(outcome=code, weight=1.0 if weight is None else float(weight), asked=asked)
 
     @exclusive
     def add(
@@ -390,7 +412,7 @@ class Stream(StreamView):
         if self.half_life is not None or at is not None:
             times = np.full(len(rows), np.nan)
             given = None if at is None else times_of(at, len(rows))[known]
-            times[known] = state.clock.tell(int(known.sum()), given)
+            times[known] = state.tell(int(known.sum()), given)
             rows = replace(rows, at=times)
         columns = state.join(names)
         if len(columns) < len(state.experts) or not (np.diff(columns) == 1).all():
@@ -426,14 +448,25 @@ class Stream(StreamView):
 
     def _apply(self, changes: Sequence[Change], at: float | Mapping[str, float] | None) -> None:
         """Make changes; events that are resolved for the first time get their time."""
+        if at is None and self.half_life is None:
+            for change in changes:
+                change.made(self._state)
+            return
         fresh = [change for change in changes if change.fresh]
         times = None
         if at is not None:
             times = np.array([at[str(c.new.event)] if isinstance(at, Mapping) else at for c in fresh], dtype=np.float64)
-        when = iter(self._state.clock.tell(len(fresh), times).tolist())
+        when = iter(self._state.tell(len(fresh), times).tolist())
         for change in changes:
             timed = Change(None, change.new._replace(at=next(when))) if change.fresh else change
             timed.made(self._state)
+
+    def _code(self, outcome: object) -> int:
+        """The position of an outcome among the classes, -1 if it is none."""
+        try:
+            return self._codes[outcome]
+        except (KeyError, TypeError):
+            return int(encode_outcomes([outcome], self.classes, 1)[0])
 
     def _settings(self) -> tuple[object, ...]:
         return self.classes, self.half_life, self.capacity, self.seed, self.floor, self.pool_floor

@@ -146,5 +146,6 @@ class StreamView:
         return fit_stream(self.copy()._state, self.pool_floor, pool, **options)
 
     def _key(self, event: str) -> int:
-        expect_type(event, (str, int, np.integer), "event")
+        if type(event) is not str:
+            expect_type(event, (str, int, np.integer), "event")
         return event_key(str(event), self.seed)
