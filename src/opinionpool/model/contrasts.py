@@ -255,9 +255,14 @@ class Extremes:
         return self if self.centre is None else replace(self, centre=self.centre[positions])
 
 
+def even_share(limit: float) -> float:
+    """s/2 of two classes: how much of either class is mixed in; 0 where everything is believed."""
+    return 0.0 if math.isinf(limit) else 1.0 / (math.expm1(min(limit, 700.0)) + 2.0)
+
+
 def _limited(deviation: Array, limit: float) -> Array:
     """The same for one log-odds, by one exponential and one logarithm of each size."""
-    even = 1.0 / (math.expm1(min(limit, 700.0)) + 2.0)
+    even = even_share(limit)
     size = np.abs(deviation)
     small = np.exp(np.negative(size, out=size), out=size)
     above = even * small

@@ -13,11 +13,13 @@ from opinionpool.arrays import Array, Floats, Index, Mask, has_boolean
 from opinionpool.blocks import Bounds, blocks_of, floored_log_odds, in_order, pieces, rows_of_block, within
 from opinionpool.errors import ProbabilityError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities
-from opinionpool.model.contrasts import Batch, Extremes, Rows, blocks, contrasts
+from opinionpool.model.contrasts import Batch, Extremes, Rows, blocks, contrasts, even_share
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts
 from opinionpool.model.nested import NestedCorrelation
 
+# Experts up to whom numbers are quicker than arrays; log-odds from which on these need more care.
+FEW, FAR = 48, 300.0
 # Correlations by which weights follow forecast by forecast.
 CellWise = CommonCorrelation | NestedCorrelation
 
@@ -123,6 +125,7 @@ class Plan(NamedTuple):
     weights: Array  # (N,); with every expert present
     total: float  # their sum
     offset: float  # wᵀb
+    cells: tuple[tuple[float, float, float], ...]  # of few experts the weight, the centre of extremes, and its odds
 
     @classmethod
     def of(cls, parts: Parts, bias: Array, settings: Settings) -> Plan:
@@ -134,7 +137,10 @@ class Plan(NamedTuple):
             If its weights have no limit.
         """
         weights = weights_for(parts, np.ones((1, len(bias)), dtype=bool))[0]
-        return cls(parts, bias, settings, weights, float(weights.sum()), float(weights @ bias[:, 0]))
+        centre = np.zeros(len(bias)) if settings.extremes.centre is None else settings.extremes.centre[:, 0]
+        few = len(weights) <= FEW and np.abs(centre).max(initial=0.0) <= FAR
+        cells = zip(weights.tolist(), centre.tolist(), np.exp(centre).tolist(), strict=True) if few else ()
+        return cls(parts, bias, settings, weights, float(weights.sum()), float(weights @ bias[:, 0]), tuple(cells))
 
 
 class _Given(NamedTuple):
@@ -145,6 +151,8 @@ class _Given(NamedTuple):
     bounds: Bounds
     low: float
     high: float
+    # of the prior and at the bounds, None where they are too far out to calculate with them
+    odds: tuple[float, float, float] | None
 
 
 @lru_cache(maxsize=256)
@@ -152,7 +160,10 @@ def _given(prior: float, floor: float, pool_floor: float) -> _Given:
     p = logodds.class_probabilities(prior)
     floors = logodds.class_floors(pool_floor, p, 1.0)
     reference = float(logodds.prior_log_ratios(p)[0])
-    return _Given(p, reference, Bounds.of(p, floor), float(floors[1]), float(1.0 - floors[0]))
+    bounds, exp = Bounds.of(p, floor), math.exp
+    far = max(abs(reference), -bounds.low, bounds.high) > FAR
+    odds = None if far else (exp(reference), exp(bounds.low), exp(bounds.high))
+    return _Given(p, reference, bounds, float(floors[1]), float(1.0 - floors[0]), odds)
 
 
 @lru_cache(maxsize=256)
@@ -183,7 +194,7 @@ def binary_forecasts(probabilities: object, experts: int) -> Floats | None:
     else:
         return None
     fits = array.ndim > 0 and array.shape[-1] == experts and array.size > 0
-    return array if fits and array.dtype in (np.float64, np.float32) else None
+    return array if fits and array.dtype.char in "df" else None
 
 
 def pool_alike(plan: Plan, q: Floats, prior: float, base_rate: float | None) -> Array:
@@ -198,11 +209,11 @@ def pool_alike(plan: Plan, q: Floats, prior: float, base_rate: float | None) -> 
     shift = _shift(base_rate, given.reference)
     n = len(plan.weights)
     if q.size == n:
-        rows = q.reshape(1, n)
-        total = float(_log_odds(plan, given, rows, np.empty((1, n)))[0]) + shift
+        total = shift + _one_event(plan, given, q)
         if not math.isnan(total):
             p = 1.0 / (1.0 + math.exp(-total)) if total > -700.0 else 0.0
-            return np.full(q.shape[:-1], min(max(p, given.low), given.high))[()]
+            answer = np.float64(min(max(p, given.low), given.high))
+            return np.asarray(answer)[()] if q.ndim == 1 else np.full(q.shape[:-1], answer)
     rows = q.reshape(-1, n)
     answers = np.empty(len(rows))
 
@@ -219,6 +230,27 @@ def pool_alike(plan: Plan, q: Floats, prior: float, base_rate: float | None) -> 
         check_probabilities(q)
         raise
     return answers.reshape(q.shape[:-1])
+
+
+def _one_event(plan: Plan, given: _Given, q: Floats) -> float:
+    """What `_log_odds` gives for one event, number by number: arrays of few numbers take longer."""
+    if not plan.cells or given.odds is None:
+        return float(_log_odds(plan, given, q.reshape(1, -1), np.empty((1, q.size)))[0])
+    (prior, least, most), log = given.odds, math.log
+    even = even_share(plan.settings.extremes.limit)
+    rest, total = 1.0 - even, given.reference * (1.0 if even else 1.0 - plan.total) - plan.offset
+    for (weight, centre, own), p in zip(plan.cells, q.ravel().tolist(), strict=True):
+        if not 0.0 <= p <= 1.0:
+            return math.nan
+        odds = p / (1.0 - p) if p < 1.0 else most
+        odds = least if odds < least else min(odds, most)
+        if not even:
+            total += weight * log(odds)
+        else:
+            # The contrast from the centre is the logarithm of this.
+            beyond = odds / (prior * own)
+            total += weight * (centre + log((rest * beyond + even) / (even * beyond + rest)))
+    return total
 
 
 def _log_odds(plan: Plan, given: _Given, q: Floats, buffer: Array) -> Array:
