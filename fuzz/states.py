@@ -54,7 +54,9 @@ CHANGES: dict[str, Callable[[op.Stream], object]] = {
     "add_rows": lambda stream: stream.add_rows(X[30:], Y[30:]),
     "forecast": lambda stream: stream.forecast("open1", {"zoe": 0.2, "expert_1": None}),
     "withdraw": lambda stream: stream.withdraw("open2"),
+    "forecast by who did": lambda stream: stream.forecast("open1", {"expert_1": 0.2, "expert_2": 0.9}),
     "resolve": lambda stream: stream.resolve("open0", 1, {"adam": 0.4}),
+    "resolve what was forecast": lambda stream: stream.resolve("open0", 1),
     "correct": lambda stream: stream.resolve("q3", 1 - int(Y[3])),
     "take back": lambda stream: stream.resolve("q4", None),
 }

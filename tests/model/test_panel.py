@@ -1,5 +1,6 @@
 """The panel against mpmath, the figures of model.md, brute force and its own symmetries."""
 
+import math
 import warnings
 
 import mpmath
@@ -17,7 +18,9 @@ from opinionpool.errors import (
     ShapeError,
 )
 from opinionpool.forecasts import Forecasts
+from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_pool
 
 
@@ -540,3 +543,22 @@ def test_weights_below_0_say_what_becomes_of_unanimous_experts():
     with pytest.warns(OpinionPoolWarning, match="where all say 70% the answer is 25%"):
         panel = Panel.from_features([1.0, 1.0, 1.0], 0.6, relative_accuracy=[4.0, 1.0, 0.2])
     assert float(panel.pool([0.7, 0.7, 0.7])) == pytest.approx(0.25, abs=0.005)
+
+
+@pytest.mark.parametrize("limit", [math.inf, 5.0, 700.0])
+@pytest.mark.parametrize("n", [1, 20, 60])
+def test_one_event_is_pooled_as_many_are(limit, n):
+    """Number by number or in arrays, with extremes believed so far and centred somewhere, and forecasts of 0 and 1."""
+    rng = np.random.default_rng(n)
+    q = rng.uniform(size=(40, n))
+    q[0], q[1], q[2, 0] = 0.0, 1.0, 1e-7
+    for prior, rate in ((0.5, None), (1e-6, 0.2), (0.97, None)):
+        for centre in (None, rng.normal(size=(n, 1))):
+            root = rng.normal(size=(n, n))
+            plain = Panel(rng.normal(size=n), root @ root.T + np.eye(n), bias=rng.normal(size=n))
+            believed = Settings(1e-4, 1e-8, Extremes(limit, centre))
+            panel = Panel.from_parts(plain._parts, plain.bias, plain.names, (0, 1), believed)
+            together = panel.pool(q, prior, rate)
+            singly = np.array([panel.pool(row, prior, rate) for row in q])
+            assert np.abs(np.log(singly / together)).max() < 1e-10
+            assert np.abs(np.log1p(-singly) - np.log1p(-together)).max() < 1e-10

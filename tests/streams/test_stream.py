@@ -743,3 +743,36 @@ def test_a_sample_is_no_surer_than_it_may_be():
 def test_arguments_of_another_type_are_named(given):
     with pytest.raises(ArgumentError, match=rf"{next(iter(given))} must be a"):
         Stream(**given)
+
+
+def test_plain_numbers_by_known_experts_are_taken_as_any_others():
+    """The short way of an event is the long one: of other types, in another order, with arguments that say nothing."""
+    rng = np.random.default_rng(4)
+    short, long = Stream(capacity=60), Stream(capacity=60)
+    for i in range(200):
+        q = dict(zip("abcde", rng.uniform(size=5).tolist(), strict=True))
+        for stream in (short, long):
+            stream.forecast(f"q{i}", q if stream is short else {k: np.float32(0.5) for k in q})
+        long.forecast(f"q{i}", {k: np.float64(q[k]) for k in reversed("abcde")}, topic="")
+        short.resolve(f"q{i}", i % 2)
+        long.resolve(f"q{i}", np.int64(i % 2), {}, weight=1.0, group="")
+    assert short.fingerprint == long.fingerprint
+    assert short.sample()[0].events == long.sample()[0].events
+    assert np.array_equal(short.events, long.events)
+    for pool in ("gaussian", "log"):
+        x = rng.uniform(size=(3, 5))
+        assert short.fit(pool).pool(x) == pytest.approx(long.fit(pool).pool(x), abs=1e-12)
+
+
+def test_experts_who_join_in_a_change_that_fails_leave_nothing():
+    stream = Stream()
+    stream.forecast("q", {"ann": 0.3})
+    with pytest.raises(ProbabilityError):
+        stream.resolve("r", 1, {"zoe": 0.2}, prior=0.4)
+    stream.resolve("r", 1, {"yan": 0.2})
+    stream.resolve("q", 0, {"zoe": 0.6})
+    other = Stream()
+    other.resolve("r", 1, {"yan": 0.2})
+    other.resolve("q", 0, {"zoe": 0.6, "ann": 0.3})
+    assert stream.experts == ("ann", "yan", "zoe")
+    assert stream.fingerprint == other.fingerprint

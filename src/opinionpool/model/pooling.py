@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts
 from opinionpool.model.nested import NestedCorrelation
 
-# Experts up to whom numbers are quicker than arrays; log-odds from which on these need more care.
-FEW, FAR = 48, 300.0
+# Experts up to whom numbers are quicker than arrays, log-odds that overflow nothing, priors that are remembered.
+FEW, FAR, PRIORS = 48, 150.0, 256
 # Correlations by which weights follow forecast by forecast.
 CellWise = CommonCorrelation | NestedCorrelation
 
@@ -125,7 +125,7 @@ class Plan(NamedTuple):
     weights: Array  # (N,); with every expert present
     total: float  # their sum
     offset: float  # wᵀb
-    cells: tuple[tuple[float, float, float], ...]  # of few experts the weight, the centre of extremes, and its odds
+    singly: dict[float, _Singly | None]  # by prior, what one event takes; None where arrays are better
 
     @classmethod
     def of(cls, parts: Parts, bias: Array, settings: Settings) -> Plan:
@@ -137,10 +137,49 @@ class Plan(NamedTuple):
             If its weights have no limit.
         """
         weights = weights_for(parts, np.ones((1, len(bias)), dtype=bool))[0]
-        centre = np.zeros(len(bias)) if settings.extremes.centre is None else settings.extremes.centre[:, 0]
-        few = len(weights) <= FEW and np.abs(centre).max(initial=0.0) <= FAR
-        cells = zip(weights.tolist(), centre.tolist(), np.exp(centre).tolist(), strict=True) if few else ()
-        return cls(parts, bias, settings, weights, float(weights.sum()), float(weights @ bias[:, 0]), tuple(cells))
+        return cls(parts, bias, settings, weights, float(weights.sum()), float(weights @ bias[:, 0]), {})
+
+
+class _Singly(NamedTuple):
+    """What the log-odds of one event are summed up from, forecast by forecast: arrays of few numbers take longer."""
+
+    start: float
+    even: float  # odds of what extremes are mixed with, see `Extremes`
+    cells: tuple[tuple[float, float, float], ...]  # weight; odds of the prior and of the centre, and of both and even
+    odds: tuple[float, float]  # the least and the largest
+    low: float  # the probabilities with these odds
+    high: float
+
+    @classmethod
+    def of(cls, plan: Plan, given: _Given) -> _Singly | None:
+        """The same for a panel and a prior; None for many experts, and for numbers that are very far out."""
+        extremes, n, exp = plan.settings.extremes, len(plan.weights), math.exp
+        share = even_share(extremes.limit)
+        centre = np.zeros(n)
+        if extremes.centre is not None and share:
+            centre = extremes.centre[:, 0]
+        far = max(abs(given.reference), -given.bounds.low, given.bounds.high, np.abs(centre).max(initial=0.0))
+        if n > FEW or far > FAR:
+            return None
+        even, own = share / (1.0 - share), np.exp(given.reference + centre)
+        cells = zip(plan.weights.tolist(), own.tolist(), (even * own).tolist(), strict=True)
+        start = given.reference - plan.offset + float(plan.weights @ centre)
+        low, high = (1.0 / (1.0 + exp(-end)) for end in given.bounds)
+        return cls(start, even, tuple(cells), (exp(given.bounds.low), exp(given.bounds.high)), low, high)
+
+    def log_odds(self, q: Floats) -> float:
+        """Of forecasts by all experts; NaN where one is missing or no probability."""
+        total, log, even, low, high = self.start, math.log, self.even, self.low, self.high
+        for (weight, own, mixed), p in zip(self.cells, q.ravel().tolist(), strict=True):
+            if low < p < high:
+                odds = p / (1.0 - p)
+            elif 0.0 <= p <= 1.0:
+                odds = self.odds[p >= high]
+            else:
+                return math.nan
+            # How far the contrast from the centre is believed is the logarithm of this.
+            total += weight * log((odds + mixed) / (even * odds + own))
+        return total
 
 
 class _Given(NamedTuple):
@@ -151,8 +190,6 @@ class _Given(NamedTuple):
     bounds: Bounds
     low: float
     high: float
-    # of the prior and at the bounds, None where they are too far out to calculate with them
-    odds: tuple[float, float, float] | None
 
 
 @lru_cache(maxsize=256)
@@ -160,10 +197,7 @@ def _given(prior: float, floor: float, pool_floor: float) -> _Given:
     p = logodds.class_probabilities(prior)
     floors = logodds.class_floors(pool_floor, p, 1.0)
     reference = float(logodds.prior_log_ratios(p)[0])
-    bounds, exp = Bounds.of(p, floor), math.exp
-    far = max(abs(reference), -bounds.low, bounds.high) > FAR
-    odds = None if far else (exp(reference), exp(bounds.low), exp(bounds.high))
-    return _Given(p, reference, bounds, float(floors[1]), float(1.0 - floors[0]), odds)
+    return _Given(p, reference, Bounds.of(p, floor), float(floors[1]), float(1.0 - floors[0]))
 
 
 @lru_cache(maxsize=256)
@@ -209,11 +243,12 @@ def pool_alike(plan: Plan, q: Floats, prior: float, base_rate: float | None) -> 
     shift = _shift(base_rate, given.reference)
     n = len(plan.weights)
     if q.size == n:
-        total = shift + _one_event(plan, given, q)
+        total = shift + _one_event(plan, given, prior, q)
         if not math.isnan(total):
             p = 1.0 / (1.0 + math.exp(-total)) if total > -700.0 else 0.0
-            answer = np.float64(min(max(p, given.low), given.high))
-            return np.asarray(answer)[()] if q.ndim == 1 else np.full(q.shape[:-1], answer)
+            p = min(max(p, given.low), given.high)
+            one: Any = np.float64(p) if q.ndim == 1 else np.full(q.shape[:-1], p)
+            return one  # type: ignore[no-any-return]
     rows = q.reshape(-1, n)
     answers = np.empty(len(rows))
 
@@ -232,25 +267,16 @@ def pool_alike(plan: Plan, q: Floats, prior: float, base_rate: float | None) -> 
     return answers.reshape(q.shape[:-1])
 
 
-def _one_event(plan: Plan, given: _Given, q: Floats) -> float:
-    """What `_log_odds` gives for one event, number by number: arrays of few numbers take longer."""
-    if not plan.cells or given.odds is None:
+def _one_event(plan: Plan, given: _Given, prior: float, q: Floats) -> float:
+    """What `_log_odds` gives for one event."""
+    if prior not in plan.singly:
+        if len(plan.singly) >= PRIORS:
+            plan.singly.clear()
+        plan.singly[prior] = _Singly.of(plan, given)
+    singly = plan.singly.get(prior)
+    if singly is None:
         return float(_log_odds(plan, given, q.reshape(1, -1), np.empty((1, q.size)))[0])
-    (prior, least, most), log = given.odds, math.log
-    even = even_share(plan.settings.extremes.limit)
-    rest, total = 1.0 - even, given.reference * (1.0 if even else 1.0 - plan.total) - plan.offset
-    for (weight, centre, own), p in zip(plan.cells, q.ravel().tolist(), strict=True):
-        if not 0.0 <= p <= 1.0:
-            return math.nan
-        odds = p / (1.0 - p) if p < 1.0 else most
-        odds = least if odds < least else min(odds, most)
-        if not even:
-            total += weight * log(odds)
-        else:
-            # The contrast from the centre is the logarithm of this.
-            beyond = odds / (prior * own)
-            total += weight * (centre + log((rest * beyond + even) / (even * beyond + rest)))
-    return total
+    return singly.log_odds(q)
 
 
 def _log_odds(plan: Plan, given: _Given, q: Floats, buffer: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -266,20 +266,22 @@ def event_record(
         own = logodds.public_probabilities(logodds.class_probabilities(prior, k))
         if own.shape != shape:
             raise ShapeError(f"an event has one prior, and the shape of this is {own.shape}")
-    names = tuple(map(str, forecasts))
-    if len(set(names)) < len(names):
-        check_distinct(names)
-    made = None if time is None else np.full(len(names), as_time(time, "time"))
+    experts = state.together(tuple(forecasts))
+    if experts is None:
+        names = tuple(map(str, forecasts))
+        if len(set(names)) < len(names):
+            check_distinct(names)
+        experts = state.join(names)
+    made = None if time is None else np.full(len(experts), as_time(time, "time"))
     when, settled, group, topic = about
     key = event_key(str(event), seed) if key is None else key
-    return Record(
-        str(event), key, state.join(names), array, own, UNRESOLVED, 1.0, 0.0, when, group, settled, topic, made
-    )
+    return Record(str(event), key, experts, array, own, UNRESOLVED, 1.0, 0.0, when, group, settled, topic, made)
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
     """The forecasts on an event by as many experts, checked, (n,) or (n, K)."""
-    values, shape = list(forecasts), () if k == 2 else (k,)
+    values: list[Any] = list(forecasts)
+    shape = () if k == 2 else (k,)
     if k == 2 and all([type(p) is float and 0.0 <= p <= 1.0 for p in values]):  # noqa: C419 - a list is faster
         return np.array(values, dtype=np.float64)
     given = [np.full(shape, np.nan) if p is None else logodds.check_probabilities(p) for p in values]

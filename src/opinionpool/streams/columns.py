@@ -32,7 +32,8 @@ class Columns:
         self.names = [] if names is None else names
         self._digests = np.empty(0, dtype="V8") if digests is None else digests
         self._place = {name: i for i, name in enumerate(self.names)}
-        self._sets: dict[tuple[str, ...], npt.NDArray[np.intp]] = {}
+        # Different experts who answered together, and their positions.
+        self.sets: dict[tuple[object, ...], npt.NDArray[np.intp]] = {}
         self._sorted: dict[bytes, tuple[npt.NDArray[np.intp], bytes]] = {}
 
     def renewed(self, names: list[str]) -> Columns:
@@ -50,12 +51,12 @@ class Columns:
             If one is not there.
         """
         together = tuple(names)
-        found = self._sets.get(together)
+        found = self.sets.get(together)
         if found is None:
             found = np.array([self._place[name] for name in together], dtype=np.intp)
-            if len(self._sets) >= _SETS:
-                self._sets.clear()
-            self._sets[together] = found
+            if len(self.sets) >= _SETS:
+                self.sets.clear()
+            self.sets[together] = found
         return found
 
     def sorted(self, experts: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], bytes]:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -81,6 +82,7 @@ class Record(NamedTuple):
         return np.full(len(self.experts), np.datetime64("NaT", "us")) if self.made is None else self.made
 
 
+@lru_cache(maxsize=1 << 12)
 def event_key(event: str, seed: int) -> int:
     """64 bits that look random and depend on nothing but an event's id and the seed."""
     mixed = hashlib.blake2b(event.encode("utf-8", "surrogatepass"), digest_size=8, key=seed.to_bytes(8, "little"))

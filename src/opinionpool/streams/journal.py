@@ -47,4 +47,5 @@ class Journal:
 
     def forget(self) -> None:
         """Keep all changes for good."""
-        self._steps = []
+        if self._steps:
+            self._steps = []

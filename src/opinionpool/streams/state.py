@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from types import TracebackType
 from typing import Any
@@ -42,6 +42,7 @@ class _Whole:
         self._state, self._learns = state, learns
 
     def __enter__(self) -> None:
+        """Remember what there is."""
         self._state.begin()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -127,6 +128,10 @@ class StreamState:
     @fingerprint.setter
     def fingerprint(self, value: int) -> None:
         self._sum = value
+
+    def together(self, names: tuple[object, ...]) -> npt.NDArray[np.intp] | None:
+        """Index of experts who answered together before, in this order; None if they did not."""
+        return self._columns.sets.get(names) if self._columns.names is self.tally.experts else None
 
     def join(self, names: Sequence[str]) -> npt.NDArray[np.intp]:
         """Index of experts, who are new or known; not to be changed."""

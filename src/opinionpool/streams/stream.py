@@ -30,10 +30,10 @@ from opinionpool.streams.changes import (
     corrected,
     event_record,
 )
+from opinionpool.streams.events import Record
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
 from opinionpool.streams.rows import Rows
-from opinionpool.streams.events import Record
 from opinionpool.streams.state import StreamState
 from opinionpool.streams.view import StreamView, exclusive
 from opinionpool.text import shown
