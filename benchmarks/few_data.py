@@ -2,7 +2,7 @@
 
     python benchmarks/few_data.py [--repeats N] [--figure STEM]
 
-A gain is the mean log score, in nats an event, less that of the simple average on the same 400 new events; positive is
+A gain is the mean log score, in natural logarithms, less that of the simple average on the same 400 new events; positive is
 better. Each kind of panel is simulated anew in each repeat, its other features drawn at random (see `default_pool`).
 """
 
@@ -78,7 +78,7 @@ def draw(path: Path, everything: Array) -> None:
     chosen = [i for i, name in enumerate(POOLS) if name != "average"]
     curves = [(titles.get(POOLS[i], POOLS[i]), everything[..., i].mean(axis=(0, 1))) for i in chosen]
     at = np.arange(len(SIZES))
-    labels = ("resolved events", "gain over the simple average, nats an event")
+    labels = ("resolved events", "gain over the simple average in log loss, per event")
     plots.family(axes, at, curves, labels=labels, title="mean over all kinds of panels")
     axes.axhline(0.0, color="#888888", linewidth=0.6, zorder=0)
     axes.set_ylim(-0.12, 0.09)

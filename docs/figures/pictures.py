@@ -6,10 +6,12 @@ import tempfile
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 import opinionpool as op
 
 HERE = Path(__file__).resolve().parent
+COLOURS = 96
 PANEL = """event,question,ana,ben,chris,dora
 port,Will the port reopen before June?,0.30,0.45,0.60,0.40
 merger,Will the merger be approved in 2026?,0.70,0.80,0.75,0.90
@@ -21,6 +23,13 @@ auc = 0.88
 [experts.chris]
 auc = { value = 0.8, worth = 40 }
 """
+
+
+def reduce(picture: Path) -> None:
+    """Few colours, so that the file is small."""
+    with Image.open(picture) as full:
+        small = full.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+    small.save(picture, optimize=True)
 
 
 def plots(folder: Path) -> None:
@@ -37,6 +46,7 @@ def plots(folder: Path) -> None:
     op.plots.reliability(found.answers["gaussian"], forecasts.outcomes, axes[1, 0])
     op.plots.waterfall(op.explain_event(forecasts, "q120", pool.state_), axes[1, 1])
     drawing.savefig(HERE / "plots.png", dpi=110)
+    reduce(HERE / "plots.png")
 
 
 def report(folder: Path) -> None:
@@ -63,6 +73,7 @@ def report(folder: Path) -> None:
         page = browser.new_page(viewport={"width": 1040, "height": 1560})
         page.goto((folder / "report.html").as_uri())
         page.screenshot(path=HERE / "report.png")
+    reduce(HERE / "report.png")
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def test_a_prior_that_nothing_was_estimated_from_is_said_to_be_assumed(file, com
     resolved = file(text.replace("0.4,", "0.4,1"), "resolved.csv")
     said = command("pool", resolved, "--base-rate", "1%").err
     assert told not in said
-    assert "prior 66.7% (Laplace's estimate from the resolved events)" in said
+    assert "prior 66.7% (estimated from the resolved events)" in said
 
 
 def test_one_kind_of_outcome_is_told_by_every_command_whose_pool_learns(file, command):

@@ -106,7 +106,7 @@ def test_the_prior_that_is_told_is_the_one_that_was_used(file, command):
         said = command(*told, "--model", "m.json", "--prior", "0.05", "--format", "json")
         assert "prior 5.0% (as given)" in said.err
         assert json.loads(said.out)["summary"]["prior"] == pytest.approx(0.05)
-        assert "prior 50.0% (Laplace's estimate" in command(*told, "--model", "m.json").err
+        assert "prior 50.0% (estimated from" in command(*told, "--model", "m.json").err
     own = file("event,alice,bob,prior\nx,0.3,0.4,0.1\ny,0.2,0.1,0.4\n", "own.csv")
     assert "prior: each event's own" in command("pool", own, "--model", "m.json", "--column", "prior=prior").err
 

@@ -138,7 +138,7 @@ def test_by_keyboard_alone(browser, serve):
         tab_to("candidate_auc")
         page.keyboard.press("End")
         settled(page)
-        assert "ranks 99 of 100" in page.inner_text("#work")
+        assert "happens 99 times in 100" in page.inner_text("#work")
 
 
 def test_more_than_two_outcomes(browser, serve):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @model_option
 @writing_for_people
 def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None, model: str | None) -> int:
-    """Describe the file: what is in it, what was coerced, what stands in the way of pooling it.
+    """Describe the file: what is in it, what was converted, what stands in the way of pooling it.
 
     CSV holds the second part of the table, the experts. With --panel, beliefs are checked too; with --model, what the
     pool that pool --save has written would do with the file. The exit status is 1 if something stands in the way.

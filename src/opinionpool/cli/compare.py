@@ -34,20 +34,19 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     \b
     score      1 - log loss / ln 2: 0 = saying 50% every time, 1 = perfect
     ±          standard error of the score
-    skill      the score relative to always saying how often the event happens
+    skill      like the score, but 0 = always saying how often such events happen
     in-sample  the score on events that the pool has learned from, for pools that learn
     gain       its score less that of the simple average
     from … to  95% interval of the gain
     verdict    better or worse: the interval excludes 0
 
-    Each event is scored by pools fitted to the other folds. Pools are compared on the same events, an expert and the
-    pool on the events that both answered. Leave out forecasts that were made with knowledge of the outcome, such as a
-    model's about the data that it was fitted to.
+    Each event is scored by pools that were fitted to other events (the other folds). Pools are compared on the same
+    events, an expert and the pool on the events that both answered. Leave out forecasts that were made with knowledge
+    of the outcome, such as a model's about the data that it was fitted to.
 
-    Intervals are simultaneous for all rows of a table, so those of fewer pools are narrower. The sentence
-    below the table on whether the best pool beats the others allows for all pairs of pools, as it was picked after the
-    scores were seen. CSV holds the pools, JSON the
-    experts too.
+    Intervals are simultaneous for all rows of a table, so they are narrower where fewer pools are compared. The
+    sentence below the table, on whether the best pool beats the others, allows for all pairs of pools, as the best
+    was picked after the scores were seen. CSV holds the pools, JSON the experts too.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *comparing.inputs])
     belief_file, forecasts = comparing.belief_file(), read(reading)

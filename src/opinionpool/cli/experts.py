@@ -20,20 +20,23 @@ from opinionpool.report.listing import write_json, write_listing
 def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | None) -> None:
     """Print what was learned about each expert, the largest weight first.
 
+    Log-odds are the logarithm of p / (1 - p).
+
     \b
     bias         how far the expert's log-odds are too high (+) or too low (-)
     calibration  slope on log-odds: 1 = calibrated, below 1 overconfident, above 1 underconfident
-    accuracy     half the difference between the mean corrected log-odds of events that happened and of others
+    accuracy     how much the expert knows: half the difference between the mean log-odds, corrected for bias
+                 and calibration, of events that happened and of others; it is no percentage
     AUC          how often, of two events, the one that happened had the higher forecast
-    weight       what its log-odds, less prior and bias, are multiplied by when every expert is present
+    weight       what its log-odds, less prior and bias, are multiplied by if every expert gives a forecast
     from, to     the weight's 90% credible interval, given beliefs and outcomes
     CLASS        where weights differ between classes: the weight for that one; "weight" is then their mean
 
-    Where events have topics, a second table has what differs by topic: the intercept, what is added to the pooled
+    Where events have topics, a second table has what differs by topic: the intercept, which is added to the pooled
     log-odds, and the slope, by which their distance from the prior is multiplied. JSON has it too.
 
-    Narrow terminals leave out the weights by class, then the interval, then the accuracy, then the number of all
-    forecasts.
+    Where the terminal is too narrow, columns are left out: the weights by class first, then the interval, the
+    accuracy and the number of all forecasts.
     """  # noqa: D301 - click reads the character
     belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
     forecasts = read_for(reading, trained)

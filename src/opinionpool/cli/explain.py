@@ -31,15 +31,18 @@ def explain(
 ) -> None:
     """Explain the answer about one EVENT: every forecast, and what it adds.
 
+    Log-odds are the logarithm of p / (1 - p): they add up where probabilities do not.
+
     \b
     bias       how far this expert's log-odds are too high (+) or too low (-)
     contrast   how far the forecast is from the prior, bias corrected, in log-odds; extreme values are pulled in
-    weight     among those who gave a forecast here; a share, in the average and linear pools
+    weight     what the contrast is multiplied by, given who made a forecast here; in the average and linear
+               pools, the forecast's share in the mean
     adds       weight times contrast; the rows above "pooled" add up to the pooled log-odds
     without    the answer if this forecast were missing: the others then count for more
-    intercept  a constant that is added whatever the forecasts, to correct what is wrong with all of them together
+    intercept  a constant, the same whatever the forecasts: it corrects answers that are too high or too low on average
 
-    The median, trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are
+    Answers of the median, trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are
     log-probabilities less their mean over the classes.
     """  # noqa: D301 - click reads the character
     belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)

@@ -102,7 +102,7 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             help="The column that holds the event, expert, probability, class, verdict (which of two outcomes "
             "the probability is of), outcome, time, closes, resolved_at, expires (when a forecast ends), prior, group, "
             "topic or text, where its name does not say so. Nothing after = means: no column. Repeatable; event or "
-            "expert named twice is a key of several columns.",
+            "expert named twice: the columns together are the name.",
         ),
         click.option(
             "--topic",
@@ -112,8 +112,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         click.option(
             "--options",
             type=click.Choice(["event", "shared"]),
-            help="Whether each event has answers of its own to choose from (event), or all events the same classes "
-            "(shared). Default: as the file shows; where lists of answers overlap in part, an error asks for it.",
+            help="Which outcomes there are to choose from: a list of its own for each event (event), or the same "
+            "classes for all (shared). Default: as the file shows; if the lists overlap in part, an error asks.",
         ),
         click.option("--include", metavar="EXPERT", multiple=True, help="Use only this expert. Repeatable."),
         click.option("--exclude", metavar="EXPERT", multiple=True, help="Leave this expert out. Repeatable."),
@@ -170,8 +170,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             "--options-file",
             metavar="FILE.toml",
             type=click.Path(exists=True, dir_okay=False),
-            help=f"A file with options that say how to read FILE; the command line wins. Default: {OPTIONS_FILE} "
-            "beside it.",
+            help=f"A file of settings for this section, as check --write-options writes it; the command line wins. "
+            f"Default: {OPTIONS_FILE} beside FILE.",
         ),
     ]
 
@@ -280,10 +280,11 @@ def pooling(command: Command) -> Command:
             metavar="NAME",
             default="gaussian",
             help="gaussian (default): corrects bias and overconfidence, and discounts experts who repeat each other. "
-            "linear, log: weighted means of probabilities, of log-odds, with learned weights. average, median; "
+            "linear, log: means of probabilities, of log-odds, with learned weights. average, median; "
             "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: the "
             "mean of log-odds; extremized: moved away from the prior; recalibrated: with slope and intercept learned. "
-            "beta-linear: the linear pool, beta-transformed. independent: adds up all evidence.",
+            "beta-linear: the linear pool, corrected by a learned curve (a beta distribution). independent: adds up "
+            "all forecasts as if their errors were unrelated.",
         ),
         _prior,
         panel_option,
@@ -421,8 +422,8 @@ def panel_option(command: Command) -> Command:
         "--panel",
         metavar="PANEL.toml",
         type=click.Path(exists=True, dir_okay=False),
-        help="Beliefs about the experts, such as calibration = 0.9, or below [experts.NAME] auc = 0.8, for the "
-        "gaussian pool. Default: what is assumed of any panel (docs/beliefs.md).",
+        help="Beliefs about the experts, such as calibration = 0.9, or below [experts.NAME] auc = 0.8 (0.5 is "
+        "guessing, 1 perfect), for the gaussian pool. Default: what is assumed of any panel (docs/beliefs.md).",
     )(command)
 
 

@@ -179,8 +179,8 @@ def _score(accuracy: float) -> float:
 def _check(what: str, value: float, least: float) -> None:
     if not least < value < 1.0:
         raise PanelError(
-            f"{what} must lie above {least:g}, which is what guessing has, and below 1, and it is {value!r}; "
-            "leave out an expert who knows nothing"
+            f"{what} must lie above {least:g} (guessing) and below 1 (perfect), and it is {value!r}; leave out an "
+            "expert who is no better than guessing"
         )
 
 

@@ -101,10 +101,10 @@ def accuracy_words(unit: str, value: float) -> str:
     """How good an expert is, as one would say it.
 
     >>> accuracy_words("auc", 0.8)
-    'ranks 80 of 100 pairs of events correctly'
+    'picks which of two events happens 80 times in 100'
     """
     if unit == "auc":
-        return f"ranks {100 * value:.0f} of 100 pairs of events correctly"
+        return f"picks which of two events happens {100 * value:.0f} times in 100"
     if unit == "hit_rate":
         return f"right about {100 * value:.0f} of 100 even events"
     return f"score {value:.2f}, where 1 is perfect"

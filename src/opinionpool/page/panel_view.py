@@ -131,12 +131,12 @@ def _common(scene: Scene) -> Html:
 
 def _worth_choice(do: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
     """How many resolved events an assessment is worth."""
-    options = [("", "not assessed"), *((str(n), f"{n} events") for n in WORTHS), ("inf", "certain")]
+    options = [("", "not assessed"), *((str(n), f"{n} cases") for n in WORTHS), ("inf", "certain")]
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):
-        options.append((worth, f"{worth} events"))
+        options.append((worth, f"{worth} cases"))
     ident = do if key is None else f"{do}-{key}"
-    return choice(ident, "How sure you are", options, worth, owner=owner, data_do=do, data_expert=key)
+    return choice(ident, "How sure: as from", options, worth, owner=owner, data_do=do, data_expert=key)
 
 
 @dataclass(frozen=True)

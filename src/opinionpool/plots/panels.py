@@ -298,11 +298,22 @@ def waterfall(explanation: Explanation, ax: Axes | None = None, *, of: object = 
             )
         ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
-        ticks = [p for p in TICKS if ax.get_xlim()[0] <= float(logit(np.array(p))) <= ax.get_xlim()[1]]
+        ticks = _legible(*ax.get_xlim())
         ax.set_xticks(logit(np.array(ticks)).tolist(), [f"{100 * p:g}%" for p in ticks])
         ax.set_xlabel("Probability")
         ax.grid(axis="x", **GRID)
     return ax
+
+
+def _legible(low: float, high: float) -> list[float]:
+    """Probabilities to mark between two log-odds, with room for their labels."""
+    found: list[float] = []
+    for p in TICKS:
+        at = float(logit(np.array(p)))
+        before = float(logit(np.array(found[-1]))) if found else -np.inf
+        if low <= at <= high and at - before >= 0.09 * (high - low):
+            found.append(p)
+    return found
 
 
 def _class_of(explanation: Explanation, of: object) -> int:

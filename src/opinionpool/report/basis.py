@@ -131,8 +131,8 @@ def _by_model(f: Findings) -> list[tuple[str, str]]:
         expected = f"a score of {value.joint_score:.2f} and {expected}"
     n = len(value.experts)
     number = (
-        f"{value.effective:.1f} of {whole(n)}: because their errors correlate, they are worth about as much together "
-        f"as {value.effective:.1f} experts of their average accuracy who err independently."
+        f"{value.effective:.1f} of {whole(n)}: because their errors correlate, together they are worth about as much "
+        f"as {value.effective:.1f} experts who are as good as these on average and whose errors are unrelated."
     )
     entries = [
         ("If every expert gives a forecast", f"The method expects {expected} on new events."),
@@ -146,8 +146,8 @@ def _one_more(f: Findings, value: PanelValue) -> list[tuple[str, str]]:
     if value.prior is None or not isinstance(f.learned.panel, Panel):
         return []
     words = []
-    independent = "one as accurate whose errors are independent of theirs"
-    for kind, correlation in (("One like these", None), (independent, 0.0)):
+    like = "One as good as these on average, whose errors correlate as theirs do,"
+    for kind, correlation in ((like, None), ("one whose errors are unrelated to theirs", 0.0)):
         try:
             gain = gain_from_one_more(known_panel(f.learned), value.prior, correlation)
         except OpinionPoolError:
@@ -155,7 +155,7 @@ def _one_more(f: Findings, value: PanelValue) -> list[tuple[str, str]]:
             continue
         added = f"{gain.score:.3f}" if gain.score is not None and gain.score >= 5e-4 else "next to nothing"
         words.append(f"{kind} would raise the expected score by {added}")
-    beside = f" from {value.joint_score:.2f}" if value.joint_score is not None and words else ""
+    beside = f" (now {value.joint_score:.2f})" if value.joint_score is not None and words else ""
     return [("One more expert", f"{'; '.join(words)}{beside}.")] if words else []
 
 

@@ -58,7 +58,7 @@ def _errors(f: Findings) -> Html:
         "Rows and columns are the experts in the order of their clusters, so that blocks are groups with shared errors."
     )
     caption += " A dash marks what is below 0." if n > LEGIBLE and (errors.correlation < -0.025).any() else ""
-    caption += " Pairs with few events in common are shrunken towards the average."
+    caption += " Correlations of pairs with few events in common are shrunken towards the average."
     words = [markup("<p>{}</p>", lead), shades(), markup('<p class="note">{}</p>', caption)]
     if errors.left_out:
         verb = "is" if errors.left_out == 1 else "are"
@@ -83,8 +83,8 @@ def _calibration(f: Findings) -> Html:
     words = [
         markup(
             "<p>Of the events that are called 70% likely, 70% should happen: the curve of observed frequencies should "
-            "follow the diagonal, as far as chance lets it. For calibrated forecasts it lies in the band with "
-            "probability 90% at each forecast.{}</p>",
+            "follow the diagonal, except for random variation. If forecasts are calibrated, it lies in the shaded "
+            "band with 90% probability at each point.{}</p>",
             "" if f.binary else " Probabilities of all classes are taken together.",
         )
     ]
@@ -166,7 +166,7 @@ def _expert_figure(f: Findings, i: int) -> Html:
         q = expit(np.linspace(-6.0, 6.0, 61))
         model = q, recalibrated_by(f.learned, i, q, _middle_prior(f))
         features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
-        phrase = f"calibration slope {decimal(float(features.calibration[i]))}, {phrase}"
+        phrase = f"calibration {float(features.calibration[i]):.2f}, {phrase}"
     who = forecasts.experts[i]
     return markup(
         "<figure>{}<figcaption><b>{}</b>: {}</figcaption></figure>",
@@ -360,13 +360,14 @@ def method_section(f: Findings) -> Html:
 def _method_words(pool: str) -> str:
     if pool == DEFAULT:
         return (
-            "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias, "
-            "with extreme values pulled in; the pooled log-odds are the prior’s, plus an intercept, plus a weighted "
-            "sum of these. Weights and intercept are posterior modes, given outcomes, beliefs and, with little "
-            "weight, how far experts agree on open events; the mean correlation and how much experts differ are "
-            "integrated out. Intervals are credible intervals from a normal approximation on log-odds. An expert who "
-            "gave no forecast is left out and the others are reweighted; missing forecasts are not imputed (J. M. "
-            "Kahn, “A generative Bayesian model for aggregating experts’ probabilities”, UAI 2004)."
+            "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias; "
+            "extreme values are pulled in. The pooled log-odds are those of the prior, plus an intercept, plus a "
+            "weighted sum of the experts’. Weights and intercept are posterior modes, given outcomes, beliefs and, "
+            "with little weight, how far experts agree on open events. The mean correlation and how much experts "
+            "differ are integrated out. Intervals are credible intervals from a normal approximation on log-odds. "
+            "An expert who gave no forecast is left out and the others are reweighted; missing forecasts are not "
+            "imputed. The model is that of J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
+            "probabilities”, UAI 2004."
         )
     return (
         f"Probabilities are combined by the {pool} pool, as the documentation of opinionpool says. Features of "

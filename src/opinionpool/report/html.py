@@ -223,10 +223,12 @@ pre { background: var(--soft); border-radius: .4rem; padding: .7rem .9rem; white
 code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; }
 .hash { overflow-wrap: anywhere; font-size: .84rem; }
 .checks { list-style: none; padding: 0; max-width: 48rem; }
-.checks li { padding: .55rem 0 .55rem 8.6rem; position: relative; border-bottom: 1px solid var(--line); }
+.checks li { padding: .55rem 0 .55rem 9.8rem; position: relative; border-bottom: 1px solid var(--line); }
 .checks .mark { position: absolute; left: 0; top: .55rem; font-size: .84rem; font-weight: 650; color: var(--good); }
 .checks .idle .mark { color: var(--quiet); }
 .checks .serious .mark { color: var(--bad); }
+.turn { margin-top: 3rem; max-width: none; border-top: 2px solid var(--ink); padding-top: 1rem; color: var(--quiet);
+  break-after: avoid; }
 .legend { list-style: none; padding: 0; margin: .6rem 0; display: flex; flex-wrap: wrap; gap: .25rem 1.2rem;
   font-size: .9rem; color: var(--quiet); max-width: none; }
 .legend li { display: flex; align-items: center; gap: .45rem; }
@@ -291,6 +293,7 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--line
     font-size: .8rem; white-space: normal; min-width: 0; }
   .stack td:empty { display: none; }
   .wide .stack td:first-child, .stack td:has(svg) { grid-column: 1 / -1; }
+  .stack td:first-child .id { flex: none; max-width: 50%; }
   .stack td:first-child { font-weight: 600; }
   .stack td:first-child::before, .stack td:has(svg)::before { content: none; }
   .stack .bar-cell { width: 100%; }

@@ -65,18 +65,17 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
         words += "."
     if f.pooled.interval is not None:
         words += (
-            " The 90% credible interval beside it says how uncertain that number is: outcomes and beliefs say only "
-            "roughly how much each expert should count. With that known exactly, the answer would lie in the interval "
-            "with 90% probability. The risk that the method itself does not suit these forecasts is not in it; see "
-            "Checks."
+            " How much each expert should count is known only roughly. If it were known exactly, the answer would lie "
+            "in the 90% interval beside it with 90% probability (a credible interval). The interval leaves out the "
+            "risk that the method itself does not suit these forecasts; see Checks."
         )
     order = {
-        "probability": "the most probable first",
-        "interval": "the least certain first",
-        "disagreement": "those first on which the experts disagree most",
+        "probability": "with the most probable first",
+        "interval": "with the least certain first",
+        "disagreement": "with those first on which the experts disagree most",
         "event": "by name",
         "file": "in the order of the file",
-        "closes": "the first to close first",
+        "closes": "with the first to close first",
     }[f.sort]
     return words + (f" Events are listed {order}." if len(rows) > 1 else "")
 
@@ -260,8 +259,8 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
         reason = "closer to the prior, as the forecasts go further than they are worth"
     elif f.pool == DEFAULT and float(np.mean(features.calibration)) > 1.05:
         reason = (
-            "judged by outcomes the experts were too cautious (their calibration slopes are above 1), and they rely "
-            "on partly different information"
+            "judged by the outcomes, the experts were too cautious (their calibration is above 1), and they rely on "
+            "partly different information"
         )
     else:
         reason = "the experts rely on partly different information, so that their agreement says more than each of them"
@@ -296,5 +295,9 @@ def _contributions(f: Findings, why: Explanation, at: int) -> Html:
         "Where a forecast is left out, the others count for more. So leaving it out can change the answer by less than "
         "it adds, or even in the other direction."
     )
+    if unit != "adds":
+        note = f"Adds: weight times how far the forecast is from the prior, bias corrected, in log-odds. {note}"
+    if weight and "(" in weight[0]:
+        note = f"Weight: among those who gave a forecast here; in brackets, when all do. {note}"
     first = why.event == f.forecasts.events[f.open_rows[0]]
     return joined([shown, markup('<p class="note">{}</p>', note)], "\n") if len(lines) > 1 and first else shown

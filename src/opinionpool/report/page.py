@@ -37,6 +37,8 @@ PLACES = {
     "features": "Experts in detail",
     "method": "Method",
 }
+# The sections that are for statisticians; a line before the first of them says so.
+DETAILS = ("calibration", "learning", "errors", "checks", "features", "method")
 
 
 def make_report(
@@ -105,7 +107,10 @@ def report_page(found: Findings) -> str:
         name(title), made, size_line(found.forecasts), links,
     )  # fmt: skip
     footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
-    body = markup("{}\n<main>\n{}\n</main>\n{}", header, joined(sections.values(), "\n"), footer)
+    first = next(anchor for anchor in sections if anchor in DETAILS)
+    here = Html('<p class="turn">From here on: details for statisticians.</p>')
+    parts = [part for anchor, each in sections.items() for part in ([here, each] if anchor == first else [each])]
+    body = markup("{}\n<main>\n{}\n</main>\n{}", header, joined(parts, "\n"), footer)
     return document(f"Pooled forecasts: {title}", STYLE, Html(body))
 
 

@@ -194,11 +194,14 @@ def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     if best is not None:
         answered = "" if best.events == found.scored else f" ({counted(best.events, 'event')})"
         rows.append([markup("{}{}", name(best.expert), answered), "–", *_expert_scores(f, found, best)])
-    caption = "Skill: 0 is the base rate alone, 1 is perfect"
+    caption = "Skill: 0 is giving every event the share that happens (the base rate), 1 is perfect"
     caption += "; not computed for single experts" if best is not None else ""
-    caption += ". Log loss and Brier score: lower is better"
+    caption += ". Log loss and Brier score measure error: lower is better"
     if binary:
-        caption += "; AUC, the area under the ROC curve: higher is better"
+        caption += (
+            ". AUC, the area under the ROC curve: of two events, how often the one that happened had the higher "
+            "forecast"
+        )
     return table(header, rows, numbers=[False, *[True] * (len(header) - 1)], caption=caption)
 
 
@@ -329,15 +332,15 @@ def _negative_words(weights: WeightTable) -> str:
 
 
 READ = (
-    ("bias", "How far the expert’s log-odds are too high (+) or too low (−)."),
+    ("bias", "How far the expert’s log-odds, the logarithms of p/(1 − p), are too high (+) or too low (−)."),
     (
         "calibration",
         "The slope on log-odds: 1 is calibrated, below 1 overconfident, above 1 underconfident.",
     ),
     (
         "accuracy",
-        "Half the difference between the mean log-odds, corrected for bias and calibration, of events that happened "
-        "and of those that did not; not the share of correct answers.",
+        "How much the expert knows: half the difference between the mean log-odds, corrected for bias and calibration, "
+        "of events that happened and of those that did not; not the share of correct answers.",
     ),
     ("AUC", "Of two events, one that happened and one that did not, how often the former had the higher forecast."),
 )
@@ -358,8 +361,8 @@ def features_section(f: Findings) -> Html:
         lines.append([name(expert), *("–" if value is None else column.show(value) for column, value in values)])
     numbers = [False, *[True] * (len(header) - 1)]
     words = (
-        "Each expert by itself, from the forecasts of resolved events. All but the AUC are shrunken towards the "
-        "panel’s average."
+        "Each expert by itself, from the forecasts of resolved events. Bias, calibration and accuracy are shrunken "
+        "towards the panel’s average: the fewer forecasts, the more."
     )
     if not f.measured:
         words = "What is believed of each expert by itself, or assumed of any panel, as nothing is measured."

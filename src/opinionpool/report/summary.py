@@ -118,7 +118,7 @@ def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_
         prior = "prior: all options of an event equally probable" if own else "prior: each event's own"
     else:
         value = float(state.prior[1]) if len(labels) == 2 else state.prior
-        source = "as given" if given else "Laplace's estimate from the resolved events"
+        source = "as given" if given else "estimated from the resolved events"
         if assumed_prior(state, given):
             source = "assumed, as no event is resolved; give --prior"
         prior = f"prior {show(value)} ({source})"
