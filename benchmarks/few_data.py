@@ -2,8 +2,8 @@
 
     python benchmarks/few_data.py [--repeats N] [--figure STEM]
 
-A gain is the mean log score, in natural logarithms, less that of the simple average on the same 400 new events; positive is
-better. Each kind of panel is simulated anew in each repeat, its other features drawn at random (see `default_pool`).
+A gain is the mean log score (natural logarithms), less that of the simple average on the same 400 new events; positive
+is better. Each kind of panel is simulated anew in each repeat, its other features drawn at random (see `default_pool`).
 """
 
 from __future__ import annotations

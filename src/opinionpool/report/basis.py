@@ -41,7 +41,15 @@ def basis_section(f: Findings) -> Html | None:
         rows += [[name(expert), *_belief(what, belief)] for what, belief in own.given.items()]
     if rows:
         header = ["who", "what", "value", "worth"]
-        parts.append(table(header, rows, numbers=[False, False, True, True], caption="Assessed", kind="stack"))
+        parts.append(
+            table(
+                header,
+                rows,
+                numbers=[False, False, True, True],
+                caption="Assessed. Worth: the number of resolved events that a belief counts for",
+                kind="stack",
+            )
+        )
     parts.append(markup("<p>{}</p>", _assumed(f, beliefs)))
     if f.effects:
         parts += _effects(f)
@@ -67,7 +75,9 @@ def _assumed(f: Findings, beliefs: Beliefs) -> str:
         open_.append(f"errors correlated by {CORRELATION:g}")
     if not open_:
         return "Nothing else is assumed of all experts."
-    return f"Assumed of experts where nobody assessed it: {', '.join(open_)}. Beliefs that name an expert go before."
+    return (
+        f"Assumed of experts where nobody assessed it: {', '.join(open_)}. A belief about one expert takes precedence."
+    )
 
 
 def _effects(f: Findings) -> list[Html]:
@@ -79,10 +89,10 @@ def _effects(f: Findings) -> list[Html]:
         low, high = effect.answers
         span = f"{_end(effect, 0)} to {_end(effect, 1)}"
         rows.append([_what(effect), span, range_bar(p, low, high), f"{brief(low)} to {brief(high)}"])
-    caption = f"{f.question(t)}: the answer is {brief(p)}, and it would be this if one belief were off"
+    caption = f"{f.question(t)}: the answer is {brief(p)}; how it would change if one belief were off"
     note = (
-        "Ranges hold with 90% probability what a belief of that worth leaves open; where nobody assessed it, they are "
-        "those of panels in general. The largest effect stands first."
+        "Each range holds the true value with 90% probability if the belief is worth what is assessed; where nobody "
+        "assessed it, the range is that of panels in general. The largest effect stands first."
     )
     header = ["belief", "range", "0% to 100%", "answer"]
     listing = table(header, rows, numbers=[False, True, False, True], caption=caption, kind="stack")

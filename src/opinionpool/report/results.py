@@ -227,7 +227,11 @@ def experts_section(f: Findings) -> Html:
     ends = None if weights is None else _weight_ends(weights)
     header = ["expert"]
     if weights is not None and ends is not None:
-        header += [f"axis {ends[0]:.1f} to {ends[1]:.1f}".replace("-", "−"), "weight", f"{weights.level:.0%} interval"]
+        header += [
+            f"axis {round(ends[0], 1) + 0.0:.1f} to {ends[1]:.1f}".replace("-", "−"),
+            "weight",
+            f"{weights.level:.0%} interval",
+        ]
     header += [f"forecast: {f.forecasts.events[t]}" if len(shown) > 1 else "forecast" for t in shown]
     header += ["resolved"]
     given = [dict(zip(*_event_cells(f, t), strict=True)) for t in shown]
