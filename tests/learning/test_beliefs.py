@@ -86,7 +86,7 @@ class TestSaying:
             ({"calibration": 0}, r"calibration: a value must be at least 0\.01 and at most 100, and it is 0"),
             ({"correlation": -1}, r"correlation: a value must be above -1 and at most 1, and it is -1"),
             ({"accuracy": INF}, "accuracy: a value must be at least"),
-            ({"auc": 0.5}, r"auc: an AUC must lie above 0\.5, .* it is 0\.5"),
+            ({"auc": 0.5}, r"auc: an AUC must lie above 0\.5 .* it is 0\.5"),
             ({"hit_rate": 1}, "hit_rate: a hit rate must lie above"),
             ({"score": 0}, "score: an expected score must lie above 0"),
             ({"score": 1e-12}, "so close to 0 or 1"),
