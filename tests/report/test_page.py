@@ -224,7 +224,7 @@ def test_every_pool_can_be_reported(pool):
     ("forecasts", "told"),
     [
         (panel(experts=1), {"errors": "one expert only"}),
-        (panel(unresolved=60), {"gains": "No event is resolved", "basis": "believed", "worth": "whose errors are unrelated"}),
+        (panel(unresolved=60), {"gains": "No event is resolved", "basis": "believed", "worth": "errors are unrelated"}),
         (panel(unresolved=0), {"open": "All 60 events are resolved"}),
         (panel(events=2, unresolved=0), {"gains": "too few events", "learning": "at least"}),
         (panel(events=1, unresolved=0), {"open": "The only event", "gains": "cannot be measured yet"}),
