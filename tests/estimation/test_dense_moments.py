@@ -17,6 +17,7 @@ from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.moments import Moments
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
+from opinionpool.learning.request import Request
 from opinionpool.learning.sample import learn_dense
 
 EVEN = np.array([0.5, 0.5])
@@ -92,7 +93,7 @@ def test_what_lies_far_from_zero_keeps_its_digits():
 def test_experts_who_never_move_have_no_spread():
     q, y = panel(200, 3)
     q[:, 1] = 0.37
-    fitted = learn_dense(q, y, structure="independent")
+    fitted = learn_dense(q, y, Request(structure="independent"))
     assert fitted is not None
     assert fitted.weights[1] == 0
     assert [note.code for note in fitted.notes] == ["constant"]
@@ -101,8 +102,8 @@ def test_experts_who_never_move_have_no_spread():
 @pytest.mark.parametrize("level", [0.0, -2.5, -6.0])
 def test_single_precision_changes_weights_by_less_than_1e5(level):
     q, y = panel(20000, 6, level=level)
-    single = learn_dense(q.astype(np.float32), y, beliefs=None)
-    double = learn_dense(q, y, beliefs=None)
+    single = learn_dense(q.astype(np.float32), y, Request(beliefs=None))
+    double = learn_dense(q, y, Request(beliefs=None))
     np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
 
 
@@ -136,16 +137,16 @@ def test_what_cannot_be_learned_is_said_in_the_same_words():
 def test_missing_forecasts_and_weights_take_the_other_way():
     q, y = panel(60, 2)
     # There is room for all events of the default pool.
-    assert learn_dense(q, y) is None
-    assert learn_dense(q, y + 1, beliefs=None) is None
-    assert learn_dense(q, y, prior=np.full(60, 0.4), beliefs=None) is None
+    assert learn_dense(q, y, Request()) is None
+    assert learn_dense(q, y + 1, Request(beliefs=None)) is None
+    assert learn_dense(q, y, Request(beliefs=None), prior=np.full(60, 0.4)) is None
     weighted = op.GaussianPool(beliefs=None).fit(q, y, sample_weight=1 + y)
     twice = op.GaussianPool(beliefs=None).fit(np.concatenate([q, q[y == 1]]), np.concatenate([y, y[y == 1]]))
     np.testing.assert_allclose(weighted.weights_, twice.weights_)
     # So many sets of experts who answered that rows are smaller.
     q, y = panel(60, 6)
     q[np.random.default_rng(0).random(q.shape) < 0.5] = np.nan
-    assert learn_dense(q, y, beliefs=None) is None
+    assert learn_dense(q, y, Request(beliefs=None)) is None
 
 
 @given(st.integers(1, 8), st.integers(0, 1000), st.sampled_from([2, 3, 5]), st.booleans())
@@ -192,18 +193,18 @@ def test_the_estimator_learns_the_same_where_forecasts_are_missing(structure, cl
 def test_single_precision_with_missing_forecasts(level):
     q, y = panel(20000, 6, level=level)
     q[7, 0], q[5000:9000, 3] = np.nan, np.nan
-    single, double = (learn_dense(each, y, beliefs=None) for each in (q.astype(np.float32), q))
+    single, double = (learn_dense(each, y, Request(beliefs=None)) for each in (q.astype(np.float32), q))
     np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
 
 
 def test_single_precision_where_the_first_events_have_no_forecasts():
     q, y = panel(300, 3)
     q[::2] = np.nan
-    single, double = (learn_dense(each, y, beliefs=None) for each in (q.astype(np.float32), q))
+    single, double = (learn_dense(each, y, Request(beliefs=None)) for each in (q.astype(np.float32), q))
     np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
     q[:] = np.nan
     with pytest.raises(LearningError):
-        learn_dense(q.astype(np.float32), y, beliefs=None)
+        learn_dense(q.astype(np.float32), y, Request(beliefs=None))
 
 
 def test_whoever_is_always_right_is_found_where_others_are_missing():
@@ -212,7 +213,7 @@ def test_whoever_is_always_right_is_found_where_others_are_missing():
     q[50:90, 0] = np.nan
     # Too few to say so.
     q[:, 2] = np.where(np.arange(200) < 6, np.where(y == 1, 0.999, 0.001) + 1e-4 * q[:, 1], np.nan)
-    dense = learn_dense(q, y, structure="independent")
+    dense = learn_dense(q, y, Request(structure="independent"))
     other = learn(Forecasts.from_array(q, y.tolist()), structure="independent")
     found = [[note.text for note in each.notes if note.code == "leakage"] for each in (dense, other)]
     assert found[0] == found[1] != []
@@ -239,7 +240,7 @@ def test_a_wrong_value_is_named_with_its_place(wrong, monkeypatch):
     q, y = panel(500, 2)
     fitted = op.GaussianPool(beliefs=None).fit(q, y).panel_
     q[400, 1] = wrong
-    for work in (lambda: learn_dense(q, y, beliefs=None), lambda: fitted.pool(q)):
+    for work in (lambda: learn_dense(q, y, Request(beliefs=None)), lambda: fitted.pool(q)):
         with pytest.raises(ProbabilityError, match=r"at position \(400, 1\)"):
             work()
 

@@ -13,6 +13,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.crowd import crowd_fit
 from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
 from opinionpool.learning.learn import learn
+from opinionpool.learning.problem import SparseContrasts
 from opinionpool.logodds import expit
 from opinionpool.model import sparse
 from opinionpool.model.contrasts import Extremes
@@ -48,9 +49,8 @@ class Crowd:
 
     def fit(self):
         t = len(self.y)
-        return crowd_fit(
-            self.event, self.expert, self.forecast[:, None], np.zeros((t, 1)), self.y, np.ones(t), self.experts
-        )
+        cells = self.event, self.expert, self.forecast[:, None]
+        return crowd_fit(SparseContrasts(*cells, np.zeros((t, 1)), self.y, np.ones(t), self.experts))
 
     def forecasts(self, outcomes=None):
         events = tuple(f"q{i}" for i in range(len(self.y)))
@@ -160,10 +160,8 @@ class TestCrowdFit:
         # The last expert's cells are taken away.
         kept = crowd.expert != 599
         t = len(crowd.y)
-        found = crowd_fit(
-            crowd.event[kept], crowd.expert[kept], crowd.forecast[kept, None], np.zeros((t, 1)), crowd.y, np.ones(t),
-            crowd.experts,
-        )  # fmt: skip
+        cells = crowd.event[kept], crowd.expert[kept], crowd.forecast[kept, None]
+        found = crowd_fit(SparseContrasts(*cells, np.zeros((t, 1)), crowd.y, np.ones(t), crowd.experts))
         few = np.bincount(crowd.expert[kept], minlength=600) > 0
         centre = np.median(found.parts.contrast[few])
         assert found.parts.contrast[599] == pytest.approx(centre, abs=0.05)
@@ -172,9 +170,8 @@ class TestCrowdFit:
     def test_who_always_says_the_same_gets_no_weight(self, crowd):
         said = np.where(crowd.expert == crowd.expert[0], 0.7, crowd.forecast)
         t = len(crowd.y)
-        found = crowd_fit(
-            crowd.event, crowd.expert, said[:, None], np.zeros((t, 1)), crowd.y, np.ones(t), crowd.experts
-        )
+        cells = crowd.event, crowd.expert, said[:, None]
+        found = crowd_fit(SparseContrasts(*cells, np.zeros((t, 1)), crowd.y, np.ones(t), crowd.experts))
         assert found.parts.spread[crowd.expert[0]] == 0
         assert found.notes[0].code == "constant"
 
@@ -184,7 +181,9 @@ class TestCrowdFit:
         told = np.stack([crowd.forecast, np.full(len(crowd.forecast), -3.0)], axis=1)
         told[:, 1] += np.random.default_rng(0).normal(0, 1, len(told))
         t = len(crowd.y)
-        three = crowd_fit(crowd.event, crowd.expert, told, np.zeros((t, 2)), crowd.y, np.ones(t), crowd.experts)
+        three = crowd_fit(
+            SparseContrasts(crowd.event, crowd.expert, told, np.zeros((t, 2)), crowd.y, np.ones(t), crowd.experts)
+        )
         assert np.isfinite(three.bias).all()
         assert np.corrcoef(two.parts.contrast, three.parts.contrast)[0, 1] > 0.8
 

@@ -1,5 +1,7 @@
 """The default pool: it always answers, sits with the averages without data, and keeps the model's symmetries."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,6 +14,7 @@ from opinionpool.learning import default
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
+from opinionpool.learning.problem import DenseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel
@@ -242,7 +245,7 @@ class TestLearns:
         for seed in range(5):
             x, y = Panel([1.0, -0.5, 0.2], np.diag([2.0, 1.0, 3.0]), bias=[0.5, 2.0, -1.0]).simulate(60, seed=seed)
             contrasts, reference = logit(np.clip(x, 1e-4, 1 - 1e-4))[..., None], np.zeros((60, 1))
-            found = default.default_fit(contrasts, reference, y, np.ones(60), ABC, ANY_PANEL, estimated=False)
+            found = default.default_fit(DenseContrasts(contrasts, reference, y, np.ones(60), ABC), ANY_PANEL)
             panel = Panel.from_parts(found.parts, found.bias[:, 0], settings=Settings(1e-4, 1e-12, found.extremes))
             u = found.extremes.believed(contrasts) - found.extremes.centre
             direct = (u[..., 0] - found.bias[:, 0] + found.extremes.centre[:, 0]) @ panel.weights
@@ -255,8 +258,9 @@ class TestOneClassOrTwo:
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=7)
         contrasts = (logit(x) - 0.2)[..., None]
         reference = np.full((30, 1), 0.2)
-        one = default.default_fit(contrasts, reference, y, np.ones(30), ABC, ANY_PANEL, estimated=True)
-        two = default.default_fit(-contrasts, -reference, 1 - y, np.ones(30), ABC, ANY_PANEL, estimated=True)
+        data = DenseContrasts(contrasts, reference, y, np.ones(30), ABC, estimated=True)
+        turned = replace(data, contrasts=-contrasts, reference=-reference, outcomes=1 - y)
+        one, two = default.default_fit(data, ANY_PANEL), default.default_fit(turned, ANY_PANEL)
         assert one.parts.contrast == pytest.approx(two.parts.contrast, rel=1e-5)
         assert one.bias == pytest.approx(-two.bias, abs=1e-5)
 

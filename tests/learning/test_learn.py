@@ -10,6 +10,7 @@ from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
 from opinionpool.estimation.evidence import RowEvidence
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn, learn_from
+from opinionpool.learning.request import Request
 from opinionpool.model.panel import Panel
 from opinionpool.priors import event_priors, laplace_prior
 
@@ -96,7 +97,7 @@ class TestSampleAverages:
         weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
         shared = logodds.class_probabilities(prior, k)
         rows = RowEvidence.of_dense(logodds.log_ratios(x, shared), y, weight)
-        from_rows = learn_from(rows, shared, panel.names, panel.classes, structure=structure)
+        from_rows = learn_from(rows, shared, panel.names, panel.classes, Request(structure))
         forecasts = Forecasts.from_array(x, y, classes=panel.classes)
         from_moments = learn(forecasts, prior=prior, sample_weight=weight, structure=structure, beliefs=None)
         assert from_rows.weights == pytest.approx(from_moments.weights, abs=1e-10)

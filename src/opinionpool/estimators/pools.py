@@ -11,7 +11,6 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.analysis.weights import weight_interval
-from opinionpool.arguments import one_of
 from opinionpool.arrays import Array
 from opinionpool.estimators.given import Given, labels_of
 from opinionpool.estimators.incremental import IncrementalPool
@@ -20,9 +19,10 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.learn import CLASS_MODELS
+from opinionpool.learning.request import Request
 from opinionpool.learning.sample import learn_dense
 from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.pooling import Settings
 from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.pools import beta_linear as beta, logarithmic
 from opinionpool.pools.averages import TRIM
@@ -161,22 +161,17 @@ class GaussianPool(IncrementalPool):
         return np.stack(weight_interval(self.state_), axis=-1)
 
     def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, FittedPanel] | None:
-        options = self._options()
-        class_model = options.pop("class_model")
-        # Of two classes there is one model.
-        one_of(class_model, "class_model", CLASS_MODELS)
-        if X.ndim not in {2, 3} or (X.ndim == 3 and class_model == "full"):
+        request = Request(**self._options(), settings=Settings(self.floor, self.pool_floor))
+        if X.ndim not in {2, 3} or (X.ndim == 3 and self.class_model == "full"):
             return None
-        options |= {"floor": self.floor, "pool_floor": self.pool_floor, "prior": prior}
         if X.ndim == 2:
-            learned = learn_dense(X, y, **options)
+            learned = learn_dense(X, y, request, prior=prior)
             return None if learned is None else (np.array([0, 1], dtype=y.dtype), learned)
-        defaults = options["beliefs"] is not None and options["structure"] == "auto"
-        if X.shape[2] == 2 or X.dtype != np.float64 or defaults:
+        if X.shape[2] == 2 or X.dtype != np.float64 or request.believed is not None:
             return None
         labels, known = labels_of(y, len(X), type(self).__name__)
         classes = settled_classes(labels, None, None, X)
-        learned = learn_dense(X, encode(labels, known, classes), classes=classes.tolist(), **options)
+        learned = learn_dense(X, encode(labels, known, classes), request, classes=classes.tolist(), prior=prior)
         return None if learned is None else (classes, learned)
 
     @property

@@ -25,6 +25,7 @@ from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.forecasts import Forecasts, by_date, by_group
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.problem import DenseContrasts
 from opinionpool.logodds import softmax
 from opinionpool.model.panel import Panel
 
@@ -157,13 +158,7 @@ ASKED, MOST = 600, 2000
 
 
 def with_class_model(
-    learned: FittedPanel,
-    panel: Panel,
-    forecasts: Forecasts,
-    contrasts: Array,
-    reference: Array,
-    weight: Array,
-    class_model: str,
+    learned: FittedPanel, panel: Panel, forecasts: Forecasts, data: DenseContrasts, class_model: str
 ) -> FittedPanel:
     """What was learned, with weights that differ between classes if the data, or `class_model`, ask for it.
 
@@ -174,12 +169,8 @@ def with_class_model(
     panel : Panel
         Its panel.
     forecasts : Forecasts
-    contrasts : ndarray, shape (T, N, K - 1)
-        L − L°, NaN where missing.
-    reference : ndarray, shape (T, K - 1)
-        L°.
-    weight : ndarray, shape (T,)
-        How many independent events each is worth.
+    data : DenseContrasts
+        Theirs; weights say how many independent events each is worth.
     class_model : {"auto", "full"}
 
     Raises
@@ -190,9 +181,9 @@ def with_class_model(
     weights = ClassWeights(panel)
     if not len(weights.audible):
         return learned
-    used = forecasts.resolved & (weight > 0) & ~np.isnan(contrasts[:, weights.audible, 0]).all(axis=1)
+    used = data.resolved & (data.weight > 0) & ~np.isnan(data.contrasts[:, weights.audible, 0]).all(axis=1)
     nothing = learned.structure == "assumed" or not used.any()
-    worth, needed = float(weight[used].sum()), len(weights.first) * weights.free**2
+    worth, needed = float(data.weight[used].sum()), len(weights.first) * weights.free**2
     if class_model == "full":
         if weights.size > MOST:
             raise LearningError(
@@ -205,9 +196,9 @@ def with_class_model(
         return learned
     elif worth < needed or weights.size > ASKED:
         return _with(learned, _too_few(worth, needed) if worth < needed else _too_many(needed))
-    elif (forecasts.outcomes[used] == forecasts.outcomes[used][0]).all():
+    elif (data.outcomes[used] == data.outcomes[used][0]).all():
         return _with(learned, _one_outcome())
-    evidence = _evidence(weights, forecasts, contrasts, reference, weight, used)
+    evidence = _evidence(weights, forecasts, data, used)
     if class_model == "auto":
         return _chosen(learned, evidence)
     return _differing(learned, weights, _average(*_fits(evidence)))
@@ -260,21 +251,19 @@ def _with(learned: FittedPanel, note: Note) -> FittedPanel:
     return replace(learned, notes=(*learned.notes, note))
 
 
-def _evidence(
-    weights: ClassWeights, forecasts: Forecasts, contrasts: Array, reference: Array, weight: Array, used: Mask
-) -> ClassEvidence:
+def _evidence(weights: ClassWeights, forecasts: Forecasts, data: DenseContrasts, used: Mask) -> ClassEvidence:
     """Of events that are spread evenly where there are too many."""
     rows = np.flatnonzero(used)
-    size, worth = _sizes(contrasts, rows), weight[rows]
+    size, worth = _sizes(data.contrasts, rows), data.weight[rows]
     member = _sets(forecasts, rows, size, worth)
     most = max(1, LARGE // (weights.size * weights.free))
     if len(rows) > most:
         kept, parts = spread_evenly(size, worth, most)
         worth = parts * (worth.sum() / most)
         rows, member = rows[kept], np.unique(member[kept], return_inverse=True)[1]
-    believed = weights.panel.settings.extremes.believed(contrasts[rows])
-    offset = reference[rows] + weights.pooled(believed)
-    return ClassEvidence(weights, weights.design(believed), offset, forecasts.outcomes[rows], worth, member)
+    believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
+    offset = data.reference[rows] + weights.pooled(believed)
+    return ClassEvidence(weights, weights.design(believed), offset, data.outcomes[rows], worth, member)
 
 
 def _sizes(contrasts: Array, rows: Index) -> Array:

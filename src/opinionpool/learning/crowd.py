@@ -33,6 +33,7 @@ from opinionpool.estimation.posterior import (
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.hierarchy import Cells, Differences, Hierarchy
 from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, SLOPE
+from opinionpool.learning.problem import SparseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts
@@ -62,41 +63,15 @@ class CrowdFit:
     notes: tuple[Note, ...]
 
 
-def crowd_fit(
-    event: Index,
-    expert: Index,
-    contrasts: Array,
-    reference: Array,
-    outcomes: npt.NDArray[np.intp],
-    weight: Array,
-    experts: tuple[str, ...],
-    absent: npt.NDArray[np.bool_] | None = None,
-) -> CrowdFit:
-    """Learn from the M forecasts of N experts on T events, at least one of which is resolved and has one.
+def crowd_fit(data: SparseContrasts) -> CrowdFit:
+    """Learn from the forecasts of a crowd, at least one of which is on a resolved event.
 
-    Parameters
-    ----------
-    event, expert : ndarray of int, shape (M,)
-        Ordered by event.
-    contrasts : ndarray, shape (M, K - 1)
-        L − L°.
-    reference : ndarray, shape (T, K - 1)
-        L°.
-    outcomes : ndarray of int, shape (T,)
-        -1 where not resolved.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    experts : tuple of str
-        N names.
-    absent : ndarray of bool, shape (T, K - 1), optional
-        Classes that are no options of an event, see `opinionpool.logodds.no_options`, where events have options of
-        their own; nobody then has a bias.
+    Where events have options of their own, nobody has a bias.
     """
-    constant = _constant(expert, contrasts, len(experts))
-    cells, resolved = (event, expert, contrasts), (outcomes != UNRESOLVED)[event]
-    used = (weight[event] > 0) & ~constant[expert]
-    whole = _Task(*cells, reference, outcomes, weight, len(experts), absent)
-    task, unresolved = whole.among(used & resolved), whole.among(used & ~resolved)
+    constant = _constant(data.expert, data.contrasts, len(data.experts))
+    resolved = (data.outcomes != UNRESOLVED)[data.event]
+    used = (data.weight[data.event] > 0) & ~constant[data.expert]
+    task, unresolved = data.among(used & resolved), data.among(used & ~resolved)
     of_limits = posterior_probabilities([_AtLimit.at(task, limit).evidence() for limit in LIMITS], LIMIT_PROBABILITIES)
     extremes = Extremes(harmonic_mean(LIMITS, of_limits))
     fitted = _AtLimit.at(task, extremes.limit)
@@ -109,76 +84,35 @@ def crowd_fit(
     contrast = np.where(constant, 0.0, parts.contrast)
     notes = []
     if constant.any():
-        names = listed([experts[i] for i in np.flatnonzero(constant)], 3)
+        names = listed([data.experts[i] for i in np.flatnonzero(constant)], 3)
         notes.append(Note("constant", f"{names} always gave the same forecast and got weight 0", int(constant.sum())))
     return CrowdFit(Parts(contrast, spread, parts.dependence), bias, extremes, share, tuple(notes))
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """The forecasts on some events, by those who do not always say the same."""
-
-    event: Index
-    expert: Index
-    contrasts: Array
-    reference: Array
-    outcomes: npt.NDArray[np.intp]
-    weight: Array
-    experts: int
-    absent: npt.NDArray[np.bool_] | None = None
-
-    def among(self, used: npt.NDArray[np.bool_]) -> _Task:
-        """Some of the forecasts (M,), and the events that have one."""
-        kept, row = np.unique(self.event[used], return_inverse=True)
-        return replace(
-            self,
-            event=row.ravel(),
-            expert=self.expert[used],
-            contrasts=self.contrasts[used],
-            reference=self.reference[kept],
-            outcomes=self.outcomes[kept],
-            weight=self.weight[kept],
-            absent=None if self.absent is None else self.absent[kept],
-        )
-
-    def and_then(self, other: _Task) -> _Task:
-        """These events, and others."""
-        absent = None if self.absent is None or other.absent is None else np.concatenate([self.absent, other.absent])
-        return replace(
-            self,
-            event=np.concatenate([self.event, other.event + len(self.outcomes)]),
-            expert=np.concatenate([self.expert, other.expert]),
-            contrasts=np.concatenate([self.contrasts, other.contrasts]),
-            reference=np.concatenate([self.reference, other.reference]),
-            outcomes=np.concatenate([self.outcomes, other.outcomes]),
-            weight=np.concatenate([self.weight, other.weight]),
-            absent=absent,
-        )
-
-    def cells(self, limit: float, root: Array) -> Cells:
-        """Forecasts as far as they are believed, whitened."""
-        k, absent = self.contrasts.shape[1] + 1, self.absent
-        signs, own = logodds.signature(k)[self.outcomes], None
-        if absent is not None:
-            signs, own = logodds.levelled(signs, absent), k - 1.0 - absent.sum(axis=1)
-        believed = Extremes(limit).believed(self.contrasts, None if absent is None else absent[self.event])
-        return Cells(
-            self.event,
-            self.expert,
-            believed @ root,
-            (signs @ root)[self.event],
-            self.weight[self.event],
-            len(self.outcomes),
-            self.experts,
-            own,
-        )
+def _cells(task: SparseContrasts, limit: float, root: Array) -> Cells:
+    """Forecasts as far as they are believed, whitened."""
+    k, absent = task.contrasts.shape[1] + 1, task.absent
+    signs, own = logodds.signature(k)[task.outcomes], None
+    if absent is not None:
+        signs, own = logodds.levelled(signs, absent), k - 1.0 - absent.sum(axis=1)
+    believed = Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event])
+    return Cells(
+        task.event,
+        task.expert,
+        believed @ root,
+        (signs @ root)[task.event],
+        task.weight[task.event],
+        len(task.outcomes),
+        len(task.experts),
+        own,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _AtLimit:
     """A task with extremes moderated to some limit, and the crowd as it then is."""
 
-    task: _Task
+    task: SparseContrasts
     root: Array
     cells: Cells
     crowd: Hierarchy
@@ -186,11 +120,11 @@ class _AtLimit:
     extremes: Extremes
 
     @classmethod
-    def at(cls, task: _Task, limit: float, supposed: _Task | None = None) -> _AtLimit:
+    def at(cls, task: SparseContrasts, limit: float, supposed: SparseContrasts | None = None) -> _AtLimit:
         """Learned from these events, and from those whose outcome is supposed."""
         root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
-        cells = task.cells(limit, root)
-        every = cells if supposed is None else task.and_then(supposed).cells(limit, root)
+        cells = _cells(task, limit, root)
+        every = cells if supposed is None else _cells(task.and_then(supposed), limit, root)
         crowd = Hierarchy.learn(every)
         found, m = crowd.deviation_otherwise(every), len(cells.event)
         otherwise = Differences(found.bias[:m], found.contrast[:m], found.log_spread[:m])
@@ -201,7 +135,7 @@ class _AtLimit:
         """How much of the differences between experts is believed."""
         return SHARES[int(np.argmax(self.scores()))]
 
-    def supposed(self, unresolved: _Task) -> _Task:
+    def supposed(self, unresolved: SparseContrasts) -> SparseContrasts:
         """For each open event one of every class, as frequent as the crowd says it is probable."""
         parts, bias = self.panel(self.share)
         event, expert, absent = unresolved.event, unresolved.expert, unresolved.absent
@@ -253,7 +187,7 @@ class _AtLimit:
         bias = features.bias @ np.linalg.inv(self.root)
         if self.cells.biased:
             bias -= intercept_root(BIAS, self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
-        n = self.task.experts
+        n = len(self.task.experts)
         dependence = CommonCorrelation(n, self.crowd.correlation if n > 1 else 0.0)
         return Parts(slope * features.contrast, features.spread, dependence), bias
 

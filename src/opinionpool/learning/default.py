@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.estimation.evidence import Evidence, evidence_of, option_rows
 from opinionpool.estimation.posterior import (
@@ -32,7 +31,6 @@ from opinionpool.estimation.posterior import (
     posterior_probabilities,
 )
 from opinionpool.estimation.sampling import spread_evenly
-from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.fitted import Uncertainty
@@ -50,6 +48,7 @@ from opinionpool.learning.prior import (
     Believed,
     weight_beliefs,
 )
+from opinionpool.learning.problem import DenseContrasts
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     believed_features,
@@ -89,12 +88,12 @@ def prior_uncertainty(believed: Believed, d: int, *, options: bool) -> Uncertain
     return Uncertainty(covariance)
 
 
-def nothing_learned(resolved: bool, constant: bool, believed: Believed, silent: bool) -> Note:
+def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: bool) -> Note:
     """Why outcomes had no part in the answer, and what it rests on."""
     what = "no resolved event has a forecast" if resolved else "no event is resolved"
     if constant:
         what = "every expert who forecast a resolved event always gave the same forecast"
-    if constant and silent:
+    if constant and nobody:
         return Note("nothing-learned", f"{what}, so nothing was learned, and the answers are the prior")
     if believed.assessed:
         text = "all was assessed, so nothing is learned and the weights follow from the beliefs, without an interval"
@@ -179,27 +178,17 @@ class DefaultFit:
     notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Rows(DenseContrasts):
     """Resolved events with a forecast, and how far Laplace's estimate is from what is believed of the prior."""
 
-    contrasts: Array
-    reference: Array
-    outcomes: npt.NDArray[np.intp]
-    weight: Array
     base_intercept: Array
-    sizes: npt.NDArray[np.intp] | None = None
     expected: Array | None = None  # (N,); the weights that are believed
 
     @property
-    def free(self) -> int:
-        """K - 1; 1 where events have options of their own, as then a belief is worth binary events."""
-        return self.contrasts.shape[2] if self.sizes is None else 1
-
-    @property
-    def absent(self) -> npt.NDArray[np.bool_] | None:
-        """Classes that are no options of their event, (T, 1, K - 1); None if events share their classes."""
-        return absent_options(self.sizes, self.contrasts.shape[2])
+    def worth(self) -> int:
+        """To how many binary events one of them comes: K - 1; 1 where events have options of their own."""
+        return self.free if self.absent is None else 1
 
     def thinned(self) -> _Rows:
         """So many events that more would hardly change a choice."""
@@ -215,96 +204,70 @@ class _Rows:
             reference=self.reference[kept],
             outcomes=self.outcomes[kept],
             weight=weight,
-            sizes=None if self.sizes is None else self.sizes[kept],
+            absent=None if self.absent is None else self.absent[kept],
         )
 
     def evidence(self, contrasts: Array) -> Evidence:
-        if self.sizes is not None:
+        sizes = self.sizes
+        if sizes is not None:
             event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
             forecast = contrasts[event, expert]
-            return option_rows(event, expert, forecast, self.outcomes, self.weight, self.sizes, contrasts.shape[1])
+            return option_rows(event, expert, forecast, self.outcomes, self.weight, sizes, contrasts.shape[1])
         names = tuple(str(i) for i in range(contrasts.shape[1]))
         return evidence_of(contrasts, self.outcomes, self.weight, names)
 
     def regression(self, spread: Array, fill: Dependence, extremes: Extremes, beliefs: WeightBeliefs) -> Regression:
         """Where forecasts are missing, experts are taken to be correlated as `fill` says."""
-        full = fill_missing(extremes.deviation(self.contrasts, self.absent), spread, fill)
-        if self.sizes is not None:
+        full = fill_missing(extremes.deviation(self.contrasts, each_expert(self.absent)), spread, fill)
+        if self.absent is not None:
             # Nobody can be biased towards one of the options where each event has its own.
             beliefs = replace(beliefs, intercept_spread=0.0)
         offset = self.reference - self.base_intercept
         return Regression(full, offset, self.outcomes, self.weight, beliefs, self.expected)
 
 
-def absent_options(sizes: npt.NDArray[np.intp] | None, d: int) -> npt.NDArray[np.bool_] | None:
-    """Classes that are no options of their event, (T, 1, K - 1), for d = K - 1; None if events share their classes."""
-    return None if sizes is None else np.asarray(np.arange(1, d + 1) >= sizes[:, None])[:, None, :]
+def each_expert(absent: Mask | None) -> Mask | None:
+    """The same for every expert, (T, 1, K - 1)."""
+    return None if absent is None else absent[:, None, :]
 
 
-def default_fit(
-    contrasts: Array,
-    reference: Array,
-    outcomes: npt.NDArray[np.intp],
-    weight: Array,
-    experts: tuple[str, ...],
-    believed: Believed,
-    *,
-    estimated: bool,
-    sizes: npt.NDArray[np.intp] | None = None,
-) -> DefaultFit:
+def default_fit(data: DenseContrasts, believed: Believed) -> DefaultFit:
     """Learn from contrasts, whatever there is of them.
 
     Parameters
     ----------
-    contrasts : ndarray, shape (T, N, K - 1)
-        L − L°, NaN where missing.
-    reference : ndarray, shape (T, K - 1)
-        L°.
-    outcomes : ndarray of int, shape (T,)
-        -1 where not resolved.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    experts : tuple of str
-        N names.
+    data : DenseContrasts
+        Where events have options of their own, nobody has a bias.
     believed : Believed
         Beforehand, of these experts.
-    estimated : bool
-        Whether the reference is Laplace's estimate from these outcomes.
-    sizes : ndarray of int, shape (T,), optional
-        How many options each event has, where these are its own; nobody then has a bias.
 
     Raises
     ------
     ArgumentError
         If a bias is believed that these classes, or options, cannot have.
     """
-    if sizes is not None and believed.bias.value.any():
+    contrasts, experts, options = data.contrasts, data.experts, data.absent is not None
+    if options and believed.bias.value.any():
         raise ArgumentError(
             "bias: each event has options of its own, and nobody can be biased towards one of them; leave it out"
         )
     duplicates, of_all = Duplicates.among(contrasts, experts), believed
     distinct = contrasts[:, duplicates.first]
-    used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
-    silent = len(duplicates.first) == 0
-    believed = believed if silent else believed.among(duplicates.source, len(duplicates.first))
+    used = data.resolved & (data.weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
+    nobody = len(duplicates.first) == 0
+    believed = believed if nobody else believed.among(duplicates.source, len(duplicates.first))
     if len(duplicates.first) > 2:
-        believed = believed.agreeing(Agreement.among(distinct, weight, absent_options(sizes, contrasts.shape[2])))
-    if believed.assessed or not used.any() or silent:
-        found = _assumed(believed, contrasts.shape[2], options=sizes is not None)
-        known = outcomes != UNRESOLVED
-        constant = bool((~np.isnan(contrasts[known & (weight > 0), :, 0])).any()) and not used.any()
-        notes = [nothing_learned(bool(known.any()), constant, believed, silent)]
+        believed = believed.agreeing(Agreement.among(distinct, data.weight, each_expert(data.absent)))
+    if believed.assessed or not used.any() or nobody:
+        found = _assumed(believed, data.free, options=options)
+        known = data.resolved
+        constant = bool((~np.isnan(contrasts[known & (data.weight > 0), :, 0])).any()) and not used.any()
+        notes = [nothing_learned(bool(known.any()), constant, believed, nobody)]
         if believed.agreement is not None:
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
-        base_intercept = np.zeros(contrasts.shape[2])
-        if estimated:
-            base_intercept = reference[0] * PRIOR_WORTH / (weight[outcomes != UNRESOLVED].sum() + PRIOR_WORTH)
-        own = None if sizes is None else sizes[used]
-        found = _learned(
-            _Rows(distinct[used], reference[used], outcomes[used], weight[used], base_intercept, own), believed
-        )
+        found = _learned(_rows(data, distinct, used), believed)
     centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(duplicates.parts(found.parts), duplicates, of_all),
@@ -340,6 +303,22 @@ def _newcomers(duplicates: Duplicates, believed: Believed, d: int) -> Array:
     )
 
 
+def _rows(data: DenseContrasts, distinct: Array, used: Mask) -> _Rows:
+    """What the distinct experts forecast of the events that are learned from."""
+    base_intercept = np.zeros(data.free)
+    if data.estimated:
+        base_intercept = data.reference[0] * PRIOR_WORTH / (data.weight[data.resolved].sum() + PRIOR_WORTH)
+    return _Rows(
+        distinct[used],
+        data.reference[used],
+        data.outcomes[used],
+        data.weight[used],
+        data.experts,
+        None if data.absent is None else data.absent[used],
+        base_intercept=base_intercept,
+    )
+
+
 def _assumed(believed: Believed, d: int, *, options: bool) -> DefaultFit:
     """What is believed, for d = K - 1."""
     marginal = believed_features(believed, d) if believed.given else None
@@ -367,7 +346,7 @@ def _uncertainty_of_all(
 
 
 def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
-    rows = replace(rows, expected=weight_beliefs(believed, believed.rho, rows.free).mean)
+    rows = replace(rows, expected=weight_beliefs(believed, believed.rho, rows.worth).mean)
     few, n = rows.thinned(), rows.contrasts.shape[1]
     # Biases too are believed in so far as there are events behind them.
     events = float(rows.weight.sum())
@@ -378,18 +357,18 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     )
     typical = Extremes(harmonic_mean(limits, limit_probabilities), plain + bias).believed(rows.contrasts)
     centre = plain + bias
-    if rows.sizes is None:
+    if rows.absent is None:
         centre = centre + share * (marginal_features(rows.evidence(typical - plain), believed).bias - bias)
     spread = believed.parts(believed.rho).spread
     # To choose by, it is enough to fill in by one correlation.
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
     rho, undecided, starts = _correlation(few, spread, fill, Extremes(limits[len(limits) // 2], centre), believed)
-    beliefs = weight_beliefs(believed, rho, rows.free)
+    beliefs = weight_beliefs(believed, rho, rows.worth)
     regressions = [few.regression(spread, fill, Extremes(limit, centre), beliefs) for limit in limits]
     found = fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], starts)
     probability = posterior_probabilities([_averaged(each) for each in found], limit_probabilities, RATE)
     extremes = Extremes(harmonic_mean(limits, probability), centre)
-    evidence = rows.evidence(extremes.believed(rows.contrasts, rows.absent))
+    evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
     values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found[-1])
     if uncertainty is not None:
@@ -426,9 +405,9 @@ def _correlation(
     """
     if believed.correlation is not None:
         return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1])), []
-    regression = rows.regression(spread, fill, extremes, weight_beliefs(believed, believed.rho, rows.free))
-    beliefs = [weight_beliefs(believed, rho, rows.free) for rho in CORRELATIONS]
-    if rows.sizes is not None:
+    regression = rows.regression(spread, fill, extremes, weight_beliefs(believed, believed.rho, rows.worth))
+    beliefs = [weight_beliefs(believed, rho, rows.worth) for rho in CORRELATIONS]
+    if rows.absent is not None:
         beliefs = [replace(each, intercept_spread=0.0) for each in beliefs]
     found = [each for (each,) in fit_each([replace(regression, beliefs=each) for each in beliefs], (0.0,))]
     probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES, RATE)

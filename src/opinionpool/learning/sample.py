@@ -25,14 +25,16 @@ from opinionpool.estimation.sampling import (
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import dense_leakage_notes
-from opinionpool.learning.learn import check_options, learn, learn_from
-from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities, class_probabilities, public_probabilities
+from opinionpool.learning.learn import learn_from, learn_problem
+from opinionpool.learning.problem import Problem
+from opinionpool.learning.request import Request
+from opinionpool.logodds import check_probabilities, class_probabilities, public_probabilities
 from opinionpool.names import numbered
 from opinionpool.priors import laplace_prior, one_outcome_notes
 
 
 def learn_sample(
-    q: Floats, outcomes: DenseOutcomes, prior: Array, classes: list[object], options: dict[str, Any]
+    q: Floats, outcomes: DenseOutcomes, prior: Array, classes: list[object], request: Request
 ) -> FittedPanel | None:
     """What `learn` learns from the same sample of events; None if there is room for all of them.
 
@@ -44,8 +46,7 @@ def learn_sample(
     prior : ndarray, shape (2,)
     classes : list
         Labels of the outcomes.
-    options : dict
-        Of `opinionpool.pools.fit.fit_pool`.
+    request : Request
 
     Raises
     ------
@@ -61,7 +62,7 @@ def learn_sample(
     codes = outcomes.codes(kept)
     few = replace(Forecasts.from_array(q[kept], experts=numbered(n), classes=classes), outcomes=codes)
     weight = stands_for(codes, outcomes.counts[:2])
-    found = learn(few, prior=public_probabilities(prior), sample_weight=weight, **options)
+    found = learn_problem(Problem.of(few, public_probabilities(prior), weight), request)
     resolved = int(outcomes.counts[:2].sum())
     notes = (*found.notes, sample_note(int((codes >= 0).sum()), resolved))
     return replace(found, events=outcomes.counts[:2].copy(), counts=counts, present=present, notes=notes)
@@ -96,18 +97,15 @@ def _drawn(q: Floats, outcomes: DenseOutcomes, room: npt.NDArray[np.intp]) -> np
 def learn_dense(
     q: npt.NDArray[np.generic],
     y: npt.NDArray[Any],
+    request: Request,
     *,
     classes: Sequence[object] | None = None,
     prior: npt.ArrayLike | None = None,
-    structure: str = "auto",
-    beliefs: object = "default",
-    floor: float = FLOOR,
-    pool_floor: float = POOL_FLOOR,
 ) -> FittedPanel | None:
     """What `opinionpool.learning.learn.learn` learns, without a copy of the forecasts; None where that needs one.
 
-    It takes what moments decide, a structure, or no beliefs, where not too many different sets of experts answered;
-    and the default pool of so many binary events that it learns from a sample. There is one prior for all events.
+    It takes what moments decide, where not too many different sets of experts answered; and the default pool of so many
+    binary events that it learns from a sample. There is one prior for all events.
 
     Parameters
     ----------
@@ -115,21 +113,21 @@ def learn_dense(
         float64, or binary float32, which is worked on as it is.
     y : ndarray, shape (T,)
         0 and 1, or NaN where not resolved; with `classes` their positions, or -1.
+    request : Request
     classes : sequence, optional
         K labels.
-    prior, structure, beliefs, floor, pool_floor
+    prior : float or array_like, shape (K,), optional
         As for `learn`.
 
     Examples
     --------
     >>> q, y = np.array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]]), np.array([0, 0, 0, 1, 1, 1])
-    >>> learn_dense(q, y, prior=0.5, beliefs=None).weights.round(5)
+    >>> learn_dense(q, y, Request(beliefs=None), prior=0.5).weights.round(5)
     array([1.44221])
     """
-    check_options(structure, beliefs)
-    by_moments, by_sample = beliefs is None or (structure != "auto" and beliefs == "default"), structure == "auto"
     k = 2 if classes is None else len(classes)
-    if not (by_moments or (by_sample and k == 2)) or not _fits(q, y, k):
+    request = request.about(k)
+    if not (request.by_moments or (request.believed is not None and k == 2)) or not _fits(q, y, k):
         return None
     if prior is not None and axes(prior, "prior") > (0 if k == 2 else 1):
         return None
@@ -138,16 +136,13 @@ def learn_dense(
         return None
     shared = laplace_prior(outcomes.counts[:-1]) if prior is None else class_probabilities(prior, k)
     labels = np.array([0, 1], dtype=y.dtype).tolist() if classes is None else list(classes)
-    if not by_moments:
-        options = {"beliefs": beliefs, "floor": floor, "pool_floor": pool_floor}
-        return learn_sample(q, outcomes, shared, labels, options)
+    if not request.by_moments:
+        return learn_sample(q, outcomes, shared, labels, request)
     experts = numbered(q.shape[1])
-    moments = dense_moments(q, outcomes, shared, floor, experts)
+    moments = dense_moments(q, outcomes, shared, request.settings.floor, experts)
     if moments is None:
         return None
-    found = learn_from(
-        MomentEvidence(moments), shared, experts, labels, structure=structure, floor=floor, pool_floor=pool_floor
-    )
+    found = learn_from(MomentEvidence(moments), shared, experts, labels, request)
     return replace(
         found, notes=found.notes + dense_leakage_notes(q, outcomes, experts) + one_outcome_notes(labels, found.events)
     )

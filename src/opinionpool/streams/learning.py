@@ -15,7 +15,10 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_note
-from opinionpool.learning.learn import check_options, learn, learn_from
+from opinionpool.learning.learn import learn_from, learn_problem
+from opinionpool.learning.problem import Problem
+from opinionpool.learning.request import Request
+from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.pools.registry import POOLS
@@ -32,25 +35,22 @@ def learn_stream(
     **options: Any,  # noqa: ANN401 - those of `learn`
 ) -> FittedPanel:
     """A Gaussian panel; options as for `opinionpool.learning.learn.learn`."""
-    check_options(structure, beliefs)
+    settings = Settings(state.tally.floor, pool_floor)
+    request = Request(structure, beliefs, settings=settings, **options).about(len(state.classes))
     state.flush()
-    tally, k = state.tally, len(state.classes)
+    tally, found = state.tally, None
     if not state.experts:
         raise LearningError("nothing has been added yet, so there is nothing to learn from")
-    found = None
-    full = k > 2 and options.get("class_model") == "full"
-    if not full and (beliefs is None or (structure != "auto" and beliefs == "default")):
+    if request.by_moments:
         found = tally.evidence(laplace_prior(tally.events) if tally.prior is None else tally.prior)
-        if found is not None and structure in {"full", "auto"} and not found[0].complete:
+        if found is not None and request.kind == "full" and not found[0].complete:
             found = None
-    floors: dict[str, Any] = {"floor": tally.floor, "pool_floor": pool_floor}
     if found is not None:
-        learned = learn_from(*found, state.experts, state.classes, structure=structure, **floors)
+        learned = learn_from(*found, state.experts, state.classes, request)
         phrase = (*leakage_note(state.experts, state.always_right()), *one_outcome_notes(state.classes, tally.events))
     else:
         forecasts, weight, prior = _rows(state)
-        options |= {"structure": structure, "beliefs": beliefs}
-        learned = learn(forecasts, prior=prior, sample_weight=weight, **floors, **options)
+        learned = learn_problem(Problem.of(forecasts, prior, weight), request)
         phrase = _sampled(state)
     return replace(
         learned,

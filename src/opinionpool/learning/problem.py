@@ -1,0 +1,205 @@
+"""What is learned from: forecasts, the prior of their events and how often each counts; and the contrasts in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index, Mask, frequencies
+from opinionpool.blocks import blocks
+from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidence, few_enough, option_rows
+from opinionpool.estimation.moments import Moments
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED
+from opinionpool.model.contrasts import contrasts
+from opinionpool.priors import event_priors, outcome_counts, shared_prior
+
+
+@dataclass(frozen=True, eq=False)
+class DenseContrasts:
+    """Contrasts of T events and N experts as an array."""
+
+    contrasts: Array  # (T, N, K - 1); L − L°, NaN where missing
+    reference: Array  # (T, K - 1); L°
+    outcomes: Index  # (T,); -1 where not resolved
+    weight: Array  # (T,); frequencies
+    experts: tuple[str, ...]
+    # (T, K - 1); classes but the first that are no options of their event; None if events share their classes
+    absent: Mask | None = None
+    estimated: bool = False  # whether the reference is Laplace's estimate from these outcomes
+
+    @property
+    def free(self) -> int:
+        """K - 1."""
+        return int(self.contrasts.shape[2])
+
+    @property
+    def sizes(self) -> Index | None:
+        """How many options each event has, (T,); None if events share their classes."""
+        return None if self.absent is None else self.free + 1 - self.absent.sum(axis=1)
+
+    @property
+    def resolved(self) -> Mask:
+        """Which events are resolved, (T,)."""
+        return np.asarray(self.outcomes != UNRESOLVED)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseContrasts:
+    """The M contrasts of N experts on T events, forecast by forecast."""
+
+    event: Index  # (M,); ascending
+    expert: Index  # (M,)
+    contrasts: Array  # (M, K - 1); L − L°
+    reference: Array  # (T, K - 1); L°
+    outcomes: Index  # (T,); -1 where not resolved
+    weight: Array  # (T,); frequencies
+    experts: tuple[str, ...]
+    absent: Mask | None = None  # (T, K - 1); as for `DenseContrasts`
+
+    def among(self, used: Mask) -> SparseContrasts:
+        """Some of the forecasts (M,), and the events that have one."""
+        kept, row = np.unique(self.event[used], return_inverse=True)
+        return replace(
+            self,
+            event=row.ravel(),
+            expert=self.expert[used],
+            contrasts=self.contrasts[used],
+            reference=self.reference[kept],
+            outcomes=self.outcomes[kept],
+            weight=self.weight[kept],
+            absent=None if self.absent is None else self.absent[kept],
+        )
+
+    def and_then(self, other: SparseContrasts) -> SparseContrasts:
+        """These events, and others."""
+        absent = None if self.absent is None or other.absent is None else np.concatenate([self.absent, other.absent])
+        return replace(
+            self,
+            event=np.concatenate([self.event, other.event + len(self.outcomes)]),
+            expert=np.concatenate([self.expert, other.expert]),
+            contrasts=np.concatenate([self.contrasts, other.contrasts]),
+            reference=np.concatenate([self.reference, other.reference]),
+            outcomes=np.concatenate([self.outcomes, other.outcomes]),
+            weight=np.concatenate([self.weight, other.weight]),
+            absent=absent,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Forecasts to learn from, the prior of each event, and how often each counts."""
+
+    forecasts: Forecasts
+    reference: Array  # (T, K); the prior of each event
+    shared: Array | None  # (K,); the prior of all events; None if each has its own
+    weight: Array  # (T,); frequencies
+    estimated: bool = False  # whether the prior is Laplace's estimate from these outcomes
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None) -> Problem:
+        """The problem that some forecasts pose; arguments as for `opinionpool.learning.learn.learn`."""
+        t, k = len(forecasts.events), len(forecasts.classes)
+        weight = frequencies(sample_weight, t)
+        own = event_priors(forecasts, prior)
+        if own is not None:
+            return cls(forecasts, own, None, weight)
+        shared = shared_prior(forecasts, prior, weight)
+        return cls(forecasts, np.broadcast_to(shared, (t, k)), shared, weight, prior is None)
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names."""
+        return self.forecasts.experts
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K labels."""
+        return self.forecasts.classes
+
+    @property
+    def outcomes(self) -> Index:
+        """Position of each event's outcome, -1 where not resolved, (T,)."""
+        return self.forecasts.outcomes
+
+    @cached_property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        return outcome_counts(self.forecasts, self.weight)
+
+    @cached_property
+    def counts(self) -> Array:
+        """Weight of each expert's forecasts on resolved events, (N,)."""
+        forecasts = self.forecasts
+        counted = np.where(forecasts.resolved, self.weight, 0.0)[forecasts.event_index]
+        counts = np.bincount(forecasts.expert_index, weights=counted, minlength=len(forecasts.experts))
+        return counts.astype(np.float64, copy=False)
+
+    @property
+    def present(self) -> Mask:
+        """Who made a forecast, on whatever event, (N,)."""
+        return np.asarray(self.forecasts.counts > 0)
+
+    @cached_property
+    def expected(self) -> Array:
+        """L°, (T, K - 1)."""
+        return logodds.prior_log_ratios(self.reference)
+
+    @property
+    def absent(self) -> Mask | None:
+        """Classes that are no options of their event, (T, K - 1); None if events share their classes."""
+        return None if self.forecasts.options is None else np.asarray(self.reference[:, 1:] == 0)
+
+    def select(self, kept: Index | Mask, times: Array | float = 1.0) -> Problem:
+        """Some of the events, each of which counts so many times more."""
+        forecasts = self.forecasts.select_events(kept)
+        return replace(self, forecasts=forecasts, reference=self.reference[kept], weight=self.weight[kept] * times)
+
+    def dense(self, floor: float) -> DenseContrasts:
+        """Contrasts as an array."""
+        prior = self.shared if self.shared is not None else self.reference[:, None, :]
+        beyond = contrasts(self.forecasts.X, prior, floor, self.expected[:, None, :])
+        return DenseContrasts(
+            beyond, self.expected, self.outcomes, self.weight, self.experts, self.absent, self.estimated
+        )
+
+    def sparse(self, floor: float) -> SparseContrasts:
+        """Contrasts forecast by forecast."""
+        event, expert = self.forecasts.event_index, self.forecasts.expert_index
+        one = self.shared is not None
+        prior, expected = (each[:1] if one else each[event] for each in (self.reference, self.expected))
+        beyond = contrasts(self.forecasts.probabilities, prior, floor, expected)
+        return SparseContrasts(
+            event, expert, beyond, self.expected, self.outcomes, self.weight, self.experts, self.absent
+        )
+
+    def evidence(self, floor: float) -> Evidence:
+        """Moments where every expert answered everything; else rows, without an array of cells.
+
+        If all events have one prior, its log-ratios are still to be subtracted.
+        """
+        forecasts = self.forecasts
+        event, expert = forecasts.event_index, forecasts.expert_index
+        t, n = forecasts.shape
+        order = np.lexsort((expert, event))
+
+        def ratios_of(cells: Index) -> Array:
+            if self.shared is not None:
+                return logodds.log_ratios(forecasts.probabilities[cells], self.reference[:1], floor)
+            return contrasts(forecasts.probabilities[cells], self.reference[event[cells]], floor)
+
+        rows = event[order], expert[order]
+        if forecasts.options is not None:
+            return option_rows(*rows, ratios_of(order), self.outcomes, self.weight, forecasts.sizes, n)
+        if len(event) < t * n or not few_enough(n, t):
+            return RowEvidence(*rows, ratios_of(order), self.outcomes, self.weight, n)
+        d = len(forecasts.classes) - 1
+        moments = Moments.empty(forecasts.experts, d + 1)
+        for part in blocks(t, n * d):
+            ratios = ratios_of(order[part.start * n : part.stop * n]).reshape(-1, n, d)
+            moments = moments.add(ratios, self.outcomes[part], self.weight[part])
+        return MomentEvidence(moments)

@@ -1,0 +1,84 @@
+"""What is asked of learning: a structure, beliefs, a class model and floors, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from opinionpool.arguments import brief, one_of
+from opinionpool.errors import ArgumentError
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.model.pooling import Settings
+
+DEFAULT = Settings()
+STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
+CLASS_MODELS = ("auto", "symmetric", "full")
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to learn; the fields are those of `opinionpool.learning.learn.learn`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such structure, class model or belief, or not together.
+    """
+
+    structure: str = "auto"
+    beliefs: Beliefs | str | None = "default"
+    class_model: str = "auto"
+    settings: Settings = DEFAULT
+
+    def __post_init__(self) -> None:
+        one_of(self.structure, "structure", STRUCTURES)
+        one_of(self.class_model, "class_model", CLASS_MODELS)
+        beliefs = self.beliefs
+        if isinstance(beliefs, Beliefs):
+            if self.structure != "auto" and not beliefs.any_panel:
+                raise ArgumentError(f"beliefs meet data with structure='auto', and it is {self.structure!r}")
+        elif beliefs is not None and not (isinstance(beliefs, str) and beliefs == "default"):
+            raise ArgumentError(
+                f'beliefs must be Beliefs, "default" or None, and it is {brief(beliefs)}; op.Beliefs(correlation=0.6) '
+                "makes some"
+            )
+
+    @property
+    def believed(self) -> Beliefs | None:
+        """What the default pool starts from; None where the data alone decide."""
+        if self.structure != "auto" or self.beliefs is None:
+            return None
+        return self.beliefs if isinstance(self.beliefs, Beliefs) else Beliefs()
+
+    @property
+    def by_moments(self) -> bool:
+        """Whether averages of all events decide, so that their sums are enough."""
+        return self.believed is None and self.class_model != "full"
+
+    @property
+    def kind(self) -> str:
+        """The structure of averages."""
+        return "full" if self.structure == "auto" else self.structure
+
+    def about(self, classes: int, *, options: bool = False) -> Request:
+        """The same of events with so many classes; for two of them, both class models are "symmetric".
+
+        Raises
+        ------
+        ArgumentError
+            If the class model does not suit the structure, or events with options of their own.
+        """
+        if classes == 2:
+            return replace(self, class_model="symmetric")
+        if options:
+            if self.class_model == "full":
+                raise ArgumentError(
+                    "events have options of their own, which have no order, so no weight can be that of one of them; "
+                    "use class_model='symmetric'"
+                )
+            return replace(self, class_model="symmetric")
+        if self.class_model == "full" and self.structure not in {"auto", "full"}:
+            raise ArgumentError(
+                f"class_model='full' learns a covariance over all classes, and the structure is {self.structure!r}; "
+                "use structure='auto'"
+            )
+        return self
