@@ -32,7 +32,7 @@ class Request:
     def __post_init__(self) -> None:
         one_of(self.structure, "structure", STRUCTURES)
         one_of(self.class_model, "class_model", CLASS_MODELS)
-        beliefs = self.beliefs
+        beliefs: object = self.beliefs
         if isinstance(beliefs, Beliefs):
             if self.structure != "auto" and not beliefs.any_panel:
                 raise ArgumentError(f"beliefs meet data with structure='auto', and it is {self.structure!r}")
