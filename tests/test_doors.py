@@ -11,8 +11,9 @@ import pytest
 
 import opinionpool as op
 from opinionpool.cli import app as cli
-from opinionpool.pools.fit import fit_pool
-from opinionpool.pools.parts import learn_parts
+from opinionpool.learning.parts import PartsSource
+from opinionpool.model.pooling import Settings
+from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.pools.registry import POOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
@@ -223,8 +224,9 @@ def door_saved_incremental(name, tmp_path):
 
 
 def door_parts(name, tmp_path):
-    found = learn_parts(name, [forecasts(slice(9)), forecasts(slice(9, None))], None, {})
-    return found.state.pool(X), (*found.state.notes, *found.notes)
+    source = PartsSource.of([forecasts(slice(9)), forecasts(slice(9, None))], None)
+    found = fit_from(source, name, Settings())
+    return found.pool(X), found.notes
 
 
 def door_command(name, tmp_path):

@@ -16,11 +16,16 @@ from opinionpool.estimation import sampling
 from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.moments import Moments
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.learn import learn
+from opinionpool.learning.array import ArraySource
+from opinionpool.learning.learn import learn, learn_from
 from opinionpool.learning.request import Request
-from opinionpool.learning.sample import learn_dense
 
 EVEN = np.array([0.5, 0.5])
+
+
+def learn_dense(q, y, request, **about):
+    source = ArraySource.of(q, y, **about)
+    return learn_from(source, request) if source is not None and source.serves(request) else None
 
 
 def panel(t: int, n: int, seed: int = 0, level: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,7 @@
 """Learning against plain least squares, scikit-learn's LDA, closed forms and simulation."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -10,6 +12,7 @@ from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
 from opinionpool.estimation.evidence import RowEvidence
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn, learn_from
+from opinionpool.learning.problem import Sums
 from opinionpool.learning.request import Request
 from opinionpool.model.panel import Panel
 from opinionpool.priors import event_priors, laplace_prior
@@ -18,6 +21,19 @@ A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
 B = [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]
 Y = [0, 0, 0, 1, 1, 1]
 NAN = float("nan")
+
+
+class Rows(NamedTuple):
+    """A source of rows."""
+
+    evidence: RowEvidence
+    prior: np.ndarray
+    experts: tuple
+    classes: tuple
+    has_options: bool = False
+
+    def sums(self, request):
+        return Sums(self.evidence, self.prior, Sums.counted(self.evidence), np.zeros(len(self.experts), dtype=bool))
 
 
 def fit(columns, y=Y, **options):
@@ -97,7 +113,7 @@ class TestSampleAverages:
         weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
         shared = logodds.class_probabilities(prior, k)
         rows = RowEvidence.of_dense(logodds.log_ratios(x, shared), y, weight)
-        from_rows = learn_from(rows, shared, panel.names, panel.classes, Request(structure))
+        from_rows = learn_from(Rows(rows, shared, panel.names, panel.classes), Request(structure, None))
         forecasts = Forecasts.from_array(x, y, classes=panel.classes)
         from_moments = learn(forecasts, prior=prior, sample_weight=weight, structure=structure, beliefs=None)
         assert from_rows.weights == pytest.approx(from_moments.weights, abs=1e-10)

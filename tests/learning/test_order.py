@@ -6,9 +6,10 @@ import pytest
 import opinionpool as op
 from opinionpool.estimation.sampling import content_keys, event_contents, row_contents, sorted_contents
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.parts import PartsSource
 from opinionpool.model.panel import Panel
-from opinionpool.pools.fit import fit_pool
-from opinionpool.pools.parts import learn_parts
+from opinionpool.model.pooling import Settings
+from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.pools.registry import POOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
@@ -51,7 +52,7 @@ def test_parts(few, name):
     answers = []
     for rows, size in ((np.arange(EVENTS), 300), (ORDERS[0], 300), (ORDERS[1], 130)):
         parts = [numbered(rows[start : start + size], start) for start in range(0, EVENTS, size)]
-        answers.append(learn_parts(name, parts, 0.5, {}).state.pool(GAPS))
+        answers.append(fit_from(PartsSource.of(parts, 0.5), name, Settings()).pool(GAPS))
     for other in answers[1:]:
         assert other == pytest.approx(answers[0], abs=1e-9)
 

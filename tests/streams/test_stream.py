@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
-from opinionpool.pools.fit import fit_pool
-from opinionpool.pools.parts import learn_parts
+from opinionpool.learning.parts import PartsSource
+from opinionpool.model.pooling import Settings
+from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.saving.files import MOST_BYTES
 from opinionpool.streams.ledger import ENTRY
@@ -122,7 +123,7 @@ class TestOpenEvents:
     def test_in_parts_as_in_one(self, size):
         parts = [self.f.select_events(np.arange(start, min(start + size, 60))) for start in range(0, 60, size)]
         x = simulated(10, n=4, seed=9).X
-        found = learn_parts("gaussian", parts, None, {}).state.pool(x)
+        found = fit_from(PartsSource.of(parts, None), "gaussian", Settings()).pool(x)
         assert found == pytest.approx(fit_pool("gaussian", self.f).pool(x), abs=1e-9)
 
 

@@ -14,10 +14,11 @@ import pytest
 from opinionpool.cli import app as cli
 from opinionpool.errors import CellError, DuplicateError, Note
 from opinionpool.estimation import sampling
-from opinionpool.forecasts import Forecasts
+from opinionpool.forecasts import Forecasts, one_after_another
+from opinionpool.learning.parts import PartsSource
 from opinionpool.logodds import expit
-from opinionpool.pools.fit import fit_pool
-from opinionpool.pools.parts import learn_parts, one_after_another
+from opinionpool.model.pooling import Settings
+from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.tables import parts
 from opinionpool.tables.event_facts import TimesNote
 from opinionpool.tables.options import ReadOptions
@@ -224,26 +225,28 @@ def some(seed: int, t: int, share: float = 0.1) -> Forecasts:
 def test_a_sample_keeps_outcomes_as_frequent_as_they_were(monkeypatch):
     monkeypatch.setattr(sampling, "EVENTS", 2000)
     batches = [some(seed, 1500) for seed in range(9)]
-    learned = learn_parts("gaussian", batches, None, {})
+    source = PartsSource.of(batches, None)
+    learned = fit_from(source, "gaussian", Settings())
     with monkeypatch.context() as patch:
         patch.setattr(sampling, "EVENTS", 10**9)
         patch.setattr(sampling, "FORECASTS", 10**9)
         whole = fit_pool("gaussian", one_after_another(batches))
     at_once = fit_pool("gaussian", one_after_another(batches))
-    np.testing.assert_allclose(at_once.weights, learned.state.weights, rtol=1e-9)
+    np.testing.assert_allclose(at_once.weights, learned.weights, rtol=1e-9)
     assert [note.code for note in at_once.notes if note.code == "sample"] == ["sample"]
     np.testing.assert_array_equal(at_once.events, np.bincount(one_after_another(batches).outcomes))
     counts = np.bincount(one_after_another(batches).outcomes)
-    held = np.bincount(learned.sample.outcomes)
+    held = np.bincount(source.sample.outcomes)
     assert held.tolist() == [1000, 1000]
-    assert learned.totals.outcomes == tuple(counts)
+    np.testing.assert_array_equal(learned.events, counts)
+    assert learned.counts.tolist() == [13500] * 3
     # Each of the rarer outcome counts as one.
-    np.testing.assert_allclose(learned.state.events, 1000 * counts / counts.min())
-    np.testing.assert_allclose(learned.state.prior, whole.prior)
-    assert [note.code for note in learned.notes] == ["sample"]
-    error = learned.state.uncertainty.weight_errors(3)
+    np.testing.assert_allclose(source.problem().events, 1000 * counts / counts.min())
+    np.testing.assert_allclose(learned.prior, whole.prior)
+    assert "sample" in [note.code for note in learned.notes]
+    error = learned.uncertainty.weight_errors(3)
     # A sample of 2,000 of 13,500 events leaves nearly all of its standard error against the whole.
-    assert (np.abs(learned.state.weights - whole.weights) < 2.0 * error).all()
+    assert (np.abs(learned.weights - whole.weights) < 2.0 * error).all()
     assert (error < 0.15).all()
 
 
@@ -253,10 +256,11 @@ def test_the_sample_does_not_depend_on_the_parts(monkeypatch):
     found = []
     for size in (600, 37, 150):
         batches = [whole.select_events(np.arange(600)[first : first + size]) for first in range(0, 600, size)]
-        found.append(learn_parts("gaussian", batches, None, {}))
+        source = PartsSource.of(batches, None)
+        found.append((source.sample.events, fit_from(source, "gaussian", Settings()).weights))
     for other in found[1:]:
-        assert other.sample.events == found[0].sample.events
-        np.testing.assert_array_equal(other.state.weights, found[0].state.weights)
+        assert other[0] == found[0][0]
+        np.testing.assert_array_equal(other[1], found[0][1])
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,10 @@ from opinionpool.cli.output import conclude, destination, progress
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts, Totals
 from opinionpool.labels import label_text
+from opinionpool.learning.parts import PartsSource
+from opinionpool.model.pooling import Settings
+from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.pools.parts import learn_parts
 from opinionpool.report import answers, summary
 from opinionpool.report.answers import Pooled
 from opinionpool.report.listing import write_json, write_listing
@@ -129,8 +131,8 @@ def _whole(
 def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: float | Array | None) -> _Pool:
     """A pool that has gone through all parts once, to learn."""
     belief_file = pooling.belief_file()
-    learned = learn_parts(pooling.pool, parts.forecasts(), prior, pooling.options(belief_file.beliefs))
-    state = learned.state
+    source = PartsSource.of(parts.forecasts(), prior)
+    state = fit_from(source, pooling.pool, Settings(), **pooling.options(belief_file.beliefs))
 
     def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
         return answers.pool_events(forecasts, pooling.pool, state, prior, rate), ()
@@ -139,10 +141,10 @@ def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: 
         name=pooling.pool,
         state=state,
         given=prior is not None,
-        some=learned.sample,
+        some=source.sample,
         forecasts=parts.forecasts(),
         answer=answer,
-        notes=(*learned.notes, *state.notes),
+        notes=state.notes,
         rate_notes=summary.base_rate_notes(state, prior is not None, rate),
         lines=summary.belief_lines(belief_file.file, belief_file.beliefs),
         facts=summary.belief_facts(belief_file.beliefs),

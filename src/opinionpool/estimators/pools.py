@@ -17,10 +17,11 @@ from opinionpool.estimators.incremental import IncrementalPool
 from opinionpool.estimators.inputs import settled_classes
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode
+from opinionpool.learning.array import ArraySource
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.learn import learn_from
 from opinionpool.learning.request import Request
-from opinionpool.learning.sample import learn_dense
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.pooling import Settings
 from opinionpool.model.pooling_panel import PoolingPanel
@@ -165,14 +166,18 @@ class GaussianPool(IncrementalPool):
         if X.ndim not in {2, 3} or (X.ndim == 3 and self.class_model == "full"):
             return None
         if X.ndim == 2:
-            learned = learn_dense(X, y, request, prior=prior)
-            return None if learned is None else (np.array([0, 1], dtype=y.dtype), learned)
+            source = ArraySource.of(X, y, prior=prior)
+            if source is None or not source.serves(request):
+                return None
+            return np.array([0, 1], dtype=y.dtype), learn_from(source, request)
         if X.shape[2] == 2 or X.dtype != np.float64 or request.believed is not None:
             return None
         labels, known = labels_of(y, len(X), type(self).__name__)
         classes = settled_classes(labels, None, None, X)
-        learned = learn_dense(X, encode(labels, known, classes), request, classes=classes.tolist(), prior=prior)
-        return None if learned is None else (classes, learned)
+        source = ArraySource.of(X, encode(labels, known, classes), classes=classes.tolist(), prior=prior)
+        if source is None or not source.serves(request):
+            return None
+        return classes, learn_from(source, request)
 
     @property
     def panel_(self) -> PoolingPanel:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from opinionpool.arrays import Floats
+from opinionpool.arrays import Floats, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
 from opinionpool.estimation.dense import DenseOutcomes
@@ -19,27 +18,28 @@ from opinionpool.text import listed
 SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
 
 
-def leakage_notes(forecasts: Forecasts) -> tuple[Note, ...]:
-    """Experts who were never wrong and nearly certain: perhaps their forecasts were made from the outcomes.
+def leaked_experts(forecasts: Forecasts) -> Mask:
+    """Who was never wrong and nearly certain, (N,): perhaps these forecasts were made from the outcomes.
 
     Examples
     --------
     >>> y = [0, 1] * 5
     >>> f = Forecasts.from_array([[0.001 + 0.998 * each, 0.5] for each in y], y, experts=["model", "ann"])
-    >>> [note.code for note in leakage_notes(f)]
-    ['leakage']
+    >>> leaked_experts(f).tolist()
+    [True, False]
     """
     known = np.flatnonzero(forecasts.resolved[forecasts.event_index])
     outcome, expert = forecasts.outcomes[forecasts.event_index[known]], forecasts.expert_index[known]
     q = forecasts.probabilities
     given = np.where(outcome == 1, q[known], 1.0 - q[known]) if q.ndim == 1 else q[known, outcome]
     count, right = (np.bincount(each, minlength=len(forecasts.experts)) for each in (expert, expert[given > SURE]))
-    return leakage_note(forecasts.experts, (count >= SURE_EVENTS) & (right == count))
+    return np.asarray((count >= SURE_EVENTS) & (right == count))
 
 
-def dense_leakage_notes(q: Floats, outcomes: DenseOutcomes, experts: Sequence[str]) -> tuple[Note, ...]:
+def leaked_columns(q: Floats, outcomes: DenseOutcomes) -> Mask:
     """The same for an array of forecasts, (T, N) or (T, N, K), read no further than anybody is always right."""
-    suspects, count = np.arange(len(experts)), np.zeros(len(experts))
+    n = q.shape[1]
+    suspects, count = np.arange(n), np.zeros(n)
     for rows in blocks(len(q), q[0].size):
         if not len(suspects):
             break
@@ -53,10 +53,10 @@ def dense_leakage_notes(q: Floats, outcomes: DenseOutcomes, experts: Sequence[st
         absent = np.isnan(given)
         count[suspects] += (~absent).sum(axis=0)
         suspects = suspects[((given > SURE) | absent).all(axis=0)]
-    return leakage_note(experts, np.isin(np.arange(len(experts)), suspects) & (count >= SURE_EVENTS))
+    return np.asarray(np.isin(np.arange(n), suspects) & (count >= SURE_EVENTS))
 
 
-def leakage_note(experts: Sequence[str], found: npt.NDArray[np.bool_]) -> tuple[Note, ...]:
+def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
     """A note on those of the experts who were found, if any."""
     names = [experts[i] for i in np.flatnonzero(found).tolist()]
     if not names:

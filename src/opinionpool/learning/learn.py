@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +9,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, LearningError, Note, PanelError, ShapeError
-from opinionpool.estimation.evidence import Evidence
+from opinionpool.errors import ArgumentError, LearningError, Note, PanelError
 from opinionpool.estimation.sampling import bounded_sample, sample_note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
@@ -20,7 +18,7 @@ from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.prior import Believed, belief_notes
-from opinionpool.learning.problem import Problem
+from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import learn_recency
 from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
@@ -89,33 +87,37 @@ def learn(
     (array([1.44221]), 0.77241)
     """
     request = Request(structure, beliefs, class_model, Settings(floor, pool_floor))
-    return learn_problem(Problem.of(forecasts, prior, sample_weight), request)
+    return learn_from(Problem.of(forecasts, prior, sample_weight), request)
 
 
-def learn_problem(problem: Problem, request: Request) -> FittedPanel:
-    """The panel, by whatever way the request asks for, with notes on what stands out among the forecasts."""
-    forecasts = problem.forecasts
-    request = request.about(len(problem.classes), options=forecasts.options is not None)
-    if request.believed is not None:
-        found = _learn_by_beliefs(problem, request.believed, request)
-    elif request.class_model == "full":
-        found = _learn_full(problem, request.settings)
+def learn_from(source: Source, request: Request) -> FittedPanel:
+    """The panel, wherever resolved events come from, by whatever way the request asks for.
+
+    Counts are those of the source; notes say what stands out among its forecasts.
+    """
+    request = request.about(len(source.classes), options=source.has_options)
+    learned: Sums | Problem
+    if request.by_moments:
+        learned = source.sums(request) or source.problem().sums(request)
+        found = _learn_averages(learned, source, request)
     else:
-        evidence = problem.evidence(request.settings.floor)
-        found = learn_from(evidence, problem.shared, problem.experts, problem.classes, request)
-        if forecasts.options is not None:
-            # There, an event is several rows.
-            found = replace(found, events=problem.events, counts=problem.counts, present=problem.present)
-    notes = found.notes + leakage_notes(forecasts)
-    if forecasts.options is None:
-        notes += one_outcome_notes(forecasts.classes, found.events)
-    return replace(found, notes=notes)
+        learned = source.problem()
+        found = (
+            _learn_full(learned, request.settings)
+            if request.believed is None
+            else _learn_by_beliefs(learned, request.believed, request)
+        )
+    seen = learned.seen
+    notes = found.notes + leakage_notes(source.experts, learned.leaked)
+    if not source.has_options:
+        notes += one_outcome_notes(source.classes, seen.events)
+    notes += seen.notes
+    return replace(found, events=seen.events, counts=seen.counts, present=seen.present, notes=notes)
 
 
 def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """The default pool, or a crowd, with recency and topics."""
-    recency, floor = None, request.settings.floor
-    whole, weight = problem, problem.weight
+    recency, floor, weight = None, request.settings.floor, problem.weight
     if problem.forecasts.made is not None and not Believed.of(beliefs, problem.experts).assessed:
         drawn = bounded_sample(problem.forecasts, weight)
         some = problem if drawn is None else problem.select(*drawn)
@@ -131,9 +133,9 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
         drawn = bounded_sample(problem.forecasts, weight)
         full, problem = problem, replace(problem, weight=reduced)
         if drawn is not None:
+            resolved = int(problem.forecasts.resolved.sum())
             full, problem = (replace(each.select(*drawn), estimated=False) for each in (full, problem))
-            resolved = (int(each.forecasts.resolved.sum()) for each in (problem, whole))
-            notes = (*notes, sample_note(*resolved))
+            notes = (*notes, sample_note(int(problem.forecasts.resolved.sum()), resolved))
         found = _learn_default(problem, beliefs, request)
         if (problem.weight < full.weight).any():
             independent = _learn_default(full, beliefs, replace(request, class_model="symmetric"))
@@ -141,9 +143,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
                 independent, problem.forecasts, public_probabilities(problem.reference)
             )
     found = found.with_topics(problem.forecasts, problem.reference, problem.weight)
-    # Counts are of events as they came.
     notes = (*found.notes, *notes, *(() if recency is None else (recency.note(),)))
-    found = replace(found, events=whole.events, counts=whole.counts, present=whole.present)
     return replace(found, recency=recency, notes=notes)
 
 
@@ -223,23 +223,19 @@ def _learn_crowd(problem: Problem, settings: Settings) -> FittedPanel:
     return FittedPanel(panel, problem.shared, "crowd", problem.events, counts, problem.present, notes)
 
 
-def learn_from(
-    evidence: Evidence, prior: Array | None, experts: Sequence[str], classes: Sequence[object], request: Request
-) -> FittedPanel:
-    """Learn a panel from evidence by sample averages; `prior` (K,) is subtracted now, None if it was before."""
+def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel:
+    """A panel by sample averages."""
     # The default pool is no sample average.
     from opinionpool.estimation.structures import sample_parts
 
-    if evidence.design.biased and len(classes) != evidence.classes:
-        raise ShapeError(f"evidence of {evidence.classes} classes does not fit the labels {tuple(classes)}")
+    evidence, prior, experts, classes = sums.evidence, sums.prior, source.experts, source.classes
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
-    parts, bias, notes = sample_parts(evidence, reference, tuple(experts), tuple(classes), request.kind)
+    parts, bias, notes = sample_parts(evidence, reference, experts, classes, request.kind)
     biases = logodds.public_log_odds(bias) if evidence.design.biased else 0.0
     panel = Panel.from_parts(parts, biases, experts, classes, request.settings)
     _check_weights(panel, evidence.events.sum())
-    counts = evidence.marginals.count[:-1].sum(axis=0)
-    present = evidence.marginals.count.sum(axis=0) > 0
-    return FittedPanel(panel, prior, request.kind, evidence.events, counts, present, tuple(notes))
+    seen = sums.seen
+    return FittedPanel(panel, prior, request.kind, seen.events, seen.counts, seen.present, tuple(notes))
 
 
 def _check_weights(panel: Panel, events: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,13 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask, frequencies
 from opinionpool.blocks import blocks
+from opinionpool.errors import Note
 from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidence, few_enough, option_rows
 from opinionpool.estimation.moments import Moments
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.leakage import leaked_experts
+from opinionpool.learning.request import Request
 from opinionpool.model.contrasts import contrasts
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
 
@@ -91,14 +95,63 @@ class SparseContrasts:
 
 
 @dataclass(frozen=True, eq=False)
+class Seen:
+    """Counts of all that a source has, of which it may give a sample."""
+
+    events: Array  # (K,); weight of the resolved events by outcome
+    counts: Array  # (N,); weight of each expert's forecasts on resolved events
+    present: Mask  # (N,); who made a forecast, on whatever event
+    notes: tuple[Note, ...] = ()  # what is a sample, if anything
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over all events of a source, where these decide."""
+
+    evidence: Evidence
+    prior: Array | None  # (K,); what is still to be subtracted; None if that was done
+    seen: Seen
+    leaked: Mask  # (N,); who was right and nearly certain on every resolved event, see `opinionpool.learning.leakage`
+
+    @staticmethod
+    def counted(evidence: Evidence) -> Seen:
+        """Counts by the evidence itself."""
+        count = evidence.marginals.count
+        return Seen(evidence.events, count[:-1].sum(axis=0), count.sum(axis=0) > 0)
+
+
+class Source(Protocol):
+    """Where resolved events come from: forecasts in memory, an array, parts of a file, a stream."""
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names."""
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K labels."""
+
+    @property
+    def has_options(self) -> bool:
+        """Whether events have options of their own."""
+
+    def sums(self, request: Request) -> Sums | None:
+        """Sums by which this request can be met; None where it takes the events."""
+
+    def problem(self) -> Problem:
+        """The events, or a sample of them."""
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """Forecasts to learn from, the prior of each event, and how often each counts."""
+    """Forecasts to learn from, the prior of each event, and how often each counts: a source by itself."""
 
     forecasts: Forecasts
     reference: Array  # (T, K); the prior of each event
     shared: Array | None  # (K,); the prior of all events; None if each has its own
     weight: Array  # (T,); frequencies
     estimated: bool = False  # whether the prior is Laplace's estimate from these outcomes
+    whole: Seen | None = None  # what these are a sample of; None if they are everything
 
     @classmethod
     def of(cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None) -> Problem:
@@ -126,6 +179,11 @@ class Problem:
         """Position of each event's outcome, -1 where not resolved, (T,)."""
         return self.forecasts.outcomes
 
+    @property
+    def has_options(self) -> bool:
+        """Whether events have options of their own."""
+        return self.forecasts.options is not None
+
     @cached_property
     def events(self) -> Array:
         """Weight of the resolved events by outcome, (K,)."""
@@ -145,6 +203,20 @@ class Problem:
         return np.asarray(self.forecasts.counts > 0)
 
     @cached_property
+    def seen(self) -> Seen:
+        """Counts of all that there was to learn from."""
+        return self.whole or Seen(self.events, self.counts, self.present)
+
+    @cached_property
+    def leaked(self) -> Mask:
+        """Who was right and nearly certain on every resolved event, (N,)."""
+        return leaked_experts(self.forecasts)
+
+    def problem(self) -> Problem:
+        """These events."""
+        return self
+
+    @cached_property
     def expected(self) -> Array:
         """L°, (T, K - 1)."""
         return logodds.prior_log_ratios(self.reference)
@@ -152,7 +224,7 @@ class Problem:
     @property
     def absent(self) -> Mask | None:
         """Classes that are no options of their event, (T, K - 1); None if events share their classes."""
-        return None if self.forecasts.options is None else np.asarray(self.reference[:, 1:] == 0)
+        return np.asarray(self.reference[:, 1:] == 0) if self.has_options else None
 
     def select(self, kept: Index | Mask, times: Array | float = 1.0) -> Problem:
         """Some of the events, each of which counts so many times more."""
@@ -177,7 +249,11 @@ class Problem:
             event, expert, beyond, self.expected, self.outcomes, self.weight, self.experts, self.absent
         )
 
-    def evidence(self, floor: float) -> Evidence:
+    def sums(self, request: Request) -> Sums:
+        """Sums over these events."""
+        return Sums(self._evidence(request.settings.floor), self.shared, self.seen, self.leaked)
+
+    def _evidence(self, floor: float) -> Evidence:
         """Moments where every expert answered everything; else rows, without an array of cells.
 
         If all events have one prior, its log-ratios are still to be subtracted.

@@ -14,8 +14,11 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes
-from opinionpool.learning.learn import learn
+from opinionpool.learning.learn import learn_from
+from opinionpool.learning.problem import Problem, Source
+from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.pooling import Settings
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
 from opinionpool.pools.registry import POOLS, Gaussian
 from opinionpool.pools.rule import Sample
@@ -112,6 +115,12 @@ def fit_pool(
     >>> learned.weights.round(5), float(learned.pool([0.8, 0.5]).round(5))
     (array([1., 0.]), 0.8)
     """
+    problem = Problem.of(forecasts, prior, sample_weight)
+    return fit_from(problem, name, Settings(floor, pool_floor), **options)
+
+
+def fit_from(source: Source, name: str, settings: Settings, **options: Any) -> Fitted:  # noqa: ANN401
+    """The same, wherever resolved events come from."""
     pool = POOLS[chosen_name(name, "pool", tuple(POOLS))]
     for option in options:
         if option not in pool.options:
@@ -121,29 +130,30 @@ def fit_pool(
                 + suggestion(option, tuple(pool.options), f"its options are: {known}")
             )
     if isinstance(pool, Gaussian):
-        return learn(forecasts, prior=prior, sample_weight=sample_weight, floor=floor, pool_floor=pool_floor, **options)
-    sample = Sample.of(forecasts, prior, sample_weight, floor)
+        return learn_from(source, Request(**options, settings=settings))
+    problem = source.problem()
+    sample = Sample.of(problem, settings.floor)
     defaults = {key: option.default for key, option in pool.options.items()}
     parameters = pool.fit(sample, **defaults | options)
     if not any(note.code == "constant" for note in sample.notes):
         sample.note_constant("which counts like that of anybody else in this pool")
     fixed = pool.learns and not Configured(name, options).learns
     more = [Note("given-weights", "weights as they were given, not learned")] if fixed else []
-    more += leakage_notes(forecasts) if pool.learns and not fixed else []
+    more += leakage_notes(problem.experts, problem.leaked) if pool.learns and not fixed else []
     learned = FittedPool(
         rule=name,
         parameters=parameters,
-        experts=forecasts.experts,
-        classes=forecasts.classes,
-        prior=sample.prior,
-        events=sample.events,
-        counts=sample.counts,
-        notes=(*sample.notes, *more),
-        floor=floor,
-        pool_floor=pool_floor,
+        experts=problem.experts,
+        classes=problem.classes,
+        prior=problem.shared,
+        events=problem.seen.events,
+        counts=problem.seen.counts,
+        notes=(*sample.notes, *more, *problem.seen.notes),
+        floor=settings.floor,
+        pool_floor=settings.pool_floor,
     )
     # One event is enough to find options that the pool does not allow.
-    n, k = len(forecasts.experts), len(forecasts.classes)
+    n, k = len(problem.experts), len(problem.classes)
     even = 0.5 if k == 2 else np.full(k, 1.0 / k)
     learned.pool(np.full(n, 0.5) if k == 2 else np.full((n, k), 1.0 / k), prior=even)
     return learned

@@ -27,13 +27,14 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Mask, as_numbers, frequencies
+from opinionpool.arrays import Array, Index, Mask, as_numbers
 from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import constant_experts
+from opinionpool.learning.problem import Problem
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Contrasts, base_rate_shift, contrasts_in, read_batch
-from opinionpool.priors import event_priors, laplace_prior, one_outcome_notes, outcome_counts
+from opinionpool.priors import one_outcome_notes
 from opinionpool.text import listed, meant, shown
 
 Parameters: TypeAlias = dict[str, Any]
@@ -232,32 +233,32 @@ def contrast_parts(contrast: Contrasts, weights: Array, intercept: npt.ArrayLike
 class Sample:
     """The resolved events that somebody forecast, to learn from."""
 
-    forecasts: Forecasts
-    rows: npt.NDArray[np.intp]  # (T,); their positions among all events
-    weight: Array  # (T,); frequencies, all positive
-    prior: Array | None  # (K,); the reference that all events share, as class probabilities; None if each has its own
-    priors: Array  # (K,), or (T, K); the reference that all share, or that of each event
+    problem: Problem
+    rows: Index  # (T,); their positions among all events
     floor: float
-    events: Array  # (K,); weight of the resolved events by outcome
-    counts: Array  # (N,); weight of each expert's forecasts on resolved events
     notes: list[Note] = field(default_factory=list)
 
     @classmethod
-    def of(
-        cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None, floor: float
-    ) -> Sample:
-        """The sample among some forecasts; arguments as for `opinionpool.pools.fit.fit_pool`."""
-        (t, n), k = forecasts.shape, len(forecasts.classes)
-        weight = np.where(forecasts.resolved, frequencies(sample_weight, t), 0.0)
-        events = outcome_counts(forecasts, weight)
-        cells = weight[forecasts.event_index]
-        counts = np.bincount(forecasts.expert_index, weights=cells, minlength=n).astype(np.float64)
-        rows = np.flatnonzero((weight > 0) & (forecasts.crowd > 0))
-        each = event_priors(forecasts, prior)
-        if each is not None:
-            return cls(forecasts, rows, weight[rows], None, each[rows], floor, events, counts)
-        shared = laplace_prior(events) if prior is None else logodds.class_probabilities(prior, k)
-        return cls(forecasts, rows, weight[rows], shared, shared, floor, events, counts)
+    def of(cls, problem: Problem, floor: float) -> Sample:
+        """The sample among the forecasts of a problem."""
+        used = problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0)
+        return cls(problem, np.flatnonzero(used), floor)
+
+    @property
+    def forecasts(self) -> Forecasts:
+        """All forecasts."""
+        return self.problem.forecasts
+
+    @cached_property
+    def weight(self) -> Array:
+        """Frequencies, all positive, (T,)."""
+        return self.problem.weight[self.rows]
+
+    @property
+    def priors(self) -> Array:
+        """The reference that all events share, (K,), or that of each event, (T, K)."""
+        shared = self.problem.shared
+        return self.problem.reference[self.rows] if shared is None else shared
 
     @property
     def classes(self) -> int:
@@ -267,7 +268,7 @@ class Sample:
     @property
     def has_intercept(self) -> bool:
         """Whether an intercept makes sense: classes mean the same in all events."""
-        return self.forecasts.options is None
+        return not self.problem.has_options
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -306,7 +307,7 @@ class Sample:
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
             return True
         if self.has_intercept:
-            self.notes.extend(one_outcome_notes(self.forecasts.classes, self.events))
+            self.notes.extend(one_outcome_notes(self.forecasts.classes, self.problem.events))
         return False
 
     @cached_property

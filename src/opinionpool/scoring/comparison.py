@@ -19,7 +19,7 @@ from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.leakage import leakage_notes
+from opinionpool.learning.leakage import leakage_notes, leaked_experts
 from opinionpool.learning.learn import is_crowd
 from opinionpool.learning.prior import Believed
 from opinionpool.logodds import FLOOR, public_probabilities
@@ -313,7 +313,14 @@ def compare_pools(
         rounds=trial.rounds,
         unit=unit,
         units=units,
-        notes=(*plan.notes, *_endless(occasions), *notes, *leakage_notes(sample), *crowded, *trial.notes),
+        notes=(
+            *plan.notes,
+            *_endless(occasions),
+            *notes,
+            *leakage_notes(sample.experts, leaked_experts(sample)),
+            *crowded,
+            *trial.notes,
+        ),
         topics=forecasts.topics,
         base=_base(trial, clusters),
         time_averaged=occasions.over_life,

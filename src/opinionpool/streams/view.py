@@ -15,9 +15,13 @@ from opinionpool.errors import LearningError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.learn import learn_from
+from opinionpool.learning.request import Request
+from opinionpool.model.pooling import Settings
+from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.streams.events import event_key
-from opinionpool.streams.learning import fit_stream, learn_stream
+from opinionpool.streams.source import StreamSource
 from opinionpool.streams.state import StreamState
 
 P = ParamSpec("P")
@@ -139,11 +143,15 @@ class StreamView:
         LearningError
             If the data do not determine the panel.
         """
-        return learn_stream(self.copy()._state, self.pool_floor, structure, beliefs, **options)
+        request = Request(structure, beliefs, **options, settings=self._floors())
+        return learn_from(StreamSource.of(self.copy()._state), request)
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
         """Learn any pool from what is known now; arguments as for `opinionpool.pools.fit.fit_pool`."""
-        return fit_stream(self.copy()._state, self.pool_floor, pool, **options)
+        return fit_from(StreamSource.of(self.copy()._state), pool, self._floors(), **options)
+
+    def _floors(self) -> Settings:
+        return Settings(self._state.tally.floor, self.pool_floor)
 
     def _key(self, event: str) -> int:
         if type(event) is not str:

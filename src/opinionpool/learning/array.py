@@ -1,0 +1,164 @@
+"""An array of forecasts as a source to learn from, without a copy of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Floats, Index, Mask, axes
+from opinionpool.blocks import blocks
+from opinionpool.estimation.dense import DenseOutcomes, dense_moments
+from opinionpool.estimation.evidence import FEW_EXPERTS, MomentEvidence
+from opinionpool.estimation.sampling import content_keys, least, name_keys, rooms, row_contents, sample_note, stands_for
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.leakage import leaked_columns
+from opinionpool.learning.problem import Problem, Seen, Sums
+from opinionpool.learning.request import Request
+from opinionpool.logodds import check_probabilities, class_probabilities, public_probabilities
+from opinionpool.names import numbered
+from opinionpool.priors import laplace_prior
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySource:
+    """Forecasts as float64, or binary float32, which is worked on as it is; all events have one prior.
+
+    Examples
+    --------
+    >>> from opinionpool.learning.learn import learn_from
+    >>> q, y = np.array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]]), np.array([0, 0, 0, 1, 1, 1])
+    >>> source = ArraySource.of(q, y, prior=0.5)
+    >>> learn_from(source, Request(beliefs=None)).weights.round(5)
+    array([1.44221])
+    """
+
+    q: Floats  # (T, N); (T, N, K) for K > 2 classes; NaN where missing
+    happened: DenseOutcomes
+    prior: Array  # (K,)
+    classes: tuple[object, ...]
+    has_options: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        q: npt.NDArray[np.generic],
+        y: npt.NDArray[Any],
+        *,
+        classes: Sequence[object] | None = None,
+        prior: npt.ArrayLike | None = None,
+    ) -> ArraySource | None:
+        """The source of these forecasts; None where they need another form.
+
+        Parameters
+        ----------
+        q : ndarray, shape (T, N); (T, N, K) for K > 2 classes
+        y : ndarray, shape (T,)
+            0 and 1, or NaN where not resolved; with `classes` their positions, or -1.
+        classes : sequence, optional
+            K labels.
+        prior : float or array_like, shape (K,), optional
+            As for `opinionpool.learning.learn.learn`.
+        """
+        k = 2 if classes is None else len(classes)
+        if not _fits(q, y, k) or (prior is not None and axes(prior, "prior") > (0 if k == 2 else 1)):
+            return None
+        outcomes = DenseOutcomes.of(y) if classes is None else DenseOutcomes.of_codes(y, k)
+        if outcomes is None:
+            return None
+        shared = laplace_prior(outcomes.counts[:-1]) if prior is None else class_probabilities(prior, k)
+        labels = np.array([0, 1], dtype=y.dtype).tolist() if classes is None else classes
+        return cls(q, outcomes, shared, tuple(labels))
+
+    @cached_property
+    def experts(self) -> tuple[str, ...]:
+        """N names."""
+        return numbered(self.q.shape[1])
+
+    def serves(self, request: Request) -> bool:
+        """Whether it can be met from here: by moments, or by a sample of so many binary events."""
+        request = request.about(len(self.classes))
+        if request.by_moments:
+            return self.sums(request) is not None
+        return request.believed is not None and len(self.classes) == 2 and self._many
+
+    @property
+    def _many(self) -> bool:
+        return bool((self.happened.counts[:2] > self._rooms[:2]).any())
+
+    @property
+    def _rooms(self) -> Index:
+        return rooms(self.q.shape[1], len(self.classes))
+
+    def sums(self, request: Request) -> Sums | None:
+        """Moments, where not too many different sets of experts answered."""
+        floor = request.settings.floor
+        if floor not in self._sums:
+            moments = dense_moments(self.q, self.happened, self.prior, floor, self.experts)
+            self._sums[floor] = None
+            if moments is not None:
+                evidence, leaked = MomentEvidence(moments), leaked_columns(self.q, self.happened)
+                self._sums[floor] = Sums(evidence, self.prior, Sums.counted(evidence), leaked)
+        return self._sums[floor]
+
+    @cached_property
+    def _sums(self) -> dict[float, Sums | None]:
+        """Those that were found, by floor."""
+        return {}
+
+    def problem(self) -> Problem:
+        """A sample of many binary events, the one that `opinionpool.learning.learn.learn` draws of the same forecasts.
+
+        Raises
+        ------
+        ProbabilityError
+            Names the first value outside [0, 1] and its position.
+        """
+        q, outcomes, n = self.q, self.happened, self.q.shape[1]
+        counts, present = _counted(q, outcomes)
+        kept = _drawn(q, outcomes, self._rooms)
+        codes = outcomes.codes(kept)
+        few = replace(Forecasts.from_array(q[kept], experts=numbered(n), classes=self.classes), outcomes=codes)
+        events = outcomes.counts[:2]
+        note = sample_note(int((codes >= 0).sum()), int(events.sum()))
+        problem = Problem.of(few, public_probabilities(self.prior), stands_for(codes, events))
+        return replace(problem, whole=Seen(events.copy(), counts, present, (note,)))
+
+
+def _counted(q: Floats, outcomes: DenseOutcomes) -> tuple[Array, Mask]:
+    """Forecasts of each expert on resolved events, and who made one on any; every value is looked at."""
+    counts, anywhere = np.zeros(q.shape[1]), np.zeros(q.shape[1], dtype=bool)
+    for rows in blocks(len(q), q.shape[1]):
+        block = q[rows]
+        # NaN is neither.
+        if not (block.min() >= 0 and block.max() <= 1):
+            if ((block < 0) | (block > 1)).any():
+                check_probabilities(q)
+            answered_cells = ~np.isnan(block)
+            counts += answered_cells[outcomes.codes(rows) >= 0].sum(axis=0)
+            anywhere |= answered_cells.any(axis=0)
+        else:
+            counts += np.count_nonzero(outcomes.codes(rows) >= 0)
+            anywhere[:] = True
+    return counts, anywhere
+
+
+def _drawn(q: Floats, outcomes: DenseOutcomes, room: Index) -> Index:
+    """Index of the events of the sample, by key."""
+    codes = outcomes.codes(slice(0, len(q)))
+    keys = content_keys(row_contents(q, name_keys(numbered(q.shape[1]))), codes)
+    kept = np.flatnonzero(least(keys, np.where(codes < 0, len(room) - 1, codes), room)[0])
+    return np.asarray(kept[np.argsort(keys[kept])])
+
+
+def _fits(q: Floats, y: Floats, classes: int) -> bool:
+    """Whether these are forecasts of many events and their outcomes."""
+    if q.shape[2:] != (() if classes == 2 else (classes,)) or q.ndim < 2 or y.shape != q.shape[:1]:
+        return False
+    if q.dtype not in ((np.float64, np.float32) if classes == 2 else (np.float64,)):
+        return False
+    return 0 < q.shape[1] <= max(len(q), FEW_EXPERTS) and len(q) > 0
