@@ -7,6 +7,7 @@ no extensions.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -439,20 +440,34 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> Fil
             twice = next(key for key in keys if keys.count(key) > 1)
             raise TableError(f"{source.name}: object {row} has the key {shown(twice)} twice, and one value is wanted")
     keys = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
-    paths = [path for key in keys for path in _paths(connection, key)]
+    check_columns(source.name, len(keys))
+    nested = _may_hold_objects(connection)
+    paths = [path for key in keys for path in (_paths(connection, key) if key in nested else [(key,)])]
     names = [".".join(path) for path in paths]
     if not names:
         raise TableError(f"{source.name}: every object in it is empty")
     check_columns(source.name, len(names))
     check_cells(source.name, rows, len(names), sum(len(keys) * count for keys, _, count in lists))
-    columns = ", ".join(f"json ->> {_pointer(path)} AS c{i}" for i, path in enumerate(paths))
-    connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM t; DROP TABLE t")
+    # All paths at once: an object is parsed anew for each that is asked for alone.
+    cells = f"json_extract_string(json, [{', '.join(map(_pointer, paths))}])"
+    columns = ", ".join(f"cells[{i}] AS c{i - 1}" for i in range(1, len(paths) + 1))
+    connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM (SELECT {cells} AS cells FROM t); DROP TABLE t")
     connection.execute("ALTER TABLE columns RENAME TO t")
     return FileTable(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
 
 
 def _pointer(path: Sequence[str]) -> str:
     return _literal("".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path))
+
+
+def _may_hold_objects(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """The keys that hold an object in some row, and those that hold values of several kinds."""
+    row = connection.execute("SELECT json_group_structure(json) FROM t").fetchone()
+    assert row is not None
+    structure = json.loads(row[0])
+    # Objects that are all empty have no structure.
+    kinds = structure.items() if isinstance(structure, dict) else ()
+    return {key for key, kind in kinds if isinstance(kind, dict) or kind == "JSON"}
 
 
 def _paths(connection: duckdb.DuckDBPyConnection, key: str) -> list[tuple[str, ...]]:
