@@ -13,8 +13,8 @@ from opinionpool.errors import ExpertError
 from opinionpool.logodds import check_probabilities
 from opinionpool.text import listed, shown, suggestion
 
-# So many names, as of experts, are made once.
-KEPT = 1000
+# So many names are made once.
+KEPT = 1 << 15
 
 
 def numbered(n: int, thing: str = "expert") -> tuple[str, ...]:
@@ -23,11 +23,15 @@ def numbered(n: int, thing: str = "expert") -> tuple[str, ...]:
     >>> numbered(2)
     ('expert_1', 'expert_2')
     """
-    return _kept_names(n, thing) if n <= KEPT else tuple(f"{thing}_{i + 1}" for i in range(n))
+    return _kept_names(1 << max(n - 1, 0).bit_length(), thing)[:n] if n <= KEPT else _made_names(n, thing)
 
 
 @lru_cache(maxsize=16)
 def _kept_names(n: int, thing: str) -> tuple[str, ...]:
+    return _made_names(n, thing)
+
+
+def _made_names(n: int, thing: str) -> tuple[str, ...]:
     return tuple(f"{thing}_{i + 1}" for i in range(n))
 
 

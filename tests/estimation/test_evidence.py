@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from opinionpool.estimation.evidence import MomentEvidence, RowEvidence, evidence_of
+from opinionpool.estimation.dense_evidence import DenseEvidence, evidence_of
+from opinionpool.estimation.evidence import MomentEvidence, RowEvidence
 from opinionpool.estimation.moments import Moments
 from opinionpool.logodds import metric
 
@@ -22,21 +23,33 @@ seeds = st.integers(0, 10**6)
 
 
 @given(seeds, st.integers(1, 2), st.sampled_from([0.0, 0.4]))
-def test_two_routes_agree(seed, d, missing):
-    moments, rows, (x, _, _) = both(seed, d, missing)
+def test_three_routes_agree(seed, d, missing):
+    moments, rows, (x, y, w) = both(seed, d, missing)
     rng = np.random.default_rng(seed + 1)
     expected, spread = rng.normal(size=(d + 1, 4, d)), rng.uniform(0.5, 2, 4)
     spread[0] = np.inf
-    assert moments.classes == rows.classes == d + 1
-    assert moments.events == pytest.approx(rows.events)
-    assert moments.answered == pytest.approx(rows.answered)
-    assert moments.complete == rows.complete
-    assert moments.marginals.count == pytest.approx(rows.marginals.count)
-    assert moments.marginals.mean == pytest.approx(rows.marginals.mean, abs=1e-12)
-    assert moments.marginals.square == pytest.approx(rows.marginals.square, abs=1e-11)
-    assert moments.shared(expected, spread) == pytest.approx(rows.shared(expected, spread), abs=1e-9)
-    if rows.complete and not np.isnan(x).any():
-        assert moments.scatter() == pytest.approx(rows.scatter(), abs=1e-11)
+    for other in (rows, DenseEvidence(x, y, w)):
+        assert moments.classes == other.classes == d + 1
+        assert moments.events == pytest.approx(other.events)
+        assert moments.answered == pytest.approx(other.answered)
+        assert moments.complete == other.complete
+        assert moments.marginals.count == pytest.approx(other.marginals.count)
+        assert moments.marginals.mean == pytest.approx(other.marginals.mean, abs=1e-12)
+        assert moments.marginals.square == pytest.approx(other.marginals.square, abs=1e-11)
+        assert moments.shared(expected, spread) == pytest.approx(other.shared(expected, spread), abs=1e-9)
+        if other.complete and not np.isnan(x).any():
+            assert moments.scatter() == pytest.approx(other.scatter(), abs=1e-11)
+
+
+def test_dense_blocks_are_the_same_at_once(monkeypatch):
+    _, rows, (x, y, w) = both(5, 2)
+    monkeypatch.setattr("opinionpool.blocks.BLOCK", 24)
+    dense = DenseEvidence(x, y, w)
+    expected, spread = np.ones((3, 4, 2)), np.full(4, 2.0)
+    assert len(list(dense._blocks())) > 5
+    assert dense.marginals.mean == pytest.approx(rows.marginals.mean, abs=1e-12)
+    assert dense.marginals.square == pytest.approx(rows.marginals.square, abs=1e-11)
+    assert dense.shared(expected, spread) == pytest.approx(rows.shared(expected, spread), abs=1e-9)
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -61,4 +74,4 @@ def test_form_of_evidence_follows_what_is_missing():
     y, w = np.array([0, 1, -1]), np.ones(3)
     assert isinstance(evidence_of(x, y, w, ("a", "b")), MomentEvidence)
     x[0, 0] = np.nan
-    assert isinstance(evidence_of(x, y, w, ("a", "b")), RowEvidence)
+    assert isinstance(evidence_of(x, y, w, ("a", "b")), DenseEvidence)

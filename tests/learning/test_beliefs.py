@@ -40,7 +40,7 @@ def fit(x, y=None, beliefs="default", **options):
 NEGATIVE = "ignore:.*one correlation of all pairs"
 
 
-def told(calibration, relative, bias, rho, worth=INF):
+def told(calibration, relative, bias, rho, worth=INF, **common):
     """Beliefs about three experts, each of that worth."""
     features = zip(ABC, calibration, relative, bias, strict=True)
     return Beliefs(
@@ -49,6 +49,7 @@ def told(calibration, relative, bias, rho, worth=INF):
             name: {"calibration": (k, worth), "relative_accuracy": (m, worth), "bias": (b, worth)}
             for name, k, m, b in features
         },
+        **common,
     )
 
 
@@ -315,7 +316,8 @@ class TestWorth:
     def test_data_overrule_what_is_worth_less(self):
         truth = Panel.exchangeable(3, correlation=0.3, accuracy=1.0)
         x, y = truth.simulate(20_000, seed=1)
-        learned = fit(x, y, told([2.0] * 3, [4, 1, 1], [0.5] * 3, 0.0, 20), prior=0.5)
+        # How far extremes are believed is known here: from a part of the events it is learned only roughly.
+        learned = fit(x, y, told([2.0] * 3, [4, 1, 1], [0.5] * 3, 0.0, 20, extremes=INF), prior=0.5)
         assert learned.weights == pytest.approx(truth.weights, abs=0.08)
         assert learned.marginal.calibration == pytest.approx([1.0] * 3, abs=0.06)
         assert learned.marginal.accuracy == pytest.approx([1.0] * 3, abs=0.08)

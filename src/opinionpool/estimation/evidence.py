@@ -273,13 +273,6 @@ def few_enough(experts: int, events: int) -> bool:
     return experts <= max(events, FEW_EXPERTS)
 
 
-def evidence_of(ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array, experts: tuple[str, ...]) -> Evidence:
-    """Moments where every expert answered everything and they are smaller than the rows, else rows."""
-    if np.isnan(ratios).any() or not few_enough(len(experts), len(ratios)):
-        return RowEvidence.of_dense(ratios, outcomes, weight)
-    return MomentEvidence(Moments.empty(experts, ratios.shape[2] + 1).add(ratios, outcomes, weight))
-
-
 def turned(contrasts: Array, outcome: Index) -> Array:
     """Contrasts over all K options in coordinates of which the first points to the outcome.
 

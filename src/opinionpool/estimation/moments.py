@@ -14,13 +14,15 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, each_pattern, frequencies
+from opinionpool.arrays import Array, Mask, each_pattern, frequencies
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import inner_products, metric
 from opinionpool.names import expert_names
 
 RESOLVED, OPEN = 0, 1
+# The least share of a sum of squares that may lie about the means: below, too many digits are lost.
+SAFE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +43,20 @@ class PatternMoments:
         member[group, np.arange(t)] = weight
         total = member.sum(axis=1)
         share = member / np.where(total > 0, total, 1.0)[:, None]
-        flat = ratios.reshape(t, n * d)
         # A first row as origin keeps large offsets out of the sums.
-        origin = flat[0]
-        mean = share @ (flat - origin)
-        residual = (flat - origin) - mean[group]
-        slip = share @ residual
-        residual -= slip[group]
-        mean = np.where(total[:, None] > 0, mean + slip + origin, 0.0)
-        scatter = np.stack(
-            [
-                _scatter(residual.reshape(t, n, d), np.where(part, weight, 0.0))
-                for part in (group < classes, group == classes)
-            ]
-        )
-        return cls(total, mean.reshape(classes + 1, n, d), scatter)
+        origin, parts = ratios[0], (group < classes, group == classes)
+        moved = ratios - origin
+        mean = (share @ moved.reshape(t, n * d)).reshape(-1, n, d)
+        about = np.stack([_scatter(moved, weight, part) for part in parts])
+        scatter = about - np.stack([_scatter(mean[:-1], total[:-1]), _scatter(mean[-1:], total[-1:])])
+        if (np.einsum("gii->gi", scatter) < SAFE * np.einsum("gii->gi", about)).any():
+            # Too many digits were lost, so the means are subtracted first.
+            residual = moved - mean[group]
+            slip = (share @ residual.reshape(t, n * d)).reshape(-1, n, d)
+            residual -= slip[group]
+            mean += slip
+            scatter = np.stack([_scatter(residual, weight, part) for part in parts])
+        return cls(total, np.where(total[:, None, None] > 0, mean + origin, 0.0), scatter)
 
     def combine(self, other: PatternMoments, sign: int = 1) -> PatternMoments:
         """Both together, or with `sign` -1 the first without the second."""
@@ -79,11 +80,15 @@ class PatternMoments:
         return PatternMoments(total, mean, scatter)
 
 
-def _scatter(rows: Array, weight: Array) -> Array:
-    """Sum of weight times the outer products of (t, n, K - 1) rows over experts, contracted over classes."""
+def _scatter(rows: Array, weight: Array, part: Mask | None = None) -> Array:
+    """Sum of weight times the outer products of (t, n, K - 1) rows over experts, contracted over classes; of a part."""
+    if part is not None and not part.all():
+        rows, weight = rows[part], weight[part]
     t, n, d = rows.shape
     if d == 1:
         flat = rows[:, :, 0]
+        if t and (weight == weight[0]).all():
+            return np.asarray(weight[0] * (flat.T @ flat))
         return np.asarray((flat.T * weight) @ flat)
     left = np.swapaxes(rows @ metric(d + 1), 1, 2).reshape(t * d, n)
     right = np.swapaxes(rows, 1, 2).reshape(t * d, n)
@@ -152,9 +157,13 @@ class Moments:
         found: dict[tuple[int, ...], PatternMoments] = {}
         for rows, columns in each_pattern(~np.isnan(ratios[:, :, 0])[used]):
             if len(columns) and len(rows):
+                key = tuple(columns.tolist())
+                if len(columns) == n and len(rows) == len(ratios):
+                    found[key] = PatternMoments.of_rows(ratios, group, weight, self.classes)
+                    continue
                 kept = np.flatnonzero(used)[rows]
                 part = ratios[kept] if len(columns) == n else ratios[np.ix_(kept, columns)]
-                found[tuple(columns.tolist())] = PatternMoments.of_rows(part, group[kept], weight[kept], self.classes)
+                found[key] = PatternMoments.of_rows(part, group[kept], weight[kept], self.classes)
         return self._with(Moments(self.experts, self.classes, events, found), 1)
 
     def merge(self, other: Moments) -> Moments:

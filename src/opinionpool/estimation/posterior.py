@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -420,31 +421,34 @@ class Regression:
 
 
 def fit_each(
-    regressions: Sequence[Regression], deviations: Sequence[float], starts: Sequence[Coefficients] = ()
-) -> list[list[Coefficients]]:
+    regressions: Iterable[Regression], deviations: Sequence[float], starts: Sequence[Coefficients] = ()
+) -> Iterator[list[Coefficients]]:
     """Fits of several regressions for each deviation; those for two classes and many events side by side.
 
     Parameters
     ----------
-    regressions : sequence of Regression
-        Of the same outcomes and frequencies.
+    regressions : iterable of Regression
+        Of the same outcomes and frequencies. Where they are not fitted side by side, there is one at a time.
     deviations : sequence of float
     starts : sequence of Coefficients
         For each deviation, where to begin, or for some and the last one for the others; answers do not depend on it.
     """
-    if all(each.contrasts.shape[2] == 1 and each.many_events for each in regressions):
-        tasks = [(regression, deviation) for regression in regressions for deviation in deviations]
-        begun = [starts[min(i, len(starts) - 1)] for i in range(len(deviations) if starts else 0)] * len(regressions)
-        done, each = _side_by_side(tasks, begun), len(deviations)
-        return [done[i : i + each] for i in range(0, len(done), each)]
-    found: list[list[Coefficients]] = []
-    for regression in regressions:
+    each = iter(regressions)
+    first = next(each)
+    if first.contrasts.shape[2] == 1 and first.many_events:
+        tasks = [(regression, deviation) for regression in (first, *each) for deviation in deviations]
+        size = len(deviations)
+        begun = [starts[min(i, len(starts) - 1)] for i in range(size if starts else 0)] * (len(tasks) // size)
+        done = _side_by_side(tasks, begun)
+        yield from (done[i : i + size] for i in range(0, len(done), size))
+        return
+    before = starts
+    for regression in chain((first,), each):
         own: list[Coefficients] = []
         for i, deviation in enumerate(deviations):
-            before = found[-1][i : i + 1] if found else starts[i : i + 1] or own[-1:]
-            own.append(regression.fit(deviation, *before))
-        found.append(own)
-    return found
+            own.append(regression.fit(deviation, *(before[i : i + 1] or own[-1:])))
+        yield own
+        before = own
 
 
 def _side_by_side(tasks: Sequence[tuple[Regression, float]], starts: Sequence[Coefficients]) -> list[Coefficients]:

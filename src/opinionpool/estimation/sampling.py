@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Floats, Index
-from opinionpool.blocks import blocks
+from opinionpool.blocks import blocks, rows_of_block
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 
 _WORD = (1 << 64) - 1
 Keys = npt.NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array:
@@ -41,11 +42,17 @@ def priority_of(key: int, log_weight: float) -> float:
 
 def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Keys that look drawn at random, the same for the same number (splitmix64)."""
-    with np.errstate(over="ignore"):
-        z = keys * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return np.asarray(z ^ (z >> np.uint64(31)))
+    found = np.asarray(keys * _GOLDEN)
+    flat = found.reshape(-1)
+    # Blocks stay in the cache.
+    for rows in blocks(len(flat), 1):
+        z = flat[rows]
+        z ^= z >> np.uint64(30)
+        z *= np.uint64(0xBF58476D1CE4E5B9)
+        z ^= z >> np.uint64(27)
+        z *= np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return found
 
 
 def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:
@@ -54,30 +61,48 @@ def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:
         return mixed(np.uint64((1 + 0x632BE59BD9B4E019 * (seed + 1)) & _WORD) + numbers.astype(np.uint64))
 
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
 def name_keys(names: Iterable[str]) -> Keys:
     """Odd numbers of 64 bits that stand for names."""
     digests = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64) | np.uint64(1)
 
 
+def _places(of: Keys) -> Array:
+    """Numbers from 1 to 2 that stand for experts."""
+    return 1.0 + (mixed(of) >> np.uint64(12)).astype(np.float64) * 2.0**-52
+
+
 def _cell_keys(values: Array, of: Keys) -> Keys:
-    """A number for each value, 0 where it is missing; `of` broadcasts, and distinguishes experts."""
-    # 0 in place of -0.
-    found = (values + 0.0).view(np.uint64)
-    buffer = found >> np.uint64(29)
-    with np.errstate(over="ignore"):
-        found ^= buffer
-        # A forecast of 0 counts, too.
-        found += _GOLDEN
-        found *= of
-    np.right_shift(found, np.uint64(32), out=buffer)
-    found ^= buffer
-    if np.isnan(values.sum()):
-        found[np.isnan(values)] = 0
+    """A number for each probability, 0 where it is missing; `of` broadcasts, and distinguishes experts."""
+    moved = values + _places(of)
+    # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
+    found = np.square(moved, out=moved).view(np.uint64)
+    found[np.isnan(values)] = 0
     return found
+
+
+class RowContents:
+    """What stands for all forecasts on each event of an array, block by block.
+
+    Parameters
+    ----------
+    experts : ndarray of uint64, shape (N,)
+        What stands for the experts, as from `name_keys`.
+    """
+
+    def __init__(self, experts: Keys) -> None:
+        self.experts, rows = experts, rows_of_block(len(experts))
+        # As long as a block: loops over single rows are slow.
+        self._places = np.tile(_places(experts), (rows, 1))
+        self._buffer = np.empty((rows, len(experts)))
+
+    def of(self, block: Floats, *, complete: bool) -> Keys:
+        """That of the events of a block, (t, N), in which no forecast is missing if it is `complete`."""
+        if not complete:
+            return np.asarray(_cell_keys(np.asarray(block, dtype=np.float64), self.experts).sum(axis=1))
+        moved = np.add(block, self._places[: len(block)], out=self._buffer[: len(block)])
+        np.square(moved, out=moved)
+        return np.asarray(np.einsum("tn->t", moved.view(np.uint64)))
 
 
 def row_contents(q: Floats, experts: Keys) -> Keys:
@@ -93,9 +118,10 @@ def row_contents(q: Floats, experts: Keys) -> Keys:
     >>> np.unique(row_contents(q, name_keys(["ann", "bob"])), return_inverse=True)[1].size
     4
     """
-    found = np.empty(len(q), dtype=np.uint64)
+    found, contents = np.empty(len(q), dtype=np.uint64), RowContents(experts)
     for rows in blocks(len(q), q.shape[1]):
-        found[rows] = _cell_keys(np.asarray(q[rows], dtype=np.float64), experts).sum(axis=1, dtype=np.uint64)
+        block = q[rows]
+        found[rows] = contents.of(block, complete=not np.isnan(block).any())
     return found
 
 
@@ -161,22 +187,43 @@ def content_keys(contents: Keys, outcomes: Index, before: Sequence[Keys] = ()) -
         distinguished by counting.
     """
     whole = _with_outcomes(contents, outcomes)
-    ordered = np.sort(whole)
-    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    number = np.zeros(len(whole), dtype=np.uint64)
-    if len(twice):
-        place = np.minimum(np.searchsorted(twice, whole), len(twice) - 1)
-        (same,) = np.nonzero(twice[place] == whole)
-        order = same[np.argsort(place[same], kind="stable")]
-        size = np.bincount(place[same], minlength=len(twice))
-        number[order] = np.arange(len(order)) - np.repeat(np.cumsum(size) - size, size)
+    number = _numbers(whole)
     for earlier in before:
         first = np.searchsorted(earlier, whole)
         (known,) = np.nonzero(earlier[np.minimum(first, len(earlier) - 1)] == whole)
         after = np.searchsorted(earlier, whole[known], "right")
         number[known] += (after - first[known]).astype(np.uint64)
+    (again,) = np.nonzero(number)
     with np.errstate(over="ignore"):
-        return mixed(whole + number * _GOLDEN)
+        whole[again] = mixed(whole[again] + number[again] * _GOLDEN)
+    return whole
+
+
+def _numbers(keys: Keys) -> Keys:
+    """Numbers from 0 on for those that are the same, (T,).
+
+    >>> _numbers(np.array([7, 5, 7, 7], dtype=np.uint64)).tolist().count(0)
+    2
+    """
+    number, left, rest = np.zeros(len(keys), dtype=np.uint64), np.arange(len(keys), dtype=np.intp), keys
+    pairs: list[tuple[Index, Index]] = []
+    # In each round one of those with the same place stands for all that are the same; the others go on.
+    while len(left):
+        # As many places as keys: more would be looked up slower.
+        bits, own = len(left).bit_length(), np.arange(len(left), dtype=np.int32)
+        place = (rest >> np.uint64(64 - bits)).astype(np.intp)
+        last = np.empty(1 << bits, dtype=np.int32)
+        last[place] = own
+        winner = last.take(place)
+        (later,) = np.nonzero(winner != own)
+        same = rest[winner[later]] == rest[later]
+        pairs.append((left[winner[later[same]]], left[later[same]]))
+        left, rest = left[later[~same]], mixed(rest[later[~same]])
+    first, later = (np.concatenate([left, *each]) for each in ([one for one, _ in pairs], [two for _, two in pairs]))
+    order = np.argsort(first, kind="stable")
+    start = np.flatnonzero(np.diff(first[order], prepend=-1))
+    number[later[order]] = 1 + np.arange(len(order)) - np.repeat(start, np.diff(start, append=len(order)))
+    return number
 
 
 def sorted_contents(contents: Keys, outcomes: Index) -> Keys:
@@ -232,6 +279,24 @@ def least(keys: Keys, group: Index, room: Index) -> tuple[npt.NDArray[np.bool_],
     return kept, beyond
 
 
+def drawn(keys: Keys, group: Index, room: Index) -> Index:
+    """Index of the events that are kept, by key.
+
+    >>> drawn(np.array([5, 3, 9], dtype=np.uint64), np.array([0, 0, 0]), np.array([2])).tolist()
+    [1, 0]
+    """
+    counts = np.bincount(group, minlength=len(room))
+    # Keys are spread evenly, so that nearly all that find room are among the least of so large a share.
+    share = np.minimum(1.5 * room / np.maximum(counts, 1), 1.0)
+    limit = np.where(share < 1.0, share * 2.0**64, 2.0**64 - 2048).astype(np.uint64)
+    some = np.flatnonzero(keys <= limit[group])
+    if (np.bincount(group[some], minlength=len(room)) < np.minimum(room, counts)).any():
+        some = np.arange(len(keys))
+    few = keys[some]
+    kept = np.flatnonzero(least(few, group[some], room)[0])
+    return np.asarray(some[kept[np.argsort(few[kept])]])
+
+
 def stands_for(outcomes: Index, counts: Array) -> Array:
     """How often each event of a sample counts, (T,); 1 where not resolved.
 
@@ -259,8 +324,7 @@ def bounded_sample(forecasts: Forecasts, weight: Array) -> tuple[Index, Array] |
     if forecasts.options is not None or (counts[:k] <= room[:k]).all() or (weight != weight[0]).any():
         return None
     keys = content_keys(event_contents(forecasts), forecasts.outcomes)
-    kept = np.flatnonzero(least(keys, group, room)[0])
-    kept = kept[np.argsort(keys[kept])]
+    kept = drawn(keys, group, room)
     return kept, stands_for(forecasts.outcomes[kept], counts[:k].astype(np.float64))
 
 

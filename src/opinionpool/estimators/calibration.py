@@ -24,7 +24,7 @@ from opinionpool.errors import (
 )
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.averages import Means
-from opinionpool.estimation.evidence import evidence_of
+from opinionpool.estimation.dense_evidence import evidence_of
 from opinionpool.estimators.given import Given, in_our_terms, labels_of
 from opinionpool.estimators.inputs import aligned, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode

@@ -126,7 +126,7 @@ class _Sums:
     @classmethod
     def of(cls, contrasts: Array, weight: Array, absent: Mask | None) -> _Sums:
         t, n, d = contrasts.shape
-        inner = metric(d + 1)
+        root = np.linalg.cholesky(metric(d + 1))
         count, squares = np.zeros(n), np.zeros((3, n))
         means, events = np.zeros((2, n, d)), 0.0
         for rows in blocks(t, n * d):
@@ -134,23 +134,26 @@ class _Sums:
             present = ~np.isnan(own[..., 0])
             number = present.sum(axis=1, keepdims=True)
             several = present & (number > 1)
-            own = _within(np.where(several[..., None], own, 0.0), inner)
+            # In coordinates of which inner products are the plain ones.
+            own = _within(np.where(several[..., None], own, 0.0) @ root)
             others = (own.sum(axis=1, keepdims=True) - own) / np.maximum(number - 1, 1)[..., None]
             each = weight[rows, None] * several
             events += float(weight[rows][several.any(axis=1)].sum())
             count += each.sum(axis=0)
             means += np.stack([np.einsum("tn,tnd->nd", each, values) for values in (own, others)])
             pairs = ((own, own), (others, others), (own, others))
-            squares += np.stack([np.einsum("tn,tna,ab,tnb->n", each, a, inner, b, optimize=True) for a, b in pairs])
+            squares += np.stack([np.einsum("tn,tnd,tnd->n", each, a, b) for a, b in pairs])
         number = np.maximum(count, 1.0)[:, None]
-        centres = [(means[a] @ inner * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
+        centres = [(means[a] * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
         # Where events have options of their own, positions have no meaning, and neither has a mean by position.
         own_square, others_square, product = squares - (np.array(centres) if absent is None else 0.0)
         return cls(count, own_square, others_square, product, events)
 
 
-def _within(contrasts: Array, inner: Array) -> Array:
+def _within(contrasts: Array) -> Array:
     """Contrasts no longer than those of two classes that are `FURTHEST`, in the direction that they have."""
-    length = np.sqrt(np.einsum("tna,ab,tnb->tn", contrasts, inner, contrasts, optimize=True))
     most = FURTHEST * np.sqrt(metric(2)[0, 0])
+    if contrasts.shape[2] == 1:
+        return np.clip(contrasts, -most, most)
+    length = np.sqrt(np.einsum("tnd,tnd->tn", contrasts, contrasts))
     return np.asarray(contrasts * np.minimum(1.0, most / np.maximum(length, most))[..., None])

@@ -14,7 +14,16 @@ from opinionpool.arrays import Array, Floats, Index, Mask, axes
 from opinionpool.blocks import blocks
 from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.evidence import FEW_EXPERTS, MomentEvidence
-from opinionpool.estimation.sampling import content_keys, least, name_keys, rooms, row_contents, sample_note, stands_for
+from opinionpool.estimation.sampling import (
+    Keys,
+    RowContents,
+    content_keys,
+    drawn,
+    name_keys,
+    rooms,
+    sample_note,
+    stands_for,
+)
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.leakage import leaked_columns
 from opinionpool.learning.problem import Problem, Seen, Sums
@@ -119,9 +128,10 @@ class ArraySource:
             Names the first value outside [0, 1] and its position.
         """
         q, outcomes, n = self.q, self.happened, self.q.shape[1]
-        counts, present = _counted(q, outcomes)
-        kept = _drawn(q, outcomes, self._rooms)
-        codes = outcomes.codes(kept)
+        codes, room = outcomes.codes(slice(0, len(q))), self._rooms
+        contents, counts, present = _looked_at(q, codes)
+        kept = drawn(content_keys(contents, codes), np.where(codes < 0, len(room) - 1, codes), room)
+        codes = codes[kept]
         few = replace(Forecasts.from_array(q[kept], experts=numbered(n), classes=self.classes), outcomes=codes)
         events = outcomes.counts[:2]
         note = sample_note(int((codes >= 0).sum()), int(events.sum()))
@@ -129,30 +139,40 @@ class ArraySource:
         return replace(problem, whole=Seen(events.copy(), counts, present, (note,)))
 
 
-def _counted(q: Floats, outcomes: DenseOutcomes) -> tuple[Array, Mask]:
-    """Forecasts of each expert on resolved events, and who made one on any; every value is looked at."""
-    counts, anywhere = np.zeros(q.shape[1]), np.zeros(q.shape[1], dtype=bool)
-    for rows in blocks(len(q), q.shape[1]):
+def _looked_at(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
+    """What stands for each event, (T,); forecasts of each expert on resolved events, and who made one on any, (N,).
+
+    Every value is looked at once.
+    """
+    t, n = q.shape
+    counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
+    contents, of_rows = np.empty(t, dtype=np.uint64), RowContents(name_keys(numbered(n)))
+    for rows in blocks(t, n):
         block = q[rows]
-        # NaN is neither.
-        if not (block.min() >= 0 and block.max() <= 1):
+        complete = _complete(block)
+        if complete:
+            counts += np.count_nonzero(codes[rows] >= 0)
+            anywhere[:] = True
+        else:
             if ((block < 0) | (block > 1)).any():
                 check_probabilities(q)
             answered_cells = ~np.isnan(block)
-            counts += answered_cells[outcomes.codes(rows) >= 0].sum(axis=0)
+            counts += answered_cells[codes[rows] >= 0].sum(axis=0)
             anywhere |= answered_cells.any(axis=0)
-        else:
-            counts += np.count_nonzero(outcomes.codes(rows) >= 0)
-            anywhere[:] = True
-    return counts, anywhere
+        contents[rows] = of_rows.of(block, complete=complete)
+    return contents, counts, anywhere
 
 
-def _drawn(q: Floats, outcomes: DenseOutcomes, room: Index) -> Index:
-    """Index of the events of the sample, by key."""
-    codes = outcomes.codes(slice(0, len(q)))
-    keys = content_keys(row_contents(q, name_keys(numbered(q.shape[1]))), codes)
-    kept = np.flatnonzero(least(keys, np.where(codes < 0, len(room) - 1, codes), room)[0])
-    return np.asarray(kept[np.argsort(keys[kept])])
+# The bits of 1; those of negative numbers, of what is above 1 and of NaN are larger.
+_ONE = np.ones(1).view(np.uint64)[0]
+
+
+def _complete(block: Floats) -> bool:
+    """Whether none of some forecasts is missing, or no probability; not where one is -0."""
+    if block.dtype == np.float64 and block.flags.c_contiguous:
+        return bool(block.view(np.uint64).max() <= _ONE)
+    # NaN is neither.
+    return bool(block.min() >= 0 and block.max() <= 1)
 
 
 def _fits(q: Floats, y: Floats, classes: int) -> bool:

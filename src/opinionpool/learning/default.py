@@ -21,7 +21,8 @@ import numpy as np
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.estimation.evidence import Evidence, evidence_of, option_rows
+from opinionpool.estimation.dense_evidence import evidence_of
+from opinionpool.estimation.evidence import Evidence, option_rows
 from opinionpool.estimation.posterior import (
     Coefficients,
     Regression,
@@ -195,8 +196,9 @@ class _Rows(DenseContrasts):
         count = min(CHOOSING, max(1, CHOOSING_FORECASTS // self.contrasts.shape[1]))
         if self.weight.sum() <= count:
             return self
-        inner = metric(self.contrasts.shape[2] + 1)
-        size = np.nansum((self.contrasts @ inner) * self.contrasts, axis=(1, 2))
+        moved = self.contrasts @ np.linalg.cholesky(metric(self.contrasts.shape[2] + 1))
+        moved[np.isnan(moved)] = 0.0
+        size = np.einsum("tnd,tnd->t", moved, moved)
         kept, weight = spread_evenly(size, self.weight, count)
         return replace(
             self,
@@ -252,7 +254,7 @@ def default_fit(data: DenseContrasts, believed: Believed) -> DefaultFit:
             "bias: each event has options of its own, and nobody can be biased towards one of them; leave it out"
         )
     duplicates, of_all = Duplicates.among(contrasts, experts), believed
-    distinct = contrasts[:, duplicates.first]
+    distinct = contrasts if len(duplicates.first) == contrasts.shape[1] else contrasts[:, duplicates.first]
     used = data.resolved & (data.weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
     nobody = len(duplicates.first) == 0
     believed = believed if nobody else believed.among(duplicates.source, len(duplicates.first))
@@ -309,7 +311,7 @@ def _rows(data: DenseContrasts, distinct: Array, used: Mask) -> _Rows:
     if data.estimated:
         base_intercept = data.reference[0] * PRIOR_WORTH / (data.weight[data.resolved].sum() + PRIOR_WORTH)
     return _Rows(
-        distinct[used],
+        distinct if used.all() else distinct[used],
         data.reference[used],
         data.outcomes[used],
         data.weight[used],
@@ -355,22 +357,27 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     limits, limit_probabilities = (
         (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
     )
-    typical = Extremes(harmonic_mean(limits, limit_probabilities), plain + bias).believed(rows.contrasts)
     centre = plain + bias
     if rows.absent is None:
-        centre = centre + share * (marginal_features(rows.evidence(typical - plain), believed).bias - bias)
+        typical = Extremes(harmonic_mean(limits, limit_probabilities), centre).deviation(rows.contrasts)
+        typical += bias
+        centre = centre + share * (marginal_features(rows.evidence(typical), believed).bias - bias)
+        del typical
     spread = believed.parts(believed.rho).spread
     # To choose by, it is enough to fill in by one correlation.
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
     rho, undecided, starts = _correlation(few, spread, fill, Extremes(limits[len(limits) // 2], centre), believed)
     beliefs = weight_beliefs(believed, rho, rows.worth)
-    regressions = [few.regression(spread, fill, Extremes(limit, centre), beliefs) for limit in limits]
-    found = fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], starts)
-    probability = posterior_probabilities([_averaged(each) for each in found], limit_probabilities, RATE)
+    regressions = (few.regression(spread, fill, Extremes(limit, centre), beliefs) for limit in limits)
+    scores = []
+    for found in fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], starts):
+        scores.append(_averaged(found))
+        starts = found
+    probability = posterior_probabilities(scores, limit_probabilities, RATE)
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
-    values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found[-1])
+    values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, starts)
     if uncertainty is not None:
         uncertainty = Uncertainty(uncertainty.covariance + undecided.T @ undecided)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]

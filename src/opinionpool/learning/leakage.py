@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opinionpool.arrays import Floats, Mask
+from opinionpool.arrays import Floats, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
 from opinionpool.estimation.dense import DenseOutcomes
@@ -16,6 +16,8 @@ from opinionpool.text import listed
 
 # An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.
 SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
+# Forecasts that are looked at first.
+FIRST = 1 << 13
 
 
 def leaked_experts(forecasts: Forecasts) -> Mask:
@@ -29,11 +31,21 @@ def leaked_experts(forecasts: Forecasts) -> Mask:
     [True, False]
     """
     known = np.flatnonzero(forecasts.resolved[forecasts.event_index])
-    outcome, expert = forecasts.outcomes[forecasts.event_index[known]], forecasts.expert_index[known]
-    q = forecasts.probabilities
-    given = np.where(outcome == 1, q[known], 1.0 - q[known]) if q.ndim == 1 else q[known, outcome]
-    count, right = (np.bincount(each, minlength=len(forecasts.experts)) for each in (expert, expert[given > SURE]))
-    return np.asarray((count >= SURE_EVENTS) & (right == count))
+    # Hardly anybody is always right on the first of the events.
+    count, right = _right(forecasts, known[:FIRST])
+    suspects = np.asarray(right == count)
+    if not suspects.any():
+        return suspects
+    count, right = _right(forecasts, known[suspects[forecasts.expert_index[known]]])
+    return np.asarray(suspects & (count >= SURE_EVENTS) & (right == count))
+
+
+def _right(forecasts: Forecasts, cells: Index) -> tuple[Index, Index]:
+    """How many of some forecasts on resolved events are each expert's, and how many of those are sure and right."""
+    outcome, expert = forecasts.outcomes[forecasts.event_index[cells]], forecasts.expert_index[cells]
+    q, n = forecasts.probabilities, len(forecasts.experts)
+    given = np.where(outcome == 1, q[cells], 1.0 - q[cells]) if q.ndim == 1 else q[cells, outcome]
+    return np.bincount(expert, minlength=n), np.bincount(expert[given > SURE], minlength=n)
 
 
 def leaked_columns(q: Floats, outcomes: DenseOutcomes) -> Mask:

@@ -154,6 +154,8 @@ def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
     are there, from `SEVERAL` events on; below, the default predicts no worse on real forecasts. With fewer events it is
     so if an array of events x experts would have more than `LARGE` numbers.
     """
+    if len(forecasts.experts) <= CROWD:
+        return False
     counted = (forecasts.resolved & (weight > 0))[forecasts.event_index]
     experts = np.count_nonzero(np.bincount(forecasts.expert_index[counted]))
     events = np.count_nonzero(np.bincount(forecasts.event_index[counted]))

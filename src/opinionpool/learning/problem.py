@@ -192,8 +192,11 @@ class Problem:
     @cached_property
     def counts(self) -> Array:
         """Weight of each expert's forecasts on resolved events, (N,)."""
-        forecasts = self.forecasts
-        counted = np.where(forecasts.resolved, self.weight, 0.0)[forecasts.event_index]
+        forecasts, (t, n) = self.forecasts, self.forecasts.shape
+        weight = np.where(forecasts.resolved, self.weight, 0.0)
+        if len(forecasts.event_index) == t * n:
+            return np.full(n, float(weight.sum()))
+        counted = weight[forecasts.event_index]
         counts = np.bincount(forecasts.expert_index, weights=counted, minlength=len(forecasts.experts))
         return counts.astype(np.float64, copy=False)
 

@@ -262,12 +262,16 @@ def even_share(limit: float) -> float:
 
 def _limited(deviation: Array, limit: float) -> Array:
     """The same for one log-odds, by one exponential and one logarithm of each size."""
-    even = even_share(limit)
-    size = np.abs(deviation)
-    small = np.exp(np.negative(size, out=size), out=size)
-    above = even * small
-    above += 1.0 - even
-    small *= 1.0 - even
-    small += even
-    np.divide(above, small, out=above)
-    return np.copysign(np.log(above, out=above), deviation)
+    even = 1.0 / (math.expm1(min(limit, 700.0)) + 2.0)
+    found = np.empty(deviation.shape)
+    flat, limited = deviation.reshape(-1), found.reshape(-1)
+    for rows in blockwise.blocks(len(flat), 1):
+        size = np.abs(flat[rows])
+        small = np.exp(np.negative(size, out=size), out=size)
+        above = even * small
+        above += 1.0 - even
+        small *= 1.0 - even
+        small += even
+        np.divide(above, small, out=above)
+        np.copysign(np.log(above, out=above), flat[rows], out=limited[rows])
+    return found

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from opinionpool.estimation.sampling import (
+    Keys,
+    _numbers,
+    drawn,
+    event_contents,
+    name_keys,
+    row_contents,
+)
+from opinionpool.forecasts import Forecasts
+
+
+def random_keys(seed: int, count: int) -> Keys:
+    return np.random.default_rng(seed).integers(0, 2**63, count, dtype=np.uint64) * np.uint64(2)
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("different", [1, 7, 400, 5_000])
+    def test_copies_are_counted(self, different):
+        keys = random_keys(1, different)[np.random.default_rng(2).integers(0, different, 3_000)]
+        number = _numbers(keys)
+        for key in np.unique(keys):
+            assert sorted(number[keys == key]) == list(range((keys == key).sum()))
+
+    def test_none_where_all_differ(self):
+        keys = np.unique(random_keys(3, 20_000))
+        assert not _numbers(np.random.default_rng(4).permutation(keys)).any()
+        # Of these, the leading bits are the same.
+        assert not _numbers(np.arange(5_000, dtype=np.uint64)).any()
+
+    def test_of_nothing(self):
+        assert len(_numbers(np.zeros(0, dtype=np.uint64))) == 0
+
+
+class TestDrawn:
+    @pytest.mark.parametrize("spread", [1.0, 1e-9])
+    def test_are_the_least_of_each_group(self, spread):
+        keys = (random_keys(5, 4_000) * spread).astype(np.uint64)
+        group, room = np.random.default_rng(6).choice(3, 4_000, p=[0.9, 0.095, 0.005]), np.array([200, 500, 100])
+        expected = np.concatenate(
+            [np.flatnonzero(group == g)[np.argsort(keys[group == g])][:size] for g, size in enumerate(room)]
+        )
+        found = drawn(keys, group, room)
+        assert set(found) == set(expected)
+        assert (np.diff(keys[found].astype(float)) >= 0).all()
+
+    def test_every_event_is_as_likely(self):
+        group, room = np.zeros(200, dtype=int), np.array([40])
+        times = np.bincount(
+            np.concatenate([drawn(random_keys(seed, 200), group, room) for seed in range(500)]), minlength=200
+        )
+        assert times.sum() == 20_000
+        assert np.abs(times - 100).max() < 5 * np.sqrt(500 * 0.2 * 0.8)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_rows_of_an_array_are_those_of_forecasts(missing):
+    rng = np.random.default_rng(8)
+    q = rng.random((7_000, 20))
+    q[:3] = 0.0
+    q[3:5] = -0.0
+    q[rng.random(q.shape) < missing] = np.nan
+    found = row_contents(q, name_keys(f"expert_{i + 1}" for i in range(20)))
+    np.testing.assert_array_equal(found, event_contents(Forecasts.from_array(q)))
+    np.testing.assert_array_equal(
+        found, row_contents(np.asfortranarray(q), name_keys(f"expert_{i + 1}" for i in range(20)))
+    )
+    assert len(np.unique(found)) == len(np.unique(q + 0.0, axis=0))
+
+
+def test_grids_do_not_collide():
+    """Forecasts that are all multiples of a power of two, or of a tenth."""
+    keys = name_keys(["ann", "bob", "cyd", "dan", "eve"])
+    for values in (np.arange(9) / 8.0, 2.0 ** -np.arange(9), np.arange(9) / 10.0):
+        grid = np.array(np.meshgrid(*[values] * 5)).reshape(5, -1).T
+        assert len(np.unique(row_contents(grid, keys))) == len(grid)
