@@ -297,7 +297,7 @@ def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | 
     if not topic or not isinstance(state, FittedPanel) or state.topics is None or not batch.answered[0]:
         return None
     common = class_probabilities(state.pool(batch.q[0], prior), batch.classes)
-    return np.asarray(state.topics.shift(topic, logodds.prior_log_ratios(common)[None] - batch.reference).ratios[0])
+    return np.asarray(state.topic_shift(common[None], batch, None, topic).ratios[0])
 
 
 def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:

@@ -72,6 +72,12 @@ class Duplicates:
         """Experts without any forecast, (N,)."""
         return np.asarray(self.source == NEW)
 
+    @property
+    def shares(self) -> Array:
+        """The share of each expert in the weight of each distinct one, (N, V)."""
+        distinct = np.equal(self.source[:, None], np.arange(len(self.first))).astype(np.float64)
+        return np.asarray(distinct / np.maximum(distinct.sum(axis=0), 1.0))
+
     def parts(self, parts: Parts) -> Parts:
         """Parts of all experts from those of the distinct ones; duplicates are perfectly dependent, so they share."""
         n = len(self.source)

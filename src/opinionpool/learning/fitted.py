@@ -15,9 +15,10 @@ from opinionpool.arrays import Array, Mask
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
-from opinionpool.learning.topics import TopicEffects, TopicShift, learn_topics, left_out
+from opinionpool.learning.topics import TopicEffects, TopicShift, learn_topics, left_out, weights_looked_at
 from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -118,13 +119,18 @@ class Uncertainty:
     def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         """Covariance of the pooled log-ratios of some events, (T, K - 1, K - 1); 0 where nobody answered."""
         assert isinstance(panel, Panel)
-        d, absent = batch.classes - 1, logodds.no_options(batch.prior[rows][:, None, :])
-        deviation = panel.settings.extremes.deviation(batch.contrasts(rows, panel.settings.floor), absent)
-        answered = np.asarray(~np.isnan(deviation[..., 0]).all(axis=1))
-        full = fill_as_expected(deviation, panel.parts)
+        d, full = batch.classes - 1, debiased(panel, batch, rows)
+        answered = batch.answered[rows]
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         gradient = np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
         return np.asarray(np.einsum("tia,ij,tjb->tab", gradient, self.covariance, gradient, optimize=True))
+
+
+def debiased(panel: Panel, batch: Batch, rows: slice) -> Array:
+    """Debiased contrasts of some events, as far as extremes are believed, those missing as expected, (T, N, K - 1)."""
+    absent = logodds.no_options(batch.prior[rows][:, None, :])
+    deviation = panel.settings.extremes.deviation(batch.contrasts(rows, panel.settings.floor), absent)
+    return fill_as_expected(deviation, panel.parts)
 
 
 def _all_classes(answers: npt.ArrayLike, k: int) -> Array:
@@ -250,18 +256,24 @@ class FittedPanel(Tabular):
             return p
         batch = read_batch(q, prior, len(self.panel), len(self.classes))
         both = _all_classes(p, batch.classes)
-        shift = self._shift(both, batch.prior, batch.answered, base_rate, np.ravel(np.asarray(topics, dtype=object)))
+        shift = self.topic_shift(both, batch, base_rate, topics)
         return batch.shape_answers(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
 
-    def _shift(
-        self, p: Array, prior: Array, answered: Mask, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike
+    def topic_shift(
+        self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike
     ) -> TopicShift:
-        """What topics do to the common answers on T events, (T, K), nothing where nobody answered."""
+        """What topics do to the common answers on T events, (T, K); nothing where nobody answered."""
         assert self.topics is not None
-        start = prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")
+        start = batch.prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")
         beyond = logodds.prior_log_ratios(p) - logodds.prior_log_ratios(start)
-        labels = np.broadcast_to(np.asarray(topics, dtype=object), len(p))
-        return self.topics.shift(np.where(answered, labels, ""), beyond)
+        labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
+        labels = np.where(batch.answered, labels, "")
+        if self.topics.weights is None or not isinstance(self.panel, Panel):
+            return self.topics.shift(labels, beyond)
+        full = np.empty((len(p), len(self.panel), p.shape[1] - 1))
+        for rows in blocks(batch):
+            full[rows] = debiased(self.panel, batch, rows)
+        return self.topics.shift(labels, beyond, full)
 
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
@@ -285,10 +297,13 @@ class FittedPanel(Tabular):
         p = pool_cells(self.panel, forecasts, prior, base_rate)
         if self.topics is None or forecasts.topics is None:
             return p
-        k = len(self.classes)
-        both, reference = _all_classes(p, k), spread_prior(prior, (len(p),), k)
-        shift = self._shift(both, reference, np.asarray(forecasts.crowd > 0), base_rate, forecasts.topics)
-        return logodds.public_probabilities(shift.moved(both, reference, self.panel.settings.pool_floor))
+        both, found = _all_classes(p, len(self.classes)), np.empty_like(p)
+        for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, prior, base_rate):
+            assert own is not None
+            batch = read_batch(q, own, len(self.panel), len(self.classes))
+            shift = self.topic_shift(both[rows], batch, rate, forecasts.topics[rows])
+            found[rows] = batch.shape_answers(shift.moved(both[rows], batch.prior, self.panel.settings.pool_floor))
+        return found
 
     def interval(
         self,
@@ -317,9 +332,7 @@ class FittedPanel(Tabular):
         if self.topics is not None and topics is not None:
             batch = read_batch(q, prior, len(self.panel), len(self.classes))
             both = _all_classes(self.panel.pool(q, prior, base_rate), batch.classes)
-            shift = self._shift(
-                both, batch.prior, batch.answered, base_rate, np.ravel(np.asarray(topics, dtype=object))
-            )
+            shift = self.topic_shift(both, batch, base_rate, topics)
         return self.uncertainty.interval(self.panel, q, prior, base_rate, level, shift)
 
     def forecast_intervals(
@@ -390,14 +403,30 @@ class FittedPanel(Tabular):
             replace(self, topics=None).pool_forecasts(replace(some, topics=None), public), prior.shape[1]
         )
         ratios = logodds.prior_log_ratios(common)
-        if self.uncertainty is not None:
-            covariance = np.empty((*ratios.shape, ratios.shape[1]))
+        full, shares = None, None
+        if self.uncertainty is not None and isinstance(self.panel, Panel):
+            n, d = len(self.panel), ratios.shape[1]
+            covariance = np.empty((*ratios.shape, d))
+            several = weights_looked_at(n, len(np.unique(topics)), d)
+            plain = np.empty((len(used), n, d)) if several else None
+            full = None if plain is None else np.empty_like(plain)
             for rows, q, (own,) in some.dense_blocks(self.experts, public):
                 assert own is not None
                 covariance[rows] = self.uncertainty.ratios_covariance(self.panel, q, own)
+                if plain is not None and full is not None:
+                    batch = read_batch(q, own, n, d + 1)
+                    plain[rows] = batch.contrasts(slice(None), self.panel.settings.floor)
+                    full[rows] = debiased(self.panel, batch, slice(None))
             ratios = left_out(ratios, some.outcomes, covariance)
+            shares = None if plain is None else Duplicates.among(plain, self.experts).shares
         effects = learn_topics(
-            forecasts.topics[used], ratios, logodds.prior_log_ratios(prior), some.outcomes, weight[used]
+            forecasts.topics[used],
+            ratios,
+            logodds.prior_log_ratios(prior),
+            some.outcomes,
+            weight[used],
+            full,
+            shares,
         )
         return replace(self, topics=effects, notes=(*self.notes, effects.note()))
 

@@ -1,15 +1,16 @@
-"""Topics: an intercept and a slope for the events of each topic, as far as outcomes show that topics differ.
+"""Topics: an intercept, a slope and weights for the events of each, as far as outcomes show that topics differ.
 
-The common answer L* of an event on topic g becomes L° + a_g + (1 + s_g)(L* − L°): L° stays the reference, so that the
-pool is externally Bayesian within each topic. Intercepts a_g and slopes s_g are normal about 0, the common values, with
-spreads that are the same for all topics and are averaged over a few levels by how well each predicts the outcomes
-(evidence). One level is that topics do not differ. Outcomes are compared with answers that have not learned from them
-(approximate leave-one-out as in Rad & Maleki 2020), as fitted answers would overstate what is certain.
+The common answer L* of an event on topic g becomes L° + a_g + (1 + s_g)(L* − L°) + Σ v_gi u_i, u_i the debiased
+contrast of expert i: L° stays the reference, so that the pool is externally Bayesian within each topic. Intercepts a_g,
+slopes s_g and the experts' further weights v_gi, which add up to 0, are normal about 0, the common values, with spreads
+that are the same for all topics and are averaged over a few levels by how well each predicts the outcomes (evidence).
+One level is that topics do not differ. Outcomes are compared with answers that have not learned from them (approximate
+leave-one-out as in Rad & Maleki 2020), as fitted answers would overstate what is certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -21,13 +22,19 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
-from opinionpool.estimation.posterior import intercept_root, posterior_probabilities
+from opinionpool.estimation.posterior import Mode, intercept_root, posterior_mode, posterior_probabilities
 from opinionpool.text import shown
 
 # How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by
 # simulation (benchmarks/topics.py): where topics do not differ this costs .001 at most from 20 events a topic on.
 LEVELS = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6))
-LEVEL_PROBABILITIES = (0.5, 0.38, 0.11, 0.01)
+LEVEL_PROBABILITIES = (0.58, 0.33, 0.085, 0.005)
+# How far experts' weights differ between topics, chosen in the same way.
+DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.12, 0.08)
+# Of so many experts, and numbers in the covariances of all topics, weights by topic are looked at.
+MOST_EXPERTS, MOST_NUMBERS = 200, 1 << 20
+# Levels less probable than this are left out of the average.
+NEGLIGIBLE = 1e-3
 # An event takes at most this share of what its own answer rests on.
 MOST_OWN = 0.9
 _STEPS, _TOLERANCE = 50, 1e-12
@@ -38,15 +45,21 @@ MOST_NAMED = 6
 class TopicShift(NamedTuple):
     """What topics do to the answers on T events."""
 
-    intercept: Array  # (T, K - 1)
-    slope: Array  # (T,)
-    covariance: Array  # (T, K, K); of both, the intercept first
+    effects: TopicEffects
+    at: Index  # (T,); the place of each event's topic, the number of topics for a new one, and one more for none
     beyond: Array  # (T, K - 1); how far the common answer is from the reference, L* - L°
+    contrasts: Array | None = None  # (T, N, K - 1); debiased, none missing; None where weights do not differ
 
     @property
     def ratios(self) -> Array:
         """What is added to the log-ratios of the common answers, (T, K - 1)."""
-        return np.asarray(self.intercept + self.slope[:, None] * self.beyond)
+        effects, at, none = self.effects, self.at, np.zeros((2, self.beyond.shape[1]))
+        slope = np.append(effects.slope, [0.0, 0.0])[at]
+        added = np.concatenate([effects.intercept, none])[at] + slope[:, None] * self.beyond
+        if self.contrasts is None or effects.weights is None:
+            return np.asarray(added)
+        weights = np.concatenate([effects.weights, np.zeros((2, effects.weights.shape[1]))])[at]
+        return np.asarray(added + np.einsum("tn,tnd->td", weights, self.contrasts))
 
     def moved(self, p: Array, prior: Array, pool_floor: float) -> Array:
         """The answers, (T, K), from the common ones; exactly these where nothing is added."""
@@ -56,17 +69,25 @@ class TopicShift(NamedTuple):
 
     def spread(self, rows: slice, covariance: Array) -> Array:
         """Covariance of the log-ratios, (t, K - 1, K - 1), from that of the common answers on some of the events."""
-        d = self.beyond.shape[1]
-        gradient = np.concatenate(
-            [np.broadcast_to(np.eye(d), (len(covariance), d, d)), self.beyond[rows][:, :, None]], axis=2
-        )
-        own = np.einsum("tai,tij,tbj->tab", gradient, self.covariance[rows], gradient)
-        return np.asarray((1.0 + self.slope[rows, None, None]) ** 2 * covariance + own)
+        effects, at, d = self.effects, self.at[rows], self.beyond.shape[1]
+        gradient = [np.broadcast_to(np.eye(d), (len(at), d, d)), self.beyond[rows][:, :, None]]
+        if self.contrasts is not None and effects.weights is not None:
+            gradient.append(np.swapaxes(self.contrasts[rows], 1, 2))
+        both = np.concatenate(gradient, axis=2)
+        slope = np.append(effects.slope, [0.0, 0.0])[at]
+        found = (1.0 + slope[:, None, None]) ** 2 * covariance
+        for g in np.unique(at[at <= len(effects.topics)]).tolist():
+            mine = at == g
+            own = effects.new if g == len(effects.topics) else effects.covariance[g]
+            found[mine] += np.einsum("tai,ij,tbj->tab", both[mine], own, both[mine], optimize=True)
+        return np.asarray(found)
 
 
 @dataclass(frozen=True, eq=False)
 class TopicEffects(Tabular):
-    """Intercepts and slopes of G topics.
+    """Intercepts, slopes and weights of G topics.
+
+    P is K, or K + N where weights differ: intercept, slope and weights.
 
     Attributes
     ----------
@@ -78,12 +99,16 @@ class TopicEffects(Tabular):
         What is added to log-ratios of classes against the first, beyond what is common.
     slope : ndarray, shape (G,)
         By how much more of L* − L° is believed: 0 as in common.
-    covariance : ndarray, shape (G, K, K)
-        Of intercept and slope, given the outcomes.
-    new : ndarray, shape (K, K)
-        The same of a topic without resolved events, whose intercept and slope are 0.
+    covariance : ndarray, shape (G, P, P)
+        Of intercept, slope and weights, given the outcomes.
+    new : ndarray, shape (P, P)
+        The same of a topic without resolved events, whose values are 0.
     levels : ndarray, shape (4,)
-        Posterior probabilities of `LEVELS`; the first is that topics do not differ.
+        Posterior probabilities of `LEVELS`; the first is that intercepts and slopes do not differ.
+    weights : ndarray, shape (G, N), or None
+        What is added to the weight of each expert; None where that was not looked at.
+    deviations : ndarray, shape (3,), or None
+        Posterior probabilities of `DEVIATIONS`; the first is that weights do not differ.
     """
 
     topics: tuple[str, ...]
@@ -93,6 +118,8 @@ class TopicEffects(Tabular):
     covariance: Array
     new: Array
     levels: Array
+    weights: Array | None = None
+    deviations: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         half = NormalDist().inv_cdf(0.95) * np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
@@ -109,7 +136,12 @@ class TopicEffects(Tabular):
         )
         return table
 
-    def shift(self, topics: npt.ArrayLike, beyond: Array) -> TopicShift:
+    @property
+    def weights_differ(self) -> float:
+        """The probability that experts' weights differ between topics."""
+        return 0.0 if self.deviations is None else 1.0 - float(self.deviations[0])
+
+    def shift(self, topics: npt.ArrayLike, beyond: Array, contrasts: Array | None = None) -> TopicShift:
         """What they do to the answers on T events.
 
         Parameters
@@ -118,15 +150,14 @@ class TopicEffects(Tabular):
             Topics that were not there when learning have the common values; of "" nothing more is open than in common.
         beyond : ndarray, shape (T, K - 1)
             L* − L°.
+        contrasts : ndarray, shape (T, N, K - 1), optional
+            Debiased, none missing; needed where weights differ.
         """
         place = {name: g for g, name in enumerate(self.topics)}
         labels = np.broadcast_to(np.asarray(topics, dtype=object), len(beyond))
         known = len(place)
         at = np.array([place.get(label, known) if label else known + 1 for label in labels.tolist()], dtype=np.intp)
-        # The last rows are those of a new topic, and of events without one.
-        intercept = np.concatenate([self.intercept, np.zeros((2, beyond.shape[1]))])
-        covariance = np.concatenate([self.covariance, self.new[None], np.zeros_like(self.new)[None]])
-        return TopicShift(intercept[at], np.append(self.slope, [0.0, 0.0])[at], covariance[at], beyond)
+        return TopicShift(self, at, beyond, contrasts)
 
     def note(self) -> Note:
         """How far topics differ, those that do so most first."""
@@ -167,10 +198,21 @@ def left_out(ratios: Array, outcomes: Index, covariance: Array) -> Array:
     return np.asarray(ratios - (covariance @ step)[..., 0])
 
 
+def weights_looked_at(experts: int, topics: int, d: int) -> bool:
+    """Whether so many experts may have weights by topic, for d = K - 1."""
+    return 1 < experts <= MOST_EXPERTS and topics * (d + 1 + experts) ** 2 <= MOST_NUMBERS
+
+
 def learn_topics(
-    topics: Sequence[str] | npt.NDArray[np.str_], ratios: Array, reference: Array, outcomes: Index, weight: Array
+    topics: Sequence[str] | npt.NDArray[np.str_],
+    ratios: Array,
+    reference: Array,
+    outcomes: Index,
+    weight: Array,
+    contrasts: Array | None = None,
+    shares: Array | None = None,
 ) -> TopicEffects:
-    """Intercepts and slopes of the topics of T resolved events.
+    """Intercepts, slopes and weights of the topics of T resolved events.
 
     Parameters
     ----------
@@ -182,6 +224,10 @@ def learn_topics(
     outcomes : ndarray of int, shape (T,)
     weight : ndarray, shape (T,)
         Frequencies.
+    contrasts : ndarray, shape (T, N, K - 1), optional
+        Debiased, none missing; without them weights do not differ.
+    shares : ndarray, shape (N, V), optional
+        The share of each expert in the weight of each of V distinct ones; needed with contrasts.
 
     Examples
     --------
@@ -195,35 +241,61 @@ def learn_topics(
     names, member = np.unique(np.asarray(topics, dtype=np.str_), return_inverse=True)
     d, beyond = ratios.shape[1], ratios - reference
     data = _Events(member, len(names), beyond, ratios, outcomes, weight)
-    roots = [np.zeros((d + 1, d + 1)) for _ in LEVELS]
-    found, evidence = [], []
-    for root, (intercept, slope) in zip(roots, LEVELS, strict=True):
-        root[:d, :d], root[d, d] = intercept_root(intercept, d), slope
-        found.append(_modes(data, root))
-        evidence.append(found[-1].evidence)
-    levels = posterior_probabilities(evidence, LEVEL_PROBABILITIES)
-    values = np.array([each.values for each in found])
-    mean = np.tensordot(levels, values, 1)
-    deviation = values - mean
-    covariance = np.einsum("l,lgi,lgj->gij", levels, deviation, deviation)
-    covariance += np.tensordot(levels, np.array([each.covariance for each in found]), 1)
+    several = contrasts is not None and shares is not None and shares.shape[1] > 1
+    size = d + 1 + (contrasts.shape[1] if several and contrasts is not None else 0)
+    fits = [_modes(data, _root(intercept, slope, d)) for intercept, slope in LEVELS]
+    cells = [(level, 0) for level in range(len(LEVELS))]
+    if several and contrasts is not None and shares is not None:
+        likely = posterior_probabilities([each.evidence for each in fits], LEVEL_PROBABILITIES) > NEGLIGIBLE
+        # Weights differ about what is common to the distinct experts.
+        about = shares - shares.mean(axis=1, keepdims=True)
+        for level, at in np.argwhere(np.outer(likely, np.array(DEVIATIONS) > 0)).tolist():
+            root = np.zeros((size, d + 1 + about.shape[1]))
+            root[: d + 1, : d + 1], root[d + 1 :, d + 1 :] = _root(*LEVELS[level], d), DEVIATIONS[at] * about
+            fits.append(_modes_with_weights(data, contrasts, root))
+            cells.append((level, at))
+    prior = np.outer(LEVEL_PROBABILITIES, DEVIATION_PROBABILITIES if several else [1.0])
+    posterior = posterior_probabilities([each.evidence for each in fits], [prior[cell] for cell in cells])
+    mean, new = np.zeros((len(names), size)), np.zeros((size, size))
+    for share, each in zip(posterior, fits, strict=True):
+        p = len(each.root)
+        mean[:, :p] += share * each.values
+        new[:p, :p] += share * each.root @ each.root.T
+    covariance, found = np.zeros((len(names), size, size)), np.zeros(prior.shape)
+    for share, each, cell in zip(posterior, fits, cells, strict=True):
+        found[cell] = share
+        deviation, p = -mean, len(each.root)
+        deviation[:, :p] += each.values
+        covariance += share * deviation[:, :, None] * deviation[:, None, :]
+        if share > NEGLIGIBLE:
+            covariance[:, :p, :p] += share * each.covariance()
     return TopicEffects(
         topics=tuple(names.tolist()),
         events=np.asarray(np.bincount(member, weight, len(names)), dtype=np.float64),
         intercept=mean[:, :d],
         slope=mean[:, d],
         covariance=covariance,
-        new=np.tensordot(levels, np.array([root @ root.T for root in roots]), 1),
-        levels=levels,
+        new=new,
+        levels=found.sum(axis=1),
+        weights=mean[:, d + 1 :] if several else None,
+        deviations=found.sum(axis=0) if several else None,
     )
 
 
-class _Modes(NamedTuple):
-    """The most probable intercepts and slopes at one level."""
+def _root(intercept: float, slope: float, d: int) -> Array:
+    """Root of the covariance of intercept and slope, (K, K), for d = K - 1."""
+    root = np.zeros((d + 1, d + 1))
+    root[:d, :d], root[d, d] = intercept_root(intercept, d), slope
+    return root
 
-    values: Array  # (G, K)
-    covariance: Array  # (G, K, K)
+
+class _Modes(NamedTuple):
+    """The most probable values at one level."""
+
+    values: Array  # (G, P)
+    covariance: Callable[[], Array]  # (G, P, P)
     evidence: float
+    root: Array  # (P, C); of what is believed
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +348,27 @@ def _modes(data: _Events, root: Array) -> _Modes:
         theta, cost = trial, tried
     precision = _precision(data, design, p)
     spread = np.linalg.slogdet(precision)[1] / 2
-    covariance = root @ np.linalg.inv(precision) @ root.T
-    return _Modes(theta @ root.T, covariance, float(-(cost + spread).sum()))
+    return _Modes(
+        theta @ root.T, lambda: root @ np.linalg.inv(precision) @ root.T, float(-(cost + spread).sum()), root
+    )
+
+
+def _modes_with_weights(data: _Events, contrasts: Array, root: Array) -> _Modes:
+    """The same with weights, topic by topic: there are more of these, and often more than events."""
+    d = data.beyond.shape[1]
+    level = np.broadcast_to(np.eye(d), (len(data.member), d, d))
+    found: list[Mode] = []
+    for g in range(data.topics):
+        mine = np.flatnonzero(data.member == g)
+        both = np.concatenate([level[mine], data.beyond[mine][:, None, :], contrasts[mine]], axis=1)
+        design = np.einsum("tpd,pc->tcd", both, root, optimize=True)
+        found.append(posterior_mode(design, data.outcomes[mine], data.ratios[mine], data.weight[mine]))
+    values = np.array([root @ mode.coefficients for mode in found])
+
+    def covariance() -> Array:
+        return np.array([root @ mode.covariance @ root.T for mode in found])
+
+    return _Modes(values, covariance, float(sum(mode.evidence for mode in found)), root)
 
 
 def _precision(data: _Events, design: Array, p: Array) -> Array:

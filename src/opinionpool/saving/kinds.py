@@ -15,7 +15,7 @@ from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
 from opinionpool.learning.fitted import FittedPanel, Uncertainty
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
-from opinionpool.learning.topics import LEVELS, TopicEffects
+from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
@@ -130,9 +130,14 @@ def _check_topics(effects: TopicEffects) -> None:
     shaped(effects.intercept, (g, d), "the intercepts of topics")
     shaped(effects.slope, (g,), "the slopes of topics")
     shaped(effects.events, (g,), "the events of topics", least=0.0)
-    shaped(effects.covariance, (g, d + 1, d + 1), "the covariance of topics")
     shaped(effects.levels, (len(LEVELS),), "the probabilities of levels", least=0.0)
-    shaped(effects.new, (d + 1, d + 1), "the covariance of a new topic")
+    size = d + 1
+    if effects.weights is not None and effects.deviations is not None:
+        size += effects.weights.shape[-1]
+        shaped(effects.weights, (g, size - d - 1), "the weights of topics")
+        shaped(effects.deviations, (len(DEVIATIONS),), "the probabilities of deviations", least=0.0)
+    shaped(effects.covariance, (g, size, size), "the covariance of topics")
+    shaped(effects.new, (size, size), "the covariance of a new topic")
     for covariance in (effects.new, *effects.covariance):
         _check_positive(covariance, "the covariance of a topic")
 
@@ -264,7 +269,7 @@ PARTS = (
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
-    Kind.of("topic-effects", TopicEffects, _check_topics),
+    replace(Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations")),
     Kind.of("recency", Recency, _check_recency),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty),
