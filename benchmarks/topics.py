@@ -3,9 +3,10 @@
     python benchmarks/topics.py [--draws N] [--blf blf.csv.gz]
 
 Simulated: five calibrated experts whose errors correlate by .5; on every topic so many resolved events, and 200 to be
-forecast. Intercepts of topics are normal about 0 with the spread of the row, and slopes about 1 with half of it. A gain
-is the expected log loss of the default pool without topics less that with them, in nats, on the 200 new events of each
-topic. Which levels of spread are believed, and how much, was chosen by these figures.
+forecast. Intercepts of topics are normal about 0 with the spread of the column, and slopes about 1 with half of it; in
+the last column, the logarithms of experts' accuracies on a topic are normal instead. A gain is the expected log loss of
+the default pool without topics less that with them, in nats, on the 200 new events of each topic. Which levels of
+spread are believed, and how much, was chosen by these figures.
 
 With ``--blf``, the forecasts of the agents in that file (columns event, expert, probability, outcome, group, question),
 out of fold by question, five folds stratified by outcome, three seeds, answers averaged over seeds; `group`, the source
@@ -28,7 +29,9 @@ from opinionpool.logodds import expit
 Array = npt.NDArray[np.float64]
 
 EXPERTS, CORRELATION, NEW = 5, 0.5, 200
-TOPICS, EVENTS, SPREADS = (2, 9, 40), (20, 80), (0.0, 0.3, 0.6)
+TOPICS, EVENTS = (2, 9, 40), (20, 80)
+# How far intercepts differ, and the logarithms of accuracies.
+SPREADS = ((0.0, 0.0), (0.3, 0.0), (0.6, 0.0), (0.0, 0.5))
 # The agents that the panel's authors pool.
 FIVE = (
     "pro-high-brave-c1-p1-t1",
@@ -39,23 +42,26 @@ FIVE = (
 )
 
 
-def drawn(topics: int, events: int, spread: float, rng: np.random.Generator) -> tuple[Array, Array, Any]:
+def drawn(topics: int, events: int, spread: float, differ: float, rng: np.random.Generator) -> tuple[Array, Array, Any]:
     """Forecasts, true probabilities and topics."""
     label = np.repeat(np.arange(topics), events)
     happens = rng.random(len(label)) < 0.4
     noise = np.sqrt(CORRELATION) * rng.normal(size=(len(label), 1))
     noise = noise + np.sqrt(1.0 - CORRELATION) * rng.normal(size=(len(label), EXPERTS))
-    contrast = np.where(happens, 1.0, -1.0)[:, None] + np.sqrt(2.0) * noise
-    common = contrast.sum(axis=1) / (1.0 + (EXPERTS - 1) * CORRELATION)
-    prior = np.log(0.4 / 0.6)
     intercept, slope = rng.normal(0, spread, topics), 1.0 + rng.normal(0, spread / 2, topics)
-    true = prior + intercept[label] + slope[label] * common
+    accuracy = np.exp(rng.normal(0, differ, (topics, EXPERTS)))[label]
+    contrast = np.where(happens, 1.0, -1.0)[:, None] * accuracy + np.sqrt(2.0 * accuracy) * noise
+    # Theorem 3.1 with one correlation.
+    root, level = np.sqrt(accuracy), CORRELATION / (1.0 + (EXPERTS - 1) * CORRELATION)
+    weights = (root - level * root.sum(axis=1, keepdims=True)) / (1.0 - CORRELATION) / root
+    prior = np.log(0.4 / 0.6)
+    true = prior + intercept[label] + slope[label] * (weights * contrast).sum(axis=1)
     return expit(prior + contrast), expit(true), label
 
 
-def gain(topics: int, events: int, spread: float, rng: np.random.Generator) -> float:
+def gain(topics: int, events: int, spread: float, differ: float, rng: np.random.Generator) -> float:
     """Of one draw."""
-    q, p, label = drawn(topics, events + NEW, spread, rng)
+    q, p, label = drawn(topics, events + NEW, spread, differ, rng)
     train = np.arange(len(p)) % (events + NEW) < events
     y = (rng.random(len(p)) < p).astype(int)
     plain = op.GaussianPool().fit(q[train], y[train]).predict_proba(q[~train])[:, 1]
@@ -71,10 +77,10 @@ def table(draws: int) -> list[str]:
     for topics in TOPICS:
         for events in EVENTS:
             cells = []
-            for spread in SPREADS:
-                rng = np.random.default_rng([topics, events, round(100 * spread)])
+            for spread, differ in SPREADS:
+                rng = np.random.default_rng([topics, events, round(100 * spread), round(100 * differ)])
                 few = draws if topics < TOPICS[-1] else max(2, draws // 4)
-                cells.append(f"{np.mean([gain(topics, events, spread, rng) for _ in range(few)]):+.4f}")
+                cells.append(f"{np.mean([gain(topics, events, spread, differ, rng) for _ in range(few)]):+.4f}")
             lines.append(f"| {topics} | {events} | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
     return lines

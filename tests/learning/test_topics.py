@@ -6,7 +6,14 @@ from scipy import optimize, stats
 
 import opinionpool as op
 from opinionpool.estimation.posterior import intercept_root
-from opinionpool.learning.topics import LEVEL_PROBABILITIES, LEVELS, learn_topics, left_out
+from opinionpool.learning.topics import (
+    DEVIATION_PROBABILITIES,
+    DEVIATIONS,
+    LEVEL_PROBABILITIES,
+    LEVELS,
+    learn_topics,
+    left_out,
+)
 from opinionpool.logodds import expit, logit, softmax
 
 
@@ -23,18 +30,21 @@ def drawn(rng, topics, events, intercept=0.0, slope=0.0, experts=3):
     return expit(contrast), y, np.array([f"t{g}" for g in label]), true, a
 
 
-def by_scipy(ratios, beyond, y, root):
+def by_scipy(ratios, beyond, y, root, contrasts=None):
     """Mode and log evidence (Laplace) of one topic's coefficients, by a general optimizer."""
-    k = ratios.shape[1] + 1
+    d, free = ratios.shape[1], root.shape[1]
 
     def cost(theta):
         both = root @ theta
-        p = softmax(ratios + both[:-1] + both[-1] * beyond)
+        added = both[:d] + both[d] * beyond
+        if contrasts is not None:
+            added = added + np.einsum("tnd,n->td", contrasts, both[d + 1 :])
+        p = softmax(ratios + added)
         return -np.log(p[np.arange(len(y)), y]).sum() + theta @ theta / 2
 
-    found = optimize.minimize(cost, np.zeros(k), method="BFGS", options={"gtol": 1e-9})
+    found = optimize.minimize(cost, np.zeros(free), method="BFGS", options={"gtol": 1e-9})
     step = 1e-4
-    unit = np.eye(k) * step
+    unit = np.eye(free) * step
     curvature = [
         [(cost(found.x + a + b) - cost(found.x + a - b) - cost(found.x - a + b) + cost(found.x - a - b)) for b in unit]
         for a in unit
@@ -65,6 +75,60 @@ def test_intercepts_and_slopes_are_those_of_a_general_optimizer(k):
     np.testing.assert_allclose(found.levels, levels, atol=1e-5)
     np.testing.assert_allclose(found.intercept, expected[:, :-1], atol=1e-5)
     np.testing.assert_allclose(found.slope, expected[:, -1], atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_weights_by_topic_are_those_of_a_general_optimizer(k):
+    # Two of four experts are the same; topic c has fewer events than coefficients.
+    rng, d = np.random.default_rng(13), k - 1
+    topics = np.repeat(["a", "b", "c"], [40, 15, 2])
+    contrasts = rng.normal(size=(len(topics), 4, d)) * 2
+    contrasts[:, 1] = contrasts[:, 0]
+    beyond = 0.3 * contrasts.sum(axis=1)
+    shares = np.array([[0.5, 0, 0], [0.5, 0, 0], [0, 1, 0], [0, 0, 1]])
+    y = np.where(contrasts[:, 3, 0] + rng.normal(size=len(topics)) > 0, 1, 0)
+    y[:4] = k - 1
+    found = learn_topics(topics, beyond - 0.3, np.full_like(beyond, -0.3), y, np.ones(len(y)), contrasts, shares)
+    shape = len(LEVELS), len(DEVIATIONS)
+    values, evidence = np.zeros((*shape, 3, k + 4)), np.zeros(shape)
+    for i, (intercept, slope) in enumerate(LEVELS):
+        for j, deviation in enumerate(DEVIATIONS):
+            root = np.zeros((k + 4, k + 3))
+            root[:d, :d], root[d, d] = intercept_root(intercept, d), slope
+            root[k:, k:] = deviation * shares @ (np.eye(3) - 1 / 3)
+            for g, name in enumerate("abc"):
+                mine = topics == name
+                values[i, j, g], own = by_scipy(beyond[mine] - 0.3, beyond[mine], y[mine], root, contrasts[mine])
+                evidence[i, j] += own
+    posterior = np.exp(evidence - evidence.max()) * np.outer(LEVEL_PROBABILITIES, DEVIATION_PROBABILITIES)
+    posterior /= posterior.sum()
+    np.testing.assert_allclose(found.deviations, posterior.sum(axis=0), atol=1e-3)
+    np.testing.assert_allclose(found.levels, posterior.sum(axis=1), atol=1e-3)
+    expected = np.einsum("ij,ijgp->gp", posterior, values)
+    np.testing.assert_allclose(found.weights, expected[:, k:], atol=1e-3)
+    np.testing.assert_allclose(found.slope, expected[:, d], atol=1e-3)
+    np.testing.assert_allclose(found.weights.sum(axis=1), 0, atol=1e-9)
+
+
+def test_who_knows_more_on_a_topic_counts_more_there():
+    rng = np.random.default_rng(14)
+    t = 600
+    label = rng.integers(0, 2, t)
+    y = rng.integers(0, 2, t)
+    knows = np.where(label[:, None] == 0, [2.0, 0.0], [0.0, 2.0])
+    contrast = np.where(y, 1, -1)[:, None] * knows + 2 * rng.normal(size=(t, 2))
+    q, topics = expit(contrast), np.where(label == 0, "one", "two")
+    state = op.GaussianPool().fit(q, y, topics=topics).state_
+    assert state.topics.weights_differ > 0.99
+    one, two = state.weights + state.topics.weights
+    assert one[0] > one[1] + 0.3
+    assert two[1] > two[0] + 0.3
+    # Whoever is twice in the panel counts once.
+    with pytest.warns(op.OpinionPoolWarning, match="share one weight"):
+        both = op.GaussianPool().fit(q[:, [0, 0, 1]], y, topics=topics).state_
+    np.testing.assert_allclose(both.pool(q[:, [0, 0, 1]], topics=topics), state.pool(q, topics=topics), atol=0.01)
+    plain = op.GaussianPool().fit(q, y).state_
+    assert op.log_score(state.pool(q, topics=topics), y).mean() > op.log_score(plain.pool(q), y).mean() + 0.02
 
 
 def test_weights_are_frequencies():
@@ -197,7 +261,7 @@ def test_topics_that_do_not_differ_cost_little_and_those_that_do_are_found():
     rng = np.random.default_rng(10)
     cost, gain = [], []
     for spread, kept in ((0.0, cost), (0.8, gain)):
-        for _ in range(12):
+        for _ in range(20):
             q, y, topics, true, _ = drawn(rng, 10, 60, spread, spread / 2)
             train = np.arange(len(y)) % 60 < 20
             plain = op.GaussianPool().fit(q[train], y[train])

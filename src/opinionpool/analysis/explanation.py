@@ -91,7 +91,8 @@ class Explanation(Tabular):
         How old each forecast is, in days, where the pool has learned how fast forecasts go stale; `contrast` then is
         what remains of it. NaN where unknown.
     topic_shift : ndarray, shape (), or (K,), or None
-        What its topic adds: its intercept, and its slope times how far the common answer is from the prior.
+        What its topic adds: its intercept, its slope times how far the common answer is from the prior, and by how much
+        experts weigh more there.
     """
 
     event: str | None

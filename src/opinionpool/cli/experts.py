@@ -33,7 +33,8 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     CLASS        where weights differ between classes: the weight for that one; "weight" is then their mean
 
     Where events have topics, a second table has what differs by topic: the intercept, which is added to the pooled
-    log-odds, and the slope, by which their distance from the prior is multiplied. JSON has it too.
+    log-odds, and the slope, by which their distance from the prior is multiplied. Where outcomes speak for it, a third
+    has the experts' weights on each topic. JSON has both too.
 
     Where the terminal is too narrow, columns are left out: the weights by class first, then the interval, the
     accuracy and the number of all forecasts.
@@ -47,6 +48,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
     state = kept.answered_with
     columns, about = answers.expert_columns(kept.forecasts, state), topics.topic_columns(state)
+    by_topic = topics.weight_columns(state)
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
     whole = summary.together(state)
     kind = writing.chosen()
@@ -55,12 +57,13 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
             facts = summary.pool_facts(forecasts, kept.name, state, None, notes) | summary.belief_facts(
                 belief_file.beliefs
             )
-            facts |= kept.facts(None) | summary.together_facts(whole) | topics.topic_facts(about)
+            facts |= kept.facts(None) | summary.together_facts(whole) | topics.topic_facts(about, by_topic)
             write_json("experts", answers.records(columns), facts, out)
         else:
             write_listing(columns, kind, out)
             if kind == "table":
                 topics.write_below(about, out)
+                topics.write_below(by_topic, out)
     conclude(
         kind,
         summary.size_line(forecasts),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arguments import number
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
@@ -259,9 +259,7 @@ class FittedPanel(Tabular):
         shift = self.topic_shift(both, batch, base_rate, topics)
         return batch.shape_answers(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
 
-    def topic_shift(
-        self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike
-    ) -> TopicShift:
+    def topic_shift(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike) -> TopicShift:
         """What topics do to the common answers on T events, (T, K); nothing where nobody answered."""
         assert self.topics is not None
         start = batch.prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")

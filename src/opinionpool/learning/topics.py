@@ -28,13 +28,14 @@ from opinionpool.text import shown
 # How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by
 # simulation (benchmarks/topics.py): where topics do not differ this costs .001 at most from 20 events a topic on.
 LEVELS = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6))
-LEVEL_PROBABILITIES = (0.58, 0.33, 0.085, 0.005)
+LEVEL_PROBABILITIES = (0.6, 0.29, 0.1, 0.01)
 # How far experts' weights differ between topics, chosen in the same way.
-DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.12, 0.08)
+DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.14, 0.06)
 # Of so many experts, and numbers in the covariances of all topics, weights by topic are looked at.
 MOST_EXPERTS, MOST_NUMBERS = 200, 1 << 20
-# Levels less probable than this are left out of the average.
-NEGLIGIBLE = 1e-3
+# Levels less probable than the first say nothing of what is open, and those less probable than the second without
+# weights are not looked at with them.
+NEGLIGIBLE, HOPELESS = 1e-3, 1e-5
 # An event takes at most this share of what its own answer rests on.
 MOST_OWN = 0.9
 _STEPS, _TOLERANCE = 50, 1e-12
@@ -141,6 +142,11 @@ class TopicEffects(Tabular):
         """The probability that experts' weights differ between topics."""
         return 0.0 if self.deviations is None else 1.0 - float(self.deviations[0])
 
+    @property
+    def weights_shown(self) -> bool:
+        """Whether outcomes speak for weights that differ."""
+        return self.weights_differ > 1.0 - DEVIATION_PROBABILITIES[0]
+
     def shift(self, topics: npt.ArrayLike, beyond: Array, contrasts: Array | None = None) -> TopicShift:
         """What they do to the answers on T events.
 
@@ -171,9 +177,12 @@ class TopicEffects(Tabular):
 
         more = f"; and {len(self.topics) - MOST_NAMED} more" if len(self.topics) > MOST_NAMED else ""
         text = (
-            f"{len(self.topics)} topics, which differ with probability {1.0 - self.levels[0]:.0%}: "
+            f"{len(self.topics)} topics, which differ in intercept and slope with probability "
+            f"{1.0 - self.levels[0]:.0%}: "
             f"{'; '.join(map(words, order))}{more}"
         )
+        if self.deviations is not None:
+            text += f"; experts' weights differ between them with probability {self.weights_differ:.0%}"
         return Note("topics", text, len(self.topics))
 
 
@@ -246,7 +255,7 @@ def learn_topics(
     fits = [_modes(data, _root(intercept, slope, d)) for intercept, slope in LEVELS]
     cells = [(level, 0) for level in range(len(LEVELS))]
     if several and contrasts is not None and shares is not None:
-        likely = posterior_probabilities([each.evidence for each in fits], LEVEL_PROBABILITIES) > NEGLIGIBLE
+        likely = posterior_probabilities([each.evidence for each in fits], LEVEL_PROBABILITIES) > HOPELESS
         # Weights differ about what is common to the distinct experts.
         about = shares - shares.mean(axis=1, keepdims=True)
         for level, at in np.argwhere(np.outer(likely, np.array(DEVIATIONS) > 0)).tolist():
@@ -348,9 +357,7 @@ def _modes(data: _Events, root: Array) -> _Modes:
         theta, cost = trial, tried
     precision = _precision(data, design, p)
     spread = np.linalg.slogdet(precision)[1] / 2
-    return _Modes(
-        theta @ root.T, lambda: root @ np.linalg.inv(precision) @ root.T, float(-(cost + spread).sum()), root
-    )
+    return _Modes(theta @ root.T, lambda: root @ np.linalg.inv(precision) @ root.T, float(-(cost + spread).sum()), root)
 
 
 def _modes_with_weights(data: _Events, contrasts: Array, root: Array) -> _Modes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.html import Html, joined, markup, name, section, table
 from opinionpool.report.listing import Column
-from opinionpool.report.topics import score_columns, topic_columns
+from opinionpool.report.topics import score_columns, topic_columns, weight_columns
 
 # Rows that the tables have at most.
 MOST = 50
@@ -30,6 +30,15 @@ def topics_section(f: Findings) -> Html | None:
             )
         )
         parts.append(_table(learned))
+    weights = weight_columns(f.state)
+    if weights:
+        parts.append(
+            markup(
+                "<p>The weight of each expert on each topic, if everybody gives a forecast. Weights are drawn towards "
+                "what they are on all topics, the second column.</p>"
+            )
+        )
+        parts.append(_table(weights))
     if scores:
         parts.append(markup("<p>Scores on events that the pools had not learned from, by topic.</p>"))
         parts.append(_table(scores))

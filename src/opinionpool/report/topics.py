@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 import numpy as np
@@ -38,6 +38,26 @@ def topic_columns(state: Fitted) -> list[Column]:
     return [Column(c.key, [c.values[i] for i in order], c.title, c.show, spare=c.spare) for c in columns]
 
 
+def weight_columns(state: Fitted) -> list[Column]:
+    """The weight of each expert on each topic if everybody gives a forecast, the largest first.
+
+    Topics are ordered by how many of their events are resolved. None if outcomes do not speak for weights that differ.
+    """
+    effects, weights = getattr(state, "topics", None), state.weights
+    if effects is None or weights is None or effects.weights is None or not effects.weights_shown:
+        return []
+    experts = np.flatnonzero(weights)
+    experts = experts[np.argsort(-weights[experts], kind="stable")]
+    columns = [
+        Column("expert", [state.experts[i] for i in experts], "expert"),
+        Column("weight", weights[experts].tolist(), "weight", decimal),
+    ]
+    for place, g in enumerate(np.argsort(-effects.events, kind="stable").tolist()):
+        own = (weights + effects.weights[g])[experts].tolist()
+        columns.append(Column(effects.topics[g], own, effects.topics[g], decimal, spare=place))
+    return columns
+
+
 def score_columns(found: Comparison) -> list[Column]:
     """How the pools do on the events of each topic; none where events have no topics."""
     if found.topics is None:
@@ -67,7 +87,13 @@ def write_below(columns: list[Column], out: TextIO) -> None:
         write_table(columns, out)
 
 
-def topic_facts(columns: list[Column]) -> dict[str, object]:
-    """The same for JSON."""
+def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[str, object]:
+    """The same for JSON, and experts' weights by topic."""
     rows: Iterator[dict[str, object]] = records(columns)
-    return {"topics": list(rows)} if columns else {}
+    facts: dict[str, object] = {"topics": list(rows)} if columns else {}
+    if weights:
+        facts["topic_weights"] = [
+            {"topic": column.key, "weights": dict(zip(weights[0].values, column.values, strict=True))}
+            for column in weights[2:]
+        ]
+    return facts

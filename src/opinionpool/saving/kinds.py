@@ -202,6 +202,8 @@ def _check_panel_state(learned: FittedPanel) -> None:
         raise SavedPoolError(f"the covariance of {n} weights has the shape {learned.uncertainty.covariance.shape}")
     if learned.topics is not None and learned.topics.intercept.shape[1] != k - 1:
         raise SavedPoolError(f"topics of {k} classes should have {k - 1} intercepts each")
+    if learned.topics is not None and learned.topics.weights is not None and learned.topics.weights.shape[1] != n:
+        raise SavedPoolError(f"topics of {n} experts should have {n} weights each")
     _check_answer(learned, n, k)
 
 
