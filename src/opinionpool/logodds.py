@@ -353,7 +353,25 @@ def inner_products(a: Array, b: Array) -> Array:
     >>> bool(np.isclose(inner_products(a, b), a @ metric(3) @ b))
     True
     """
+    if a.shape[-1] == b.shape[-1] == 1:
+        return np.asarray(a[..., 0] * b[..., 0])
     return np.asarray(2.0 * ((a * b).sum(axis=-1) - a.sum(axis=-1) * b.sum(axis=-1) / (a.shape[-1] + 1)))
+
+
+def whitened(ratios: Array) -> Array:
+    """Log-ratios (..., K - 1) in coordinates of which plain inner products are those of the `metric`.
+
+    >>> a = whitened(np.array([1.0, 2.0]))
+    >>> bool(np.isclose(a @ a, inner_products(np.array([1.0, 2.0]), np.array([1.0, 2.0]))))
+    True
+    """
+    # The metric of one log-odds is 1.
+    return ratios if ratios.shape[-1] == 1 else np.asarray(ratios @ _metric_root(ratios.shape[-1] + 1))
+
+
+@lru_cache(maxsize=16)
+def _metric_root(classes: int) -> Array:
+    return _constant(np.asarray(np.linalg.cholesky(metric(classes)), dtype=np.float64))
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.logodds import metric, softmax
+from opinionpool.logodds import metric, softmax, whitened
 
 # Each event says with this precision that its log-ratios are those of the mean coefficients, and the less the more
 # events there are beside so many: differences between experts are learned a little later.
@@ -97,10 +97,9 @@ class Anchor:
     def quadratic(self, design: Array) -> Quadratic:
         """What coefficients cost, by their design (T, P, K - 1)."""
         _, p, d = design.shape
-        root = np.linalg.cholesky(metric(d + 1))
-        flat = np.swapaxes(design @ root, 1, 2).reshape(-1, p)
+        flat = np.swapaxes(whitened(design), 1, 2).reshape(-1, p)
         both, common = np.repeat(self.own + self.common, d), np.repeat(self.common, d)
-        return Quadratic(flat.T @ (flat * both[:, None]), flat.T @ (common * (self.distance @ root).ravel()))
+        return Quadratic(flat.T @ (flat * both[:, None]), flat.T @ (common * whitened(self.distance).ravel()))
 
     def with_shared(self, own: Array, shared: Array, first: int) -> Quadratic:
         """The same with more coefficients, after the first ones, whose design (K - 1, F) all events share."""

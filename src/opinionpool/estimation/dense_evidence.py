@@ -13,7 +13,7 @@ from opinionpool.blocks import blocks
 from opinionpool.estimation.evidence import Design, Evidence, MomentEvidence, few_enough
 from opinionpool.estimation.moments import Marginals, Moments
 from opinionpool.labels import UNRESOLVED
-from opinionpool.logodds import metric
+from opinionpool.logodds import whitened
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,38 +77,37 @@ class DenseEvidence:
         safe = np.where(count > 0, count, 1.0)
         mean /= safe[..., None]
         slip, square = np.zeros_like(mean), np.zeros_like(count)
-        root = np.linalg.cholesky(metric(k))
         for rows in self._blocks():
             residual = self.ratios[rows] - mean[group[rows]]
             residual[np.isnan(residual)] = 0.0
             slip += np.tensordot(member[:, rows], residual, 1)
-            square += member[:, rows] @ _squares(residual @ root)
+            square += member[:, rows] @ _squares(whitened(residual))
         # The residuals' own mean is what rounding left out of the mean.
         slip /= safe[..., None]
-        square -= count * _squares(slip @ root)
+        square -= count * _squares(whitened(slip))
         return Marginals(count, mean + slip, np.stack([square[:-1].sum(axis=0), square[-1]]))
 
     def scatter(self) -> Array:
         """Cross-products about the means of the outcomes, (N, N); complete evidence only."""
-        n, mean, root = self.ratios.shape[1], self.marginals.mean, np.linalg.cholesky(metric(self.classes))
+        n, mean = self.ratios.shape[1], self.marginals.mean
         found = np.zeros((n, n))
         for rows in self._blocks():
             kept = (self.outcomes[rows] != UNRESOLVED) & (self.weight[rows] > 0) & (self._crowd[rows] > 0)
-            residual = (self.ratios[rows][kept] - mean[self.outcomes[rows][kept]]) @ root
+            residual = whitened(self.ratios[rows][kept] - mean[self.outcomes[rows][kept]])
             for column in np.moveaxis(residual, 2, 0):
                 found += (column.T * self.weight[rows][kept]) @ column
         return found
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
         """Products of residuals over pairs of different experts on the same event: their sum, and the number."""
-        root, finite = np.linalg.cholesky(metric(self.classes)), np.isfinite(spread)
+        finite = np.isfinite(spread)
         total = pairs = 0.0
         for rows in self._blocks():
             known = np.flatnonzero(self.outcomes[rows] != UNRESOLVED) + rows.start
             scaled = (self.ratios[known] - expected[self.outcomes[known]]) / spread[:, None]
             absent = np.isnan(scaled[..., 0]) | ~finite
             scaled[absent] = 0.0
-            scaled = scaled @ root
+            scaled = whitened(scaled)
             products = _squares(scaled.sum(axis=1)) - _squares(scaled).sum(axis=1)
             present = self.ratios.shape[1] - absent.sum(axis=1)
             total += float(self.weight[known] @ products)

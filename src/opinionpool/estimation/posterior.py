@@ -338,7 +338,7 @@ class Regression:
         """What a fit for two classes is made of."""
         root = self.beliefs.root(deviation, 1)
         if root.shape[1] < root.shape[0]:
-            design = self._plain_design @ root
+            design = self.contrasts[..., 0] @ root[1:] + root[0]
             return BinaryParts(design, np.eye(root.shape[1]), self._pull(design))
         return BinaryParts(self._plain_design, root, self._plain_pull)
 
@@ -359,7 +359,9 @@ class Regression:
     @cached_property
     def _plain_design(self) -> Array:
         """What multiplies intercept and weights in the log-odds of two classes, (T, 1 + N)."""
-        return np.concatenate([np.ones((len(self.contrasts), 1)), self.contrasts[..., 0]], axis=1)
+        design = np.ones((len(self.contrasts), 1 + self.contrasts.shape[1]))
+        design[:, 1:] = self.contrasts[..., 0]
+        return design
 
     @cached_property
     def _plain_pull(self) -> Quadratic:
@@ -417,6 +419,8 @@ class Regression:
 
     def _answers(self, weights: Array) -> Array:
         """Log-ratios by weights (N,) and no intercept, (T, K - 1)."""
+        if self.contrasts.shape[2] == 1:
+            return self.offset + (self.contrasts[..., 0] @ weights)[:, None]
         return np.asarray(self.offset + np.einsum("tnd,n->td", self.contrasts, weights))
 
 
@@ -456,7 +460,7 @@ def _side_by_side(tasks: Sequence[tuple[Regression, float]], starts: Sequence[Co
     parts, first = [regression.binary_parts(deviation) for regression, deviation in tasks], tasks[0][0]
     sizes = [part.root.shape[1] for part in parts]
     most = max(sizes)
-    roots = [np.pad(part.root, ((0, 0), (0, most - size))) for part, size in zip(parts, sizes, strict=True)]
+    roots = [part.root if size == most else _widened(part.root, most) for part, size in zip(parts, sizes, strict=True)]
     pulls = [part.pull.of(root) for part, root in zip(parts, roots, strict=True)]
     begun = np.zeros((len(tasks), most))
     for i, ((regression, _), size) in enumerate(zip(tasks, sizes, strict=True)):
@@ -473,6 +477,13 @@ def _side_by_side(tasks: Sequence[tuple[Regression, float]], starts: Sequence[Co
         regression.found(deviation, Mode(mode.coefficients[:size], mode.evidence, mode.precision[:size, :size]))
         for (regression, deviation), size, mode in zip(tasks, sizes, modes(likelihoods, begun, pull), strict=True)
     ]
+
+
+def _widened(root: Array, columns: int) -> Array:
+    """The same with columns of zeros behind its own."""
+    wide = np.zeros((len(root), columns))
+    wide[:, : root.shape[1]] = root
+    return wide
 
 
 def intercept_root(spread: float, d: int) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.blocks import blocks
-from opinionpool.logodds import levelled, metric
+from opinionpool.logodds import levelled, metric, whitened
 
 # How far accuracy goes with agreement: between not at all, 0, and as in a model of one factor, 1.
 GUIDE = 0.5
@@ -126,7 +126,6 @@ class _Sums:
     @classmethod
     def of(cls, contrasts: Array, weight: Array, absent: Mask | None) -> _Sums:
         t, n, d = contrasts.shape
-        root = np.linalg.cholesky(metric(d + 1))
         count, squares = np.zeros(n), np.zeros((3, n))
         means, events = np.zeros((2, n, d)), 0.0
         for rows in blocks(t, n * d):
@@ -135,7 +134,7 @@ class _Sums:
             number = present.sum(axis=1, keepdims=True)
             several = present & (number > 1)
             # In coordinates of which inner products are the plain ones.
-            own = _within(np.where(several[..., None], own, 0.0) @ root)
+            own = _within(whitened(np.where(several[..., None], own, 0.0)))
             others = (own.sum(axis=1, keepdims=True) - own) / np.maximum(number - 1, 1)[..., None]
             each = weight[rows, None] * several
             events += float(weight[rows][several.any(axis=1)].sum())

@@ -57,7 +57,7 @@ from opinionpool.learning.shrinkage import (
     marginal_dependence,
     marginal_features,
 )
-from opinionpool.logodds import metric
+from opinionpool.logodds import whitened
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts
@@ -196,8 +196,7 @@ class _Rows(DenseContrasts):
         count = min(CHOOSING, max(1, CHOOSING_FORECASTS // self.contrasts.shape[1]))
         if self.weight.sum() <= count:
             return self
-        moved = self.contrasts @ np.linalg.cholesky(metric(self.contrasts.shape[2] + 1))
-        moved[np.isnan(moved)] = 0.0
+        moved = whitened(np.where(np.isnan(self.contrasts), 0.0, self.contrasts))
         size = np.einsum("tnd,tnd->t", moved, moved)
         kept, weight = spread_evenly(size, self.weight, count)
         return replace(
