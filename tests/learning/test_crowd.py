@@ -18,8 +18,9 @@ from opinionpool.logodds import expit
 from opinionpool.model import sparse
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.features import cell_weights
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import Settings, cell_weights
+from opinionpool.model.pooling import Settings
 from opinionpool.scoring.scores import log_score
 
 

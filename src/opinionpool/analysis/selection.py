@@ -19,7 +19,6 @@ from opinionpool.errors import ArgumentError, PanelError
 from opinionpool.model.correlation import SINGULAR
 from opinionpool.model.features import LARGEST, vector
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import signal
 
 # All subsets are tried of so many experts.
 EXHAUSTIVE = 15
@@ -134,7 +133,7 @@ def gain_from(
     if not calibration:
         raise PanelError("the calibration of a new expert must be above 0, and it is 0")
     before = panel.joint_accuracy
-    own, known = np.sqrt(accuracy / 2.0), signal(panel.parts)[informative]
+    own, known = np.sqrt(accuracy / 2.0), panel.parts.signal[informative]
     among = panel.parts.dependence.subset(informative)
     onto = among.solve(r) if len(informative) else r
     left = 1.0 - float(r @ onto)
@@ -233,7 +232,7 @@ def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
     n = len(panel)
     k = n if most is None else whole_number(most, "most", 1, n)
     informative = panel.informative
-    rest, left = np.where(informative, signal(panel.parts), 0.0), np.where(informative, 1.0, 0.0)
+    rest, left = np.where(informative, panel.parts.signal, 0.0), np.where(informative, 1.0, 0.0)
     rows, chosen, total = np.zeros((k, n)), [], 0.0
     path = []
     free = np.ones(n, dtype=bool)

@@ -21,7 +21,6 @@ from opinionpool.logodds import POOL_FLOOR, class_probabilities, expit, prior_lo
 from opinionpool.model.accuracy import normal_cdf
 from opinionpool.model.features import LARGEST, Parts
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import signal
 from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.priors import laplace_prior
 
@@ -147,7 +146,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
         return panel_value(state.panel, prior)
     panel = known_panel(state)
     weights = state.panel.weights * panel.parts.spread
-    mean = max(float(weights @ signal(panel.parts)), 0.0)
+    mean = max(float(weights @ panel.parts.signal), 0.0)
     variance = float(weights @ panel.parts.dependence.times(weights))
     return panel_value(panel, prior, 2.0 * mean**2 / variance if variance > 0 else 0.0)
 
@@ -180,7 +179,7 @@ def effective_number(panel: PoolingPanel) -> float:
     1.818
     """
     if isinstance(panel, Panel):
-        single = 2.0 * signal(panel.parts)[panel.informative] ** 2
+        single = 2.0 * panel.parts.signal[panel.informative] ** 2
         joint = float(panel.weights @ panel.parts.contrast)
     else:
         single, joint = panel.accuracy[panel.informative], panel.joint_accuracy

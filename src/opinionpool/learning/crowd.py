@@ -36,8 +36,7 @@ from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, SLOPE
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
-from opinionpool.model.features import Parts
-from opinionpool.model.pooling import cell_weights
+from opinionpool.model.features import Parts, cell_weights
 from opinionpool.text import listed
 
 BIAS = 0.4

@@ -33,7 +33,6 @@ from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.model.features import Parts, believed_dependence
 from opinionpool.model.nested import NestedCorrelation
-from opinionpool.model.pooling import weights_for
 from opinionpool.text import listed, suggestion
 
 CALIBRATION = 0.95
@@ -253,14 +252,14 @@ class Believed:
         if self.agreement is None:
             return parts
         # Calibrations are such that a factor common to all moves the answer as it would if all were equal.
-        weights = weights_for(parts, np.ones((1, len(self)), dtype=bool))[0]
+        weights = parts.weights_for(np.ones((1, len(self)), dtype=bool))[0]
         moved = max(float(weights @ self.agreement.loading), LEAST_MOVED * float(weights.sum()))
         scale = float(kappa.mean()) * len(self) / (1.0 + (len(self) - 1) * rho) / moved
         return replace(parts, contrast=parts.contrast / scale, spread=parts.spread / scale)
 
     def weights(self, rho: float) -> Array:
         """Weights of that panel, (N,)."""
-        return np.asarray(weights_for(self.parts(rho), np.ones((1, len(self)), dtype=bool))[0])
+        return np.asarray(self.parts(rho).weights_for(np.ones((1, len(self)), dtype=bool))[0])
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:

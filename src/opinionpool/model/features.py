@@ -9,15 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import one_of
-from opinionpool.arrays import Array, Index, as_numbers, axes
+from opinionpool.arrays import Array, Index, Mask, as_numbers, axes
 from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
-from opinionpool.logodds import uncentred
+from opinionpool.logodds import signature, uncentred
 from opinionpool.model.correlation import CommonCorrelation, Dependence, matrix_correlation
 from opinionpool.model.nested import NestedCorrelation
 
 # Contrasts and their spreads beyond this are a mistake, and their squares would overflow.
 LARGEST = 1e100
 DEPENDENCES = ("common", "nested")
+# Correlations by which weights follow forecast by forecast.
+CellWise = CommonCorrelation | NestedCorrelation
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,51 @@ class Parts:
     spread: Array
     dependence: Dependence  # correlation R
     absolute: bool = True  # whether the scale of `contrast` and `spread` is known; if not, only ratios mean something
+
+    @property
+    def informative(self) -> Mask:
+        """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+        return np.asarray(self.spread > 0)
+
+    @property
+    def scale(self) -> Array:
+        """Sigma, 1 for experts who say nothing, (N,)."""
+        return np.where(self.informative, self.spread, 1.0)
+
+    @property
+    def signal(self) -> Array:
+        """Mu / sigma, 0 for experts who say nothing, (N,)."""
+        return np.asarray(self.contrast / self.scale)
+
+    def weights_for(self, present: Mask) -> Array:
+        """W = 2 Sigma_SS^-1 mu_S for the experts S present in each row, 0 elsewhere, (T, N)."""
+        solved = self.dependence.solve_present(self.signal, present & self.informative)
+        return np.asarray(2.0 * solved / self.scale)
+
+    def cell_weights(self, event: Index, expert: Index, events: int) -> Array | None:
+        """The same, forecast by forecast of experts who say something, (M,); None where these take a matrix."""
+        among = self.dependence
+        if not isinstance(among, CellWise) or among.rho == 1.0:
+            return None
+        return cell_weights(event, expert, self.contrast[expert], self.spread[expert], among, events)
+
+    def added(self, debiased: Array) -> Array:
+        """w_i C_i for contrasts C (T, N, K - 1), NaN where missing; 0 there."""
+        present = ~np.isnan(debiased[..., 0])
+        if present.all():
+            # One pattern needs one solution.
+            return np.asarray(self.weights_for(present[:1])[:, :, None] * debiased)
+        return self.weights_for(present)[..., None] * np.where(present[..., None], debiased, 0.0)
+
+    def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
+        """Contrasts (T, N, K - 1) without bias.
+
+        Noise is drawn for each class and differenced, so that it does not depend on the reference class.
+        """
+        normal = rng.standard_normal((len(outcomes), classes, len(self.contrast)))
+        noise = self.dependence.correlate(normal) * (self.spread / np.sqrt(2.0))
+        expected = self.contrast[:, None] * signature(classes)[outcomes][:, None, :]
+        return np.asarray(expected + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2))
 
     def subset(self, positions: Index) -> Parts:
         """The parts of some of the experts."""
@@ -51,6 +98,31 @@ class Parts:
                 f"expert {names[unknown[0]]!r} was assessed with calibration 0, so the spread of its log-odds is "
                 "unknown; leave it out with subset()"
             )
+
+
+def cell_weights(
+    event: Index, expert: Index, contrast: Array, spread: Array, dependence: CellWise, events: int
+) -> Array:
+    """Weights as `Parts.weights_for`, cell by cell, where correlations need no matrix; in time linear in M, (M,).
+
+    Parameters
+    ----------
+    event, expert : ndarray of int, shape (M,)
+    contrast, spread : ndarray, shape (M,)
+        Of the expert of each forecast.
+    dependence : CommonCorrelation or NestedCorrelation
+        A common correlation below 1.
+    events : int
+
+    Examples
+    --------
+    Two experts on the first event, one on the second:
+
+    >>> event, expert = np.array([0, 0, 1]), np.array([0, 1, 0])
+    >>> cell_weights(event, expert, np.ones(3), np.full(3, 2**0.5), CommonCorrelation(2, 0.5), 2).round(4)
+    array([0.6667, 0.6667, 1.    ])
+    """
+    return np.asarray(2.0 * dependence.solve_cells(event, expert, contrast / spread, events) / spread)
 
 
 def numbers(values: npt.ArrayLike, what: str) -> Array:

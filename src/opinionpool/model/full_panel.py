@@ -15,16 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, Mask, each_pattern, seeded
-from opinionpool.blocks import blocks
+from opinionpool.arrays import Array, Index, Mask, each_pattern
 from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
-from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, base_rate_shift, contrasts, read_batch
+from opinionpool.model.contrasts import AnswerParts, Batch, Extremes
 from opinionpool.model.correlation import SINGULAR, solve_matrix
 from opinionpool.model.features import LARGEST, numbers
 from opinionpool.model.pooling import Settings
-from opinionpool.model.pooling_panel import PoolingPanel, draw_outcomes
-from opinionpool.names import by_name, chosen_positions
+from opinionpool.model.pooling_panel import PoolingPanel
 
 
 class Rule(NamedTuple):
@@ -87,9 +85,15 @@ class Discriminant:
 
     def rules(self, present: Mask) -> Iterator[tuple[Index, Index, Rule]]:
         """Events (rows) on which the same experts (columns) are present and say something, and how these decide."""
-        for rows, columns in each_pattern(present & self.informative):
+        informative = self.informative
+        for rows, columns in each_pattern(present & informative):
             if len(columns):
-                yield rows, columns, self.rule(columns)
+                yield rows, columns, self._whole if len(columns) == informative.sum() else self.rule(columns)
+
+    @cached_property
+    def _whole(self) -> Rule:
+        """The decision of all who say something."""
+        return self.rule(np.flatnonzero(self.informative))
 
     def weights_for(self, present: Mask) -> Array:
         """Mean weights of those present in each row, (T, N): how the log-ratio of a class goes with its forecasts.
@@ -111,12 +115,25 @@ class Discriminant:
         """The decision among some of the experts: Ω_SS and m_S."""
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
-    def noise(self, normal: Array) -> Array:
-        """Independent standard normals (T, N(K - 1)) to log-ratios (T, N, K - 1) with covariance Ω."""
+    def cell_weights(self, event: Index, expert: Index, events: int) -> None:
+        """There are none: no forecast has one weight."""
+
+    def added(self, debiased: Array) -> Array:
+        """What contrasts (T, N, K - 1), NaN where missing, add to the log-ratios, in the same shape; 0 there."""
+        full = np.zeros(debiased.shape)
+        for rows, columns, rule in self.rules(~np.isnan(debiased[..., 0])):
+            cells = np.ix_(rows, columns)
+            gains = np.einsum("tnd,ndk->tnk", debiased[cells], rule.direction) - rule.constant
+            full[cells] = logodds.uncentred(gains)
+        return full
+
+    def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
+        """Contrasts (T, N, K - 1) without bias, given the outcomes (T,)."""
         n, d = self.means.shape[1:]
         values, vectors = np.linalg.eigh(self.covariance.reshape(n * d, n * d))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return np.asarray((normal @ root.T).reshape(len(normal), n, d))
+        noise = rng.standard_normal((len(outcomes), n * (classes - 1))) @ root.T
+        return np.asarray(self.means[outcomes] + noise.reshape(len(outcomes), n, d))
 
     def scores(self, deviation: Array) -> Array:
         """What each class gains from contrasts (T, N, K - 1), NaN where missing; (T, K)."""
@@ -167,9 +184,8 @@ class FullPanel(PoolingPanel):
     (array([[ 1.333, -0.667, -0.667]]), array([[0., 0., 0.]]))
     """
 
-    __slots__ = ("_bias", "_parts")
+    __slots__ = ()
 
-    _bias: Array
     _parts: Discriminant
 
     def __init__(
@@ -220,9 +236,7 @@ class FullPanel(PoolingPanel):
         k = self._label(len(bias), names, classes, settings)
         if k != len(parts.means):
             raise PanelError(f"means of {len(parts.means)} classes do not fit the {k} labels {self._classes}")
-        for array in (parts.means, parts.covariance, bias):
-            array.flags.writeable = False
-        self._hold(bias=bias, parts=parts)
+        self._hold_parts(parts, bias)
 
     def __reduce__(self) -> tuple[object, ...]:
         parts = self._parts.means, self._parts.covariance
@@ -232,19 +246,6 @@ class FullPanel(PoolingPanel):
     def parts(self) -> Discriminant:
         """Means from their centroid and covariance, as pooling uses them."""
         return self._parts
-
-    @property
-    def informative(self) -> Mask:
-        """False for experts whose forecasts never move, (N,)."""
-        return self._parts.informative
-
-    @property
-    def bias(self) -> Array:
-        """The centroid of the K means, each counting the same: log-probabilities centred over the classes, (N, K).
-
-        K = 2: log-odds, (N,).
-        """
-        return logodds.public_log_odds(self._bias).copy()
 
     @property
     def means(self) -> Array:
@@ -276,15 +277,6 @@ class FullPanel(PoolingPanel):
     def _each(self) -> Iterator[Index]:
         return (np.array([i]) for i in range(len(self)))
 
-    def weights_for(self, present: Mask) -> Array:
-        """Weights of the exact sub-panels of those present, averaged over the classes, (T, N), 0 where absent.
-
-        Parameters
-        ----------
-        present : ndarray of bool, shape (T, N)
-        """
-        return self._parts.weights_for(present)
-
     def pair_weights(self, y: object, z: object) -> Array:
         """What multiplies each expert's log-probabilities in the pooled log-odds of class y against z, (N, K).
 
@@ -299,12 +291,12 @@ class FullPanel(PoolingPanel):
         for label in (y, z):
             if label not in self._classes:
                 raise ArgumentError(f"there is no class {label!r}; the classes are {self._classes}")
-        audible = np.flatnonzero(self.informative)
+        informative = np.flatnonzero(self.informative)
         weights = np.zeros((len(self), len(self._classes)))
-        if len(audible):
-            rule = self._parts.rule(audible)
+        if len(informative):
+            rule = self._parts.rule(informative)
             first, second = self._classes.index(y), self._classes.index(z)
-            weights[audible, 1:] = rule.direction[:, :, first] - rule.direction[:, :, second]
+            weights[informative, 1:] = rule.direction[:, :, first] - rule.direction[:, :, second]
         weights[:, 0] = 0.0 - weights[:, 1:].sum(axis=1)
         return weights
 
@@ -320,94 +312,13 @@ class FullPanel(PoolingPanel):
         centred = gains - gains.mean(axis=0)
         return np.asarray(np.einsum("knk->nk", centred) * k / (k - 1))
 
-    def pool(
-        self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
-    ) -> Array:
-        """The pooled probability, as `Panel.pool`.
-
-        Those who are absent are left out exactly: the others decide by Ω_SS and m_S, with the constant of their own.
-
-        Raises
-        ------
-        ProbabilityError, ShapeError
-            If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
-        """
-        batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
-        ratios = batch.reference + base_rate_shift(base_rate, batch)
-        for rows, _, added in self._added(batch):
-            ratios[rows] += logodds.uncentred(added.sum(axis=1))
-        return batch.shape_answers(logodds.pooled_probabilities(ratios, batch.prior, self._settings.pool_floor))
-
-    def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
-        """What each expert adds to the pooled log-odds, 0 where missing.
-
-        They add up to the pooled log-odds minus the prior's, before the floor on the answer. The constant is among
-        them: expert i's part of it is −½ m_kiᵀ (Ω⁻¹ m_k)_i for class k.
-
-        Returns
-        -------
-        ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
-        """
-        batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
-        full = np.zeros((len(batch.prior), len(self), batch.classes))
-        for rows, columns, added in self._added(batch):
-            full[np.ix_(rows, columns)] = added
-        shown = logodds.public_log_odds(logodds.uncentred(full))
-        return shown.reshape(batch.lead + shown.shape[1:])
-
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum; no contrast has one weight."""
         beyond = self._settings.contrasts(batch)[0]
         contrast = np.where(np.isnan(beyond), 0.0, beyond - self._bias)
-        added = np.zeros_like(contrast)
-        for _, columns, part in self._added(batch):
-            added[columns] = logodds.uncentred(part[0])
+        added = self._parts.added((beyond - self._bias)[None])[0]
         start = batch.reference[0]
         return AnswerParts("log-odds", self._bias, contrast, None, added, start, np.zeros_like(start))
-
-    def _added(self, batch: Batch) -> Iterator[tuple[Index, Index, Array]]:
-        """Events (rows), experts present (columns) and what these add to each class, (rows, columns, K)."""
-        floor, _, extremes = self._settings
-        present = ~np.isnan(batch.q if batch.classes == 2 else batch.q[..., 0])
-        for rows, columns, rule in self._parts.rules(present):
-            believed, bias = extremes.subset(columns), self._bias[columns]
-            for block in blocks(len(rows), len(columns) * batch.classes):
-                part = rows[block]
-                q, prior, reference = batch.q[np.ix_(part, columns)], batch.prior[part], batch.reference[part]
-                contrast = contrasts(q, prior[:, None], floor, reference[:, None])
-                debiased = believed.believed(contrast) - bias
-                yield part, columns, np.einsum("tnd,ndk->tnk", debiased, rule.direction) - rule.constant
-
-    def subset(self, experts: Iterable[object]) -> FullPanel:
-        """The panel of some of the experts, exactly (model.md, section 2.3).
-
-        Parameters
-        ----------
-        experts : iterable of str or int
-            Names, or positions.
-
-        Raises
-        ------
-        ExpertError
-            If one is unknown, repeated, or none is given.
-        """
-        positions = chosen_positions(experts, self._names)
-        names = [self._names[i] for i in positions]
-        settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))
-        return FullPanel.from_parts(
-            self._parts.subset(positions), self._bias[positions], names, self._classes, settings
-        )
-
-    def simulate(
-        self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
-    ) -> tuple[Array, npt.NDArray[np.generic]]:
-        """Forecasts and outcomes drawn from the model; see `Panel.simulate`."""
-        k = len(self._classes)
-        rng = seeded(seed)
-        p, happened = draw_outcomes(events, prior, k, rng)
-        noise = self._parts.noise(rng.standard_normal((len(p), len(self) * (k - 1))))
-        contrast = logodds.softmax(logodds.prior_log_ratios(p)[:, None, :] + self.means[happened] + noise)
-        return (contrast[..., 1] if k == 2 else contrast), np.array(self._classes)[happened]
 
 
 def _restored(means: Array, covariance: Array, *rest: object) -> FullPanel:

@@ -14,26 +14,14 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arguments import several, whole_number
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array
 from opinionpool.errors import AccuracyUnknownError, ExpertError, OpinionPoolWarning, PanelError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, base_rate_shift, read_batch
+from opinionpool.model.contrasts import AnswerParts, Batch, Extremes
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
-from opinionpool.model.pooling import (
-    Plan,
-    Settings,
-    binary_forecasts,
-    contributions,
-    informative,
-    one_number,
-    pool_alike,
-    pooled,
-    signal,
-    weights_for,
-)
-from opinionpool.model.pooling_panel import PoolingPanel, draw
-from opinionpool.names import by_name, chosen_positions
+from opinionpool.model.pooling import Plan, Settings, Solver, binary_forecasts, one_number, pool_alike
+from opinionpool.model.pooling_panel import PoolingPanel
 
 # Below this part of the variance of a mean of independent experts, theirs is left to how they cancel each other.
 NEARLY_NONE = 0.1
@@ -102,10 +90,9 @@ class Panel(PoolingPanel):
     0.8203
     """
 
-    __slots__ = ("_bias", "_parts", "_plan")
+    __slots__ = ("_plan",)
 
     _parts: Parts
-    _bias: Array
     _plan: Plan | None
 
     def __init__(
@@ -245,10 +232,11 @@ class Panel(PoolingPanel):
         settings: Settings,
     ) -> None:
         n = len(parts.contrast)
-        ratios = bias_ratios(bias, n, self._label(n, names, classes, settings))
-        for array in (parts.contrast, parts.spread, ratios):
-            array.flags.writeable = False
-        self._hold(bias=ratios, parts=parts, plan=None)
+        self._hold_parts(parts, bias_ratios(bias, n, self._label(n, names, classes, settings)))
+
+    def _hold_parts(self, parts: Solver, bias: Array) -> None:
+        super()._hold_parts(parts, bias)
+        self._hold(plan=None)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Panel.from_parts, (self._parts, self.bias, self._names, self._classes, self._settings)
@@ -267,19 +255,9 @@ class Panel(PoolingPanel):
         return self._parts
 
     @property
-    def informative(self) -> Mask:
-        """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
-        return informative(self._parts)
-
-    @property
-    def bias(self) -> Array:
-        """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
-        return logodds.public_log_odds(self._bias).copy()
-
-    @property
     def calibration(self) -> Array:
         """Calibration kappa = 2 mu / sigma², (N,) (13); 0 for experts who say nothing."""
-        return np.asarray(2.0 * signal(self._parts) / np.where(self.informative, self._parts.spread, 1.0))
+        return np.asarray(2.0 * self._parts.signal / self._parts.scale)
 
     @property
     def correlation(self) -> Array:
@@ -295,7 +273,7 @@ class Panel(PoolingPanel):
         PanelError
             If the first expert, whom the others are measured against, has no accuracy.
         """
-        squared = signal(self._parts) ** 2
+        squared = self._parts.signal**2
         if squared[0] == 0:
             raise PanelError(f"relative accuracy is measured against the first expert, and {self._names[0]!r} has none")
         return np.asarray(squared / squared[0])
@@ -317,7 +295,7 @@ class Panel(PoolingPanel):
     def accuracy(self) -> Array:
         """Accuracy mu* = kappa mu of each expert by itself, (N,) (15). Needs an absolute accuracy."""
         self._parts.check_scale("accuracy")
-        return 2.0 * signal(self._parts) ** 2
+        return 2.0 * self._parts.signal**2
 
     @property
     def joint_accuracy(self) -> float:
@@ -325,45 +303,12 @@ class Panel(PoolingPanel):
         self._parts.check_scale("joint accuracy")
         return float(self.weights @ self._parts.contrast)
 
-    def weights_for(self, present: Mask) -> Array:
-        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3).
-
-        Parameters
-        ----------
-        present : ndarray of bool, shape (T, N)
-        """
-        return weights_for(self._parts, present)
-
     def pool(
         self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """The pooled probability (11).
-
-        Parameters
-        ----------
-        probabilities : array_like, shape (..., N), or (..., N, K) when K > 2
-            NaN where a forecast is missing; the others are weighted as the sub-panel they are. With none at
-            all the answer is the prior.
-        prior : float or array_like, shape (...), or (K,), (..., K) when K > 2, default 0.5
-            The reference that the experts share.
-        base_rate : same as `prior`, optional
-            How frequent the event is where the answer is used; adds logit(base_rate) - logit(prior).
-
-        Returns
-        -------
-        ndarray, shape (...), or (..., K) when K > 2
-
-        Raises
-        ------
-        ProbabilityError, ShapeError
-            If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
-        """
+        """The pooled probability (11), see `PoolingPanel.pool`; binary events that share all else take a short way."""
         answers = self._pool_alike(probabilities, one_number(prior), base_rate)
-        if answers is not None:
-            return answers
-        batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
-        shift = base_rate_shift(base_rate, batch)
-        return batch.shape_answers(pooled(self._parts, self._bias, batch, shift, self._settings))
+        return super().pool(probabilities, prior, base_rate) if answers is None else answers
 
     def _pool_alike(
         self, probabilities: npt.ArrayLike, prior: float | None, base_rate: npt.ArrayLike | None
@@ -380,19 +325,6 @@ class Panel(PoolingPanel):
         assert self._plan is not None
         return pool_alike(self._plan, q, prior, rate)
 
-    def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
-        """What each expert adds to the pooled log-odds, w_i C_i, 0 where missing.
-
-        They add up to the pooled log-odds minus the prior's, before the floor on the answer.
-
-        Returns
-        -------
-        ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
-        """
-        batch = read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
-        full = logodds.public_log_odds(contributions(self._parts, self._bias, batch, self._settings))
-        return full.reshape(batch.lead + full.shape[1:])
-
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum; where extremes have a centre, it is each one's bias.
 
@@ -408,44 +340,10 @@ class Panel(PoolingPanel):
         added = weights[:, None] * contrast
         return AnswerParts("log-odds", bias, contrast, weights, added, batch.reference[0], intercept)
 
-    def subset(self, experts: Iterable[object]) -> Panel:
-        """The panel of some of the experts, exactly (model.md, section 2.3).
-
-        Parameters
-        ----------
-        experts : iterable of str or int
-            Names, or positions.
-
-        Raises
-        ------
-        ExpertError
-            If one is unknown, repeated, or none is given.
-        """
-        positions = chosen_positions(experts, self._names)
-        names = [self._names[i] for i in positions]
-        kept = self._parts.subset(positions)
-        settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))
-        return Panel.from_parts(kept, self.bias[positions], names, self._classes, settings)
-
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
     ) -> tuple[Array, npt.NDArray[np.generic]]:
-        """Forecasts and outcomes drawn from the model (5), (9). Needs an absolute accuracy.
-
-        Parameters
-        ----------
-        events : int
-            T.
-        prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2
-            The probability with which each event is drawn, shared by the experts.
-        seed : int or numpy Generator, optional
-
-        Returns
-        -------
-        X : ndarray, shape (T, N), or (T, N, K) when K > 2
-        y : ndarray, shape (T,)
-            Members of `classes`.
-        """
+        """Forecasts and outcomes drawn from the model, see `PoolingPanel.simulate`; needs an absolute accuracy."""
         self._parts.check_scale("simulation")
         self._parts.check_spread(self._names)
-        return draw(self._parts, self._bias, self._classes, events, prior, seed)
+        return super().simulate(events, prior, seed)

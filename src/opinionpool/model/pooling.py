@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -14,14 +14,11 @@ from opinionpool.blocks import Bounds, blocks_of, floored_log_odds, in_order, pi
 from opinionpool.errors import ProbabilityError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, check_probabilities
 from opinionpool.model.contrasts import Batch, Extremes, Rows, blocks, contrasts, even_share
-from opinionpool.model.correlation import CommonCorrelation, Dependence
+from opinionpool.model.correlation import Dependence
 from opinionpool.model.features import Parts
-from opinionpool.model.nested import NestedCorrelation
 
 # Experts up to whom numbers are quicker than arrays, log-odds that overflow nothing, priors that are remembered.
 FEW, FAR, PRIORS = 48, 150.0, 256
-# Correlations by which weights follow forecast by forecast.
-CellWise = CommonCorrelation | NestedCorrelation
 
 
 class Settings(NamedTuple):
@@ -37,53 +34,34 @@ class Settings(NamedTuple):
         return self.extremes.believed(batch.contrasts(rows, self.floor), absent)
 
 
-def informative(parts: Parts) -> Mask:
-    """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
-    return np.asarray(parts.spread > 0)
+class Solver(Protocol):
+    """How those present weigh: `Parts` of the class-symmetric model, `Discriminant` of the full one."""
+
+    @property
+    def informative(self) -> Mask:
+        """False for experts who say nothing, (N,)."""
+
+    def weights_for(self, present: Mask) -> Array:
+        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3)."""
+
+    def cell_weights(self, event: Index, expert: Index, events: int) -> Array | None:
+        """The same, forecast by forecast of informative experts, (M,); None where this takes a matrix."""
+
+    def added(self, debiased: Array) -> Array:
+        """What contrasts (T, N, K - 1), NaN where missing, add to the log-ratios, in the same shape; 0 there."""
+
+    def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
+        """Contrasts (T, N, K - 1) without bias, given the outcomes (T,)."""
+
+    def subset(self, positions: Index) -> Self:
+        """The same among some of the experts."""
 
 
-def signal(parts: Parts) -> Array:
-    """Mu / sigma, 0 for experts who say nothing, (N,)."""
-    return np.asarray(parts.contrast / np.where(informative(parts), parts.spread, 1.0))
-
-
-def weights_for(parts: Parts, present: Mask) -> Array:
-    """W = 2 Sigma_SS^-1 mu_S for the experts S present in each row, 0 elsewhere, (T, N)."""
-    audible = informative(parts)
-    solved = parts.dependence.solve_present(signal(parts), present & audible)
-    return np.asarray(2.0 * solved / np.where(audible, parts.spread, 1.0))
-
-
-def cell_weights(
-    event: Index, expert: Index, contrast: Array, spread: Array, dependence: CellWise, events: int
-) -> Array:
-    """Weights as `weights_for`, cell by cell, where correlations need no matrix; in time linear in M, (M,).
-
-    Parameters
-    ----------
-    event, expert : ndarray of int, shape (M,)
-    contrast, spread : ndarray, shape (M,)
-        Of the expert of each forecast.
-    dependence : CommonCorrelation or NestedCorrelation
-        A common correlation below 1.
-    events : int
-
-    Examples
-    --------
-    Two experts on the first event, one on the second:
-
-    >>> event, expert = np.array([0, 0, 1]), np.array([0, 1, 0])
-    >>> cell_weights(event, expert, np.ones(3), np.full(3, 2**0.5), CommonCorrelation(2, 0.5), 2).round(4)
-    array([0.6667, 0.6667, 1.    ])
-    """
-    return np.asarray(2.0 * dependence.solve_cells(event, expert, contrast / spread, events) / spread)
-
-
-def pooled(parts: Parts, bias: Array, batch: Batch, shift: Array, settings: Settings) -> Array:
-    """Probabilities of the classes, (T, K), from L° + Σ w_i C_i + shift."""
+def pooled(solver: Solver, bias: Array, batch: Batch, shift: Array, settings: Settings) -> Array:
+    """Probabilities of the classes, (T, K), from what experts add to L° and a shift."""
     answers = np.empty(batch.prior.shape)
     for rows in blocks(batch):
-        ratios = batch.reference[rows] + _contributions(parts, bias, batch, rows, settings).sum(axis=1) + shift[rows]
+        ratios = batch.reference[rows] + _added(solver, bias, batch, rows, settings).sum(axis=1) + shift[rows]
         answers[rows] = logodds.pooled_probabilities(ratios, batch.prior[rows], settings.pool_floor)
     return answers
 
@@ -98,22 +76,16 @@ def recalibrated(
     return np.asarray(logodds.pooled_probabilities(updated, prior, pool_floor)[..., 1])
 
 
-def contributions(parts: Parts, bias: Array, batch: Batch, settings: Settings) -> Array:
-    """w_i C_i of all events, 0 where missing, (T, N, K - 1)."""
-    added = np.empty((len(batch.prior), len(parts.contrast), batch.classes - 1))
+def contributions(solver: Solver, bias: Array, batch: Batch, settings: Settings) -> Array:
+    """What each expert adds to the log-ratios of all events, 0 where missing, (T, N, K - 1)."""
+    added = np.empty((len(batch.prior), len(bias), batch.classes - 1))
     for rows in blocks(batch):
-        added[rows] = _contributions(parts, bias, batch, rows, settings)
+        added[rows] = _added(solver, bias, batch, rows, settings)
     return added
 
 
-def _contributions(parts: Parts, bias: Array, batch: Batch, rows: slice, settings: Settings) -> Array:
-    """w_i C_i of a block of events, 0 where missing, (T, N, K - 1)."""
-    debiased = settings.contrasts(batch, rows) - bias
-    present = ~np.isnan(debiased[..., 0])
-    if present.all():
-        # One pattern needs one solution.
-        return np.asarray(weights_for(parts, present[:1])[:, :, None] * debiased)
-    return weights_for(parts, present)[..., None] * np.where(present[..., None], debiased, 0.0)
+def _added(solver: Solver, bias: Array, batch: Batch, rows: slice, settings: Settings) -> Array:
+    return solver.added(settings.contrasts(batch, rows) - bias)
 
 
 class Plan(NamedTuple):
@@ -136,7 +108,7 @@ class Plan(NamedTuple):
         PanelError
             If its weights have no limit.
         """
-        weights = weights_for(parts, np.ones((1, len(bias)), dtype=bool))[0]
+        weights = parts.weights_for(np.ones((1, len(bias)), dtype=bool))[0]
         return cls(parts, bias, settings, weights, float(weights.sum()), float(weights @ bias[:, 0]), {})
 
 
@@ -334,10 +306,10 @@ def fill_missing(contrasts: Array, spread: Array, dependence: Dependence) -> Arr
 
 def fill_as_expected(contrasts: Array, parts: Parts) -> Array:
     """The same under the covariance of any panel, whoever says nothing missing everywhere, (T, N, K - 1)."""
-    telling = informative(parts)
-    if telling.all():
+    informative = parts.informative
+    if informative.all():
         return fill_missing(contrasts, parts.spread, parts.dependence)
-    known = np.flatnonzero(telling)
+    known = np.flatnonzero(informative)
     full = np.zeros_like(contrasts)
     if not len(known):
         return full

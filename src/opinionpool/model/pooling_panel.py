@@ -1,10 +1,10 @@
-"""What every panel offers, whatever stands behind it: a base class, and draws from a model."""
+"""What every panel offers, whatever weighs its experts: a base class."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,9 @@ from opinionpool.arguments import labels_given, whole_number
 from opinionpool.arrays import Array, Mask, seeded
 from opinionpool.display import Tabular
 from opinionpool.errors import PanelError
-from opinionpool.model.contrasts import AnswerParts, Batch
-from opinionpool.model.features import Parts
-from opinionpool.model.pooling import (
-    Settings,
-)
-from opinionpool.names import expert_names
+from opinionpool.model.contrasts import AnswerParts, Batch, base_rate_shift, read_batch
+from opinionpool.model.pooling import Settings, Solver, contributions, pooled
+from opinionpool.names import by_name, chosen_positions, expert_names
 from opinionpool.priors import spread_prior
 
 
@@ -30,8 +27,10 @@ class PoolingPanel(Tabular, ABC):
     they are averages over the classes.
     """
 
-    __slots__ = ("_classes", "_names", "_settings")
+    __slots__ = ("_bias", "_classes", "_names", "_parts", "_settings")
 
+    _parts: Solver
+    _bias: Array  # (N, K - 1)
     _names: tuple[str, ...]
     _classes: tuple[object, ...]
     _settings: Settings
@@ -52,6 +51,13 @@ class PoolingPanel(Tabular, ABC):
             logodds.check_floor(getattr(settings, name), name)
         self._hold(classes=labels, names=expert_names(names, n), settings=settings)
         return len(labels)
+
+    def _hold_parts(self, parts: Solver, bias: Array) -> None:
+        """Hold what pooling uses, read-only."""
+        for array in (*vars(parts).values(), bias):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+        self._hold(parts=parts, bias=bias)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
@@ -99,14 +105,24 @@ class PoolingPanel(Tabular, ABC):
         return float(1.0 - self.weights.sum())
 
     @property
-    @abstractmethod
-    def informative(self) -> Mask:
-        """False for experts who say nothing, (N,)."""
+    def parts(self) -> Solver:
+        """What weighs the experts."""
+        return self._parts
 
     @property
-    @abstractmethod
+    def informative(self) -> Mask:
+        """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+        return self._parts.informative
+
+    @property
     def bias(self) -> Array:
         """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
+        return logodds.public_log_odds(self._bias).copy()
+
+    @property
+    def bias_ratios(self) -> Array:
+        """The same as log-ratios, (N, K - 1)."""
+        return self._bias
 
     @property
     @abstractmethod
@@ -123,64 +139,115 @@ class PoolingPanel(Tabular, ABC):
     def joint_accuracy(self) -> float:
         """Accuracy mu* of the panel together (15)."""
 
-    @abstractmethod
     def weights_for(self, present: Mask) -> Array:
-        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3)."""
+        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3).
 
-    @abstractmethod
+        Parameters
+        ----------
+        present : ndarray of bool, shape (T, N)
+        """
+        return self._parts.weights_for(present)
+
+    def _read(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Batch:
+        return read_batch(by_name(probabilities, self._names), prior, len(self), len(self._classes))
+
     def pool(
         self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """The pooled probability (11), (..., N) to (...); K > 2: (..., N, K) to (..., K)."""
+        """The pooled probability (11).
 
-    @abstractmethod
+        Parameters
+        ----------
+        probabilities : array_like, shape (..., N), or (..., N, K) when K > 2
+            NaN where a forecast is missing; the others are weighted as the sub-panel they are. With none at
+            all the answer is the prior.
+        prior : float or array_like, shape (...), or (K,), (..., K) when K > 2, default 0.5
+            The reference that the experts share.
+        base_rate : same as `prior`, optional
+            How frequent the event is where the answer is used; adds logit(base_rate) - logit(prior).
+
+        Returns
+        -------
+        ndarray, shape (...), or (..., K) when K > 2
+
+        Raises
+        ------
+        ProbabilityError, ShapeError
+            If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
+        """
+        batch = self._read(probabilities, prior)
+        shift = base_rate_shift(base_rate, batch)
+        return batch.shape_answers(pooled(self._parts, self._bias, batch, shift, self._settings))
+
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
-        """What each expert adds to the pooled log-odds, 0 where missing, (..., N), or (..., N, K) when K > 2."""
+        """What each expert adds to the pooled log-odds, 0 where missing: w_i C_i in the class-symmetric model.
+
+        They add up to the pooled log-odds minus the prior's, before the floor on the answer.
+
+        Returns
+        -------
+        ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
+        """
+        batch = self._read(probabilities, prior)
+        full = logodds.public_log_odds(contributions(self._parts, self._bias, batch, self._settings))
+        return full.reshape(batch.lead + full.shape[1:])
 
     @abstractmethod
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""
 
-    @abstractmethod
-    def subset(self, experts: Iterable[object]) -> PoolingPanel:
-        """The panel of some of the experts, exactly (model.md, section 2.3)."""
+    def subset(self, experts: Iterable[object]) -> Self:
+        """The panel of some of the experts, exactly (model.md, section 2.3).
 
-    @abstractmethod
+        Parameters
+        ----------
+        experts : iterable of str or int
+            Names, or positions.
+
+        Raises
+        ------
+        ExpertError
+            If one is unknown, repeated, or none is given.
+        """
+        positions = chosen_positions(experts, self._names)
+        settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))
+        panel = type(self).__new__(type(self))
+        panel._hold(names=tuple(self._names[i] for i in positions), classes=self._classes, settings=settings)
+        panel._hold_parts(self._parts.subset(positions), self._bias[positions])
+        return panel
+
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
     ) -> tuple[Array, npt.NDArray[np.generic]]:
-        """Forecasts and outcomes drawn from the model."""
+        """Forecasts and outcomes drawn from the model (5), (9). Needs an absolute accuracy.
+
+        Parameters
+        ----------
+        events : int
+            T.
+        prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2
+            The probability with which each event is drawn, shared by the experts.
+        seed : int or numpy Generator, optional
+
+        Returns
+        -------
+        X : ndarray, shape (T, N), or (T, N, K) when K > 2
+        y : ndarray, shape (T,)
+            Members of `classes`.
+
+        Raises
+        ------
+        ArgumentError, ProbabilityError
+            If there is no such number of events, or no such prior.
+        """
+        k, rng = len(self._classes), seeded(seed)
+        p, happened = _outcomes(events, prior, k, rng)
+        ratios = logodds.prior_log_ratios(p)[:, None, :] + self._bias + self._parts.drawn(happened, k, rng)
+        forecast = logodds.softmax(ratios)
+        return (forecast[..., 1] if k == 2 else forecast), np.array(self._classes)[happened]
 
 
-def draw(
-    parts: Parts,
-    bias: Array,
-    classes: Sequence[object],
-    events: int,
-    prior: npt.ArrayLike,
-    seed: int | np.random.Generator | None,
-) -> tuple[Array, npt.NDArray[np.generic]]:
-    """Forecasts (T, N), or (T, N, K) when K > 2, and outcomes (T,), from contrasts on a known scale.
-
-    Noise is drawn for each class and differenced, so that it does not depend on the reference class.
-
-    Raises
-    ------
-    ArgumentError, ProbabilityError
-        If there is no such number of events, or no such prior.
-    """
-    k, n = len(classes), len(parts.contrast)
-    rng = seeded(seed)
-    p, happened = draw_outcomes(events, prior, k, rng)
-    noise = parts.dependence.correlate(rng.standard_normal((len(p), k, n))) * (parts.spread / np.sqrt(2.0))
-    ratios = logodds.prior_log_ratios(p)[:, None, :] + bias
-    ratios = ratios + parts.contrast[:, None] * logodds.signature(k)[happened][:, None, :]
-    ratios = ratios + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2)
-    forecast = logodds.softmax(ratios)
-    return (forecast[..., 1] if k == 2 else forecast), np.array(classes)[happened]
-
-
-def draw_outcomes(
+def _outcomes(
     events: int, prior: npt.ArrayLike, classes: int, rng: np.random.Generator
 ) -> tuple[Array, npt.NDArray[np.intp]]:
     """The prior of each event, (T, K), and its outcome, (T,)."""

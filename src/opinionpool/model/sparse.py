@@ -14,7 +14,6 @@ from opinionpool.errors import ArgumentError, ExpertError
 from opinionpool.forecasts import BLOCK, Forecasts
 from opinionpool.model.contrasts import Batch, base_rate_shift, contrasts
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import CellWise, cell_weights
 from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.priors import spread_prior
 
@@ -55,10 +54,12 @@ def pool_cells(
     experts = np.array([position[name] for name in forecasts.experts], dtype=np.intp)[forecasts.expert_index]
     if forecasts.options is not None:
         panel = for_options(panel, forecasts.classes)
-    dependence = panel.parts.dependence if isinstance(panel, Panel) else None
-    if isinstance(panel, Panel) and isinstance(dependence, CellWise) and dependence.rho < 1.0:
-        return _pool_by_cell(panel, forecasts, experts, dependence, prior, base_rate)
-    return _pool_blocks(panel, forecasts, experts, prior, base_rate)
+    event = forecasts.event_index
+    informative = panel.informative[experts]
+    weights = panel.parts.cell_weights(event[informative], experts[informative], len(forecasts.events))
+    if weights is None:
+        return _pool_blocks(panel, forecasts, experts, prior, base_rate)
+    return _pool_by_cell(panel, forecasts, experts, weights, prior, base_rate)
 
 
 def for_options(panel: PoolingPanel, slots: tuple[object, ...]) -> Panel:
@@ -80,27 +81,24 @@ def for_options(panel: PoolingPanel, slots: tuple[object, ...]) -> Panel:
 
 
 def _pool_by_cell(
-    panel: Panel,
+    panel: PoolingPanel,
     forecasts: Forecasts,
     experts: npt.NDArray[np.intp],
-    dependence: CellWise,
+    weights: Array,
     prior: npt.ArrayLike,
     base_rate: npt.ArrayLike | None,
 ) -> Array:
-    """In time linear in the number of forecasts."""
+    """In time linear in the number of forecasts; weights are of those of informative experts."""
     t, k = len(forecasts.events), len(panel.classes)
     p = spread_prior(prior, (t,), k)
     batch = Batch(np.empty((t, 0)), p, logodds.prior_log_ratios(p), (t,))
     floor, pool_floor, extremes = panel.settings
     informative = panel.informative[experts]
     event, expert = forecasts.event_index[informative], experts[informative]
-    bias = panel.bias[:, None] if k == 2 else logodds.uncentred(panel.bias)
     forecast = contrasts(forecasts.probabilities[informative], p[event], floor, batch.reference[event])
     absent = logodds.no_options(p)
     believed = extremes.subset(expert).believed(forecast, None if absent is None else absent[event])
-    beyond = believed - bias[expert]
-    parts = panel.parts
-    weights = cell_weights(event, expert, parts.contrast[expert], parts.spread[expert], dependence, t)
+    beyond = believed - panel.bias_ratios[expert]
     added = np.stack([np.bincount(event, weights=weights * column, minlength=t) for column in beyond.T], axis=-1)
     ratios = batch.reference + added + base_rate_shift(base_rate, batch)
     return batch.shape_answers(logodds.pooled_probabilities(ratios, p, pool_floor))
