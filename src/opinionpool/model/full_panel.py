@@ -24,6 +24,9 @@ from opinionpool.model.features import LARGEST, numbers
 from opinionpool.model.pooling import Settings
 from opinionpool.model.pooling_panel import PoolingPanel
 
+# So many numbers of rules are kept.
+KEPT = 1 << 18
+
 
 class Rule(NamedTuple):
     """What those present make of their contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
@@ -85,15 +88,23 @@ class Discriminant:
 
     def rules(self, present: Mask) -> Iterator[tuple[Index, Index, Rule]]:
         """Events (rows) on which the same experts (columns) are present and say something, and how these decide."""
-        informative = self.informative
-        for rows, columns in each_pattern(present & informative):
+        for rows, columns in each_pattern(present & self.informative):
             if len(columns):
-                yield rows, columns, self._whole if len(columns) == informative.sum() else self.rule(columns)
+                yield rows, columns, self._rule(columns)
+
+    def _rule(self, columns: Index) -> Rule:
+        """The same as `rule`; the first few are kept, as blocks of events have the same ones."""
+        key = columns.tobytes()
+        found = self._rules.get(key)
+        if found is None:
+            found = self.rule(columns)
+            if len(self._rules) * found.direction.size < KEPT:
+                self._rules[key] = found
+        return found
 
     @cached_property
-    def _whole(self) -> Rule:
-        """The decision of all who say something."""
-        return self.rule(np.flatnonzero(self.informative))
+    def _rules(self) -> dict[bytes, Rule]:
+        return {}
 
     def weights_for(self, present: Mask) -> Array:
         """Mean weights of those present in each row, (T, N): how the log-ratio of a class goes with its forecasts.
