@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.tables.coded import spellings
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.delimited import with_line_feeds
 from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault, lines_of
@@ -48,7 +49,8 @@ _MANY = 20_000
 _ISO = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?"
 # What the engine may hold of a table that is on disk.
 MEMORY = "400MB"
-_NUMERIC = ("VARCHAR", "FLOAT", "DOUBLE", "DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_WHOLE = ("VARCHAR", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 
 
 @dataclass(frozen=True)
@@ -102,26 +104,23 @@ class FileTable:
         return self.seen[column]
 
     def _fetch(self, column: int) -> Words:
-        if not self.part and self.rows > _MANY:
-            return self._counted(column)
-        words = encode(self.select(f"{self.text(column)} AS c")["c"].tolist())
+        if self.rows > _MANY:
+            words = self._found(column)
+        else:
+            words = encode(self.select(f"{self.text(column)} AS c")["c"].tolist())
         return words if column not in self.known else words.among(self.known[column])
 
-    def _counted(self, column: int) -> Words:
-        """A column of many rows as text, its different words found by the engine."""
-        csv = self.source.format == "csv" and column < len(self.types)
-        text, kind = f"c{column}" if csv else self.text(column), f"words{column}"
-        self.connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE {kind}_found AS SELECT {text} AS w, min(rowid) AS first FROM t "
-            f"WHERE {text} IS NOT NULL GROUP BY 1 ORDER BY first"
-        )
-        words = f"SELECT w FROM {kind}_found ORDER BY first"
-        spellings = [word for (word,) in self.connection.execute(words).fetchall()]
-        # The engine sees them all as they stand: cheaper for each word than for each cell.
-        plain = [without_apostrophe(word) for word in spellings] if csv else spellings
-        self.connection.execute(f"DROP TYPE IF EXISTS {kind}; CREATE TYPE {kind} AS ENUM ({words})")
-        codes = self.select(f"enum_code(CAST({text} AS {kind})) AS c")["c"].astype(np.intp)
-        return tidied(plain, np.ma.filled(codes, len(spellings)))
+    def _found(self, column: int) -> Words:
+        """A column of many rows as text."""
+        own = column < len(self.types)
+        csv = self.source.format == "csv" and own
+        # Different numbers with a fraction may be one text.
+        cell = f"c{column}" if own and self.types[column].removeprefix("U").startswith(_WHOLE) else self.text(column)
+        found, place = spellings(self.connection, cell, cell if csv else self.text(column), self._which)
+        if csv:
+            # The engine sees them all as they stand: cheaper for each word than for each cell.
+            found = [None if word is None else without_apostrophe(word) for word in found]
+        return tidied(found, place)
 
     def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
         """A column as times in UTC, if each cell is blank or a date or time in UTC, year first; else None."""
@@ -143,9 +142,14 @@ class FileTable:
 
     def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
         """Columns that are computed from those of these rows."""
-        some = f" WHERE rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
+        some = f" WHERE {self._which}" if self.part else ""
         found: dict[str, npt.NDArray[Any]] = self.connection.execute(f"SELECT {what} FROM t{some}").fetchnumpy()
         return found
+
+    @property
+    def _which(self) -> str:
+        """Which rows these are, as a condition; empty for all."""
+        return f"rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
 
     def text(self, column: int) -> str:
         """What to select for a column as text."""
@@ -209,6 +213,8 @@ def _number(column: int, missing: str | None) -> str:
 
 
 def _distinguished(values: Array) -> Numbers | None:
+    if not np.isinf(values).any():
+        return Numbers(values)
     if np.isposinf(values).any():
         return None
     words = np.isneginf(values)

@@ -1,0 +1,101 @@
+"""The different words of a column of many rows, and which of them stands in each: found by the engine, not cell by cell.
+
+The engine gives the words once each, and for every row a hash of its cell; where each hash is that of one word, it
+says which.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Index
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Cells that stand together, on average, from which on words are looked up once for all of them.
+_TOGETHER = 4
+# Words up to which each has a place of its own in a table of this size; cells up to which they are looked up by halves.
+_FEW, _SLOTS, _CELLS = 512, 1 << 16, 1 << 18
+_BLOCK = 1 << 16
+
+
+def spellings(
+    connection: duckdb.DuckDBPyConnection, cell: str, text: str, rows: str = ""
+) -> tuple[list[str | None], Index]:
+    """The different cells of a column, in order of first appearance, and the position of each row's among them.
+
+    Parameters
+    ----------
+    connection : DuckDBPyConnection
+        With a table t.
+    cell : str
+        What to select for the column as it is.
+    text : str
+        The same as text; cells that are alike have the same text.
+    rows : str
+        Which rows, as a condition.
+    """
+    some = f" WHERE {rows}" if rows else ""
+    words = f"SELECT {text} AS w, min(rowid) AS first, hash({cell}) AS h FROM t{some} GROUP BY {cell} ORDER BY first"
+    different = connection.execute(words).fetchnumpy()
+    hashes = connection.execute(f"SELECT hash({cell}) AS h FROM t{some}").fetchnumpy()["h"]
+    place = positions(np.asarray(hashes), np.asarray(different["h"]))
+    return different["w"].tolist(), _by_word(connection, cell, some) if place is None else place
+
+
+def positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Index | None:
+    """Where each hash stands among keys, each of which is there; None where keys are the same, or it would take long.
+
+    >>> positions(np.array([7, 7, 5, 7], np.uint64), np.array([7, 5], np.uint64))
+    array([0, 0, 1, 0])
+    """
+    order = np.argsort(keys)
+    ordered = keys[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return None
+    starts = np.append(0, np.flatnonzero(hashes[1:] != hashes[:-1]) + 1)
+    if len(starts) * _TOGETHER <= len(hashes):
+        found = order[np.searchsorted(ordered, hashes[starts])]
+        return np.asarray(np.repeat(found, np.diff(np.append(starts, len(hashes)))))
+    if len(keys) <= _FEW:
+        for shift in range(0, 48, 3):
+            slots = _slots(keys, shift)
+            if len(np.unique(slots)) == len(keys):
+                table = np.zeros(_SLOTS, dtype=np.intp)
+                table[slots] = np.arange(len(keys))
+                return _looked_up(table, hashes, shift)
+    return order[np.searchsorted(ordered, hashes)] if len(hashes) <= _CELLS else None
+
+
+def _slots(hashes: npt.NDArray[np.uint64], shift: int) -> npt.NDArray[np.uint64]:
+    return (hashes >> np.uint64(shift)) & np.uint64(_SLOTS - 1)
+
+
+def _looked_up(table: Index, hashes: npt.NDArray[np.uint64], shift: int) -> Index:
+    """The entries of hashes, in blocks that stay in the cache."""
+    found = np.empty(len(hashes), dtype=np.intp)
+    for start in range(0, len(hashes), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        np.take(table, _slots(hashes[block], shift), out=found[block], mode="clip")
+    return found
+
+
+def _by_word(connection: duckdb.DuckDBPyConnection, cell: str, some: str) -> Index:
+    """The same by an enumeration of the words."""
+    text = f"CAST({cell} AS VARCHAR)"
+    words = f"SELECT w FROM (SELECT {text} AS w, min(rowid) AS first FROM t{some} GROUP BY {cell}) ORDER BY first"
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE different AS {words}")
+    connection.execute(
+        "DROP TYPE IF EXISTS word; CREATE TYPE word AS ENUM (SELECT w FROM different WHERE w IS NOT NULL)"
+    )
+    codes = connection.execute(f"SELECT enum_code(CAST({text} AS word)) AS c FROM t{some}").fetchnumpy()["c"]
+    blank = connection.execute("SELECT min(rowid) FROM different WHERE w IS NULL").fetchone()
+    found = np.ma.filled(codes.astype(np.intp), -1)
+    if blank is None or blank[0] is None:
+        return np.asarray(found)
+    # Words behind the blank are counted without it.
+    return np.asarray(np.where(found < 0, blank[0], found + (found >= blank[0])))
