@@ -134,13 +134,13 @@ class Forecasts(Tabular):
             raise ShapeError(f"{cells} forecasts need as many times, not {len(self.made)}")
         if len(self.outcomes) != len(self.events):
             raise ShapeError(f"{len(self.events)} events need as many outcomes, not {len(self.outcomes)}")
-        if cells and (np.diff(self.event_index) < 0).any():
+        if (self.event_index[1:] < self.event_index[:-1]).any():
             raise ShapeError("cells must be ordered by event")
         check_probabilities(self.probabilities)
         if self.options is not None:
             check_options(self.options, self.events)
         keys = self.event_index.astype(np.int64) * max(len(self.experts), 1) + self.expert_index
-        if (np.diff(keys) > 0).all():
+        if (keys[1:] > keys[:-1]).all():
             return
         unique, counts = np.unique(keys, return_counts=True)
         if len(unique) != cells:
@@ -296,15 +296,19 @@ class Forecasts(Tabular):
         """What an event is called for people: its text, or else its id."""
         return (self.texts[t] if self.texts else "") or self.events[t]
 
-    @property
+    @cached_property
     def counts(self) -> npt.NDArray[np.intp]:
         """Forecasts of each expert, (N,)."""
-        return np.bincount(self.expert_index, minlength=len(self.experts))
+        found = np.bincount(self.expert_index, minlength=len(self.experts))
+        found.flags.writeable = False
+        return found
 
-    @property
+    @cached_property
     def crowd(self) -> npt.NDArray[np.intp]:
         """Forecasts on each event, (T,)."""
-        return np.bincount(self.event_index, minlength=len(self.events))
+        found = np.bincount(self.event_index, minlength=len(self.events))
+        found.flags.writeable = False
+        return found
 
     @property
     def ages(self) -> Array:

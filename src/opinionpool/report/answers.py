@@ -100,6 +100,9 @@ def plain(label: object) -> object:
 
 def happened(forecasts: Forecasts) -> list[object]:
     """Each event's outcome, None where not resolved."""
+    if forecasts.options is None:
+        labels = [*map(plain, forecasts.classes), None]
+        return [labels[code] for code in forecasts.outcomes.tolist()]
     return [None if label is None else plain(label) for label in forecasts.happened]
 
 

@@ -140,11 +140,18 @@ def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> No
         out.write("\n".join(block) + "\n")
 
 
+# What is told apart by its value among its own kind; of few different ones each is written once.
+_PLAIN, _FEW = {type(None), bool, int, str}, 100
+
+
 def _fields(values: Sequence[object]) -> Iterable[str]:
     """A column's fields; what nothing can happen to is not looked at cell by cell."""
     kinds = set(map(type, values))
     if kinds <= {int, float}:
         return map(str, values)
+    if len(kinds - {type(None)}) == 1 and kinds <= _PLAIN and len(different := set(values)) <= _FEW:
+        written = {value: _field(value) for value in different}
+        return map(written.__getitem__, values)
     texts = cast("Sequence[str]", values)
     if kinds == {str} and not _SPECIAL.search("".join(texts)) and not {text[:1] for text in texts} & _LEADING:
         return texts

@@ -167,13 +167,12 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     """A row per forecast, or per forecast and class, or per verdict and how sure somebody is of it."""
     events, experts = table.words(layout.roles["event"]), _expert_words(table, layout.roles["expert"], reading)
     about = layout.roles.get("class", layout.roles.get("verdict"))
-    labels = Words(np.zeros(table.rows, np.intp), []) if about is None else table.words(about)
+    labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
     column = layout.roles["probability"]
     value = reading.probabilities(table, column, reading.numbers(table, [column])[0])
     present = ~np.isnan(value)
     for role, words in (("event", events), ("expert", experts), ("class", labels)):
-        lacking = present & (words.codes == BLANK)
-        if lacking.any():
+        if words.codes.min(initial=0) == BLANK and (lacking := present & (words.codes == BLANK)).any():
             own = layout.roles[role] if role in layout.roles else layout.roles["verdict"]
             raise cell_error(
                 table,
@@ -187,23 +186,26 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     if not kept:
         header = shown(table.names[layout.roles["expert"]])
         raise LayoutError(f"{table.name}: no row names an expert in column {header}")
-    position = {name: i for i, name in enumerate(kept)}
-    expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
+    expert = experts.codes
+    if kept != experts.values:
+        position = {name: i for i, name in enumerate(kept)}
+        expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
     # A blank may take back what was forecast before, where there are times to tell.
-    answers = (events.codes != BLANK) & (present | ("time" in layout.roles))
-    rows = np.flatnonzero(answers & (expert != BLANK))
+    answers = (events.codes != BLANK) & (present | ("time" in layout.roles)) & (expert != BLANK)
+    rows: Index = np.arange(table.rows) if answers.all() else np.flatnonzero(answers)
+    chosen: slice | Index = slice(None) if len(rows) == table.rows else rows
     _note_ids(reading, events, experts)
     long_rows = LongRows(
         table=table,
         events=events.values,
         experts=kept,
         classes=labels.values if len(labels.values) > 1 else (),
-        event=events.codes[rows],
-        expert=expert[rows],
-        label=np.maximum(labels.codes[rows], 0),
-        value=value[rows],
+        event=events.codes[chosen],
+        expert=expert[chosen],
+        label=np.broadcast_to(0, len(rows)) if about is None else np.maximum(labels.codes[chosen], 0),
+        value=value[chosen],
         row=rows,
-        column=np.full(len(rows), column),
+        column=np.broadcast_to(column, len(rows)),
         time=reading.times(table, layout, rows),
         expires=reading.times(table, layout, rows, "expires"),
     )

@@ -42,7 +42,10 @@ def one_per_key(
     >>> one_per_key(values, values > 0, keys, 3)
     (array([ 0,  1, -1]), (1, 3))
     """
-    rows = np.flatnonzero(present & (keys >= 0))
+    # Rows that follow each other with the same are looked at once.
+    new = (keys[1:] != keys[:-1]) | (values[1:] != values[:-1])
+    rows = np.append(0, np.flatnonzero(new) + 1) if len(keys) else np.empty(0, dtype=np.intp)
+    rows = rows[present[rows] & (keys[rows] >= 0)]
     first = np.full(count, -1)
     first[keys[rows][::-1]] = rows[::-1]
     differing = rows[values[first[keys[rows]]] != values[rows]]

@@ -478,6 +478,6 @@ def _ordered(
         long_rows, table, notes = fold_classes(long_rows, order, reading.half_units, drop_incomplete)
         return long_rows, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
     pair = long_rows.pair
-    if (np.diff(pair) < 0).any():
+    if (pair[1:] < pair[:-1]).any():
         long_rows = long_rows.select(np.argsort(pair, kind="stable"))
     return long_rows, long_rows.value, []

@@ -51,7 +51,7 @@ class LongRows:
     @property
     def key(self) -> Index:
         """One number for each expert on each event and class, (M,)."""
-        return self.pair * max(len(self.classes), 1) + self.label
+        return self.pair * len(self.classes) + self.label if len(self.classes) else self.pair
 
     def select(self, chosen: npt.NDArray[Any]) -> LongRows:
         """Some of the rows: a mask, or positions."""
@@ -178,6 +178,8 @@ def one_each(
             notes.append(Note.of("withdrawn", "{count:forecast} withdrawn: left blank later by who made them", count))
         long_rows = long_rows.select(~blank & ~back)
     keys = long_rows.key
+    if (keys[1:] > keys[:-1]).all():
+        return long_rows, notes
     order = np.argsort(keys, kind="stable")
     again = np.flatnonzero(np.diff(keys[order]) == 0)
     if not len(again):
@@ -365,7 +367,7 @@ class ForecastCounts:
                 long_rows.expert[((long_rows.value < 0.05) & ~zero) | (long_rows.value > 0.95)],
             )
         )
-        halves = int((long_rows.value == 0.5).sum())
+        halves = int(np.count_nonzero(long_rows.value == 0.5))
         return cls(
             long_rows.experts, bool(long_rows.classes), len(long_rows.events), halves, every, zeros, ones, extreme
         )
