@@ -64,6 +64,7 @@ class FileTable:
     rows: int
     first: int = 0  # rows before these
     part: bool = False  # whether there are others
+    copied: bool = True  # whether the engine has the rows in a table of its own, and does not read the file again
     moved: bool = False  # whether rows are not those of the file in its order, their places in it kept beside them
     keys: tuple[tuple[int, ...], ...] = ()  # columns beyond those of the file: each is several of them together
     # files that hold the rows, and where in the table each begins, if there are several
@@ -116,7 +117,8 @@ class FileTable:
         csv = self.source.format == "csv" and own
         # Different numbers with a fraction may be one text.
         cell = f"c{column}" if own and self.types[column].removeprefix("U").startswith(_WHOLE) else self.text(column)
-        found, place = spellings(self.connection, cell, cell if csv else self.text(column), self._which)
+        with _readable(self.source):
+            found, place = spellings(self.connection, cell, cell if csv else self.text(column), self._which)
         if csv:
             # The engine sees them all as they stand: cheaper for each word than for each cell.
             found = [None if word is None else without_apostrophe(word) for word in found]
@@ -135,13 +137,23 @@ class FileTable:
         if not np.ma.filled(able, True)[0]:
             return None
         try:
-            times = self.select(f"CAST(nullif(rtrim({cell}, 'Z'), '') AS TIMESTAMP) AS c")["c"]
+            times = self._select(f"CAST(nullif(rtrim({cell}, 'Z'), '') AS TIMESTAMP) AS c")["c"]
         except _engine().Error:
             return None
         return np.asarray(np.ma.filled(times, np.datetime64("NaT")), dtype="datetime64[us]")
 
     def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
-        """Columns that are computed from those of these rows."""
+        """Columns that are computed from those of these rows.
+
+        Raises
+        ------
+        TableError
+            If the file turns out to be damaged.
+        """
+        with _readable(self.source):
+            return self._select(what)
+
+    def _select(self, what: str) -> dict[str, npt.NDArray[Any]]:
         some = f" WHERE {self._which}" if self.part else ""
         found: dict[str, npt.NDArray[Any]] = self.connection.execute(f"SELECT {what} FROM t{some}").fetchnumpy()
         return found
@@ -164,6 +176,11 @@ class FileTable:
         elif self.types[column] in {"DOUBLE", "FLOAT"}:
             cell = f"CASE WHEN isnan({cell}) THEN NULL ELSE regexp_replace({cell}::VARCHAR, '\\.0$', '') END"
         return f"CAST({cell} AS VARCHAR)"
+
+    def changed(self, query: str, parameters: object = None) -> None:
+        """Put what a query makes of the rows in their place."""
+        self.connection.execute(f"CREATE TABLE s AS {query}", parameters)
+        self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> FileTable:
         """Some rows of the whole, to be used in a thread of its own."""
@@ -312,11 +329,10 @@ def matching(table: FileTable | FrameTable, where: str) -> FileTable | FrameTabl
         found = parse_where(where, table.name, table.names, table.text)
         place = "t.place" if table.moved else "t.rowid"
         columns = ", ".join(f"c{i}" for i in range(len(table.types)))
-        query = f"CREATE TABLE s AS SELECT {columns}, {place} AS place FROM t WHERE {found.query}"
-        table.connection.execute(query, found.parameters)
-        table.connection.execute("DROP TABLE t; ALTER TABLE s RENAME TO t")
+        with _readable(table.source):
+            table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {found.query}", found.parameters)
         counted = table.connection.execute("SELECT count(*) FROM t").fetchone()
-        return replace(table, rows=int(counted[0]) if counted else 0, moved=True, seen={})
+        return replace(table, rows=int(counted[0]) if counted else 0, copied=True, moved=True, seen={})
     used: dict[int, str] = {}
     found = parse_where(where, table.name, table.names, lambda i: used.setdefault(i, f"c{i}"))
     cells = {name: np.array([cell or "" for cell in table.words(i).texts()], dtype=object) for i, name in used.items()}
@@ -334,7 +350,7 @@ def _read(
     connection = _connect(source.path, workspace if on_disk else None, again or source.padded)
     try:
         with _watch(connection, progress):
-            return _LOADERS[source.format](source, connection)
+            return _LOADERS[source.format](source, connection, on_disk)
     except _engine_errors() as error:
         connection.close()
         if isinstance(error, _engine().InterruptException):
@@ -348,10 +364,26 @@ def _read(
         if fault is None and source.format == "csv" and not again:
             # Well formed after all: its lines do not all end in the same way.
             return _read(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
-        kinds = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}
-        kind = kinds.get(source.format, "JSON")
-        reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
-        raise fault or TableError(f"{source.name} cannot be read as {kind}: {reason}") from None
+        raise fault or _unreadable(source, error) from None
+
+
+def _unreadable(source: FileSource, error: Exception) -> TableError:
+    """The error for a file that the engine does not understand."""
+    kinds = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}
+    kind = kinds.get(source.format, "JSON")
+    reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
+    return TableError(f"{source.name} cannot be read as {kind}: {reason}")
+
+
+@contextmanager
+def _readable(source: FileSource) -> Iterator[None]:
+    """Errors of the engine as ours, as some files turn out to be damaged when their columns are read."""
+    try:
+        yield
+    except _engine_errors() as error:
+        if isinstance(error, _engine().InterruptException):
+            raise KeyboardInterrupt from None
+        raise _unreadable(source, error) from None
 
 
 def _engine() -> ModuleType:
@@ -389,7 +421,7 @@ def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int
     return int(created[0]) if created else 0
 
 
-def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
+def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> FileTable:
     columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(source.header)))
     options = (
         f"auto_detect = false, delim = {_literal(source.delimiter)}, quote = '\"', escape = '\"', header = true, "
@@ -402,8 +434,10 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection) -> File
     return FileTable(source, connection, source.header, ("VARCHAR",) * len(source.header), rows)
 
 
-def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
-    scan = "SELECT * FROM read_parquet(?, binary_as_string = true, hive_partitioning = false)"
+def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, copied: bool) -> FileTable:
+    """Columns of a Parquet file are read when they are needed, unless its rows are to be copied."""
+    options = "binary_as_string = true, hive_partitioning = false"
+    scan = f"SELECT * FROM read_parquet(?, {options})"
     described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
     check_columns(source.name, len(described))
     # The engine calls a column otherwise whose name stands there before, in whatever case.
@@ -411,8 +445,13 @@ def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection) -> 
     counted = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [source.path]).fetchone()
     check_cells(source.name, int(counted[0]) if counted else 0, len(names), os.path.getsize(source.path))
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
-    rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
-    return FileTable(source, connection, names, tuple(str(column[1]) for column in described), rows)
+    types = tuple(str(column[1]) for column in described)
+    if copied:
+        rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
+        return FileTable(source, connection, names, types, rows)
+    file = f"read_parquet({_literal(source.path)}, {options}, file_row_number = true)"
+    connection.execute(f"CREATE VIEW t AS SELECT * FROM {file} AS x({aliases}, rowid)")
+    return FileTable(source, connection, names, types, int(counted[0]) if counted else 0, copied=False)
 
 
 def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
@@ -431,7 +470,7 @@ def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection) -> FileTable:
+def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> FileTable:
     layout = "array" if source.format == "json array" else "newline_delimited"
     scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
     rows = _create(connection, f"SELECT json FROM {scan}", source.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -41,7 +42,7 @@ class Words:
         """The rows that hold one of the words."""
         return np.flatnonzero(self.codes == code)
 
-    @property
+    @cached_property
     def counts(self) -> Index:
         """How many rows hold each word."""
         return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]

@@ -265,12 +265,11 @@ def _sorted(table: FileTable, column: int) -> FileTable:
     """The table with the rows of each event together, events in order of first appearance."""
     name = f"trim({table.text(column)}, {SPACE})"
     columns = ", ".join(f"t.c{i}" for i in range(len(table.types)))
-    table.connection.execute(
-        f"CREATE TABLE s AS SELECT {columns}, {'t.place' if table.moved else 't.rowid AS place'} FROM t "
+    table.changed(
+        f"SELECT {columns}, {'t.place' if table.moved else 't.rowid AS place'} FROM t "
         f"JOIN (SELECT {name} AS event, min(rowid) AS first FROM t GROUP BY 1) AS g "
         f"ON {name} IS NOT DISTINCT FROM g.event ORDER BY g.first, t.rowid"
     )
-    table.connection.execute("DROP TABLE t; ALTER TABLE s RENAME TO t")
     return replace(table, moved=True, seen={})
 
 
