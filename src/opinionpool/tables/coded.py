@@ -6,7 +6,8 @@ says which.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,28 @@ _FEW, _SLOTS, _CELLS = 512, 1 << 16, 1 << 18
 _BLOCK = 1 << 16
 
 
+class Different(NamedTuple):
+    """The different cells of a column as text, in order of first appearance, and their hashes."""
+
+    cells: list[str | None]
+    hashes: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, connection: duckdb.DuckDBPyConnection, cell: str, text: str, some: str = "") -> Different:
+        """Those of some rows; parameters as for `spellings`."""
+        found = connection.execute(
+            f"SELECT {text} AS w, min(rowid) AS first, hash({cell}) AS h FROM t{some} GROUP BY {cell} ORDER BY first"
+        ).fetchnumpy()
+        return cls(found["w"].tolist(), np.asarray(found["h"]))
+
+
 def spellings(
-    connection: duckdb.DuckDBPyConnection, cell: str, text: str, rows: str = ""
+    connection: duckdb.DuckDBPyConnection,
+    cell: str,
+    text: str,
+    rows: str = "",
+    known: Different | None = None,
+    hashes: npt.NDArray[np.uint64] | None = None,
 ) -> tuple[list[str | None], Index]:
     """The different cells of a column, in order of first appearance, and the position of each row's among them.
 
@@ -38,13 +59,24 @@ def spellings(
         The same as text; cells that are alike have the same text.
     rows : str
         Which rows, as a condition.
+    known : Different, optional
+        Those of the whole column, if these are some of its rows.
+    hashes : ndarray of uint64, optional
+        Of the cells, if they are known.
     """
     some = f" WHERE {rows}" if rows else ""
-    words = f"SELECT {text} AS w, min(rowid) AS first, hash({cell}) AS h FROM t{some} GROUP BY {cell} ORDER BY first"
-    different = connection.execute(words).fetchnumpy()
-    hashes = connection.execute(f"SELECT hash({cell}) AS h FROM t{some}").fetchnumpy()["h"]
-    place = positions(np.asarray(hashes), np.asarray(different["h"]))
-    return different["w"].tolist(), _by_word(connection, cell, some) if place is None else place
+    different = Different.of(connection, cell, text, some) if known is None else known
+    if hashes is None:
+        hashes = np.asarray(connection.execute(f"SELECT hash({cell}) AS h FROM t{some}").fetchnumpy()["h"])
+    place = positions(hashes, different.hashes)
+    if known is None:
+        return different.cells, _by_word(connection, cell, some) if place is None else place
+    if place is None:
+        return spellings(connection, cell, text, rows, hashes=hashes)
+    there = np.bincount(place, minlength=len(different.cells)) > 0
+    if there.all():
+        return different.cells, place
+    return list(compress(different.cells, there)), (np.cumsum(there) - 1)[place]
 
 
 def positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Index | None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import LayoutError, Note, TableError
-from opinionpool.tables.coded import spellings
+from opinionpool.tables.coded import Different, spellings
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.delimited import with_line_feeds
 from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault, lines_of
@@ -71,6 +71,8 @@ class FileTable:
     pieces: tuple[tuple[FileSource, int], ...] = ()
     # all the words of some columns, of which a part has some
     known: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    different: Mapping[int, Different] = field(default_factory=dict)
+    hashes: dict[int, npt.NDArray[np.uint64]] = field(default_factory=dict)
     seen: dict[int, Words] = field(default_factory=dict)
 
     @property
@@ -88,6 +90,13 @@ class FileTable:
         found: dict[int, Numbers | None] = {}
         own = [i for i in columns if i < len(self.types)]
         able = [i for i in own if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
+        for i in [each for each in able if self.is_text(each)] if self.rows > _MANY else []:
+            # Of many rows it is worth a try whether there is nothing but numbers.
+            cell = f"CASE WHEN contains(c{i}, '_') THEN NULL ELSE c{i} END"
+            values = self.select(f"TRY_CAST({cell} AS DOUBLE) AS c")["c"]
+            if not np.ma.is_masked(values) and np.isfinite(plain := np.asarray(values)).all():
+                found[i] = Numbers(plain)
+                able.remove(i)
         words = f"[{', '.join(map(_literal, sorted(missing)))}]"
         # The time to plan a query grows with the square of what it selects.
         for start in range(0, len(able), 32):
@@ -113,16 +122,36 @@ class FileTable:
 
     def _found(self, column: int) -> Words:
         """A column of many rows as text."""
-        own = column < len(self.types)
-        csv = self.source.format == "csv" and own
-        # Different numbers with a fraction may be one text.
-        cell = f"c{column}" if own and self.types[column].removeprefix("U").startswith(_WHOLE) else self.text(column)
         with _readable(self.source):
-            found, place = spellings(self.connection, cell, cell if csv else self.text(column), self._which)
-        if csv:
+            hashes = self._hashes(column) if self.different else None
+            found, place = spellings(
+                self.connection, *self._cells(column), self._which, self.different.get(column), hashes
+            )
+        if self.source.format == "csv" and column < len(self.types):
             # The engine sees them all as they stand: cheaper for each word than for each cell.
             found = [None if word is None else without_apostrophe(word) for word in found]
         return tidied(found, place)
+
+    def _cells(self, column: int) -> tuple[str, str]:
+        """What to select for the cells of a column, and for their text; of CSV, as it stands."""
+        own = column < len(self.types)
+        # Different numbers with a fraction may be one text.
+        cell = f"c{column}" if own and self.types[column].removeprefix("U").startswith(_WHOLE) else self.text(column)
+        return cell, cell if self.source.format == "csv" and own else self.text(column)
+
+    def _hashes(self, column: int) -> npt.NDArray[np.uint64]:
+        """Of the cells of a column of a part; those of others come with them, which takes no longer."""
+        if column not in self.hashes:
+            wanted = {column, *self.different}
+            query = ", ".join(f"hash({self._cells(each)[0]}) AS h{each}" for each in wanted)
+            found = self.select(query)
+            self.hashes.update({each: np.asarray(found[f"h{each}"]) for each in wanted})
+        return self.hashes.pop(column)
+
+    def knowing(self, columns: Sequence[int]) -> FileTable:
+        """The table with what its parts need not find again: the different cells of some columns."""
+        found = {column: Different.of(self.connection, *self._cells(column)) for column in columns}
+        return replace(self, different=found)
 
     def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
         """A column as times in UTC, if each cell is blank or a date or time in UTC, year first; else None."""
@@ -185,8 +214,9 @@ class FileTable:
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> FileTable:
         """Some rows of the whole, to be used in a thread of its own."""
         return replace(
-            self, connection=self.connection.cursor(), rows=rows, first=first, part=True, known=known or {}, seen={}
-        )
+            self, connection=self.connection.cursor(), rows=rows, first=first, part=True, known=known or {}, seen={},
+            hashes={},
+        )  # fmt: skip
 
     def with_key(self, columns: Sequence[int]) -> FileTable:
         """The table with one more column: several columns together."""

@@ -17,6 +17,7 @@ from os import PathLike
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import in_order
@@ -37,8 +38,8 @@ from opinionpool.text import shown
 
 # Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
 LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 3}
-# Forecasts in a part, about, and rows whose events are compared at once.
-CELLS, ROWS = 1 << 16, 1 << 18
+# Forecasts in a part, about; rows whose events are compared at once; and events up to which that is done in memory.
+CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 20
 
 
 def is_large(source: object) -> bool:
@@ -184,6 +185,7 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
     if layout.long:
         expert = layout.roles["expert"]
         known[expert] = _tally(table, expert).values
+    table = table.knowing([*known, *(column.column for column in observed)])
     rows = max(1, CELLS // max(len(layout.experts), 1))
     notes: tuple[Note, ...] = ()
     spans = [(first, min(rows, table.rows - first)) for first in range(0, table.rows, rows)]
@@ -235,6 +237,14 @@ def _tally(table: FileTable, column: int) -> _Tally:
 
 
 def _event_hash(table: FileTable, column: int) -> str:
+    """What to select for a number that stands for the event of a row, as quick as the cells allow."""
+    if column < len(table.types) and table.is_text(column):
+        cell = f"c{column}"
+        ends = f"SELECT min(ascii({cell})), min(ascii({cell}[-1])) FROM t"
+        first, last = table.connection.execute(ends).fetchone() or (None, None)
+        # Neither white space, nor an apostrophe before what a spreadsheet takes for a formula.
+        if first is not None and first > ord("'") and last > ord(" "):
+            return f"hash({cell})"
     return f"hash(trim({table.text(column)}, {SPACE}))"
 
 
@@ -242,6 +252,7 @@ def _grouped_spans(table: FileTable, column: int, rows: int) -> list[tuple[int, 
     """Parts of so many rows, about, that end where events do; None if rows of an event do not stand together."""
     name = _event_hash(table, column)
     starts, runs, last = [0], 0, None
+    met: list[npt.NDArray[np.uint64]] = []
     for first in range(0, table.rows, ROWS):
         part = table.rows_from(first, min(ROWS, table.rows - first), {})
         events = part.select(f"{name} AS h")["h"]
@@ -249,14 +260,20 @@ def _grouped_spans(table: FileTable, column: int, rows: int) -> list[tuple[int, 
         new = np.append(last != events[0], events[1:] != events[:-1])
         last = events[-1]
         runs += int(new.sum())
+        if runs <= RUNS:
+            met.append(events[new])
         ends = first + np.flatnonzero(new)
         while True:
             i = int(np.searchsorted(ends, starts[-1] + rows))
             if i == len(ends):
                 break
             starts.append(int(ends[i]))
-    distinct = table.connection.execute(f"SELECT count(DISTINCT {name}) FROM t").fetchone()
-    if distinct is None or runs > distinct[0]:
+    if runs <= RUNS:
+        distinct = len(np.unique(np.concatenate(met)))
+    else:
+        counted = table.connection.execute(f"SELECT count(DISTINCT {name}) FROM t").fetchone()
+        distinct = counted[0] if counted else 0
+    if runs > distinct:
         return None
     return [(start, end - start) for start, end in zip(starts, [*starts[1:], table.rows], strict=True)]
 
