@@ -384,7 +384,7 @@ class Forecasts(Tabular):
         cells = first + np.arange(len(first))
         return replace(
             self,
-            events=tuple(self.events[i] for i in positions),
+            events=tuple(map(self.events.__getitem__, positions.tolist())),
             event_index=np.repeat(np.arange(len(positions)), lengths),
             expert_index=self.expert_index[cells],
             probabilities=self.probabilities[cells],

@@ -69,7 +69,7 @@ def quoted(value: str) -> str:
     return value if value and all(c.isalnum() or c in "+-.,_@%" for c in value) else repr(value)
 
 
-FIRST_OF_FORMULAS = "=+-@\t\r"
+FORMULAS = frozenset("=+-@\t\r")  # how they begin
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 # What is read back, as the engine writes patterns.
 APOSTROPHE = r"^''+[=+@\-\t\r]"
@@ -81,7 +81,7 @@ def is_formula(text: str) -> bool:
     >>> [is_formula(text) for text in ("=1+1", "@SUM(A1)", "-1.32", "q1")]
     [True, True, False, False]
     """
-    if text[:1] not in FIRST_OF_FORMULAS or not text:
+    if text[:1] not in FORMULAS:
         return False
     try:
         float(text)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TextIO, cast
 
-from opinionpool.text import FIRST_OF_FORMULAS, with_apostrophe
+from opinionpool.text import FORMULAS, with_apostrophe
 
 GAP = "  "
 BLOCK = 1000
@@ -24,7 +24,7 @@ BLOCK = 1000
 COMFORTABLE, NARROWEST = 16, 8
 _SPECIAL = re.compile('[",\r\n]')
 # What a field that may need an apostrophe begins with.
-_LEADING = frozenset(FIRST_OF_FORMULAS + "'")
+_LEADING = FORMULAS | {"'"}
 # What would move the cursor, colour the screen or turn the direction of writing if it were sent to a terminal.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 

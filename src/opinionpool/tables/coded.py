@@ -1,4 +1,4 @@
-"""The different words of a column of many rows, and which of them stands in each: found by the engine, not cell by cell.
+"""The different words of a column of many rows, and which of them stands in each, found by the engine.
 
 The engine gives the words once each, and for every row a hash of its cell; where each hash is that of one word, it
 says which.

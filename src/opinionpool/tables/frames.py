@@ -142,9 +142,9 @@ def encode(cells: Iterable[str | None]) -> Words:
 def tidied(spellings: Sequence[str | None], spelled: Index) -> Words:
     """Coded words from different spellings, in order of first appearance, and the spelling of each row."""
     found = [cell for cell in spellings if cell is not None]
-    if len(found) == len(spellings) and list(map(str.strip, found)) == found and "" not in found:
-        if len(set(found)) == len(found) and spelled.max(initial=-1) < len(found):
-            return Words(spelled, found)
+    tidy = len(set(found)) == len(spellings) and "" not in found and list(map(str.strip, found)) == found
+    if tidy and spelled.max(initial=-1) < len(found):
+        return Words(spelled, found)
     words: dict[str, int] = {}
     codes = np.full(len(spellings) + 1, BLANK)
     untidy = np.zeros(len(spellings) + 1, dtype=bool)

@@ -25,7 +25,8 @@ from opinionpool.errors import CellError, Note, Remedy
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
-from opinionpool.tables.duckdb import SPACE, FileTable, Progress
+from opinionpool.tables.engine import SPACE, Progress
+from opinionpool.tables.file_table import FileTable
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
 from opinionpool.tables.layout import LONG, WIDE, Layout, split_classes
 from opinionpool.tables.melt import Reading

@@ -34,10 +34,10 @@ from opinionpool.tables.roles import position
 from opinionpool.tables.sources import check_cells, check_classes
 from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, one_each
 from opinionpool.tables.times import Times
-from opinionpool.text import counted, is_formula, listed, quoted, shown
+from opinionpool.text import FORMULAS, counted, is_formula, listed, quoted, shown
 
 if TYPE_CHECKING:
-    from opinionpool.tables.duckdb import FileTable
+    from opinionpool.tables.file_table import FileTable
 
 
 def read_forecasts(
@@ -409,6 +409,8 @@ def alike_notes(experts: Sequence[str]) -> list[Note]:
 
 def formula_notes(names: Sequence[str]) -> list[Note]:
     """Names that a spreadsheet would take for formulas."""
+    if FORMULAS.isdisjoint({name[:1] for name in names}):
+        return []
     odd = [name for name in names if is_formula(name)]
     if not odd:
         return []

@@ -1,0 +1,105 @@
+"""The engine that reads files, DuckDB: it may open one file and nothing else, and loads no extensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from opinionpool.errors import TableError
+from opinionpool.tables.sources import FileSource, Workspace
+
+if TYPE_CHECKING:
+    import duckdb
+
+Progress = Callable[[float], None]
+
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+# White space around names.
+SPACE = "chr(32) || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
+# What the engine may hold of a table that is on disk.
+MEMORY = "400MB"
+
+
+def engine() -> ModuleType:
+    """The engine's compiled half, where it can be had: the whole package takes longer to import than a file to read."""
+    try:
+        return import_module("_duckdb")
+    except ImportError:
+        return import_module("duckdb")
+
+
+def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
+    """An engine that can open one file, and one of its own on disk."""
+    database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
+    connection: duckdb.DuckDBPyConnection = engine().connect(database, config=_CONFIG)
+    if disk is not None:
+        connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {literal(disk.path('spill'))}")
+    # The engine would draw a bar of its own on standard output.
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"SET allowed_paths = [{literal(path)}]")
+    connection.execute("SET enable_external_access = false")
+    return connection
+
+
+def literal(text: str) -> str:
+    """Text as a query has it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def engine_errors() -> tuple[type[Exception], ...]:
+    """What the engine raises; for damaged Parquet files, also errors that are none of its own."""
+    return (engine().Error, RuntimeError, UnicodeError)
+
+
+def unreadable(source: FileSource, error: Exception) -> TableError:
+    """The error for a file that the engine does not understand."""
+    kinds = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}
+    kind = kinds.get(source.format, "JSON")
+    reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
+    return TableError(f"{source.name} cannot be read as {kind}: {reason}")
+
+
+@contextmanager
+def readable(source: FileSource) -> Iterator[None]:
+    """Errors of the engine as ours, as some files turn out to be damaged when their columns are read."""
+    try:
+        yield
+    except engine_errors() as error:
+        if isinstance(error, engine().InterruptException):
+            raise KeyboardInterrupt from None
+        raise unreadable(source, error) from None
+
+
+@contextmanager
+def watch(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -> Iterator[None]:
+    """Report how far the engine is, from a thread beside it."""
+    if progress is None:
+        yield
+        return
+    import threading
+
+    done = threading.Event()
+
+    def report() -> None:
+        while not done.wait(0.1):
+            share = connection.query_progress()
+            if share > 0:
+                progress(min(share / 100.0, 1.0))
+
+    connection.execute(
+        "SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0"
+    )
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    progress(1.0)

@@ -1,0 +1,168 @@
+"""Files into the engine: text under the dialect that `files` decided, Parquet where it is, JSON by its paths."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from opinionpool.errors import Note, TableError
+from opinionpool.tables.delimited import with_line_feeds
+from opinionpool.tables.engine import (
+    Progress,
+    connect,
+    engine,
+    engine_errors,
+    literal,
+    unreadable,
+    watch,
+)
+from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault
+from opinionpool.tables.file_table import FileTable
+from opinionpool.tables.sources import FileSource, Workspace, check_cells, check_columns
+from opinionpool.text import counted, shown
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def read_file(
+    source: FileSource, workspace: Workspace, progress: Progress | None, on_disk: bool, again: bool = False
+) -> FileTable:
+    """A file as a table; parameters and errors as for `opinionpool.tables.duckdb.open_file`."""
+    connection = connect(source.path, workspace if on_disk else None, again or source.padded)
+    try:
+        with watch(connection, progress):
+            return _LOADERS[source.format](source, connection, on_disk)
+    except engine_errors() as error:
+        connection.close()
+        if isinstance(error, engine().InterruptException):
+            raise KeyboardInterrupt from None
+        short = csv_short_rows(source) if source.format == "csv" and not source.padded else 0
+        if short:
+            text = f"{source.name}: {counted(short, 'row')} shorter than the header, the cells that lack taken as blank"
+            padded = replace(source, padded=True, notes=(*source.notes, Note("short-rows", text, short)))
+            return read_file(padded, workspace, progress, on_disk, again)
+        fault = {"csv": csv_fault, "json": json_fault}.get(source.format, lambda _: None)(source)
+        if fault is None and source.format == "csv" and not again:
+            # Well formed after all: its lines do not all end in the same way.
+            return read_file(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
+        raise fault or unreadable(source, error) from None
+
+
+def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
+    created = connection.execute(f"CREATE TABLE t AS {query}", [path]).fetchone()
+    return int(created[0]) if created else 0
+
+
+def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> FileTable:
+    columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(source.header)))
+    options = (
+        f"auto_detect = false, delim = {literal(source.delimiter)}, quote = '\"', escape = '\"', header = true, "
+        f"{'null_padding = true, ' if source.padded else ''}"
+        f"skip = {source.skip}, compression = '{'gzip' if source.gzip else 'none'}', hive_partitioning = false, "
+        f"columns = {{{columns}}}"
+    )
+    query = f"SELECT * FROM read_csv(?, {options})"
+    rows = _create(connection, query, source.path)
+    return FileTable(source, connection, source.header, ("VARCHAR",) * len(source.header), rows)
+
+
+def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, copied: bool) -> FileTable:
+    """Columns of a Parquet file are read when they are needed, unless its rows are to be copied."""
+    options = "binary_as_string = true, hive_partitioning = false"
+    scan = f"SELECT * FROM read_parquet(?, {options})"
+    described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
+    check_columns(source.name, len(described))
+    # The engine calls a column otherwise whose name stands there before, in whatever case.
+    names = _outermost(connection.execute("SELECT name, num_children FROM parquet_schema(?)", [source.path]).fetchall())
+    counted = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [source.path]).fetchone()
+    check_cells(source.name, int(counted[0]) if counted else 0, len(names), os.path.getsize(source.path))
+    aliases = ", ".join(f"c{i}" for i in range(len(names)))
+    types = tuple(str(column[1]) for column in described)
+    if copied:
+        rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
+        return FileTable(source, connection, names, types, rows)
+    file = f"read_parquet({literal(source.path)}, {options}, file_row_number = true)"
+    connection.execute(f"CREATE VIEW t AS SELECT * FROM {file} AS x({aliases}, rowid)")
+    return FileTable(source, connection, names, types, int(counted[0]) if counted else 0, copied=False)
+
+
+def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
+    """Names of the columns from a list of all that a schema holds, each before what is within it.
+
+    >>> _outermost([("root", 2), ("a", 1), ("within a", None), ("b", None)])
+    ('a', 'b')
+    """
+    names, skipped = [], 0
+    for name, children in schema[1:]:
+        if skipped:
+            skipped -= 1
+        else:
+            names.append(name.strip())
+        skipped += children or 0
+    return tuple(names)
+
+
+def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> FileTable:
+    layout = "array" if source.format == "json array" else "newline_delimited"
+    scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
+    rows = _create(connection, f"SELECT json FROM {scan}", source.path)
+    kinds = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
+    lists = connection.execute(f"SELECT keys, min(r), count(*) FROM ({kinds}) GROUP BY keys ORDER BY 2").fetchall()
+    if sum(count for *_, count in lists) < rows:
+        raise TableError(
+            f"{source.name}: every {'line' if layout[0] == 'n' else 'element'} must be one object, {{...}}"
+        )
+    for keys, row, _ in lists:
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise TableError(f"{source.name}: object {row} has the key {shown(twice)} twice, and one value is wanted")
+    keys = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
+    check_columns(source.name, len(keys))
+    nested = _may_hold_objects(connection)
+    paths = [path for key in keys for path in (_paths(connection, key) if key in nested else [(key,)])]
+    names = [".".join(path) for path in paths]
+    if not names:
+        raise TableError(f"{source.name}: every object in it is empty")
+    check_columns(source.name, len(names))
+    check_cells(source.name, rows, len(names), sum(len(keys) * count for keys, _, count in lists))
+    # All paths at once: an object is parsed anew for each that is asked for alone.
+    cells = f"json_extract_string(json, [{', '.join(map(_pointer, paths))}])"
+    columns = ", ".join(f"cells[{i}] AS c{i - 1}" for i in range(1, len(paths) + 1))
+    connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM (SELECT {cells} AS cells FROM t); DROP TABLE t")
+    connection.execute("ALTER TABLE columns RENAME TO t")
+    return FileTable(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
+
+
+def _pointer(path: Sequence[str]) -> str:
+    return literal("".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path))
+
+
+def _may_hold_objects(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    """The keys that hold an object in some row, and those that hold values of several kinds."""
+    row = connection.execute("SELECT json_group_structure(json) FROM t").fetchone()
+    assert row is not None
+    structure = json.loads(row[0])
+    # Objects that are all empty have no structure.
+    kinds = structure.items() if isinstance(structure, dict) else ()
+    return {key for key, kind in kinds if isinstance(kind, dict) or kind == "JSON"}
+
+
+def _paths(connection: duckdb.DuckDBPyConnection, key: str) -> list[tuple[str, ...]]:
+    """Where the values of a key stand: at it, or one level below where it holds objects."""
+    inner = f"json -> {_pointer([key])}"
+    query = f"SELECT DISTINCT unnest(json_keys({inner})) FROM t WHERE json_type({inner}) = 'OBJECT' LIMIT 1000"
+    below = [str(row[0]) for row in connection.execute(query).fetchall()]
+    return [(key, each) for each in sorted(below)] if below else [(key,)]
+
+
+_LOADERS = {
+    "csv": _load_csv,
+    "parquet": _load_parquet,
+    "json": _load_json,
+    "json array": _load_json,
+    "json rows": _load_json,
+}

@@ -1,0 +1,86 @@
+"""Words of long columns, found by the engine, against those found cell by cell."""
+
+import random
+
+import numpy as np
+import pytest
+
+from opinionpool.errors import TableError
+from opinionpool.tables import coded
+from opinionpool.tables.duckdb import open_file
+from opinionpool.tables.frames import encode
+from opinionpool.tables.read import read_forecasts
+
+ROWS = 30_000
+RNG = random.Random(3)
+COLUMNS = {
+    "together": [f"q{i // 7}" for i in range(ROWS)],
+    "few": [RNG.choice(["ann", "bob", "zoe", ""]) for _ in range(ROWS)],
+    "many": [f"w{RNG.randrange(9_000)}" for _ in range(ROWS)],
+    "untidy": [RNG.choice(["'=a", "=a", " x", "x", "x ", "", "-1", "'-1"]) for _ in range(ROWS)],
+    "whole": [RNG.choice(["1", "12", ""]) for _ in range(ROWS)],
+    "fraction": [RNG.choice(["1.0", "0.5", "2.50", ""]) for _ in range(ROWS)],
+}
+
+
+@pytest.fixture(scope="module", params=["csv", "parquet"])
+def table(request, tmp_path_factory):
+    import duckdb
+
+    csv = tmp_path_factory.mktemp("coded") / "t.csv"
+    lines = [",".join(COLUMNS), *map(",".join, zip(*COLUMNS.values(), strict=True))]
+    csv.write_text("\n".join(lines) + "\n")
+    if request.param == "csv":
+        with open_file(str(csv), None, None) as found:
+            yield found
+        return
+    other = csv.with_suffix(".parquet")
+    duckdb.sql(f"COPY (FROM read_csv('{csv}', nullstr='')) TO '{other}'")
+    with open_file(str(other), None, None) as found:
+        yield found
+
+
+def cell_by_cell(table, column):
+    return encode(table.select(f"{table.text(column)} AS c")["c"].tolist())
+
+
+def same(one, other):
+    return one.texts() == other.texts() and one.values == other.values and one.trimmed == other.trimmed
+
+
+@pytest.mark.parametrize("column", range(len(COLUMNS)))
+def test_words_are_those_of_the_cells(table, column, monkeypatch):
+    assert same(table.words(column), cell_by_cell(table, column))
+    part = table.rows_from(101, 25_000)
+    assert same(part.words(column), cell_by_cell(part, column))
+    known = table.knowing([0, column]).rows_from(5_000, 24_000)
+    assert known.words(column).texts() == cell_by_cell(known, column).texts()
+    # Where hashes do not do, words are looked up by themselves.
+    monkeypatch.setattr(coded, "positions", lambda hashes, keys: None)
+    assert same(table.rows_from(101, 25_000).words(column), cell_by_cell(part, column))
+
+
+@pytest.mark.parametrize("words", [3, 500, 5_000])
+@pytest.mark.parametrize("run", [1, 10])
+def test_positions_of_hashes(words, run):
+    rng = np.random.default_rng(words)
+    keys = rng.integers(0, 1 << 64, words, dtype=np.uint64)
+    place = np.repeat(rng.integers(0, words, 4_000), run)
+    assert np.array_equal(coded.positions(keys[place], keys), place)
+    keys[1] = keys[0]
+    assert coded.positions(keys[place], keys) is None
+
+
+def test_a_file_whose_columns_turn_out_to_be_damaged_is_named(tmp_path):
+    import duckdb
+
+    path = tmp_path / "f.parquet"
+    duckdb.sql(
+        f"COPY (SELECT 'event ' || hash(i) AS event, 'e' || i % 3 AS expert, random() AS probability "
+        f"FROM range(50000) AS a(i)) TO '{path}' (COMPRESSION zstd)"
+    )
+    data = bytearray(path.read_bytes())
+    data[2_000:90_000] = bytes(88_000)
+    path.write_bytes(data)
+    with pytest.raises(TableError, match=r"f\.parquet cannot be read as Parquet"):
+        read_forecasts(path)
