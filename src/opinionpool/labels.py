@@ -132,6 +132,12 @@ def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Cod
     OutcomeError
         Names a label that is not among the classes, and its rows.
     """
+    whole = labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and len(labels)
+    if whole and np.array_equal(classes, np.arange(len(classes))) and labels.min() >= 0 and labels.max() < len(classes):
+        # They are positions.
+        codes = np.full(len(known), UNRESOLVED, dtype=np.intp)
+        codes[known] = labels
+        return codes
     position = {label: i for i, label in enumerate(classes.tolist())}
     distinct, inverse = np.unique(labels, return_inverse=True)
     for i, label in enumerate(distinct.tolist()):

@@ -132,11 +132,13 @@ class IncrementalPool(BasePool):
         found = settled_classes(labels, classes, names, columns) if fitted is None else fitted.classes
         shared = prior is not None and axes(prior, "prior") < (1 if len(found) == 2 else 2)
         weight = aligned(sample_weight, keys, "sample_weight")
-        frequencies(weight, len(columns))
+        if weight is not None:
+            frequencies(weight, len(columns))
         about = aligned(topics, keys, "topics")
         given = aligned(times, keys, "times")
         if fitted is not None:
-            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), found):
+            again = classes is None or np.array_equal(classes, found)
+            if not again and not np.array_equal(np.unique(np.asarray(classes)), found):
                 raise OutcomeError(f"the classes are {found.tolist()} since the first batch, and cannot change")
             if shared:
                 raise ArgumentError(

@@ -59,8 +59,8 @@ def aligned(values: Anything, keys: Anything, what: str) -> Anything:
     ShapeError
         If they do not hold the same keys.
     """
-    own = row_keys(values)
-    if keys is None or own is None or own.equals(keys):
+    own = None if keys is None else row_keys(values)
+    if own is None or own.equals(keys):
         return values
     if len(own) == len(keys) and own.is_unique and keys.is_unique:
         order = own.get_indexer(keys)

@@ -21,7 +21,7 @@ from opinionpool.streams.rows import Rows
 from opinionpool.text import shown
 
 # Numbers in an array of events x experts that is worked on at once, and in all moments together.
-BLOCK, MOST_MOMENTS = 1 << 18, 1 << 23
+BLOCK, MOST_MOMENTS = 1 << 20, 1 << 23
 
 
 class Tally:
@@ -101,8 +101,7 @@ class Tally:
         if rows.at is not None:
             self._fade(float(rows.at.max(initial=self.origin)))
             weight = weight * np.exp(self.pace * (rows.at - self.origin))
-        complete = not (probabilities.size and np.isnan(probabilities.min()))
-        answered = None if complete else rows.answered
+        answered = None if rows.complete else rows.answered
         known = outcomes >= 0
         number = np.bincount(outcomes[known], minlength=self.classes)
         self.number = self.number + sign * number
@@ -112,7 +111,7 @@ class Tally:
         counts = self.counts + sign * (weight.sum() if answered is None else weight @ answered)
         self.counts = np.where(self.cells == 0, 0.0, counts)
         if prior is None and sign > 0:
-            self._note_lowest(probabilities, complete=complete)
+            self._note_lowest(probabilities, complete=rows.complete)
         if self.shared is None or self.own is None:
             return
         found = self._moments(probabilities, outcomes, weight, prior) if moments is None else moments

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +71,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.outcomes)
 
+    @cached_property
+    def complete(self) -> bool:
+        """Whether no forecast is missing."""
+        return not (self.forecasts.size and math.isnan(self.forecasts.min()))
+
     @property
     def answered(self) -> Mask:
         """Where there is a forecast, (T, N)."""
@@ -78,7 +85,7 @@ class Rows:
     def sizes(self) -> Array:
         """Probabilities in the forecasts on each, (T,)."""
         classes = math.prod(self.forecasts.shape[2:])
-        if self.forecasts.size and np.isnan(self.forecasts.min()):
+        if not self.complete:
             return np.asarray(self.answered.sum(axis=1) * classes, dtype=np.float64)
         return np.full(len(self), float(self.forecasts.shape[1] * classes))
 
@@ -92,25 +99,30 @@ class Rows:
             made[:, columns] = self.made
         return replace(self, forecasts=wide, made=made)
 
-    def resolved(self) -> Rows:
-        """Those that are, in arrays of their own."""
-        known = self.outcomes != UNRESOLVED
-        if not known.all():
-            return self.taken(np.flatnonzero(known))
-        return Rows(*(None if each is None else each.copy() for each in self.__dict__.values()))  # type: ignore[arg-type]
+    def resolved(self, first: int) -> Rows:
+        """Those that are, in arrays of their own, with numbers; `first` is that of the first row here."""
+        numbers = np.arange(first, first + len(self))
+        if self.outcomes.min(initial=0) == UNRESOLVED:
+            return replace(self, numbers=numbers).taken(np.flatnonzero(self.outcomes != UNRESOLVED))
+        copied = {name: of.copy() for name, of in zip(_COLUMNS, self._columns(), strict=True) if of is not None}
+        return Rows(**copied | {"numbers": numbers})
 
     def taken(self, rows: Index) -> Rows:
         """Some of them, in arrays of their own."""
         # By number, which is much faster than by mask.
-        return Rows(*(None if each is None else each.take(rows, axis=0) for each in self.__dict__.values()))  # type: ignore[arg-type]
+        return Rows(*(None if each is None else each.take(rows, axis=0) for each in self._columns()))  # type: ignore[arg-type]
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
         """Several together, which all have the same columns."""
         if len(parts) == 1:
             return parts[0]
-        columns = zip(*(part.__dict__.values() for part in parts), strict=True)
+        columns = zip(*(part._columns() for part in parts), strict=True)
         return cls(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]
+
+    def _columns(self) -> list[Any]:
+        """All of them, in the order in which they are given."""
+        return [getattr(self, name) for name in _COLUMNS]
 
     def joins(self, other: Rows) -> bool:
         """Whether another block has the same columns."""
@@ -142,6 +154,9 @@ class Rows:
         """Who made a forecast on one of them, (N,)."""
         row = self.forecasts[t]
         return np.asarray(~np.isnan(row if row.ndim == 1 else row[:, 0]))
+
+
+_COLUMNS = [each.name for each in fields(Rows)]
 
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:

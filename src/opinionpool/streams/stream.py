@@ -397,8 +397,10 @@ class Stream(StreamView):
         rows = Rows.of(probabilities, outcomes, sample_weight, prior, len(self.classes), topics, times)
         n = rows.forecasts.shape[1]
         first = None if first is None else whole_number(first, "first", 0, 1 << 62)
-        names = numbered(n) if experts is None else names_given(experts, "experts", ExpertError)
-        check_distinct(names)
+        names = numbered(n) if experts is None else experts
+        if not isinstance(names, tuple) or self._state.together(names) is None:
+            names = names_given(names, "experts", ExpertError)
+            check_distinct(names)
         if len(names) != n:
             raise ShapeError(f"{n} columns need as many names of experts, not {len(names)}")
         with self._state.all_or_nothing():
@@ -408,18 +410,19 @@ class Stream(StreamView):
         self, rows: Rows, names: tuple[str, ...], at: npt.ArrayLike | None, first: int | None, moments: Moments | None
     ) -> None:
         """What `add_rows` changes."""
-        state, known = self._state, rows.outcomes != UNRESOLVED
+        state = self._state
         if self.half_life is not None or at is not None:
+            known = rows.outcomes != UNRESOLVED
             times = np.full(len(rows), np.nan)
             given = None if at is None else times_of(at, len(rows))[known]
             times[known] = state.tell(int(known.sum()), given)
             rows = replace(rows, at=times)
         columns = state.join(names)
-        if len(columns) < len(state.experts) or not (np.diff(columns) == 1).all():
+        if len(columns) < len(state.experts) or (columns[1:] < columns[:-1]).any():
             rows, moments = rows.placed(columns, len(state.experts)), None
         start = state.numbering.stop if first is None else first
         state.numbering = state.numbering.added(len(rows), first)
-        state.learn_rows(replace(rows, numbers=np.arange(start, start + len(rows))).resolved(), moments)
+        state.learn_rows(rows.resolved(start), moments)
 
     def merge(self, other: Stream) -> Stream:
         """Both together; their order and how events were dealt out between them play no part.
