@@ -125,7 +125,9 @@ def residual_products(evidence: Evidence, means: Means, reference: Array) -> Arr
     n = misfit.shape[1]
     weighed = means.count[:, :1, None] * (misfit @ metric(evidence.classes))
     between = np.swapaxes(weighed, 0, 1).reshape(n, -1) @ np.swapaxes(misfit, 0, 1).reshape(n, -1).T
-    return np.asarray(evidence.scatter() + between)
+    products = evidence.scatter() + between
+    # To the last digit, as saved files keep one half of it.
+    return np.asarray((products + products.T) / 2.0)
 
 
 def correlations(products: Array) -> Array:
