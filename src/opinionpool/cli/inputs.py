@@ -30,7 +30,8 @@ def read(reading: Reading, classes: Sequence[object] = ()) -> Forecasts:
     TableError
         If they cannot be read: with all that stands in the way.
     """
-    from opinionpool.tables.read import open_outcomes, open_table, read_table
+    from opinionpool.tables.parse import read_table
+    from opinionpool.tables.read import open_outcomes, open_table
 
     options = replace(reading.options, classes=classes) if classes else reading.options
     try:

@@ -10,7 +10,8 @@ from opinionpool.errors import ArgumentError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.frames import Table
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.read import open_outcomes, open_table, read_table
+from opinionpool.tables.parse import read_table
+from opinionpool.tables.read import open_outcomes, open_table
 
 # Faults in one table, and ways to read it that are gone.
 _FAULTS, _WAYS = 40, 4

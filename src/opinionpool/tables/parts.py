@@ -32,7 +32,8 @@ from opinionpool.tables.layout import LONG, WIDE, Layout, split_classes
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Observed, distinct_outcomes, find_classes
-from opinionpool.tables.read import Whole, forecast_notes, open_table, read_table
+from opinionpool.tables.parse import Whole, forecast_notes, read_table
+from opinionpool.tables.read import open_table
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.statements import ForecastCounts
 from opinionpool.text import shown

@@ -1,0 +1,308 @@
+"""From open tables to forecasts: layout, cells, outcomes and facts, and which forecasts count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import ArgumentError, CellError, DuplicateError, Note, Remedy
+from opinionpool.forecasts import Forecasts, History
+from opinionpool.tables.class_rows import fold_classes
+from opinionpool.tables.classes import as_listed
+from opinionpool.tables.contents import Contents
+from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
+from opinionpool.tables.event_options import EventOptions, find_options, fold_options
+from opinionpool.tables.frames import Table
+from opinionpool.tables.known import in_time, known_by, void_by, without_void
+from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
+from opinionpool.tables.lives import Standing, coverage_note, standing
+from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
+from opinionpool.tables.name_notes import alike_notes, formula_notes
+from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.outcome_files import Joined, join_outcomes
+from opinionpool.tables.outcomes import Observed, Settled, distinct_outcomes, settle, settle_among
+from opinionpool.tables.recognise import recognise
+from opinionpool.tables.silence import with_silence
+from opinionpool.tables.sources import check_classes
+from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, one_each
+from opinionpool.text import counted, quoted
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What was decided for a whole table of which a part is read."""
+
+    layout: Layout
+    classes: tuple[object, ...]
+
+
+def read_table(
+    table: Table,
+    other: Table | None,
+    request: ReadOptions,
+    reading: Reading | None = None,
+    whole: Whole | None = None,
+) -> Forecasts:
+    """From open tables to forecasts; for a part of a table, as was decided for the whole."""
+    reading = request.reading() if reading is None else reading
+    contents = Contents(table, reading.rules.missing_words)
+    layout = recognise(contents, _own(request, table, other), request.parts) if whole is None else whole.layout
+    try:
+        return _read_as(_Known(table, other, request, reading, whole, contents, layout))
+    except CellError as error:
+        guessed = guesses(layout, table.names)
+        if not guessed or guessed in str(error):
+            raise
+        raise CellError(f"{error}{guessed}", remedies=error.remedies, count=error.count) from None
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A table whose columns are known, and how it is read."""
+
+    table: Table
+    other: Table | None
+    request: ReadOptions
+    reading: Reading
+    whole: Whole | None
+    contents: Contents
+    layout: Layout
+
+
+@dataclass(frozen=True, eq=False)
+class _Parsed:
+    """What stands in the cells: events, forecasts as they are written, outcomes, and facts about events."""
+
+    events: list[str]
+    layout: Layout  # with the classes that columns are of
+    joined: Joined | None
+    melted: Melted
+    options: EventOptions | None
+    settled: Settled
+    facts: Facts
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The forecasts that count, one by an expert on an event."""
+
+    long_rows: LongRows
+    probabilities: Array
+    notes: tuple[Note, ...]
+
+
+def _read_as(known: _Known) -> Forecasts:
+    """Forecasts of a table whose columns are known."""
+    request, parsed = known.request, _parse(known)
+    facts = parsed.facts
+    timed, late = in_time(parsed.melted.long_rows, request, facts)
+    times = time_notes(timed, facts)
+    chosen = _choose(known, parsed, timed)
+    known.reading.counts.append(ForecastCounts.of(chosen.long_rows))
+    outcomes, hidden = known_by(request.cutoff, parsed.settled.outcomes, facts.resolved_at)
+    void, voided = void_by(request.cutoff, parsed.settled, facts.resolved_at)
+    notes = (*_reading_notes(known, parsed, chosen, times), *voided, *late, *hidden, *chosen.notes)
+    if known.whole is None:
+        notes += (*forecast_notes(known.reading.counts[0], parsed.layout),)
+    forecasts = _forecasts(known, parsed, chosen, outcomes, notes)
+    if request.history:
+        stood = standing(timed, facts.ends)
+        history = _history(forecasts, stood, parsed.melted.written, request, known.reading)
+        forecasts = replace(forecasts, history=history)
+    return _finished(forecasts, parsed.options, void, request)
+
+
+def _parse(known: _Known) -> _Parsed:
+    """Read the cells: what classes there are depends on outcomes and forecasts, what facts mean on classes."""
+    table, request, reading, layout = known.table, known.request, known.reading, known.layout
+    events = row_events(table, layout)
+    joined = None if known.other is None else join_outcomes(known.other, request.keys, events.values, table.name)
+    observed = _observed(table, layout, events.codes, joined)
+    missing = reading.rules.missing_words
+    if known.whole is None:
+        layout = split_classes(layout, distinct_outcomes(observed, missing))
+    melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, known.contents, reading)
+    options = find_options(melted, layout, request.options, request.asked)
+    if options is not None:
+        settled = settle_among(observed, events.values, options.of_events, missing)
+    else:
+        classes = None if known.whole is None else known.whole.classes
+        listed_ones = as_listed(request.asked, melted.written, long=layout.long)
+        settled = settle(observed, events.values, melted.written, listed_ones, missing, classes)
+    check_classes(table.name, len(settled.classes))
+    facts = read_facts(layout, melted, joined, settled.classes, reading, options)
+    return _Parsed(events.values, layout, joined, melted, options, settled, facts)
+
+
+def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
+    """One forecast by an expert on an event, of those that stand, with all its classes."""
+    table, request, layout, facts = known.table, known.request, parsed.layout, parsed.facts
+    time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
+    ends = facts.asked(request.cutoff, parsed.settled.outcomes, request.ahead)
+    try:
+        long_rows, repeated = one_each(timed, request.duplicates, time_column, layout.unused, ends)
+    except DuplicateError as error:
+        hint, remedies = _long_hint(table, layout, known.contents)
+        raise DuplicateError(f"{error}{hint}", remedies=(*remedies, *error.remedies), count=error.count) from None
+    long_rows, expired = drop_expired(long_rows, request.cutoff, facts.closes, facts.resolved_at)
+    if parsed.options is None:
+        order = class_order(parsed.melted.written, parsed.settled.classes)
+        long_rows, probabilities, folded = _ordered(long_rows, order, known.reading, request.drop_incomplete)
+    else:
+        long_rows, probabilities, folded = fold_options(
+            long_rows, parsed.options, known.reading.half_units, request.drop_incomplete
+        )
+        if len(parsed.settled.classes) == 2:
+            probabilities = np.ascontiguousarray(probabilities[:, 1])
+    return _Chosen(long_rows, probabilities, (*repeated, *expired, *folded))
+
+
+def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Sequence[Note]) -> tuple[Note, ...]:
+    """Notes on the table, its columns, its cells and its names."""
+    experts, joined = chosen.long_rows.experts, parsed.joined
+    return (
+        *known.table.notes,
+        *layout_notes(parsed.layout, known.table.names),
+        *times,
+        *known.reading.log.notes(),
+        *known.reading.notes,
+        *alike_notes(experts),
+        *formula_notes([*parsed.events, *experts]),
+        *(joined.notes if joined else ()),
+        *parsed.facts.notes,
+    )
+
+
+def _forecasts(known: _Known, parsed: _Parsed, chosen: _Chosen, outcomes: Index, notes: tuple[Note, ...]) -> Forecasts:
+    """The forecasts that count, with the facts about their events."""
+    facts, rows, joined = parsed.facts, chosen.long_rows, parsed.joined
+    closing = "closes" in parsed.layout.roles or (joined is not None and "closes" in joined.roles)
+    return Forecasts(
+        events=tuple(parsed.events),
+        experts=tuple(rows.experts),
+        classes=parsed.settled.classes,
+        event_index=rows.event,
+        expert_index=rows.expert,
+        probabilities=chosen.probabilities,
+        outcomes=outcomes,
+        prior=facts.prior,
+        times=facts.latest(rows),
+        groups=facts.groups,
+        topics=facts.topics,
+        settled=facts.settled,
+        made=None if rows.time is None or np.isnat(rows.time).all() else rows.time,
+        asked=facts.asked(known.request.cutoff, outcomes, known.request.ahead),
+        closes=facts.closes if closing else None,
+        texts=facts.texts,
+        notes=notes,
+    )
+
+
+def _finished(
+    forecasts: Forecasts, options: EventOptions | None, void: npt.NDArray[np.bool_], request: ReadOptions
+) -> Forecasts:
+    """Forecasts without void events, with what silence is taken for, and with how many there are at the horizon."""
+    if request.silence is not None:
+        forecasts = with_silence(forecasts, float(str(request.silence)))
+    found = without_void(_with_options(options, forecasts, void))
+    if request.ahead is None:
+        return found
+    return replace(found, notes=(*found.notes, coverage_note(found.resolved, found.crowd, request.ahead)))
+
+
+def _history(
+    forecasts: Forecasts, stood: Standing, written: Sequence[str], request: ReadOptions, reading: Reading
+) -> History:
+    """What stood at every moment of the events' lives."""
+    if forecasts.options is not None:
+        raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
+    stretches, _ = one_each(stood.long_rows, request.duplicates, None)
+    order = class_order(written, forecasts.classes)
+    stretches, probabilities, _ = _ordered(stretches, order, reading, request.drop_incomplete)
+
+    def own(of_events: Any) -> Any:  # noqa: ANN401 - arrays of several types
+        return None if of_events is None else of_events[stood.event]
+
+    found = Forecasts(
+        events=tuple(stretches.events),
+        experts=forecasts.experts,
+        classes=forecasts.classes,
+        event_index=stretches.event,
+        expert_index=stretches.expert,
+        probabilities=probabilities,
+        outcomes=own(forecasts.outcomes),
+        made=stretches.time,
+        asked=stood.middle,
+        prior=own(forecasts.prior),
+        topics=own(forecasts.topics),
+    )
+    return History(found, stood.event, stood.share, stood.begin)
+
+
+def forecast_notes(counts: ForecastCounts, layout: Layout) -> list[Note]:
+    """What stands out among all that was read."""
+    return [*counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
+
+
+def _with_options(
+    options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]
+) -> tuple[Forecasts, npt.NDArray[np.bool_]]:
+    """Forecasts on events with options of their own, without events of which no options are known; and what is void."""
+    if options is None:
+        return forecasts, void
+    known = options.sizes >= 2
+    notes = [options.note]
+    if not known.all():
+        text = f"{counted(int((~known).sum()), 'event')} without forecasts and options left out"
+        notes.append(Note("no-options", text, int((~known).sum())))
+        forecasts = forecasts.select_events(known)
+    labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
+    return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
+
+
+def _long_hint(table: Table, layout: Layout, contents: Contents) -> tuple[str, list[Remedy]]:
+    """How to read a table as a long one, if it was read as a wide one and has a column that may name experts."""
+    names = [table.names[i] for i in layout.unused if layout.shape == WIDE and contents.kind(i) == "words"]
+    if not names:
+        return "", []
+    words = [quoted(name) for name in names]
+    who = words[0] if len(words) == 1 else "NAME"
+    value = quoted(table.names[layout.experts[0]]) if len(layout.experts) == 1 else "NAME"
+    which = f"column {words[0]}" if len(words) == 1 else f"one of the columns {', '.join(words)}"
+    hint = f"; if {which} says whose forecast a row is, say --column expert={who} --column probability={value}"
+    if len(layout.experts) > 1:
+        return hint, []
+    value = table.names[layout.experts[0]]
+    return hint, [{"columns": {"expert": name, "probability": value}} for name in names]
+
+
+def _own(request: ReadOptions, table: Table, other: Table | None) -> dict[str, str | None]:
+    """The roles that the user named, without those that only the table of outcomes has a column for."""
+    names = () if other is None else other.names
+    return {role: name for role, name in request.keys.items() if name in table.names or name not in names}
+
+
+def _observed(table: Table, layout: Layout, row_events: Index, joined: Joined | None) -> list[Observed]:
+    """The columns of outcomes, in the table itself and in the one that is joined to it."""
+    places = [(table, layout.roles["outcome"], row_events)] if "outcome" in layout.roles else []
+    if joined is not None:
+        places.append((joined.table, joined.roles["outcome"], joined.row_events))
+    return [Observed(where, column, where.words(column), rows) for where, column, rows in places]
+
+
+def _ordered(
+    long_rows: LongRows, order: Sequence[int], reading: Reading, drop_incomplete: bool
+) -> tuple[LongRows, Array, list[Note]]:
+    """One forecast per statement, by event and expert, with its probability or those of all classes."""
+    if long_rows.classes:
+        long_rows, table, notes = fold_classes(long_rows, order, reading.half_units, drop_incomplete)
+        return long_rows, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
+    pair = long_rows.pair
+    if (pair[1:] < pair[:-1]).any():
+        long_rows = long_rows.select(np.argsort(pair, kind="stable"))
+    return long_rows, long_rows.value, []

@@ -1,0 +1,47 @@
+"""Missing forecasts that are taken for a probability, as --silence says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.tables.sources import check_cells
+from opinionpool.tables.times import Times
+from opinionpool.text import counted
+
+
+def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
+    """Forecasts in which who gave none is taken to have given a probability.
+
+    Raises
+    ------
+    ArgumentError
+        If there are more than two classes.
+    """
+    if len(forecasts.classes) > 2:
+        raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
+    t, n = forecasts.shape
+    check_cells("the table with --silence", t, n, t * n)
+    x = np.full((t, n), p)
+    x[forecasts.event_index, forecasts.expert_index] = forecasts.probabilities
+    silent = t * n - len(forecasts.event_index)
+    text = f"{counted(silent, 'missing forecast')} taken as {p:.3g}, since --silence says that silence is a statement"
+    return replace(
+        forecasts,
+        event_index=np.repeat(np.arange(t), n),
+        expert_index=np.tile(np.arange(n), t),
+        probabilities=x.ravel(),
+        made=None if forecasts.made is None else _spread_times(forecasts),
+        notes=(*forecasts.notes, Note("silence", text, silent)),
+    )
+
+
+def _spread_times(forecasts: Forecasts) -> Times:
+    """When each of all possible forecasts was made, NaT where nobody made it, (T N,)."""
+    assert forecasts.made is not None
+    made = np.full(forecasts.shape, np.datetime64("NaT", "us"))
+    made[forecasts.event_index, forecasts.expert_index] = forecasts.made
+    return made.ravel()
