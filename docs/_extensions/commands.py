@@ -14,13 +14,14 @@ from typing import Any
 import click
 
 from opinionpool.cli.app import app as program
-from opinionpool.cli.options import comparing, keeping, pooling, reading, writing
+from opinionpool.cli.options import comparing, keeping, pooling, writing
+from opinionpool.cli.reading_options import reading
 
 GROUPS = {
     "Reading": (reading, "How FILE is read."),
-    "Pooling": (pooling, "Which pool, and what it is told beforehand."),
+    "Pooling": (pooling, "Which pool, and what it is to believe."),
     "Keeping": (keeping, "Pools in files; see [Streams and saved pools](streams.md)."),
-    "Comparing": (comparing, "What is compared, and how events are set apart."),
+    "Comparing": (comparing, "What is compared, and how events are split."),
     "Writing": (writing, "Where results go."),
 }
 

@@ -246,12 +246,12 @@ def test_all_classes_in_their_order(file, command):
 
 
 def test_classes_as_they_are_typed():
-    from opinionpool.cli.options import _listed_classes
+    from opinionpool.cli.values import read_classes
     from opinionpool.tables.options import ReadOptions
 
     options = ReadOptions(classes=("a", "b, c", 'say "no"'))
     assert options.arguments() == ["--classes", 'a,"b, c","say ""no"""']
-    assert _listed_classes(None, None, options.arguments()[1]) == options.classes
+    assert read_classes(None, None, options.arguments()[1]) == options.classes
 
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])

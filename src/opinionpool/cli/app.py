@@ -23,7 +23,7 @@ from opinionpool.cli.experts import experts
 from opinionpool.cli.explain import explain
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.open import open_page
-from opinionpool.cli.options import keeping, listing, pooling, read_prior, reading, writing
+from opinionpool.cli.options import keeping, listing, pooling, writing
 from opinionpool.cli.output import (
     error_line,
     hush,
@@ -31,9 +31,11 @@ from opinionpool.cli.output import (
     speak_utf8,
     tell,
 )
+from opinionpool.cli.reading_options import reading
 from opinionpool.cli.report import report
 from opinionpool.cli.reproduce import paper
 from opinionpool.cli.value import value
+from opinionpool.cli.values import read_prior
 from opinionpool.errors import OpinionPoolError
 from opinionpool.version import __version__
 

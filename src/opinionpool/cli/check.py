@@ -10,8 +10,9 @@ import click
 from opinionpool.cli.arguments import Keeping, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import find
-from opinionpool.cli.options import model_option, panel_option, reading, writing_for_people
+from opinionpool.cli.options import model_option, panel_option, writing_for_people
 from opinionpool.cli.output import conclude, destination, error_line, tell
+from opinionpool.cli.reading_options import reading
 from opinionpool.report.listing import printable, write_json, write_listing, write_topics
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ import click
 from opinionpool.cli.arguments import BeliefFile, Comparing, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read
-from opinionpool.cli.options import comparing, reading, writing
+from opinionpool.cli.options import comparing, writing
 from opinionpool.cli.output import (
     conclude,
     destination,
     progress,
 )
+from opinionpool.cli.reading_options import reading
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import write_json, write_listing
 

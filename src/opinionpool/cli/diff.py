@@ -10,8 +10,9 @@ import click
 from opinionpool.cli.arguments import Reading, Writing
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read_for
-from opinionpool.cli.options import pair_reading, writing
+from opinionpool.cli.options import writing
 from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.reading_options import pair_reading
 from opinionpool.report.listing import write_json, write_listing, write_text
 
 if TYPE_CHECKING:

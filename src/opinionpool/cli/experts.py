@@ -7,8 +7,9 @@ import click
 from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read_for
-from opinionpool.cli.options import model_option, pooling, reading, writing
+from opinionpool.cli.options import model_option, pooling, writing
 from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.reading_options import reading
 from opinionpool.report.listing import write_json, write_listing
 
 

@@ -7,8 +7,10 @@ import click
 from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read_for
-from opinionpool.cli.options import model_option, pooling, read_prior, reading, writing
+from opinionpool.cli.options import model_option, pooling, writing
 from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.reading_options import reading
+from opinionpool.cli.values import read_prior
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.report.listing import write_json, write_listing
 

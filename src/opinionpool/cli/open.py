@@ -9,8 +9,8 @@ import click
 from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read_for
-from opinionpool.cli.options import optional_reading
 from opinionpool.cli.output import tell
+from opinionpool.cli.reading_options import optional_reading
 from opinionpool.errors import ArgumentError
 from opinionpool.extras import install
 from opinionpool.report.listing import printable

@@ -14,8 +14,9 @@ import click
 from opinionpool.cli.arguments import SORTS, Earlier, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read_for
-from opinionpool.cli.options import earlier, pooling, reading
+from opinionpool.cli.options import earlier, pooling
 from opinionpool.cli.output import destination, progress, tell
+from opinionpool.cli.reading_options import reading
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import printable
 

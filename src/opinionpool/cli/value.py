@@ -9,8 +9,9 @@ import click
 from opinionpool.cli.arguments import BeliefFile, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read
-from opinionpool.cli.options import optional_reading, panel_option, writing
+from opinionpool.cli.options import panel_option, writing
 from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.reading_options import optional_reading
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import write_json, write_listing
 

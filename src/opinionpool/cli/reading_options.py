@@ -1,0 +1,218 @@
+"""The argument FILE and the options that say how to read it, as decorators that hand on a `Reading`."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from opinionpool.cli.arguments import Reading
+from opinionpool.cli.decorators import Command, Decorator, stack
+from opinionpool.cli.help import READING
+from opinionpool.cli.values import existing_files, read_classes, read_columns, read_encoding, some_files
+
+# A file of this name beside the data holds options.
+OPTIONS_FILE = "opinionpool.toml"
+
+
+def reading(command: Command) -> Command:
+    """Give a command the argument FILE and the options that say how to read it, as ``reading``."""
+    return stack(_reading_options(required=True), _gather_reading(command), READING)
+
+
+def optional_reading(command: Command) -> Command:
+    """The same where FILE may be left out, and ``reading`` then is None."""
+
+    @functools.wraps(command)
+    def wrapper(reading: Reading, **given: object) -> object:
+        if not reading.files and reading.words:
+            raise click.UsageError(f"{reading.words[0]} says how to read FILE, and there is none")
+        if "-" in reading.files:
+            raise click.UsageError("FILE is read again by the page, and standard input can be read once")
+        return command(reading=reading if reading.files else None, **given)
+
+    return stack(_reading_options(required=False), _gather_reading(wrapper), READING)
+
+
+def pair_reading(command: Command) -> Command:
+    """Give a command the option --files OLD_FILE NEW_FILE and those that say how to read them, as ``reading``."""
+
+    @functools.wraps(command)
+    def wrapper(reading: Reading, **given: object) -> object:
+        if not reading.files and reading.words:
+            raise click.UsageError(f"{reading.words[0]} says how to read files, and there are none: --files OLD NEW")
+        return command(reading=reading if reading.files else None, **given)
+
+    files = click.option(
+        "--files",
+        nargs=2,
+        metavar="OLD_FILE NEW_FILE",
+        type=click.Path(exists=True),
+        help="The forecasts as OLD and as NEW pooled them.",
+    )
+    return stack([files, *_reading_options(required=False)[1:]], _gather_reading(wrapper), READING)
+
+
+def _reading_options(*, required: bool) -> list[Decorator]:
+    file = click.Path(exists=True, dir_okay=False, allow_dash=True)
+    return [
+        click.argument(
+            "files",
+            metavar="FILE...",
+            type=click.Path(allow_dash=True),
+            nargs=-1,
+            callback=some_files if required else existing_files,
+        ),
+        click.option("--outcomes", metavar="FILE", type=file, help="Outcomes in a file of their own."),
+        click.option("--positive", metavar="CLASS", help="The outcome that the probabilities are about."),
+        click.option(
+            "--classes",
+            metavar="CLASS,CLASS,...",
+            callback=read_classes,
+            help="All classes in their order, where the file does not show them all or their order matters; of two, "
+            "probabilities are about the last.",
+        ),
+        click.option(
+            "--column",
+            "columns",
+            metavar="ROLE=NAME",
+            callback=read_columns,
+            multiple=True,
+            help="The column that holds the event, expert, probability, class, verdict (which of two outcomes "
+            "the probability is of), outcome, time, closes, resolved_at, expires (when a forecast ends), prior, group, "
+            "topic or text, where its name does not say so. Nothing after = means: no column. Repeatable; event or "
+            "expert named twice: the columns together are the name.",
+        ),
+        click.option(
+            "--topic",
+            metavar="COLUMN",
+            help="The column that says what each event is about: the default pool learns how topics differ.",
+        ),
+        click.option(
+            "--options",
+            type=click.Choice(["event", "shared"]),
+            help="Which outcomes there are to choose from: a list of its own for each event (event), or the same "
+            "classes for all (shared). Default: as the file shows; if the lists overlap in part, an error asks.",
+        ),
+        click.option("--include", metavar="EXPERT", multiple=True, help="Use only this expert. Repeatable."),
+        click.option("--exclude", metavar="EXPERT", multiple=True, help="Leave this expert out. Repeatable."),
+        click.option(
+            "--where",
+            metavar="CONDITION",
+            help="Rows to read, such as \"type <> 'bot' and rating >= 3\": columns, values in single quotes, = <> < <= "
+            "> >=, in (...), is blank, and, or, not, parentheses.",
+        ),
+        click.option(
+            "--duplicates",
+            type=click.Choice(["last", "mean", "time-weighted"]),
+            help="Which of several forecasts by one expert on one event counts: the last, their mean, or their mean "
+            "over the time that each stood.",
+        ),
+        click.option("--as-of", metavar="TIME", help="Use what was known at this time, such as 2025-03-01T12:00Z."),
+        click.option(
+            "--dates",
+            metavar="dmy|mdy|FORMAT",
+            help="Whether days or months come first in dates such as 3/4/2025, or a format such as %d.%m.%Y.",
+        ),
+        click.option("--percent", is_flag=True, help="Probabilities are percentages, 0 to 100."),
+        click.option("--decimal", type=click.Choice([".", ","]), help="The decimal mark."),
+        click.option(
+            "--encoding",
+            metavar="NAME",
+            callback=read_encoding,
+            help="The text's encoding if not UTF-8, such as cp1252.",
+        ),
+        click.option(
+            "--missing-value",
+            "missing_values",
+            metavar="V",
+            multiple=True,
+            help="A word or number for no answer. Repeatable.",
+        ),
+        click.option(
+            "--merge-names", is_flag=True, help="Experts whose names differ in case, spaces or Unicode form are one."
+        ),
+        click.option(
+            "--silence",
+            metavar="P",
+            help="Treat a missing forecast as this probability, such as 10%. Default: missing.",
+        ),
+        click.option(
+            "--drop-incomplete",
+            is_flag=True,
+            help="Leave out forecasts that lack a class or option, such as one added later.",
+        ),
+        click.option(
+            "--expert-from-name",
+            is_flag=True,
+            help="Each FILE is one expert's, named after it. Default for several files with one column of forecasts "
+            "and none for the expert.",
+        ),
+        click.option(
+            "--options-file",
+            metavar="FILE.toml",
+            type=click.Path(exists=True, dir_okay=False),
+            help=f"A file of settings for this section, as check --write-options writes it; the command line wins. "
+            f"Default: {OPTIONS_FILE} beside FILE.",
+        ),
+    ]
+
+
+def _gather_reading(command: Command) -> Command:
+    """Hand a command how to read its files, as ``reading``."""
+
+    @functools.wraps(command)
+    def wrapper(**given: Any) -> object:  # noqa: ANN401 - what options hold
+        from opinionpool.tables.options import ReadOptions
+
+        names = ["outcomes", *(field.name for field in fields(ReadOptions) if field.name in given)]
+        own = {name: given.pop(name) for name in names}
+        files, file = given.pop("files") or (), given.pop("options_file")
+        topic = given.pop("topic")
+        file = file or (_options_beside(files[0]) if files else None)
+        reading = _reading(files, file, own, topic)
+        if file is not None:
+            from opinionpool.report.listing import printable
+
+            typed = shlex.join(reading.options.arguments()) or "no options"
+            click.echo(f"reading with {printable(file)}: {printable(typed)}", err=True)
+        return command(**given, reading=reading)
+
+    return wrapper
+
+
+def _options_beside(file: str) -> str | None:
+    """The file of options in the folder of the data, if there is one."""
+    folder = file if os.path.isdir(file) else os.path.dirname(file)
+    path = os.path.join(folder, OPTIONS_FILE)
+    return path if file != "-" and os.path.isfile(path) else None
+
+
+def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
+    """How to read some files: as a file of options says, where the command line says nothing."""
+    from opinionpool.errors import ArgumentError
+    from opinionpool.tables.options import ReadOptions, read_options
+
+    context = click.get_current_context()
+    typed = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+    if topic is not None:
+        own["columns"] = own["columns"] | {"topic": topic}
+        typed.add("columns")
+    try:
+        kept = {} if file is None else read_options(file)
+        merged = own | {name: value for name, value in kept.items() if name not in typed}
+        if "columns" in kept and "columns" in typed:
+            merged["columns"] = kept["columns"] | own["columns"]
+        outcomes = merged.pop("outcomes")
+        if merged["as_of"] is not None:
+            from opinionpool.tables.times import as_time
+
+            merged["as_of"] = as_time(merged["as_of"], "--as-of")
+        options = ReadOptions(**merged)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    return Reading(files, outcomes, options, file)
