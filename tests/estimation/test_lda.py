@@ -173,7 +173,7 @@ def test_the_silent_and_the_absent_get_no_weight_and_clones_share():
     x = np.concatenate([f.X, np.full((80, 1, 3), 1 / 3), np.full((80, 1, 3), NAN), f.X[:, :1]], axis=1)
     learned = alone(Forecasts.from_array(x, f.outcomes, classes=(0, 1, 2), experts=["a", "b", "still", "gone", "a2"]))
     plain = alone(f)
-    assert [(note.code, note.serious) for note in learned.notes] == [("no-forecasts", True), ("constant", True)]
+    assert [(note.code, note.serious) for note in learned.notes] == [("no-forecasts", False), ("constant", False)]
     assert learned.panel.pool(x, PRIORS[3]) == pytest.approx(plain.panel.pool(f.X, PRIORS[3]), rel=1e-6)
     assert learned.weights == pytest.approx(plain.weights[[0, 1, 0, 0, 0]] * [0.5, 1, 0, 0, 0.5], abs=1e-6)
 

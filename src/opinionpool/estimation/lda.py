@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask, each_pattern
 from opinionpool.errors import LearningError, Note, PanelError
+from opinionpool.estimation.unused import constant_notes, no_forecast_notes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.model.full_panel import Discriminant
-from opinionpool.text import listed
 
 # Of the largest change in a step of EM, in units of each log-ratio's spread.
 TOLERANCE = 1e-7
@@ -118,19 +118,11 @@ def full_fit(
 
 def _speakers(contrasts: Array, experts: tuple[str, ...]) -> tuple[Index, list[Note]]:
     """Experts who do not always say the same, and what to tell of the others."""
-    notes = []
     absent = np.asarray(np.isnan(contrasts[..., 0]).all(axis=0))
-    if absent.any():
-        phrase = listed([experts[i] for i in np.flatnonzero(absent)], 3)
-        text = f"{phrase} had no forecast on a resolved event and got weight 0"
-        notes.append(Note("no-forecasts", text, int(absent.sum()), serious=True))
     contrast = np.where(absent[:, None], 0.0, contrasts)
     moved = np.nanmax(contrast, axis=0) - np.nanmin(contrast, axis=0)
     still = (moved <= ROUNDING * (1.0 + np.nanmax(np.abs(contrast), axis=0))).all(axis=1)
-    if (still & ~absent).any():
-        phrase = listed([experts[i] for i in np.flatnonzero(still & ~absent)], 3)
-        text = f"{phrase} always gave the same forecast and got weight 0"
-        notes.append(Note("constant", text, int((still & ~absent).sum()), serious=True))
+    notes = no_forecast_notes(experts, absent) + constant_notes(experts, still & ~absent)
     if still.all():
         raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
     return np.flatnonzero(~still), notes

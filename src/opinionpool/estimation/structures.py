@@ -12,6 +12,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.evidence import Evidence
+from opinionpool.estimation.unused import constant_notes, no_forecast_notes
 from opinionpool.model.correlation import MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.text import listed
@@ -104,15 +105,9 @@ def _silent(
     evidence: Evidence, means: estimates.Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[npt.NDArray[np.bool_], list[Note]]:
     """Experts with nothing to say, and what to tell about them."""
-    notes = []
     absent = means.count.sum(axis=0) == 0
-    if absent.any():
-        text = f"{listed(_chosen(experts, absent), 3)} had no forecast on a resolved event and got weight 0"
-        notes.append(Note("no-forecasts", text, int(absent.sum()), serious=True))
     constant = estimates.still(evidence, means) & ~absent
-    if constant.any():
-        text = f"{listed(_chosen(experts, constant), 3)} always gave the same forecast and got weight 0"
-        notes.append(Note("constant", text, int(constant.sum()), serious=True))
+    notes = no_forecast_notes(experts, absent) + constant_notes(experts, constant)
     silent = absent | constant
     few = means.terms < 1
     if means.design.biased:

@@ -30,6 +30,7 @@ from opinionpool.estimation.posterior import (
     posterior_mode,
     posterior_probabilities,
 )
+from opinionpool.estimation.unused import constant_notes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.hierarchy import Cells, Differences, Hierarchy
 from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, SLOPE
@@ -37,7 +38,6 @@ from opinionpool.learning.problem import SparseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts, cell_weights
-from opinionpool.text import listed
 
 BIAS = 0.4
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
@@ -81,10 +81,7 @@ def crowd_fit(data: SparseContrasts) -> CrowdFit:
     parts, bias = fitted.panel(share)
     spread = np.where(constant, 0.0, parts.spread)
     contrast = np.where(constant, 0.0, parts.contrast)
-    notes = []
-    if constant.any():
-        names = listed([data.experts[i] for i in np.flatnonzero(constant)], 3)
-        notes.append(Note("constant", f"{names} always gave the same forecast and got weight 0", int(constant.sum())))
+    notes = constant_notes(data.experts, constant)
     return CrowdFit(Parts(contrast, spread, parts.dependence), bias, extremes, share, tuple(notes))
 
 

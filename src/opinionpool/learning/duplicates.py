@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
+from opinionpool.estimation.unused import constant_notes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.prior import CORRELATION
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
@@ -141,11 +142,7 @@ def _different(given: Array) -> int:
 
 
 def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note, ...]:
-    notes = []
-    constant = [experts[i] for i in np.flatnonzero(source == CONSTANT)]
-    if constant:
-        text = f"{listed(constant, 3)} always gave the same forecast and got weight 0"
-        notes.append(Note("constant", text, len(constant)))
+    notes = constant_notes(experts, source == CONSTANT)
     for representative in np.flatnonzero(np.bincount(source[source >= 0]) > 1):
         same = [experts[i] for i in np.flatnonzero(source == representative)]
         text = f"{listed(same, 3)} say the same on every event; they share one weight"

@@ -29,13 +29,14 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask, as_numbers
 from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
+from opinionpool.estimation.unused import constant_notes, no_forecast_notes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import constant_experts
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Contrasts, base_rate_shift, contrasts_in, read_batch
 from opinionpool.priors import one_outcome_notes
-from opinionpool.text import listed, meant, shown
+from opinionpool.text import meant, shown
 
 Parameters: TypeAlias = dict[str, Any]
 
@@ -322,17 +323,11 @@ class Sample:
 
     def note_constant(self, what: str) -> None:
         """Note who always gave the same forecast, and what follows."""
-        names = [self.experts[i] for i in np.flatnonzero(self.constant)]
-        if names:
-            text = f"{listed(names, 3)} always gave the same forecast {what}"
-            self.notes.append(Note("constant", text, len(names)))
+        self.notes.extend(constant_notes(self.experts, self.constant, what))
 
     def note_unused(self, what: str) -> None:
         """Note the experts about whom nothing can be learned."""
-        silent = [self.experts[i] for i in np.flatnonzero(~self.present.any(axis=0))]
-        if silent:
-            text = f"{listed(silent, 3)} had no forecast on a resolved event and {what}"
-            self.notes.append(Note("no-forecasts", text, len(silent)))
+        self.notes.extend(no_forecast_notes(self.experts, ~self.answered, what))
 
 
 def given_weights(sample: Sample, weights: Weights) -> Array:
