@@ -277,10 +277,15 @@ def expert_notes(state: Fitted) -> list[Note]:
     """What to know about weights below 0, and about experts who are worse than guessing."""
     notes = []
     if state.weights is not None and (state.weights < 0).any():
-        count = int((state.weights < 0).sum())
-        text = (
-            f"{counted(count, 'weight')} below 0, to correct for shared error: most of what such an expert says is "
-            "known from more accurate ones, and subtracting it takes out errors that they share"
+        from opinionpool.analysis.weights import weight_interval
+
+        below = state.weights < 0
+        count, clear = int(below.sum()), not (weight_interval(state)[1][below] >= 0).all()
+        text = f"{counted(count, 'weight')} below 0, " + (
+            "to correct for shared error: most of what such an expert says is known from more accurate ones, and "
+            "subtracting it takes out errors that they share"
+            if clear
+            else f"but not clearly: {'its interval includes' if count == 1 else 'their intervals include'} 0"
         )
         notes.append(Note("negative-weights", text, count))
     if state.panel is not None and (state.panel.calibration < 0).any():

@@ -147,8 +147,8 @@ class Parts:
                 places = place(self.table, where), place(self.table, first)
                 raise CellError(
                     f"column {shown(self.table.names[column])} has per cent signs in one part of the file and none in "
-                    f"another (from {places[0]} and from {places[1]}): per cent signs belong on every number of a "
-                    "column or on none"
+                    f"another (from {places[0]} and from {places[1]}): in a column, write a per cent sign on all "
+                    "numbers or on none"
                 )
 
 
