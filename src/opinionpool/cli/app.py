@@ -65,7 +65,8 @@ def app(context: click.Context) -> None:
     metavar="P",
     callback=read_prior,
     multiple=True,
-    help="How common the event is where the answers are used, if that differs from FILE; answers are shifted to it.",
+    help="Only where the event is more or less common than in FILE, as after sampling half of each outcome: how common "
+    "it is; answers are shifted to it. What you expect before the forecasts is --prior.",
 )
 @keeping
 @listing

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 @click.command(cls=SectionedCommand, short_help="What is in the file, and what stands in the way.")
 @reading
-@click.option("--write-options", metavar="FILE.toml", help="Write the options that read the file to this one.")
+@click.option(
+    "--write-options",
+    metavar="FILE.toml",
+    help="Save the settings (--column, --dates, ...) with which the data were read.",
+)
 @panel_option
 @model_option
 @writing_for_people

@@ -34,8 +34,8 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
 
     \b
     score      1 - log loss / ln 2: 0 = saying 50% every time, 1 = perfect
-    ±          standard error of the score
-    skill      like the score, but 0 = always saying how often such events happen
+    ±          standard error of the score (where the terminal is wide enough)
+    skill      like the score, but 0 = the base rate: how often the events learned from happened
     in-sample  the score on events that the pool has learned from, for pools that learn
     gain       its score less that of the simple average
     from … to  95% interval of the gain

@@ -24,7 +24,8 @@ from opinionpool.report.listing import write_json, write_listing
     metavar="P",
     callback=read_prior,
     multiple=True,
-    help="How common the event is where the answer is used, if that differs from FILE; the answer is shifted to it.",
+    help="Only where the event is more or less common than in FILE, as after sampling half of each outcome: how common "
+    "it is; the answer is shifted to it. What you expect before the forecasts is --prior.",
 )
 @model_option
 @writing
@@ -42,7 +43,7 @@ def explain(
                pools, the forecast's share in the mean
     adds       weight times contrast; the rows above "pooled" add up to the pooled log-odds
     without    the answer if this forecast were missing: the others then count for more
-    intercept  a constant, the same whatever the forecasts: it corrects answers that are too high or too low on average
+    intercept  depends only on who gave a forecast: it corrects answers that are too high or too low on average
 
     Answers of the median, trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are
     log-probabilities less their mean over the classes.

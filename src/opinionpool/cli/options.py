@@ -50,10 +50,11 @@ def pooling(command: Command) -> Command:
             default="gaussian",
             help="gaussian (default): corrects bias and overconfidence, and discounts experts who repeat each other. "
             "linear, log: means of probabilities, of log-odds, with learned weights. average, median; "
-            "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: the "
-            "mean of log-odds; extremized: moved away from the prior; recalibrated: with slope and intercept learned. "
-            "beta-linear: the linear pool, corrected by a learned curve (a beta distribution). independent: adds up "
-            "all forecasts as if their errors were unrelated.",
+            "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: "
+            "the mean of log-odds; extremized: that mean, moved away from the prior by a factor of 1.73; "
+            "recalibrated: that mean, with slope and intercept learned. beta-linear: the linear pool, corrected "
+            "by a learned curve (a beta distribution function). independent: adds up all forecasts as if their "
+            "errors were unrelated.",
         ),
         _prior,
         panel_option,
@@ -63,8 +64,9 @@ def pooling(command: Command) -> Command:
             metavar="EXPERT=W",
             callback=read_weights,
             multiple=True,
-            help=f"What this expert's forecast counts for, instead of learning it: one for each expert, in the pools "
-            f"{', '.join(WEIGHTED)}. Repeatable.",
+            help="What this expert's forecast counts for, instead of learning it, such as ann=2: one for each "
+            f"expert, in the pools {', '.join(WEIGHTED)}. Only ratios matter, but log takes weights as they are. "
+            "Repeatable.",
         ),
     ]
     return stack(options, gather(Pooling, "pooling")(command), POOL)
@@ -86,7 +88,7 @@ def earlier(command: Command) -> Command:
         "--since",
         type=click.Path(exists=True, dir_okay=False),
         metavar="OLD",
-        help="Add what changed since pool --save has written this pool, and why answers moved.",
+        help="A pool that pool --save wrote earlier: add what changed since then, and why answers moved.",
     )
     return stack([model_option, since], gather(Earlier, "earlier")(command), FILES)
 
@@ -181,7 +183,8 @@ def _prior(command: Command) -> Command:
         callback=read_prior,
         multiple=True,
         help="Probability of each event before any forecast, such as 0.01 or 1%, from which all experts are taken to "
-        "start. Default: about the share of resolved events that happened. More than two classes: CLASS=P for each.",
+        "start. Default: about the share of resolved events that happened, 0.5 if none is resolved. More than two "
+        "classes: CLASS=P for each.",
     )(command)
 
 
@@ -191,6 +194,7 @@ def panel_option(command: Command) -> Command:
         "--panel",
         metavar="PANEL.toml",
         type=click.Path(exists=True, dir_okay=False),
-        help="Beliefs about the experts, such as calibration = 0.9, or below [experts.NAME] auc = 0.8 (0.5 is "
-        "guessing, 1 perfect), for the gaussian pool. Default: what is assumed of any panel (docs/beliefs.md).",
+        help="Beliefs about the experts, for the gaussian pool: a line such as calibration = 0.9 for all; under a line "
+        "[experts.NAME], one such as auc = 0.8 (0.5 is guessing, 1 perfect). Default: what is assumed of any panel "
+        "(docs/beliefs.md).",
     )(command)

@@ -62,7 +62,7 @@ def _reading_options(*, required: bool) -> list[Decorator]:
     return [
         click.argument(
             "files",
-            metavar="FILE...",
+            metavar="FILE..." if required else "[FILE]...",
             type=click.Path(allow_dash=True),
             nargs=-1,
             callback=some_files if required else existing_files,
@@ -90,7 +90,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         click.option(
             "--topic",
             metavar="COLUMN",
-            help="The column that says what each event is about: the default pool learns how topics differ.",
+            help="The same as --column topic=COLUMN: what each event is about. The default pool learns how topics "
+            "differ. A column named topic is used by itself.",
         ),
         click.option(
             "--options",
@@ -109,8 +110,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         click.option(
             "--duplicates",
             type=click.Choice(["last", "mean", "time-weighted"]),
-            help="Which of several forecasts by one expert on one event counts: the last, their mean, or their mean "
-            "over the time that each stood.",
+            help="Which of several forecasts by one expert on one event counts: the last (by time; in the order of the "
+            "file if there are no times), their mean, or their mean over the time that each stood. Default: an error.",
         ),
         click.option("--as-of", metavar="TIME", help="Use what was known at this time, such as 2025-03-01T12:00Z."),
         click.option(
@@ -156,8 +157,8 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             "--options-file",
             metavar="FILE.toml",
             type=click.Path(exists=True, dir_okay=False),
-            help=f"A file of settings for this section, as check --write-options writes it; the command line wins. "
-            f"Default: {OPTIONS_FILE} beside FILE.",
+            help="Settings of this section (--column, --dates, ...) in a file that check --write-options has saved; "
+            f"the command line wins. Default: {OPTIONS_FILE} beside FILE.",
         ),
     ]
 

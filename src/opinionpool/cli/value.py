@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opinionpool.learning.beliefs import Beliefs
 
 
-@click.command(cls=SectionedCommand, short_help="What the panel, an expert, one more is worth.")
+@click.command(cls=SectionedCommand, short_help="What the panel, each expert and one more expert are worth.")
 @optional_reading
 @panel_option
 @click.option(
@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     metavar="P",
     help="Probability of an event before any expert is asked. Default: that of the file, else 0.5.",
 )
-@click.option("--experts", type=click.IntRange(1, 1000), metavar="N", help="How many experts there are, without FILE.")
+@click.option(
+    "--experts",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="How many experts there are, where no FILE is given, such as 5.",
+)
 @writing
 def value(
     reading: Reading | None, panel: str | None, prior: float | None, experts: int | None, writing: Writing
@@ -44,7 +49,8 @@ def value(
 
     It needs no data: without FILE, the panel is that of --panel, or of --experts N about whom nothing is known. With
     FILE it is what was learned from resolved events. If no event is resolved, it also shows how far the answer about
-    the first open event moves as each belief varies over its range.
+    the first open event moves as each belief varies over the 90% range that its worth leaves open (of what was not
+    assessed: over what is usual).
     """  # noqa: D301 - click reads the character
     if reading is None and panel is None and experts is None:
         raise click.UsageError("give a FILE of forecasts, a PANEL.toml with --panel, or a number with --experts")

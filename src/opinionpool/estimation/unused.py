@@ -20,14 +20,17 @@ def no_forecast_notes(experts: Sequence[str], absent: Mask, what: str = "got wei
     >>> [note.text for note in no_forecast_notes(["ann", "bob"], np.array([True, False]))]
     ['ann had no forecast on a resolved event and got weight 0']
     """
-    return _notes("no-forecasts", experts, absent, f"had no forecast on a resolved event and {what}")
+    names = _names(experts, absent)
+    text = f"{listed(names, NAMED)} had no forecast on a resolved event and {what}"
+    return [Note("no-forecasts", text, len(names))] if names else []
 
 
 def constant_notes(experts: Sequence[str], constant: Mask, what: str = "and got weight 0") -> list[Note]:
     """A note on those who always gave the same forecast, if there are any."""
-    return _notes("constant", experts, constant, f"always gave the same forecast {what}")
+    names = _names(experts, constant)
+    text = f"{listed(names, NAMED)} always gave the same forecast {what}"
+    return [Note("constant", text, len(names))] if names else []
 
 
-def _notes(code: str, experts: Sequence[str], which: Mask, phrase: str) -> list[Note]:
-    names = [experts[i] for i in np.flatnonzero(which).tolist()]
-    return [Note(code, f"{listed(names, NAMED)} {phrase}", len(names))] if names else []
+def _names(experts: Sequence[str], which: Mask) -> list[str]:
+    return [experts[i] for i in np.flatnonzero(which).tolist()]

@@ -114,13 +114,12 @@ def _common(scene: Scene) -> Html:
     a, fixed = scene.a, scene.material.trained is not None
     own = a.everyone.get("correlation")
     rho = CORRELATION if own is None else own.value
-    alike = "" if scene.found is None else f"as good as {scene.found.effective:.1f} independent experts"
     parts = [
         _shares("prior", "Prior", _prior(scene), _Setting.of(scene), faint=a.prior is None),
     ]
     if not fixed:
         dependence = slider(
-            "correlation", "How alike they are", rho, (0, 0.95, 0.01), f"correlation {rho:.2f}; {alike}".rstrip("; "),
+            "correlation", "How alike they are", rho, (0, 0.95, 0.01), f"correlation of errors {rho:.2f}",
             data_do="correlation", faint=own is None,
         )  # fmt: skip
         worth = _worth_choice("correlation_worth", own, "")
@@ -131,12 +130,12 @@ def _common(scene: Scene) -> Html:
 
 def _worth_choice(do: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
     """How many resolved events an assessment is worth."""
-    options = [("", "not assessed"), *((str(n), f"{n} cases") for n in WORTHS), ("inf", "certain")]
+    options = [("", "not assessed"), *((str(n), f"as from {n} cases") for n in WORTHS), ("inf", "certain")]
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):
-        options.append((worth, f"{worth} cases"))
+        options.append((worth, f"as from {worth} cases"))
     ident = do if key is None else f"{do}-{key}"
-    return choice(ident, "How sure: as from", options, worth, owner=owner, data_do=do, data_expert=key)
+    return choice(ident, "How sure you are", options, worth, owner=owner, data_do=do, data_expert=key)
 
 
 @dataclass(frozen=True)

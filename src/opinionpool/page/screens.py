@@ -27,7 +27,8 @@ def what_if_view(scene: Scene) -> Html:
             markup("<h2>Which assessment moves the answer most</h2>"),
             markup(
                 '<p class="note">Each bar shows how the answer changes when one assessment varies over its 90% '
-                "range and all else stays. Forecasts vary by half a unit of log-odds, as from 50% to 38% or 62%.</p>"
+                "range and all else stays. Forecasts vary by half a unit of log-odds, as from 50% to 38% or 62%. A "
+                "bar may reach beyond the credible interval, which is a normal approximation around the answer.</p>"
             ),
             markup('<div id="effects" data-later="effects"><p class="quiet">Computing …</p></div>'),
             _decision(scene, scene.found),

@@ -182,8 +182,8 @@ def _difference(f: Findings) -> list[tuple[str, str]]:
     phrase = (
         f"Its answer was on the right side of 50% for {100 * right.mean():.1f}% of events. Of two events, one that "
         f"happened and one that did not, it gave the former the higher probability in {100 * own.auc:.1f}% of pairs "
-        f"(AUC {decimal(own.auc)}; the simple average {decimal(f.comparison.average.auc)}). Both on events that it had "
-        "not learned from."
+        f"(AUC {decimal(own.auc)}; the simple average {decimal(f.comparison.average.auc)}). Both are from the "
+        "test described above."
     )
     return [("The pool", phrase)]
 

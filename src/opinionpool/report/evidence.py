@@ -104,7 +104,7 @@ def _calibration(f: Findings) -> Html:
         words.append(missing("The pool’s own calibration is not known.", f.comparison.reason))
     else:
         curve = reliability_curve(f.options_of(f.comparison.answers[f.pool]), f.forecasts.outcomes)
-        phrase = f"on {counted(curve.events, 'event')} that it had not learned from. {_band_words(curve)}"
+        phrase = f"on the {counted(curve.events, 'event')} of the test described above. {_band_words(curve)}"
         figure = markup(
             "<figure>{}<figcaption><b>The pool</b>, {}</figcaption></figure>",
             reliability_chart(curve, _says("the pool", curve)), phrase,
@@ -189,12 +189,13 @@ def _band_words(curve: ReliabilityCurve) -> str:
         return f"The curve stays in the band: no sign of miscalibration. This is no formal test, and {large}."
     if curve.outside <= expected_share:
         return (
-            f"{curve.outside:.0%} of the curve’s points lie outside the band, where {expected_share:.0%} are expected "
-            f"on average of calibrated forecasts: no sign of miscalibration. This is no formal test, and {large}."
+            f"At {curve.outside:.0%} of the forecasts the curve lies outside the band, where {expected_share:.0%} are "
+            "expected on average if they are calibrated: no sign of miscalibration. This is no formal test, and "
+            f"{large}."
         )
     return (
-        f"{curve.outside:.0%} of the curve’s points lie outside the band, where {expected_share:.0%} are expected of "
-        "calibrated forecasts: there the probabilities are not calibrated."
+        f"At {curve.outside:.0%} of the forecasts the curve lies outside the band, where {expected_share:.0%} are "
+        "expected if they are calibrated: there the probabilities are not calibrated."
     )
 
 
@@ -212,8 +213,10 @@ def _learning(f: Findings) -> Html:
         entries.append(("band", phrase))
     caption = (
         f"Mean score on the same {counted(curve.scored, 'event')}, by the number of other resolved events that the "
-        f"pool was fitted to (mean of {counted(curve.rounds, 'round')})."
+        f"pool was fitted to (mean over {counted(curve.rounds, 'random division')} into folds"
     )
+    known = not isinstance(f.comparison, Missing) and f.comparison.by != "time"
+    caption += "; the last point is from the test described above)." if known else ")."
     words = [
         markup("<p>{}</p>", joined(_learning_words(f, curve), " ")),
         legend(entries),
@@ -361,12 +364,14 @@ def _method_words(pool: str) -> str:
     if pool == DEFAULT:
         return (
             "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias; "
-            "extreme values are pulled in. The pooled log-odds are those of the prior, plus an intercept, plus a "
-            "weighted sum of the experts’. Weights and intercept are posterior modes, given outcomes, beliefs and, "
-            "with little weight, how far experts agree on open events. The mean correlation and how much experts "
-            "differ are integrated out. Intervals are credible intervals from a normal approximation on log-odds. "
-            "An expert who gave no forecast is left out and the others are reweighted; missing forecasts are not "
-            "imputed. The model is that of J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
+            "these are pulled in a little, the more the larger they are. The pooled log-odds are those of the prior, "
+            "plus an intercept, plus a weighted sum of the experts’. Weights and intercept are estimated for all "
+            "experts together, not computed from the table Experts in detail, which takes each expert by itself. "
+            "They are posterior modes, given outcomes, beliefs and, with little weight, how far experts agree on "
+            "open events, averaged over what is not known: the mean correlation, how much the weights differ between "
+            "experts, and how far to pull in. Intervals are credible intervals from a normal approximation on "
+            "log-odds. An expert who gave no forecast is left out and the others are reweighted; missing forecasts "
+            "are not imputed. The model is that of J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
             "probabilities”, UAI 2004."
         )
     return (

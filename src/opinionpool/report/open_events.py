@@ -12,7 +12,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError
 from opinionpool.report.answers import about, signed
 from opinionpool.report.charts import interval_bar, legend
-from opinionpool.report.findings import Findings
+from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.html import Html, columns, folded, joined, markup, missing, name, section, sentence, table
 from opinionpool.report.listing import whole
 from opinionpool.report.waterfall import brief, waterfall
@@ -67,7 +67,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
         words += (
             " How much each expert should count is known only roughly. If it were known exactly, the answer would lie "
             "in the 90% interval beside it with 90% probability (a credible interval). The interval leaves out the "
-            "risk that the method itself does not suit these forecasts; see Checks."
+            f"risk that the method itself does not suit these forecasts{_checked(f)}."
         )
     order = {
         "probability": "with the most probable first",
@@ -78,6 +78,19 @@ def _lead(f: Findings, rows: Sequence[int]) -> str:
         "closes": "with the first to close first",
     }[f.sort]
     return words + (f" Events are listed {order}." if len(rows) > 1 else "")
+
+
+def _checked(f: Findings) -> str:
+    """What the checks of the method found, in a few words."""
+    if isinstance(f.checks, Missing):
+        return ", which could not be checked"
+    serious = sum(check.serious for check in f.checks)
+    made = sum(check.serious or check.statistic is not None for check in f.checks)
+    if not made:
+        return ", for which there is too little to check"
+    if serious:
+        return f"; there {'is' if serious == 1 else 'are'} {counted(serious, 'sign')} of that, see Checks"
+    return f"; {counted(made, 'check')} found no sign of that"
 
 
 def event_forecasts(f: Findings, t: int) -> Array:
@@ -209,8 +222,8 @@ def _explained(f: Findings, t: int, why: Explanation) -> Html:
     intercept = ""
     if np.any(why.intercept != 0):
         intercept = (
-            " The intercept does not depend on the forecasts: it corrects answers that would otherwise be too high or "
-            "too low on average."
+            " The intercept does not depend on what the experts say, only on which of them gave a forecast: it "
+            "corrects answers that would otherwise be too high or too low on average."
         )
     figure = markup(
         "<figure>{}<figcaption>From the prior to the answer{}. Each number is how many percentage points the answer "
@@ -229,7 +242,7 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
         if f.measured and source != "as given":
             what = "resolved events that happened" if f.binary else "resolved events with this outcome"
             source = f"about the share of {what}"
-        words.append(markup("Without any expert it would be {} (the prior: {}).", brief(prior), source))
+        words.append(markup("Without any forecast it would be {} (the prior: {}).", brief(prior), source))
     if why.experts:
         without = np.array([of_class(q, at) for q in why.without])
         moved = np.abs(np.log(without / (1.0 - without)) - np.log(p / (1.0 - p)))
@@ -259,11 +272,13 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
         reason = "closer to the prior, as the forecasts go further than they are worth"
     elif f.pool == DEFAULT and float(np.mean(features.calibration)) > 1.05:
         reason = (
-            "judged by the outcomes, the experts were too cautious (their calibration is above 1), and they rely on "
-            "partly different information"
+            "judged by the outcomes, the experts were too cautious (their calibration is above 1), and they are "
+            "estimated to have partly different information"
         )
     else:
-        reason = "the experts rely on partly different information, so that their agreement says more than each of them"
+        reason = (
+            "the experts are estimated to have partly different information, so that together they say more than each"
+        )
     where = "above" if above else "below"
     return f", {where} every single forecast ({brief(min(given))} to {brief(max(given))}): {reason}"
 
@@ -296,7 +311,10 @@ def _contributions(f: Findings, why: Explanation, at: int) -> Html:
         "it adds, or even in the other direction."
     )
     if unit != "adds":
-        note = f"Adds: weight times how far the forecast is from the prior, bias corrected, in log-odds. {note}"
+        note = (
+            "Adds: weight times how far the forecast is from the prior, in log-odds, after correction for the expert’s "
+            f"habit of forecasting too high or too low (bias), and pulled in where that is far. {note}"
+        )
     if weight and "(" in weight[0]:
         note = f"Weight: among those who gave a forecast here; in brackets, when all do. {note}"
     first = why.event == f.forecasts.events[f.open_rows[0]]

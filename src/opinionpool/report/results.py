@@ -48,9 +48,9 @@ def gains_section(f: Findings) -> Html:
     meaning = f"{_meaning(f)} {how_line(found)}."
     verdict = _verdict(f.pool, own.over_average, found)
     if found.base is not None:
-        same = "Giving every event the same probability, the share that happens, would score {}."
+        same = "Giving each event the share of the others that happened (the base rate) would score {}."
         if not f.binary:
-            same = "Giving every event the same probabilities, the shares of the outcomes, would score {}."
+            same = "Giving each event the shares of the outcomes among the others (base rates) would score {}."
         verdict.append(markup(same, decimal(found.base.score)))
     lead = markup('<p class="lead">{}</p>', joined(verdict, " "))
     caveats = [markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats]
@@ -87,19 +87,20 @@ def _between(d: Difference) -> str:
 
 def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
     """What was gained over the average, and how sure that is."""
-    on = f"{counted(found.scored, 'event')} that it had not learned from"
+    others = {"time": "earlier outcomes", "group": "other groups"}.get(found.by or "", "other events")
+    on = f"each of {counted(found.scored, 'resolved event')} was answered by a pool that had learned only from {others}"
     scores = {p.pool: decimal(p.score) for p in found.pools}
     if pool == AVERAGE:
         return [
             markup("The pool is the simple average. On {} it scored {}.", counted(found.scored, "event"), scores[pool])
         ]
-    beside = markup("On {} it scored {}, the simple average {}", on, scores[pool], scores[AVERAGE])
+    beside = markup("In a test, {}. It scored {}, the simple average {}", on, scores[pool], scores[AVERAGE])
     if gain.verdict != "too few events" and found.pools:
         k = found.answers[pool].ndim
         means = {p.pool: math.exp(-p.log_loss) for p in found.pools}
         beside = markup(
-            "On {}, it gave the actual outcome a probability of {} on average (geometric mean), the simple average "
-            "{}. That is a score of {} against {} (0 is {}, 1 is perfect)",
+            "In a test, {}. On average (geometric mean) the actual outcome got a probability of {}, from the simple "
+            "average {}. That is a score of {} against {} (0 is {}, 1 is perfect)",
             on, percent(means[pool]), percent(means[AVERAGE]), scores[pool], scores[AVERAGE],
             "saying 50% every time" if k == 1 else "saying the same of every class",
         )  # fmt: skip
@@ -194,7 +195,7 @@ def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     if best is not None:
         answered = "" if best.events == found.scored else f" ({counted(best.events, 'event')})"
         rows.append([markup("{}{}", name(best.expert), answered), "–", *_expert_scores(f, found, best)])
-    caption = "Skill: 0 is giving every event the share that happens (the base rate), 1 is perfect"
+    caption = "Skill: 0 is the base rate, the share of the other events that happened; 1 is perfect"
     caption += "; not computed for single experts" if best is not None else ""
     caption += ". Log loss and Brier score measure error: lower is better"
     if binary:
@@ -309,7 +310,9 @@ def _weight_words(f: Findings, weights: WeightTable) -> str:
         timid = float(np.mean(features.calibration)) > 1.05
         causes = ["the experts are underconfident (their calibration is above 1)"] if timid else []
         causes += (
-            ["they have partly different information"] if timid else ["the experts have partly different information"]
+            ["they are estimated to have partly different information"]
+            if timid
+            else ["the experts are estimated to have partly different information"]
         )
         phrase += ". A sum above 1 means that answers usually lie further from the prior than the experts' average does"
         phrase += f": {', and '.join(causes)}"
@@ -325,10 +328,9 @@ def _negative_words(weights: WeightTable) -> str:
     sure = int((known & (weights.high < 0)).sum())
     words = ""
     if open_:
-        words += (
-            f" For {whole(open_)} of {counted(len(weights.weight), 'expert')} the interval includes 0: the outcomes so "
-            "far do not show whether they add information beyond the others."
-        )
+        clear = int((weights.low > 0).sum())
+        shown = f" That an expert adds to the others is clear for {whole(clear)} of {whole(len(weights.weight))}; for"
+        words += f"{shown} {whole(open_)} the interval includes 0, so it is open."
     if sure:
         who, verb = counted(sure, "weight"), "is" if sure == 1 else "are"
         words += f" {who} {verb} clearly below 0: such an expert shares errors with better ones, and subtracting helps."

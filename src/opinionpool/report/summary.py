@@ -242,10 +242,10 @@ def together_lines(found: Together | None) -> list[str]:
         phrase = f"AUC between two classes {decimal(value.joint_auc)}"
     else:
         phrase = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)}"
-    number = f"{value.effective:.1f} independent experts of their average accuracy"
-    phrase = f"all {len(value.experts):,} together, if the model holds: {phrase}, as good as {number}"
+    phrase = f"all {len(value.experts):,} together, if the model holds: {phrase}"
+    phrase += f"; weighted best, as good as {value.effective:.1f} independent experts of their average accuracy"
     if found.gain is not None:
-        phrase += f"; one more would add {found.gain:.3f}"
+        phrase += f"; one more like them would add {found.gain:.3f}"
     lines = [phrase]
     lines += [
         printable(f"{listed(group, 4)} say nearly the same (correlated at {REDUNDANT:g} or more)")

@@ -102,7 +102,8 @@ def _bar(x: Scale, step: Step, place: int, height: float) -> Html:
     up = b >= a
     kind = "up" if up else "down"
     low, width = min(a, b), max(abs(b - a), 1.0)
-    shown = ("+" if up else "−") + f"{abs(100 * (step.after - step.before)):.1f}"
+    points = f"{abs(100 * (step.after - step.before)):.1f}"
+    shown = points if points == "0.0" else ("+" if up else "−") + points
     outside = b + 6 if up else b - 6
     anchor = "start" if up else "end"
     if up and outside > WIDTH - 34:
