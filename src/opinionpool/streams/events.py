@@ -104,9 +104,9 @@ def content(record: Record, columns: Columns) -> bytes:
     """A digest of the forecasts of an event and its prior, in any order."""
     order, labels = columns.sorted(record.experts)
     event = str(record.event).encode("utf-8", "surrogatepass")
-    said = record.probabilities[order].tobytes()
+    given = record.probabilities[order].tobytes()
     own = b"" if record.prior is None else np.asarray(record.prior).tobytes()
-    sized = _size(len(event)), event, _size(len(labels)), labels, _size(len(said)), said, _size(len(own)), own
+    sized = _size(len(event)), event, _size(len(labels)), labels, _size(len(given)), given, _size(len(own)), own
     return hashlib.sha256(b"".join(sized)).digest()
 
 

@@ -181,8 +181,8 @@ class StreamState:
         self.journal.take_back()
         self.reservoir.restore(before["reservoir"])
         del before["waiting"][before["count"] :]
-        apart = {"reservoir", "ledger", "count"}
-        self.__dict__.update({name: value for name, value in before.items() if name not in apart})
+        separate = {"reservoir", "ledger", "count"}
+        self.__dict__.update({name: value for name, value in before.items() if name not in separate})
         self._before = None
 
     def _sums(self) -> Tally:
