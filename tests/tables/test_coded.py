@@ -53,7 +53,7 @@ def test_words_are_those_of_the_cells(table, column, monkeypatch):
     assert same(table.words(column), cell_by_cell(table, column))
     part = table.rows_from(101, 25_000)
     assert same(part.words(column), cell_by_cell(part, column))
-    known = table.knowing([0, column]).rows_from(5_000, 24_000)
+    known = table.with_different([0, column]).rows_from(5_000, 24_000)
     assert known.words(column).texts() == cell_by_cell(known, column).texts()
     # Where hashes do not do, words are looked up by themselves.
     monkeypatch.setattr(coded, "positions", lambda hashes, keys: None)

@@ -140,7 +140,7 @@ def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> No
         out.write("\n".join(block) + "\n")
 
 
-# What is told apart by its value among its own kind; of few different ones each is written once.
+# Compared by value among its own kind; of few different ones each is written once.
 _PLAIN, _FEW = {type(None), bool, int, str}, 100
 
 

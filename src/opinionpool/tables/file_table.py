@@ -129,7 +129,7 @@ class FileTable:
             self.hashes.update({each: np.asarray(found[f"h{each}"]) for each in wanted})
         return self.hashes.pop(column)
 
-    def knowing(self, columns: Sequence[int]) -> FileTable:
+    def with_different(self, columns: Sequence[int]) -> FileTable:
         """The table with what its parts need not find again: the different cells of some columns."""
         found = {column: Different.of(self.connection, *self._cells(column)) for column in columns}
         return replace(self, different=found)

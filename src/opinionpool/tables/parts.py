@@ -187,7 +187,7 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
     if layout.long:
         expert = layout.roles["expert"]
         known[expert] = _tally(table, expert).values
-    table = table.knowing([*known, *(column.column for column in observed)])
+    table = table.with_different([*known, *(column.column for column in observed)])
     rows = max(1, CELLS // max(len(layout.experts), 1))
     notes: tuple[Note, ...] = ()
     spans = [(first, min(rows, table.rows - first)) for first in range(0, table.rows, rows)]
