@@ -36,7 +36,7 @@ ORDINARY = re.compile("|".join(ALLOWED), re.IGNORECASE)
 # Names are looked at word by word; there, a chance is never the chance that something happens.
 NAMES = re.compile(
     "held|shrunk|voices?|(?:un)?heard|knowing|chances?|(?:un)?said|stated|(?:un)?told|apart|lean(?:s|ing)?|"
-    "doubt(?:s|ful)?|alone|surer|mended"
+    "doubt(?:s|ful)?|alone|surer|mended|audible|silent|telling"
 )
 # Names of fields in saved files, which stay readable.
 SAVED = {"src/opinionpool/saving/kinds.py": {"alone", "doubt", "stated"}, "src/opinionpool/saving/streams.py": {"said"}}

@@ -315,7 +315,7 @@ def _evens(forecast: Array, sizes: npt.NDArray[np.intp]) -> tuple[int, float]:
     return count, at_least(count, count + beside, 0.5)
 
 
-def clones(forecasts: Forecasts) -> list[Check]:
+def duplicates(forecasts: Forecasts) -> list[Check]:
     """Pairs of experts who say the same, or exactly the opposite, on nearly every event that both answer."""
     binary = len(forecasts.classes) == 2
     t, n = forecasts.shape
@@ -410,5 +410,5 @@ def check_model(
         *drift(residuals),
         *leakage(residuals),
         *placeholders(forecasts),
-        *clones(forecasts),
+        *duplicates(forecasts),
     ]

@@ -238,13 +238,13 @@ def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
     free = np.ones(n, dtype=bool)
     for step in range(k):
         # What each adds to those chosen: its signal beyond theirs, over its variance beyond theirs.
-        telling = free & (left > SINGULAR)
-        adds = np.where(telling, 2.0 * rest**2 / np.where(telling, left, 1.0), 0.0)
+        adding = free & (left > SINGULAR)
+        adds = np.where(adding, 2.0 * rest**2 / np.where(adding, left, 1.0), 0.0)
         best = int(np.where(free, adds, -1.0).argmax())
         free[best] = False
         chosen.append(best)
         total += float(adds[best])
-        if telling[best]:
+        if adding[best]:
             unit = np.zeros(n)
             unit[best] = 1.0
             column = panel.parts.dependence.times(unit) - rows[:step].T @ rows[:step, best]

@@ -11,7 +11,7 @@ from opinionpool.cli.options import model_option, pooling, writing
 from opinionpool.cli.output import conclude, destination
 from opinionpool.cli.reading_options import reading
 from opinionpool.cli.values import read_prior
-from opinionpool.errors import ArgumentError, Note
+from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import write_json, write_listing
 
 
@@ -54,6 +54,7 @@ def explain(
     from opinionpool.analysis.explanation import event_position, explain_event
     from opinionpool.cli.kept import keep
     from opinionpool.report import answers, explanation as explained, summary
+    from opinionpool.report.in_sample import in_sample_note
 
     try:
         t = event_position(forecasts, event)
@@ -61,16 +62,16 @@ def explain(
         raise click.UsageError(str(error)) from None
     kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
     why = explain_event(kept.forecasts, t, kept.state, prior=kept.reference, base_rate=rate)
-    in_sample = bool(kept.pooled(rate).in_sample[t])
+    inside = bool(kept.pooled(rate).in_sample[t])
     notes = [*kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
-    if in_sample:
-        notes.append(Note("in-sample", "this answer is in-sample: the pool has learned from its outcome"))
+    if inside:
+        notes.append(in_sample_note())
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":
             facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate, (*forecasts.notes, *notes))
             facts |= summary.belief_facts(belief_file.beliefs) | kept.facts(None) | explained.explanation_facts(why)
-            facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": in_sample}
+            facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": inside}
             write_json("experts", explained.explanation_records(why), facts, out)
         else:
             write_listing(explained.explanation_columns(why), kind, out)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import class_probabilities, public_probabilities
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.pools.registry import POOLS
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
+from opinionpool.report.in_sample import in_sample
 from opinionpool.report.listing import printable, whole
 from opinionpool.text import counted, listed
 
@@ -67,20 +67,16 @@ class Kept:
         if self.prior is not None:
             each = np.broadcast_to(self.prior, (t,) if k == 2 else (t, k))
         pooled = pool_events(self.forecasts, self.name, self.state, each, base_rate)
-        return replace(pooled, in_sample=self._learned_from())
+        return replace(pooled, in_sample=self._in_sample())
 
-    def _learned_from(self) -> Any:  # noqa: ANN401 - an array of truth values
-        """Events that had a part in the answers."""
+    def _in_sample(self) -> Mask:
+        """Events whose outcome had a part in their answer."""
         stream = None if self.trained is None else self.trained.stream
-        none = np.zeros(len(self.forecasts.events), dtype=bool)
         if stream is None:
-            return none
+            return np.zeros(len(self.forecasts.events), dtype=bool)
         known = np.array([stream.knows(event) for event in self.forecasts.events], dtype=bool)
-        answered = self.forecasts.crowd > 0
-        taught = answered if self.state.learned else none
-        if stream.prior is None and self.prior is None and self.forecasts.prior is None:
-            taught = taught | ~answered | POOLS[self.name].uses_prior
-        return known & taught
+        prior = self.prior if stream.prior is None else stream.prior
+        return in_sample(known, self.forecasts, self.name, self.state, prior)
 
     def lines(self, saved: str | None) -> list[str]:
         """Where the pool is from and where it went, for people."""

@@ -14,7 +14,7 @@ from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixC
 from opinionpool.model.features import Parts
 
 # Two experts whose correlation is this close to 1 or -1 say the same thing.
-CLONE = 1e-9
+DUPLICATE = 1e-9
 # Relative size below which a spread is rounding.
 ROUNDING = 1e-11
 
@@ -136,8 +136,8 @@ def correlations(products: Array) -> Array:
     scale = np.where(size > 0, size, np.inf)
     r = np.clip(products / np.outer(scale, scale), -1.0, 1.0)
     np.fill_diagonal(r, 1.0)
-    # To rounding, clones and complements are exact.
-    return np.asarray(np.where(np.abs(r) > 1.0 - CLONE, np.sign(r), r))
+    # To rounding, duplicates and complements are exact.
+    return np.asarray(np.where(np.abs(r) > 1.0 - DUPLICATE, np.sign(r), r))
 
 
 def spreads(means: Means) -> Array:
@@ -163,9 +163,9 @@ def keep_in_range(rho: float, n: int) -> float:
     """A common correlation inside (-1/(N-1), 1]."""
     if n == 1:
         return 0.0
-    if rho > 1.0 - CLONE:
+    if rho > 1.0 - DUPLICATE:
         return 1.0
-    return max(rho, -(1.0 - CLONE) / (n - 1))
+    return max(rho, -(1.0 - DUPLICATE) / (n - 1))
 
 
 def common_parts(evidence: Evidence, means: Means, reference: Array) -> Parts:
@@ -199,12 +199,12 @@ def full_parts(evidence: Evidence, means: Means, reference: Array) -> tuple[Part
 
 
 def distinct(r: Array) -> list[list[int]]:
-    """Groups of experts who are clones or complements of each other, in order of their first member."""
-    if np.count_nonzero(np.abs(r) > 1.0 - CLONE) == len(r):
+    """Groups of experts who are duplicates or complements of each other, in order of their first member."""
+    if np.count_nonzero(np.abs(r) > 1.0 - DUPLICATE) == len(r):
         return [[i] for i in range(len(r))]
     groups: list[list[int]] = []
     for i in range(len(r)):
-        home = next((group for group in groups if abs(r[group[0], i]) > 1.0 - CLONE), None)
+        home = next((group for group in groups if abs(r[group[0], i]) > 1.0 - DUPLICATE), None)
         if home is None:
             groups.append([i])
         else:

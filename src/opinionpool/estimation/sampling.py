@@ -342,7 +342,7 @@ def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[n
     Parameters
     ----------
     size : ndarray, shape (T,)
-        How telling each is.
+        How much each tells.
     weight : ndarray, shape (T,)
         Frequencies.
     count : int

@@ -34,10 +34,12 @@ def sample_parts(
             )
         return parts, bias, []
     means = estimates.sample_means(evidence, reference)
-    silent, notes = _silent(evidence, means, experts, classes)
-    if silent.all():
+    uninformative, notes = _uninformative(evidence, means, experts, classes)
+    if uninformative.all():
         raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
-    means = replace(means, contrast=np.where(silent, 0.0, means.contrast), square=np.where(silent, 0.0, means.square))
+    means = replace(
+        means, contrast=np.where(uninformative, 0.0, means.contrast), square=np.where(uninformative, 0.0, means.square)
+    )
     if kind == "full" and not evidence.complete:
         # Loaded where forecasts are missing: nobody else should wait for it.
         from opinionpool.estimation.em import maximum_likelihood
@@ -48,13 +50,13 @@ def sample_parts(
         notes += likeliest.notes
     elif kind == "full":
         parts, r = estimates.full_parts(evidence, means, reference)
-        notes += _clone_notes(r, experts, silent)
+        notes += _duplicate_notes(r, experts, uninformative)
     elif kind == "common":
         parts = estimates.common_parts(evidence, means, reference)
     else:
         parts = estimates.independent_parts(means)
     unknown = means.count.sum(axis=0) == 0
-    spread = np.where(unknown, np.nan, np.where(silent, 0.0, parts.spread))
+    spread = np.where(unknown, np.nan, np.where(uninformative, 0.0, parts.spread))
     return Parts(parts.contrast, spread, parts.dependence), means.bias, notes
 
 
@@ -101,19 +103,19 @@ def _check_choices(evidence: Evidence) -> None:
         )
 
 
-def _silent(
+def _uninformative(
     evidence: Evidence, means: estimates.Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[npt.NDArray[np.bool_], list[Note]]:
     """Experts with nothing to say, and what to tell about them."""
     absent = means.count.sum(axis=0) == 0
     constant = estimates.still(evidence, means) & ~absent
     notes = no_forecast_notes(experts, absent) + constant_notes(experts, constant)
-    silent = absent | constant
+    uninformative = absent | constant
     few = means.terms < 1
     if means.design.biased:
         few = few | ((means.count > 0).sum(axis=0) < 2)
-    if (few & ~silent).any():
-        i = int((few & ~silent).argmax())
+    if (few & ~uninformative).any():
+        i = int((few & ~uninformative).argmax())
         need, phrase = "2", ""
         if means.design.biased:
             each = ", ".join(
@@ -125,20 +127,20 @@ def _silent(
             "least "
             f"{need}; use structure='auto' with beliefs='default' or leave the expert out"
         )
-    flat = estimates.without_spread(evidence, means) & ~silent
+    flat = estimates.without_spread(evidence, means) & ~uninformative
     if flat.any():
         raise LearningError(
             "need at least 3 resolved events and some within-outcome variation for expert "
             f"{listed(_chosen(experts, flat), 3)}, whose forecasts on resolved events differ "
             "only between outcomes; use structure='auto' with beliefs='default'"
         )
-    return silent, notes
+    return uninformative, notes
 
 
-def _clone_notes(r: Array, experts: tuple[str, ...], silent: npt.NDArray[np.bool_]) -> list[Note]:
+def _duplicate_notes(r: Array, experts: tuple[str, ...], uninformative: npt.NDArray[np.bool_]) -> list[Note]:
     notes = []
     for group in estimates.distinct(r):
-        if len(group) > 1 and not silent[group].any():
+        if len(group) > 1 and not uninformative[group].any():
             same = all(r[group[0], i] > 0 for i in group)
             what = "say the same" if same else "say the same or its complement"
             names = ", ".join(experts[i] for i in group)

@@ -179,9 +179,9 @@ def with_class_model(
         If "full" would have too many weights.
     """
     weights = ClassWeights(panel)
-    if not len(weights.audible):
+    if not len(weights.informative):
         return learned
-    used = data.resolved & (data.weight > 0) & ~np.isnan(data.contrasts[:, weights.audible, 0]).all(axis=1)
+    used = data.resolved & (data.weight > 0) & ~np.isnan(data.contrasts[:, weights.informative, 0]).all(axis=1)
     nothing = learned.structure == "assumed" or not used.any()
     worth, needed = float(data.weight[used].sum()), len(weights.first) * weights.free**2
     if class_model == "full":

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.estimation.averages import DUPLICATE
 from opinionpool.estimation.posterior import intercept_root
 from opinionpool.learning.fitted import Uncertainty
 from opinionpool.learning.prior import BIAS, believed_slope
@@ -26,9 +27,6 @@ from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import fill_as_expected
 from opinionpool.model.pooling_panel import PoolingPanel
-
-# Experts whose correlation and spreads are this close to 1 and to each other are duplicates.
-CLONE = 1e-9
 
 
 class Spreads(NamedTuple):
@@ -54,24 +52,27 @@ class ClassWeights:
         return len(self.panel.classes) - 1
 
     @cached_property
-    def audible(self) -> Index:
+    def informative(self) -> Index:
         """Experts who say something, (n,)."""
         return np.flatnonzero(self.panel.informative)
 
     @cached_property
     def bias(self) -> Array:
         """Of these experts, (n, K - 1)."""
-        return uncentred(self.panel.bias[self.audible])
+        return uncentred(self.panel.bias[self.informative])
 
     @cached_property
     def source(self) -> Index:
         """The distinct expert behind each of these, (n,)."""
-        found = np.empty(len(self.audible), dtype=np.intp)
+        found = np.empty(len(self.informative), dtype=np.intp)
         first: list[int] = []
-        r, spread = self.panel.correlation[np.ix_(self.audible, self.audible)], self.panel.parts.spread[self.audible]
+        own = self.informative
+        r, spread = self.panel.correlation[np.ix_(own, own)], self.panel.parts.spread[own]
         for i in range(len(found)):
             same = [
-                v for v, j in enumerate(first) if r[i, j] > 1.0 - CLONE and abs(spread[i] / spread[j] - 1.0) < CLONE
+                v
+                for v, j in enumerate(first)
+                if r[i, j] > 1.0 - DUPLICATE and abs(spread[i] / spread[j] - 1.0) < DUPLICATE
             ]
             found[i] = same[0] if same else len(first)
             if not same:
@@ -99,8 +100,8 @@ class ClassWeights:
 
     def pooled(self, contrasts: Array) -> Array:
         """What the symmetric panel adds to the log-ratios, (T, K - 1), from contrasts (T, N, K - 1) as believed."""
-        own = contrasts[:, self.audible]
-        weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.audible]
+        own = contrasts[:, self.informative]
+        weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.informative]
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
@@ -112,8 +113,8 @@ class ClassWeights:
 
     def design(self, contrasts: Array) -> Array:
         """How log-ratios go with the coefficients, (T, P, K - 1); 0 where nobody answered."""
-        own = contrasts[:, self.audible]
-        full = fill_as_expected(own - self.bias, self.panel.parts.subset(self.audible))[:, self.first]
+        own = contrasts[:, self.informative]
+        full = fill_as_expected(own - self.bias, self.panel.parts.subset(self.informative))[:, self.first]
         answered = np.asarray(~np.isnan(own[..., 0]).all(axis=1))
         t, d = len(contrasts), self.free
         level = full.mean(axis=1)
@@ -126,7 +127,7 @@ class ClassWeights:
     def matrices(self, coefficients: Array) -> Array:
         """A_i, what turns contrasts into what they add, (V, K - 1, K - 1)."""
         p, n, d = len(self.shapes), len(self.first), self.free
-        weights = np.bincount(self.source, weights=self.panel.weights[self.audible])
+        weights = np.bincount(self.source, weights=self.panel.weights[self.informative])
         common = believed_slope(n) / n * np.tensordot(coefficients[:p], self.shapes, 1)
         found = weights[:, None, None] * np.eye(d) + common
         if n > 1:
@@ -137,7 +138,7 @@ class ClassWeights:
     def full_panel(self, coefficients: Array) -> FullPanel:
         """The panel that has these coefficients."""
         k, d, n = self.free + 1, self.free, len(self.first)
-        sigma = self.panel.subset(self.audible[self.first].tolist()).covariance
+        sigma = self.panel.subset(self.informative[self.first].tolist()).covariance
         covariance = np.einsum("nm,ab->namb", sigma, np.linalg.inv(metric(k)))
         weights = self.matrices(coefficients).reshape(n * d, d)
         ratios = covariance.reshape(n * d, n * d) @ weights
@@ -151,7 +152,7 @@ class ClassWeights:
 
     def _among_all(self, parts: Discriminant, bias: Array) -> FullPanel:
         """With those who say nothing."""
-        n, d, kept = len(self.panel), self.free, self.audible
+        n, d, kept = len(self.panel), self.free, self.informative
         means, covariance = np.zeros((d + 1, n, d)), np.zeros((n, d, n, d))
         means[:, kept] = parts.means
         covariance[kept[:, None], :, kept] = parts.covariance.transpose(0, 2, 1, 3)

@@ -2,7 +2,7 @@
 
 Two forms behind one interface: a correlation that all pairs share, where everything is linear in the number
 of experts (model.md, section 2.2), and a correlation matrix; `opinionpool.model.nested` has a third. Where a
-correlation is singular, as between clones, the pseudo-inverse shares the weight (section 2.5).
+correlation is singular, as between duplicates, the pseudo-inverse shares the weight (section 2.5).
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from opinionpool.page.assessment import Assessment, Expert, to_toml
 from opinionpool.pools.fit import fit_pool
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
+from opinionpool.report.in_sample import in_sample, in_sample_note
 
 # Fits that are kept, so that going back does not learn again.
 KEPT = 64
@@ -230,7 +231,7 @@ def answer(a: Assessment, material: Material) -> Answer:
     else:
         event = event_forecasts(a, material, state)
         why = explain_event(event, 0, state, prior=given_prior(a, material), base_rate=rate)
-    notes = (*state.notes, *why.notes, *_in_sample(a, material))
+    notes = (*state.notes, *why.notes, *_in_sample(a, material, state))
     notes = tuple(note for note in notes if note.code not in {"nothing-learned", "believed-unknown"})
     average, geometric = _simple(a, "average", why), _simple(a, "geometric", why)
     return Answer(
@@ -238,14 +239,14 @@ def answer(a: Assessment, material: Material) -> Answer:
     )
 
 
-def _in_sample(a: Assessment, material: Material) -> tuple[Note, ...]:
+def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[Note, ...]:
     """That the pool knows how this event ended."""
     forecasts = material.forecasts
     if forecasts is None or material.trained is not None or a.question not in forecasts.events:
         return ()
-    if not forecasts.resolved[forecasts.events.index(a.question)]:
-        return ()
-    return (Note("in-sample", "this answer is in-sample: the pool has learned from what happened there"),)
+    prior = given_prior(a, material)
+    inside = in_sample(forecasts.resolved, forecasts, "gaussian", state, prior)[forecasts.events.index(a.question)]
+    return (in_sample_note(),) if inside else ()
 
 
 def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:

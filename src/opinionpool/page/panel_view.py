@@ -48,7 +48,7 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
     a, resolved = scene.a, _resolved(scene)
     known = set(scene.material.experts)
     shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
-    silent = [each for each in a.experts if each.forecast is None and each.name in known]
+    without = [each for each in a.experts if each.forecast is None and each.name in known]
     setting = _Setting.of(scene)
     rows = {
         f"expert-{each.key}": _expert(each, resolved[each.name], setting, each.name in known) for each in shown[:ROWS]
@@ -58,8 +58,8 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
         more = counted(len(shown) - ROWS, "more expert")
         words = f"{more} answered. The answer counts all of them; controls are shown for {ROWS}."
         foot.append(markup('<p class="note">{}</p>', words))
-    if silent:
-        foot.append(_silent(silent))
+    if without:
+        foot.append(_without_forecasts(without))
     if setting.fixed:
         words = f"The panel is the saved pool of {printable(scene.material.source.model or '')}, as it is."
         foot.append(markup('<p class="note">{}</p>', words))
@@ -261,13 +261,14 @@ def _share(
     )  # fmt: skip
 
 
-def _silent(silent: Sequence[Expert]) -> Html:
+def _without_forecasts(without: Sequence[Expert]) -> Html:
     """Experts of the file without a forecast on this event, who may give one."""
-    names = ", ".join(each.name for each in silent[:8]) + (" …" if len(silent) > 8 else "")
-    options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in silent[:500])]
+    names = ", ".join(each.name for each in without[:8]) + (" …" if len(without) > 8 else "")
+    options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in without[:500])]
     return markup(
         '<div class="adding"><p class="note">{} of the file did not answer: {}</p>{}</div>',
-        counted(len(silent), "expert"), names, choice("include", "Give a forecast for", options, "", data_do="include"),
+        counted(len(without), "expert"), names,
+        choice("include", "Give a forecast for", options, "", data_do="include"),
     )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, public_log_odds, public_probabilities
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.pools.registry import POOLS
 from opinionpool.priors import event_priors
+from opinionpool.report.in_sample import in_sample
 from opinionpool.report.listing import Column, decimal, percent, printable, whole
 from opinionpool.text import counted
 
@@ -78,11 +78,8 @@ def pool_events(
     own = None if each is None else public_probabilities(each)
     probabilities = state.pool_forecasts(forecasts, own, base_rate)
     interval = state.forecast_intervals(forecasts, own, base_rate)
-    answered = forecasts.crowd > 0
-    taught = answered & state.learned
-    if each is None and prior is None:
-        taught |= ~answered | POOLS[pool].uses_prior
-    return Pooled(forecasts, pool, state, probabilities, forecasts.resolved & taught, interval)
+    learned_from = in_sample(forecasts.resolved, forecasts, pool, state, prior if each is None else each)
+    return Pooled(forecasts, pool, state, probabilities, learned_from, interval)
 
 
 def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
@@ -231,7 +228,7 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
         strict=True,
     )
     timed = forecasts.closes is not None
-    for event, labels, p, crowd, outcome, in_sample, closes, low, high in rows:
+    for event, labels, p, crowd, outcome, inside, closes, low, high in rows:
 
         def show(values: Any, labels: Sequence[object] = labels) -> object:  # noqa: ANN401 - a number, or one per label
             return dict(zip(map(str, labels), values, strict=True)) if several else values
@@ -246,7 +243,7 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
             "experts": crowd,
             **when,
             "outcome": outcome,
-            "in_sample": in_sample,
+            "in_sample": inside,
         }
 
 

@@ -205,9 +205,9 @@ class Plan:
         """The plan for some forecasts; arguments as for `opinionpool.scoring.comparison.compare_pools`."""
         usable = forecasts.resolved & (forecasts.crowd > 0)
         notes = _one_outcome(forecasts, usable)
-        silent = int((forecasts.resolved & ~usable).sum())
-        if silent:
-            notes.append(Note("no-forecast", f"{silent} resolved without any forecast: not scored", silent))
+        unanswered = int((forecasts.resolved & ~usable).sum())
+        if unanswered:
+            notes.append(Note("no-forecast", f"{unanswered} resolved without any forecast: not scored", unanswered))
         if gap and by != "time":
             raise ArgumentError('a gap is for splits forward in time: by="time" (on the command line --by-time)')
         if by is not None:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,9 +29,6 @@ from opinionpool.tables.recognise import recognise
 from opinionpool.tables.sources import Workspace
 from opinionpool.tables.where import parse_where
 from opinionpool.text import listed
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager

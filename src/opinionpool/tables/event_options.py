@@ -133,10 +133,10 @@ def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str
 def _pairs(melted: Melted) -> tuple[Index, Index]:
     """Event and label of all forecasts; of events without any, those that rows name."""
     given = melted.long_rows.select(~np.isnan(melted.long_rows.value))
-    silent = np.ones(len(given.events), dtype=bool)
-    silent[given.event] = False
+    unanswered = np.ones(len(given.events), dtype=bool)
+    unanswered[given.event] = False
     rows = np.flatnonzero((melted.row_events >= 0) & (melted.row_labels >= 0))
-    rows = rows[silent[melted.row_events[rows]]]
+    rows = rows[unanswered[melted.row_events[rows]]]
     event = np.concatenate([given.event, melted.row_events[rows]])
     return event, np.concatenate([given.label, melted.row_labels[rows]])
 

@@ -27,15 +27,15 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
     check_cells("the table with --silence", t, n, t * n)
     x = np.full((t, n), p)
     x[forecasts.event_index, forecasts.expert_index] = forecasts.probabilities
-    silent = t * n - len(forecasts.event_index)
-    text = f"{counted(silent, 'missing forecast')} taken as {p:.3g}, since --silence says that silence is a statement"
+    missing = t * n - len(forecasts.event_index)
+    text = f"{counted(missing, 'missing forecast')} taken as {p:.3g}, since --silence says that silence is a statement"
     return replace(
         forecasts,
         event_index=np.repeat(np.arange(t), n),
         expert_index=np.tile(np.arange(n), t),
         probabilities=x.ravel(),
         made=None if forecasts.made is None else _spread_times(forecasts),
-        notes=(*forecasts.notes, Note("silence", text, silent)),
+        notes=(*forecasts.notes, Note("silence", text, missing)),
     )
 
 
