@@ -56,21 +56,25 @@ class BinaryLikelihoods:
         loss = (np.maximum(-margin, 0.0) - np.log(likelier)) @ self.weight
         slope, size = other * (-self.weight * self.sign), np.sqrt(small * self.weight) * likelier
         gradient, hessian = np.empty(at.shape), np.empty((*at.shape, at.shape[1]))
+        buffer = np.empty(max(_rows_at_once(design) * design.shape[1] for design, _ in each))
         for i, (design, root) in enumerate(each):
             gradient[i] = (slope[i] @ design) @ root
-            hessian[i] = root.T @ _weighted_products(design, size[i]) @ root
+            hessian[i] = root.T @ _weighted_products(design, size[i], buffer) @ root
         return Values(loss, gradient, hessian)
 
 
-def _weighted_products(design: Array, size: Array) -> Array:
+def _rows_at_once(design: Array) -> int:
+    """Rows of a design that stay in the cache."""
+    return min(max(1, _BLOCK_BYTES // (8 * max(design.shape[1], 1))), len(design))
+
+
+def _weighted_products(design: Array, size: Array, buffer: Array) -> Array:
     """Inner products of the columns of a design (T, Q), its rows multiplied by some size, (Q, Q)."""
-    t, q = design.shape
-    rows = min(max(1, _BLOCK_BYTES // (8 * max(q, 1))), t)
-    gram, buffer = np.zeros((q, q)), np.empty((rows, q))
+    (t, q), rows = design.shape, _rows_at_once(design)
+    gram, block = np.zeros((q, q)), buffer[: rows * q].reshape(rows, q)
     for start in range(0, t, rows):
         part = design[start : start + rows]
-        weighted = np.multiply(part, size[start : start + rows, None], out=buffer[: len(part)])
-        add_product(gram, weighted)
+        add_product(gram, np.multiply(part, size[start : start + rows, None], out=block[: len(part)]))
     return gram
 
 
