@@ -230,32 +230,35 @@ import opinionpool as op
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 events, experts = {events}, {experts}
-y = rng.integers(0, 2, events)
-x = rng.normal(size=(events, experts)) * 1.2 + rng.normal(size=(events, 1)) + 0.6 * (2 * y - 1)[:, None]
-q = 1 / (1 + np.exp(-x))
-del x
+def panel(events, experts):
+    y = rng.integers(0, 2, events)
+    x = rng.normal(size=(events, experts)) * 1.2 + rng.normal(size=(events, 1)) + 0.6 * (2 * y - 1)[:, None]
+    return 1 / (1 + np.exp(-x)), y
 # What is imported and made once.
-op.GaussianPool().fit(q[:300, :400], y[:300])
+op.GaussianPool().fit(*panel(300, 400))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+q, y = panel(events, experts)
 start = time.process_time()
 pool = op.GaussianPool().fit(q, y)
 seconds = time.process_time() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 used = next((n.text for n in pool.notes_ if n.code == "sample"), "all events")
-print(seconds, peak / 1024, used, sep="|")
+print(seconds, (peak - before) / 1024, peak / 1024, used, sep="|")
 """
 
 
 def wide() -> Iterator[Row]:
-    """Panels with more experts than events: time, memory of the whole process, and whether all events were used."""
+    """Panels with more experts than events: time, memory beside what is imported, and whether all events were used."""
     for events, experts in ((895, 2_048), (300, 1_000), (2_000, 2_000)):
         code = WIDE.format(events=events, experts=experts)
         done = subprocess.run(command(code), check=True, capture_output=True, text=True)
-        seconds, memory, used = done.stdout.strip().split("|")
+        seconds, memory, whole, used = done.stdout.strip().split("|")
         promised = experts == 2_048
         what = f"default pool, {events:,} x {experts:,}"
         limits = ("<= 3 s", "<= 300 MB") if promised else ("", "")
         yield Row(what, limits[0], f"{float(seconds):.2f} s", used, not promised or float(seconds) <= 3)
-        yield Row(f"{what}: memory", limits[1], f"{float(memory):.0f} MB", "", not promised or float(memory) <= 300)
+        beside = f"beside what is imported; forecasts included; {float(whole):.0f} MB in all"
+        yield Row(f"{what}: memory", limits[1], f"{float(memory):.0f} MB", beside, not promised or float(memory) <= 300)
 
 
 # The same answer that needs no learning, by the engine alone: the geometric mean of the odds of each event.

@@ -237,7 +237,7 @@ class Problem:
     def dense(self, floor: float) -> DenseContrasts:
         """Contrasts as an array."""
         prior = self.shared if self.shared is not None else self.reference[:, None, :]
-        beyond = contrasts(self.forecasts.X, prior, floor, self.expected[:, None, :])
+        beyond = contrasts(self.forecasts.dense(), prior, floor, self.expected[:, None, :])
         return DenseContrasts(
             beyond, self.expected, self.outcomes, self.weight, self.experts, self.absent, self.estimated
         )
