@@ -220,6 +220,9 @@ def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
     """Pairs (rows, columns): the events that share a pattern, and the experts present in it."""
     if len(present) == 0:
         return
+    if present.all():
+        yield np.arange(len(present)), np.arange(present.shape[1])
+        return
     patterns, index = group_patterns(present)
     order = np.argsort(index, kind="stable")
     ends = np.cumsum(np.bincount(index, minlength=len(patterns)))

@@ -3,7 +3,7 @@ import pytest
 
 from opinionpool.estimation.sampling import (
     Keys,
-    _numbers,
+    _copies,
     drawn,
     event_contents,
     name_keys,
@@ -16,22 +16,24 @@ def random_keys(seed: int, count: int) -> Keys:
     return np.random.default_rng(seed).integers(0, 2**63, count, dtype=np.uint64) * np.uint64(2)
 
 
-class TestNumbers:
+class TestCopies:
     @pytest.mark.parametrize("different", [1, 7, 400, 5_000])
-    def test_copies_are_counted(self, different):
+    def test_are_numbered(self, different):
         keys = random_keys(1, different)[np.random.default_rng(2).integers(0, different, 3_000)]
-        number = _numbers(keys)
+        number = np.zeros(3_000, dtype=int)
+        index, number_of = _copies(keys)
+        number[index] = number_of
         for key in np.unique(keys):
             assert sorted(number[keys == key]) == list(range((keys == key).sum()))
 
     def test_none_where_all_differ(self):
         keys = np.unique(random_keys(3, 20_000))
-        assert not _numbers(np.random.default_rng(4).permutation(keys)).any()
+        assert not len(_copies(np.random.default_rng(4).permutation(keys))[0])
         # Of these, the leading bits are the same.
-        assert not _numbers(np.arange(5_000, dtype=np.uint64)).any()
+        assert not len(_copies(np.arange(5_000, dtype=np.uint64))[0])
 
     def test_of_nothing(self):
-        assert len(_numbers(np.zeros(0, dtype=np.uint64))) == 0
+        assert not len(_copies(np.zeros(0, dtype=np.uint64))[0])
 
 
 class TestDrawn:

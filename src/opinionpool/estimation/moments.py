@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask, each_pattern, frequencies
+from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import inner_products, metric
@@ -45,13 +46,15 @@ class PatternMoments:
         share = member / np.where(total > 0, total, 1.0)[:, None]
         # A first row as origin keeps large offsets out of the sums.
         origin, parts = ratios[0], (group < classes, group == classes)
-        moved = ratios - origin
-        mean = (share @ moved.reshape(t, n * d)).reshape(-1, n, d)
-        about = np.stack([_scatter(moved, weight, part) for part in parts])
+        mean, about = np.zeros((classes + 1, n, d)), np.zeros((2, n, n))
+        for rows in blocks(t, n * d):
+            moved = ratios[rows] - origin
+            mean += (share[:, rows] @ moved.reshape(len(moved), n * d)).reshape(-1, n, d)
+            about += np.stack([_scatter(moved, weight[rows], part[rows]) for part in parts])
         scatter = about - np.stack([_scatter(mean[:-1], total[:-1]), _scatter(mean[-1:], total[-1:])])
         if (np.einsum("gii->gi", scatter) < SAFE * np.einsum("gii->gi", about)).any():
             # Too many digits were lost, so the means are subtracted first.
-            residual = moved - mean[group]
+            residual = ratios - origin - mean[group]
             slip = (share @ residual.reshape(t, n * d)).reshape(-1, n, d)
             residual -= slip[group]
             mean += slip

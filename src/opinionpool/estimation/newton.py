@@ -65,7 +65,7 @@ class BinaryLikelihoods:
 
 def _rows_at_once(design: Array) -> int:
     """Rows of a design that stay in the cache."""
-    return min(max(1, _BLOCK_BYTES // (8 * max(design.shape[1], 1))), len(design))
+    return int(min(max(1, _BLOCK_BYTES // (8 * max(design.shape[1], 1))), len(design)))
 
 
 def _weighted_products(design: Array, size: Array, buffer: Array) -> Array:

@@ -187,43 +187,65 @@ def content_keys(contents: Keys, outcomes: Index, before: Sequence[Keys] = ()) -
         distinguished by counting.
     """
     whole = _with_outcomes(contents, outcomes)
-    number = _numbers(whole)
-    for earlier in before:
-        first = np.searchsorted(earlier, whole)
-        (known,) = np.nonzero(earlier[np.minimum(first, len(earlier) - 1)] == whole)
-        after = np.searchsorted(earlier, whole[known], "right")
-        number[known] += (after - first[known]).astype(np.uint64)
-    (again,) = np.nonzero(number)
+    again, times = _copies(whole)
+    if before:
+        number = np.zeros(len(whole), dtype=np.uint64)
+        number[again] = times
+        for earlier in before:
+            first = np.searchsorted(earlier, whole)
+            (known,) = np.nonzero(earlier[np.minimum(first, len(earlier) - 1)] == whole)
+            after = np.searchsorted(earlier, whole[known], "right")
+            number[known] += (after - first[known]).astype(np.uint64)
+        (again,) = np.nonzero(number)
+        times = number[again]
     with np.errstate(over="ignore"):
-        whole[again] = mixed(whole[again] + number[again] * _GOLDEN)
+        whole[again] = mixed(whole[again] + times * _GOLDEN)
     return whole
 
 
-def _numbers(keys: Keys) -> Keys:
-    """Numbers from 0 on for those that are the same, (T,).
+def _copies(keys: Keys) -> tuple[Index, Keys]:
+    """Those of some keys that are the same as another one, but one of each; numbered from 1 on.
 
-    >>> _numbers(np.array([7, 5, 7, 7], dtype=np.uint64)).tolist().count(0)
-    2
+    >>> index, number = _copies(np.array([7, 5, 7, 7], dtype=np.uint64))
+    >>> np.delete(np.array([7, 5, 7, 7]), index).tolist(), sorted(number.tolist())
+    ([5, 7], [1, 2])
     """
-    number, left, rest = np.zeros(len(keys), dtype=np.uint64), np.arange(len(keys), dtype=np.intp), keys
-    pairs: list[tuple[Index, Index]] = []
+    firsts, others = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
+    left, rest = None, keys
     # In each round one of those with the same place stands for all that are the same; the others go on.
-    while len(left):
-        # As many places as keys: more would be looked up slower.
-        bits, own = len(left).bit_length(), np.arange(len(left), dtype=np.int32)
-        place = (rest >> np.uint64(64 - bits)).astype(np.intp)
-        last = np.empty(1 << bits, dtype=np.int32)
-        last[place] = own
-        winner = last.take(place)
-        (later,) = np.nonzero(winner != own)
-        same = rest[winner[later]] == rest[later]
-        pairs.append((left[winner[later[same]]], left[later[same]]))
-        left, rest = left[later[~same]], mixed(rest[later[~same]])
-    first, later = (np.concatenate([left, *each]) for each in ([one for one, _ in pairs], [two for _, two in pairs]))
+    while len(rest):
+        later, winner = _same_place(rest)
+        same = rest.take(winner) == rest.take(later)
+        for found, each in ((firsts, winner[same]), (others, later[same])):
+            found.append(each if left is None else left[each])
+        later = later[~same]
+        left, rest = later if left is None else left[later], mixed(rest.take(later))
+    first, index = np.concatenate(firsts), np.concatenate(others)
     order = np.argsort(first, kind="stable")
     start = np.flatnonzero(np.diff(first[order], prepend=-1))
-    number[later[order]] = 1 + np.arange(len(order)) - np.repeat(start, np.diff(start, append=len(order)))
-    return number
+    number = 1 + np.arange(len(order)) - np.repeat(start, np.diff(start, append=len(order)))
+    return index[order], number.astype(np.uint64)
+
+
+def _same_place(keys: Keys) -> tuple[Index, Index]:
+    """Those of some keys whose place, of about as many as there are keys, is that of another one; and these."""
+    t, parts = len(keys), list(blocks(len(keys), 2))
+    bits, buffer = t.bit_length(), np.empty(len(keys[parts[0]]), dtype=np.uint64)
+    shift, last = np.uint64(64 - bits), np.empty(1 << bits, dtype=np.int32)
+
+    def places(rows: slice) -> npt.NDArray[np.int64]:
+        part = keys[rows]
+        return np.right_shift(part, shift, out=buffer[: len(part)]).view(np.int64)
+
+    for rows in parts:
+        last[places(rows)] = np.arange(rows.start, rows.stop)
+    later, winner = list[Index](), list[Index]()
+    for rows in parts:
+        found = last.take(places(rows))
+        (others,) = np.nonzero(found != np.arange(rows.start, rows.stop))
+        later.append(others + rows.start)
+        winner.append(found[others].astype(np.intp))
+    return np.concatenate(later), np.concatenate(winner)
 
 
 def sorted_contents(contents: Keys, outcomes: Index) -> Keys:

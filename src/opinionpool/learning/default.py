@@ -411,10 +411,10 @@ def _correlation(
     """
     if believed.correlation is not None:
         return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1])), []
-    regression = rows.regression(spread, fill, extremes, weight_beliefs(believed, believed.rho, rows.worth))
     beliefs = [weight_beliefs(believed, rho, rows.worth) for rho in CORRELATIONS]
     if rows.absent is not None:
         beliefs = [replace(each, intercept_spread=0.0) for each in beliefs]
+    regression = rows.regression(spread, fill, extremes, beliefs[0])
     found = [each for (each,) in fit_each([replace(regression, beliefs=each) for each in beliefs], (0.0,))]
     probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES, RATE)
     values = np.array([each.values for each in found])
