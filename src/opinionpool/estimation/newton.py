@@ -57,9 +57,13 @@ class BinaryLikelihoods:
         slope, size = other * (-self.weight * self.sign), np.sqrt(small * self.weight) * likelier
         gradient, hessian = np.empty(at.shape), np.empty((*at.shape, at.shape[1]))
         buffer = np.empty(max(_rows_at_once(design) * design.shape[1] for design, _ in each))
+        gram = np.empty((0, 0))
         for i, (design, root) in enumerate(each):
+            # Those that begin at the same log-odds have the same products.
+            if i == 0 or design is not each[i - 1][0] or not np.array_equal(size[i], size[i - 1]):
+                gram = _weighted_products(design, size[i], buffer)
             gradient[i] = (slope[i] @ design) @ root
-            hessian[i] = root.T @ _weighted_products(design, size[i], buffer) @ root
+            hessian[i] = root.T @ gram @ root
         return Values(loss, gradient, hessian)
 
 
