@@ -6,10 +6,11 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.agreement import GUIDE, PANEL_WORTH, Agreement
-from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import CALIBRATION, CORRELATION
-from opinionpool.logodds import expit
+from opinionpool.learning.prior import CALIBRATION, CORRELATION, Believed
+from opinionpool.learning.shrinkage import MarginalFeatures, common_dependence
+from opinionpool.logodds import expit, logit
 from opinionpool.model.panel import Panel
 
 NAN = np.nan
@@ -152,3 +153,23 @@ class TestDefault:
         assert (np.diff(learned.weights) > 0).all()
         equal = learn(Forecasts.from_array(x, experts=ABC), prior=0.5, beliefs=Beliefs(accuracy=(1.0, np.inf)))
         assert np.ptp(equal.weights) < 1e-6
+
+
+def test_nested_evidence_by_agreement_fades_as_events_are_resolved():
+    # R_ij = rho sqrt(min m / max m), with m taken to the power 100 / (100 + T), and the same mean as one correlation.
+    rng = np.random.default_rng(16)
+    q = expit(2 * rng.normal(size=(30, 1)) + rng.normal(size=(30, 4)) * [0.3, 0.7, 1.5, 3.0])
+    believed = Believed.of(Beliefs(), tuple("abcd")).agreeing(Agreement.among(logit(q)[..., None], np.ones(30)))
+    ones = np.ones(4)
+    features = MarginalFeatures(np.zeros((4, 1)), ones, ones, 0.5)
+    pairs = np.triu_indices(4, 1)
+    for events in (0.0, 100.0, 300.0, 1e9):
+        m = believed.accuracy.value ** (100 / (100 + events))
+        expected = np.sqrt(np.minimum.outer(m, m) / np.maximum.outer(m, m))[pairs]
+        found = common_dependence(features, believed, events).matrix()[pairs]
+        np.testing.assert_allclose(found, 0.5 * expected / expected.mean(), rtol=1e-9)
+    np.testing.assert_allclose(found, 0.5, rtol=1e-6)
+    # What a decision maker believes of accuracies means the same whatever is resolved.
+    given = Believed.of(Beliefs(experts={"a": ExpertBeliefs(relative_accuracy=3.0)}), tuple("abcd"))
+    few, many = (common_dependence(features, given, events).matrix() for events in (0.0, 1e9))
+    np.testing.assert_array_equal(few, many)

@@ -439,7 +439,7 @@ def _coefficients(
     starts: list[Coefficients],
 ) -> tuple[Array, Uncertainty | None]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
-    fill = common_dependence(shrunken, believed)
+    fill = common_dependence(shrunken, believed, float(rows.weight.sum()))
     regression = few.regression(shrunken.spread, fill, extremes, beliefs)
     (found,) = fit_each([regression], SPREADS[: len(starts)], starts)
     probability = posterior_probabilities([each.evidence for each in found], SPREAD_PROBABILITIES[: len(found)])

@@ -27,6 +27,9 @@ LOWEST, HIGHEST = 0.0, 0.99
 # A correlation for each pair is shrunken towards the common one by as many events as there are experts, and this many.
 PAIR_WORTH = 40.0
 MOST_PAIRED = 200
+# What agreement says of whose evidence contains whose counts against resolved events as if on so many: weights learned
+# from these are surer than that, and passed on to the experts next in accuracy where somebody is missing.
+NESTED_WORTH = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +77,14 @@ def marginal_features(evidence: Evidence, believed: Believed) -> MarginalFeature
     return MarginalFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
 
 
-def common_dependence(features: MarginalFeatures, believed: Believed) -> Dependence:
-    """One correlation of all pairs; nested evidence of the same mean where unequal accuracies are believed."""
+def common_dependence(features: MarginalFeatures, believed: Believed, events: float) -> Dependence:
+    """One correlation of all pairs; nested evidence of the same mean where unequal accuracies are believed.
+
+    Where they are by agreement, so many resolved events take it towards one correlation.
+    """
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
+    if believed.agreement is not None:
+        accuracy = accuracy ** (NESTED_WORTH / (NESTED_WORTH + events))
     if rho < 0 or np.ptp(accuracy) == 0:
         return CommonCorrelation(n, rho)
     size = np.sort(np.sqrt(accuracy))
@@ -86,7 +94,7 @@ def common_dependence(features: MarginalFeatures, believed: Believed) -> Depende
 
 def marginal_dependence(evidence: Evidence, features: MarginalFeatures, believed: Believed) -> Dependence:
     """Between what one correlation says and one for each pair, as far as complete evidence goes."""
-    n, common = len(features.spread), common_dependence(features, believed)
+    n, common = len(features.spread), common_dependence(features, believed, float(evidence.answered.sum()))
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
     each, _ = _marginal_means(evidence, _Centre.of(believed, evidence.classes))
