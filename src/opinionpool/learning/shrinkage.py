@@ -28,7 +28,7 @@ LOWEST, HIGHEST = 0.0, 0.99
 PAIR_WORTH = 40.0
 MOST_PAIRED = 200
 # What agreement says of whose evidence contains whose counts against resolved events as if on so many: weights learned
-# from these are surer than that, and passed on to the experts next in accuracy where somebody is missing.
+# from these are more certain than that, and go to the experts next in accuracy where somebody is missing.
 NESTED_WORTH = 100.0
 
 
