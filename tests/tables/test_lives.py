@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, LayoutError
 from opinionpool.tables.read import read_forecasts
@@ -38,10 +38,16 @@ def known_at(rows, event, moment):
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
+@example(433958)
 def test_at_every_moment_it_is_what_was_known_then(seed):
     rng = np.random.default_rng(seed)
     rows, ends = table(rng)
     if not any(p and close for p, close in zip(rows["probability"], rows["closes"], strict=True)):
+        return
+    made = zip(*(rows[name] for name in ("time", "closes")), strict=True)
+    if not any(close and time <= close for time, close in made):
+        with pytest.raises(LayoutError, match="no forecast was made before its event closed"):
+            read_forecasts(rows, duplicates="last", history=True)
         return
     found = read_forecasts(rows, duplicates="last", history=True)
     dense = found.history.forecasts.X

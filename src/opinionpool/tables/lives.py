@@ -93,11 +93,16 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
     Raises
     ------
     LayoutError
-        If that are too many numbers.
+        If that are too many numbers, or none.
     """
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
     known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
+    if not known.any():
+        raise LayoutError(
+            f"{long_rows.table.name}: no forecast was made before its event closed, and --time-averaged scores what stood "
+            "until then; see the columns with the times of forecasts and of closing"
+        )
     until = _until(long_rows.select(known), ends)
     given = ~np.isnan(long_rows.value[known])
     # A blank ends what stood before it, and is nothing itself.
