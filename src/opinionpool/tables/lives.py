@@ -100,8 +100,8 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
     known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
     if not known.any():
         raise LayoutError(
-            f"{long_rows.table.name}: no forecast was made before its event closed, and --time-averaged scores what stood "
-            "until then; see the columns with the times of forecasts and of closing"
+            f"{long_rows.table.name}: no forecast was made before its event closed, and --time-averaged scores what "
+            "stood until then; see the columns with the times of forecasts and of closing"
         )
     until = _until(long_rows.select(known), ends)
     given = ~np.isnan(long_rows.value[known])
