@@ -39,7 +39,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     in-sample  the score on events that the pool has learned from, for pools that learn
     gain       its score less that of the simple average
     from … to  95% interval of the gain
-    verdict    better or worse: the interval excludes 0
+    verdict    better or worse: the interval excludes 0; unclear: it includes 0
 
     Each event is scored by pools that were fitted to other events (the other folds). Pools are compared on the same
     events, an expert and the pool on the events that both answered. Leave out forecasts that were made with knowledge

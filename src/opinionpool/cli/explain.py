@@ -38,7 +38,8 @@ def explain(
 
     \b
     bias       how far this expert's log-odds are too high (+) or too low (-)
-    contrast   how far the forecast is from the prior, bias corrected, in log-odds; extreme values are pulled in
+    contrast   how far the forecast is from the prior, bias corrected, in log-odds; pulled in, the more
+               the larger it is
     weight     what the contrast is multiplied by, given who made a forecast here; in the average and linear
                pools, the forecast's share in the mean
     adds       weight times contrast; the rows above "pooled" add up to the pooled log-odds

@@ -78,7 +78,7 @@ def model_option(command: Command) -> Command:
         "--model",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
-        help="Take the pool that pool --save has written, as it is.",
+        help="Answer by a pool that pool --save wrote, as it is, instead of learning from FILE.",
     )(command)
 
 
@@ -101,7 +101,8 @@ def keeping(command: Command) -> Command:
             "--model",
             type=file,
             metavar="FILE",
-            help="Use the pool that --save has written, as it is; with --save, let it go on learning.",
+            help="Answer by a pool that --save wrote, as it is, instead of learning from FILE; with --save, let it "
+            "learn from FILE too.",
         ),
         click.option(
             "--save", metavar="FILE", help="Write the pool, and what it needs to go on learning, to this file (JSON)."
@@ -113,7 +114,7 @@ def keeping(command: Command) -> Command:
 def listing(command: Command) -> Command:
     """Give a command the options that say which answers are listed, as ``listing``."""
     options: list[Decorator] = [
-        click.option("--open", "only_open", is_flag=True, help="List only open events, of those with a forecast."),
+        click.option("--open", "only_open", is_flag=True, help="List only open events that have a forecast."),
         click.option(
             "--sort",
             type=click.Choice(SORTS),
@@ -135,14 +136,18 @@ def comparing(command: Command) -> Command:
             help=f"Some of {', '.join(NAMES)}. Default: all of them; for thousands of experts "
             "with few forecasts each, all but linear and log. The average is always there.",
         ),
-        click.option("--by-time", is_flag=True, help="Learn only from the past of the scored events."),
+        click.option("--by-time", is_flag=True, help="Score events by pools that learned only from their past."),
         click.option(
             "--gap",
             metavar="SPAN",
             default="0",
-            help="With --by-time: how long after an outcome was known pools may learn from it: days, or 4w, 36h.",
+            help="With --by-time: how long an outcome must be known before pools learn from it: days, or 4w, 36h.",
         ),
-        click.option("--by-group", is_flag=True, help="Never learn from the scored events' own groups."),
+        click.option(
+            "--by-group",
+            is_flag=True,
+            help="Score events by pools that did not learn from their own groups (column group).",
+        ),
         click.option(
             "--horizon",
             metavar="SPAN",

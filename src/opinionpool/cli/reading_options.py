@@ -67,8 +67,17 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             nargs=-1,
             callback=some_files if required else existing_files,
         ),
-        click.option("--outcomes", metavar="FILE", type=file, help="Outcomes in a file of their own."),
-        click.option("--positive", metavar="CLASS", help="The outcome that the probabilities are about."),
+        click.option(
+            "--outcomes",
+            metavar="FILE",
+            type=file,
+            help="Outcomes in a file of their own, with columns event and outcome.",
+        ),
+        click.option(
+            "--positive",
+            metavar="CLASS",
+            help="Of two outcomes, the one that the probabilities are about, such as yes.",
+        ),
         click.option(
             "--classes",
             metavar="CLASS,CLASS,...",
@@ -82,10 +91,12 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             metavar="ROLE=NAME",
             callback=read_columns,
             multiple=True,
-            help="The column that holds the event, expert, probability, class, verdict (which of two outcomes "
-            "the probability is of), outcome, time, closes, resolved_at, expires (when a forecast ends), prior, group, "
-            "topic or text, where its name does not say so. Nothing after = means: no column. Repeatable; event or "
-            "expert named twice: the columns together are the name.",
+            help="The column that holds the event, expert, probability, class, verdict (which of two outcomes the "
+            "probability is of), outcome, time (of the forecast), closes (when the event does), resolved_at "
+            "(when the outcome was known), expires (when the forecast does), prior (of the event), group (of "
+            "events whose outcomes are related), topic or text (the question), where its name does not say so. "
+            "Nothing after = means: no column. Repeatable; event or expert named twice: the columns together "
+            "are the name.",
         ),
         click.option(
             "--topic",
@@ -113,14 +124,20 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             help="Which of several forecasts by one expert on one event counts: the last (by time; in the order of the "
             "file if there are no times), their mean, or their mean over the time that each stood. Default: an error.",
         ),
-        click.option("--as-of", metavar="TIME", help="Use what was known at this time, such as 2025-03-01T12:00Z."),
+        click.option(
+            "--as-of",
+            metavar="TIME",
+            help="Leave out forecasts and outcomes from after this time, such as 2025-03-01T12:00Z.",
+        ),
         click.option(
             "--dates",
             metavar="dmy|mdy|FORMAT",
             help="Whether days or months come first in dates such as 3/4/2025, or a format such as %d.%m.%Y.",
         ),
         click.option("--percent", is_flag=True, help="Probabilities are percentages, 0 to 100."),
-        click.option("--decimal", type=click.Choice([".", ","]), help="The decimal mark."),
+        click.option(
+            "--decimal", type=click.Choice([".", ","]), help="The decimal mark. Default: as each column shows."
+        ),
         click.option(
             "--encoding",
             metavar="NAME",
@@ -132,10 +149,12 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             "missing_values",
             metavar="V",
             multiple=True,
-            help="A word or number for no answer. Repeatable.",
+            help="A word or number in the file that stands for no answer. Repeatable.",
         ),
         click.option(
-            "--merge-names", is_flag=True, help="Experts whose names differ in case, spaces or Unicode form are one."
+            "--merge-names",
+            is_flag=True,
+            help="Take experts whose names differ only in case, spaces or Unicode form for one.",
         ),
         click.option(
             "--silence",

@@ -36,8 +36,10 @@ PAGES = ("", ".html", ".htm")
 @reading
 @pooling
 @earlier
-@click.option("--by-time", is_flag=True, help="Score each event by a pool that learned only from its past.")
-@click.option("--by-group", is_flag=True, help="Never score events by what was learned from their own groups.")
+@click.option("--by-time", is_flag=True, help="Score events by pools that learned only from their past.")
+@click.option(
+    "--by-group", is_flag=True, help="Score events by pools that did not learn from their own groups (column group)."
+)
 @click.option(
     "--repeats",
     type=click.IntRange(1),

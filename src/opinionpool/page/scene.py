@@ -11,7 +11,7 @@ from opinionpool.page.assessment import Assessment
 from opinionpool.report.listing import printable
 
 VIEWS = {"panel": "Panel", "what_if": "What if", "evidence": "Evidence", "hand_over": "Hand over", "events": "Events"}
-UNIT_NAMES = {"auc": "AUC: pairs ranked", "hit_rate": "hit rate", "score": "expected log score"}
+UNIT_NAMES = {"auc": "AUC: which of two", "hit_rate": "hit rate", "score": "expected log score"}
 # Experts whose controls are shown, and whose contributions are listed.
 ROWS = 60
 
