@@ -1,6 +1,7 @@
 """Partitions that are summed up apart and merged: the same as one process, however the rows were dealt out."""
 
 import pickle
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import opinionpool as op
 from opinionpool.spark import summary as summaries
+from opinionpool.spark.functions import _answers, _check_about
 from opinionpool.spark.layout import Layout
 from opinionpool.spark.summary import Summary
 from opinionpool.spark.tree import Failure, merge_states, state_of
@@ -34,10 +36,11 @@ class Table:
         self.prior = np.where(rng.random(t) < 0.3, np.nan, own) if prior else None
         self.times = np.datetime64("2024-01-01", "us") + np.arange(t) * np.timedelta64(1, "h") if dated else None
         self.groups = np.array([f"league {i % 5}" for i in range(t)]) if dated else None
+        self.topics = np.array(["home", "away", None], object)[np.arange(t) % 3] if dated else None
 
     def layout(self):
         roles = ["event", "outcome", *["prior"] * (self.prior is not None)]
-        roles += ["time", "group"] if self.times is not None else []
+        roles += ["time", "group", "topic"] if self.times is not None else []
         return Layout(EXPERTS, self.classes, len(self.classes) > 2, False, tuple(roles), ())
 
     def batch(self, rows):
@@ -57,6 +60,7 @@ class Table:
         if self.times is not None:
             columns["time"] = pa.array(self.times[rows])
             columns["group"] = pa.array(self.groups[rows])
+            columns["topic"] = pa.array(self.topics[rows])
         return pa.RecordBatch.from_pydict(columns)
 
     def summarized(self, parts, **settings):
@@ -178,6 +182,7 @@ def test_dates_and_groups_stay_with_the_events_of_the_sample():
     assert len(rows) == 100
     np.testing.assert_array_equal(sample.times, table.times[rows])
     assert sample.groups.tolist() == table.groups[rows].tolist()
+    assert sample.topics.tolist() == [each or "" for each in table.topics[rows]]
 
 
 def test_a_task_that_runs_twice_says_the_same():
@@ -254,3 +259,42 @@ def test_nothing_resolved_and_nothing_at_all():
     batch = table.batch(np.arange(20)).set_column(5, "outcome", pa.nulls(20, pa.int64()))
     stream = pickle.loads(state_of([batch], table.layout(), make)).stream(by_name=False)
     assert (stream.count, stream.experts) == (0, EXPERTS)
+
+
+def test_topics_are_learned_and_asked_for_as_in_one_process():
+    table = Table(t=900, dated=True)
+    flip = (table.topics == "home") & (np.arange(900) % 2 == 0)
+    table.y = np.where(flip, 1.0, table.y)
+    stream = table.summarized(parted(900, "shuffled"))
+    topics = [each or "" for each in table.topics]
+    one = op.Stream(table.classes)
+    forecasts = op.Forecasts.from_array(table.X, table.y.tolist(), events=table.ids, experts=EXPERTS, topics=topics)
+    one.add(replace(forecasts, times=table.times, groups=table.groups))
+    state, other = stream.learn(), one.learn()
+    assert np.abs(other.topics.intercept).max() > 0.3
+    expected = other.pool(table.X, topics=topics)
+    np.testing.assert_allclose(state.pool(table.X, topics=topics), expected, rtol=0, atol=TOLERANCE)
+    layout = Layout(EXPERTS, (0, 1), False, False, ("event", "topic"), ("event",))
+    batch = table.batch(np.arange(900)).append_column("k0", pa.array(table.ids))
+    (answers,) = _answers([batch], layout=layout, state=other, prior=None, base_rate=None, level=0.9)
+    np.testing.assert_array_equal(answers.column("probability"), expected)
+    low, high = other.interval(table.X, topics=topics)
+    np.testing.assert_array_equal(answers.column("low"), low)
+    np.testing.assert_array_equal(answers.column("high"), high)
+
+
+def test_nothing_that_a_pool_has_learned_is_left_out_without_a_word():
+    X, y = Table(t=200).X, Table(t=200).y
+    plain = op.GaussianPool().fit(X, y).state_
+    topical = op.GaussianPool().fit(X, y, topics=["home", "away"] * 100).state_
+    made = np.datetime64("2025-01-01") - np.arange(800).reshape(200, 4).astype("timedelta64[h]")
+    timed = op.GaussianPool().fit(X, y, times=made).state_
+    _check_about(plain, None)
+    _check_about(topical, "league")
+    for state, topic, message in (
+        (topical, None, "topic= names the column"),
+        (plain, "league", "nothing about topics; leave out topic='league'"),
+        (timed, None, "go stale, .* no times of forecasts; use one"),
+    ):
+        with pytest.raises(op.ArgumentError, match=message):
+            _check_about(state, topic)

@@ -33,6 +33,7 @@ class Block(NamedTuple):
     prior: Array | None  # (T,), or (T, K) when K > 2; NaN where blank
     times: npt.NDArray[np.datetime64] | None  # (T,)
     groups: npt.NDArray[np.object_] | None  # (T,); None where blank
+    topics: npt.NDArray[np.object_] | None  # (T,); None where blank
     kept: Batch  # the columns that are handed on, a row for each event
 
 
@@ -154,7 +155,7 @@ def _block(
 ) -> Block:
     """A block with what else is known of its events; `event` is that of each row, `starts` the first row of each."""
     outcomes = np.full(len(starts), UNRESOLVED)
-    prior = times = groups = None
+    prior = times = None
     if "outcome" in layout.roles:
         codes = _codes(rows.column("outcome"), layout.classes, [ids[i] for i in event] if ids else [], "outcome")
         first = _one_per_event(codes, codes == UNRESOLVED, event, starts, ids, "outcomes")
@@ -165,8 +166,12 @@ def _block(
         stamps = rows.column("time").cast(pa.timestamp("us")).to_numpy(zero_copy_only=False)
         stamps = stamps.astype("datetime64[us]")
         times = stamps[_one_per_event(stamps, np.isnat(stamps), event, starts, ids, "times")]
-    if "group" in layout.roles:
-        groups = _alike(rows.column("group"), event, starts, ids, "group").to_numpy(zero_copy_only=False)
+    groups, topics = (
+        _alike(rows.column(role), event, starts, ids, role).to_numpy(zero_copy_only=False)
+        if role in layout.roles
+        else None
+        for role in ("group", "topic")
+    )
     kept = [_alike(rows.column(f"k{i}"), event, starts, ids, name) for i, name in enumerate(layout.kept)]
     return Block(
         ids,
@@ -176,6 +181,7 @@ def _block(
         prior,
         times,
         groups,
+        topics,
         pa.RecordBatch.from_arrays(kept, [f"k{i}" for i in range(len(kept))]),
     )
 

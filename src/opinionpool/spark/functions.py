@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opinionpool.spark.blocks import Batch, Block
 
 
-def summarize(
+def summarize(  # noqa: PLR0913 - each names a column
     df: DataFrame,
     experts: Sequence[str] | str,
     *,
@@ -39,6 +39,7 @@ def summarize(
     class_column: str | None = None,
     time: str | None = None,
     group: str | None = None,
+    topic: str | None = None,
     **settings: Any,  # noqa: ANN401 - those of a stream
 ) -> Stream:
     """What there is to learn from a table of any size, as a stream on the driver.
@@ -63,8 +64,8 @@ def summarize(
         K labels.
     probability, class_column : str, optional
         Long tables: the column of the probabilities, and the one of their classes where each has a row.
-    time, group : str, optional
-        The columns with an event's date and its group, which the events of the sample keep.
+    time, group, topic : str, optional
+        The columns with an event's date, its group and its topic, which the events of the sample keep.
     **settings
         `capacity`, `seed`, `floor` and `pool_floor`, as for `Stream`.
 
@@ -92,7 +93,15 @@ def summarize(
     # What is wrong with the settings is an error here, and not of a worker.
     Stream(**settings)
     asked = Asked(
-        experts, outcome, event, probability, class_column, prior if isinstance(prior, str) else None, time, group
+        experts,
+        outcome,
+        event,
+        probability,
+        class_column,
+        prior if isinstance(prior, str) else None,
+        time,
+        group,
+        topic,
     )
     table, layout = lay_out(df, asked, labels)
     from opinionpool.spark.summary import Summary
@@ -102,7 +111,7 @@ def summarize(
     return summary.stream(by_name=layout.experts is None)
 
 
-def pool(
+def pool(  # noqa: PLR0913 - each names a column
     df: DataFrame,
     pool: object,
     *,
@@ -114,6 +123,7 @@ def pool(
     level: float = 0.9,
     probability: str | None = None,
     class_column: str | None = None,
+    topic: str | None = None,
 ) -> DataFrame:
     """The pooled probability of every event.
 
@@ -138,6 +148,8 @@ def pool(
         Of the interval.
     probability, class_column : str, optional
         Of long tables.
+    topic : str, optional
+        The column of topics, null where an event has none; a pool that has learned how topics differ needs it.
 
     Returns
     -------
@@ -148,8 +160,8 @@ def pool(
     Raises
     ------
     LayoutError, ExpertError, ArgumentError
-        If columns, experts and pool do not go together. What is wrong with a value in the table is an error of the
-        query that reads the rows.
+        If columns, experts and pool do not go together, or the pool has learned how fast forecasts go stale. What is
+        wrong with a value in the table is an error of the query that reads the rows.
     """
     need_pyspark()
     trained = TrainedPool.of(pool)
@@ -163,9 +175,11 @@ def pool(
             logodds.class_probabilities(prior, len(classes))
     if not 0 < level < 1:
         raise ArgumentError(f"a level must lie strictly between 0 and 1, and it is {level!r}")
+    _check_about(state, topic)
     names = trained.experts if experts is None else experts
     column = prior if isinstance(prior, str) else None
-    table, layout = lay_out(df, Asked(names, None, event, probability, class_column, column, keep=keep), classes)
+    asked = Asked(names, None, event, probability, class_column, column, topic=topic, keep=keep)
+    table, layout = lay_out(df, asked, classes)
     for name in layout.experts or ():
         if name not in trained.experts:
             raise unknown_expert(name, trained.experts)
@@ -173,6 +187,32 @@ def pool(
         _answers, layout=layout, state=state, prior=None if column else prior, base_rate=base_rate, level=level
     )
     return table.mapInArrow(answer, _answer_schema(df, layout))
+
+
+def _check_about(state: FittedPanel | FittedPool, topic: str | None) -> None:
+    """Refuse what would leave out a part of what the pool has learned.
+
+    Raises
+    ------
+    ArgumentError
+        If topics or times are missing that the pool looks at, or topics given at which it does not.
+    """
+    panel = state if isinstance(state, FittedPanel) else None
+    if panel is not None and panel.recency is not None:
+        raise ArgumentError(
+            "this pool has learned how fast forecasts go stale, and tables of Spark have no times of forecasts; use "
+            "one that was learned without times, as summarize(...) learns it, or --column time= on the command line"
+        )
+    topics = None if panel is None else panel.topics
+    if topics is not None and topic is None:
+        raise ArgumentError(
+            "this pool has learned how topics differ; topic= names the column with each event's topic, null where it "
+            "has none, and new topics get what is common to all"
+        )
+    if topic is not None and topics is None:
+        raise ArgumentError(
+            f"this pool has learned nothing about topics; leave out topic={topic!r}, or learn with topics"
+        )
 
 
 def _answer_schema(df: DataFrame, layout: Layout) -> Any:  # noqa: ANN401 - a StructType
@@ -207,7 +247,9 @@ def _answers(
             q = np.full((len(q), len(state.experts), *q.shape[2:]), np.nan)
             q[:, columns] = block.probabilities
         own = _own_priors(block, state) if block.prior is not None else prior
-        found = [state.pool(q, own, base_rate), *_interval(state, q, own, base_rate, level)]
+        topics = None if block.topics is None else np.array([each or "" for each in block.topics.tolist()], object)
+        p = state.pool(q, own, base_rate, topics)
+        found = [p, *_interval(state, q, own, base_rate, level, topics)]
         arrays = [*block.kept.columns, *(_column(p) for p in found)]
         yield pa.RecordBatch.from_arrays(arrays, [*layout.kept, "probability", "low", "high"])
 
@@ -242,6 +284,7 @@ def _interval(
     prior: npt.ArrayLike | None,
     base_rate: npt.ArrayLike | None,
     level: float,
+    topics: npt.NDArray[np.object_] | None,
 ) -> tuple[Array, Array]:
     """Ends of the interval, NaN where the pool knows none: where nobody answered whom it learned anything of."""
     if not isinstance(state, FittedPanel) or state.uncertainty is None:
@@ -249,7 +292,7 @@ def _interval(
         return none, none
     answered = ~np.isnan(q if q.ndim == 2 else q[..., 0])
     known = (answered & state.panel.informative).any(axis=1)
-    low, high = state.interval(q, prior, base_rate, level)
+    low, high = state.interval(q, prior, base_rate, level, topics)
     low[~known] = high[~known] = np.nan
     return low, high
 

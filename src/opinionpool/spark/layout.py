@@ -33,6 +33,7 @@ class Asked:
     prior: str | None = None
     time: str | None = None
     group: str | None = None
+    topic: str | None = None
     keep: Sequence[str] = ()
 
 
@@ -47,7 +48,7 @@ class Layout:
     arrays: bool  # whether a forecast is an array with a probability for each class
     # whether each class has a row (long) or a column (wide, p0 to pK-1 those of the first expert) of its own
     by_class: bool
-    roles: tuple[str, ...]  # which of event, outcome, prior, time and group there are
+    roles: tuple[str, ...]  # which of event, outcome, prior, time, group and topic there are
     kept: tuple[str, ...]  # names of the columns that are handed on, k0, k1, ... in the batches.
 
 
@@ -72,10 +73,11 @@ def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[D
         ("prior", asked.prior, (*_NUMBERS, "array")),
         ("time", asked.time, _TIMES),
         ("group", asked.group, (*_WORDS, "boolean")),
+        ("topic", asked.topic, (*_WORDS, "boolean")),
     ):
         if name is not None:
             roles.append(role)
-            cast = {"event": "string", "group": "string", "time": "timestamp"}.get(role)
+            cast = {"event": "string", "group": "string", "topic": "string", "time": "timestamp"}.get(role)
             chosen.append(columns.get(name, role, kinds, cast).alias(role))
     kept = tuple(asked.keep)
     check_distinct(kept)

@@ -41,6 +41,7 @@ class Events:
     prior: Array  # (T,), or (T, K) when K > 2; NaN where an event has none of its own
     times: npt.NDArray[np.datetime64]  # (T,)
     groups: npt.NDArray[np.object_]  # (T,)
+    topics: npt.NDArray[np.object_]  # (T,)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -62,6 +63,7 @@ class Events:
             prior=blank if block.prior is None else block.prior[rows],
             times=np.full(t, never) if block.times is None else block.times[rows],
             groups=np.full(t, None, dtype=object) if block.groups is None else block.groups[rows],
+            topics=np.full(t, None, dtype=object) if block.topics is None else block.topics[rows],
         )
 
     def take(self, rows: Index) -> Events:
@@ -93,6 +95,7 @@ class Events:
                 int(self.outcomes[i]),
                 time=None if never else self.times[i],
                 group=self.groups[i],
+                topic=self.topics[i] or None,
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -106,11 +109,10 @@ class Events:
             state["sizes"] = self.sizes.astype(np.int32)
             state["experts"] = self.experts.astype(np.min_scalar_type(int(self.experts.max(initial=0))))
         state["outcomes"] = self.outcomes.astype(np.int32)
-        grouped = any(group is not None for group in self.groups.tolist())
         for name, known in (
             ("prior", (~np.isnan(self.prior)).any()),
             ("times", (~np.isnat(self.times)).any()),
-            ("groups", grouped),
+            *((name, any(each is not None for each in getattr(self, name).tolist())) for name in ("groups", "topics")),
         ):
             if not known:
                 state[name] = state[name].shape
@@ -131,7 +133,8 @@ class Events:
 
 _NAMES = tuple(each.name for each in fields(Events))
 _CELLS = ("experts", "probabilities")
-_BLANKS = {"prior": np.array(np.nan), "times": np.datetime64("NaT", "us"), "groups": np.array(None, dtype=object)}
+_NOTHING = np.array(None, dtype=object)
+_BLANKS = {"prior": np.array(np.nan), "times": np.datetime64("NaT", "us"), "groups": _NOTHING, "topics": _NOTHING}
 
 
 class Sample:
