@@ -207,7 +207,8 @@ def find(
     own = event_priors(forecasts, prior)
     cells = int(forecasts.resolved[forecasts.event_index].sum())
     # Many experts take long, however few their forecasts.
-    rounds = max(1, min(ROUNDS, FORECASTS // max(cells, FEW * len(forecasts.experts))))
+    most = ROUNDS if repeats is None else min(ROUNDS, repeats)
+    rounds = max(1, min(most, FORECASTS // max(cells, FEW * len(forecasts.experts))))
     repeats = 1 if repeats is None and cells > MANY else repeats
     comparison = _tried(
         lambda: compare_pools(
