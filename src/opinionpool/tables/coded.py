@@ -89,8 +89,9 @@ def positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> I
     ordered = keys[order]
     if (ordered[1:] == ordered[:-1]).any():
         return None
-    starts = np.append(0, np.flatnonzero(hashes[1:] != hashes[:-1]) + 1)
-    if len(starts) * _TOGETHER <= len(hashes):
+    new = hashes[1:] != hashes[:-1]
+    if (np.count_nonzero(new) + 1) * _TOGETHER <= len(hashes):
+        starts = np.append(0, np.flatnonzero(new) + 1)
         found = order[np.searchsorted(ordered, hashes[starts])]
         return np.asarray(np.repeat(found, np.diff(np.append(starts, len(hashes)))))
     if len(keys) <= _FEW:

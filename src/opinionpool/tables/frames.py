@@ -60,7 +60,7 @@ class Words:
 
     def expand(self, values: npt.NDArray[Any], blank: object) -> npt.NDArray[Any]:
         """One value per word to one per row, `blank` where the cell is."""
-        return np.append(values, np.array([blank], dtype=values.dtype))[self.codes]
+        return np.append(values, np.array([blank], dtype=values.dtype)).take(self.codes)
 
 
 class Numbers(NamedTuple):
@@ -154,7 +154,7 @@ def tidied(spellings: Sequence[str | None], spelled: Index) -> Words:
             codes[i] = words.setdefault(word, len(words))
             untidy[i] = word != cell
     trimmed = int(untidy[spelled].sum()) if untidy.any() else 0
-    return Words(codes[spelled], list(words), trimmed)
+    return Words(codes.take(spelled), list(words), trimmed)
 
 
 def cell_error(

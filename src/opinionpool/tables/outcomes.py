@@ -221,8 +221,7 @@ def _encode(
         for code, word in enumerate(column.words.values):
             if word.lower() in _VOID and of_word[id(column)][code] == UNRESOLVED:
                 of_word[id(column)][code] = _VOIDED
-    blank = np.empty(0, dtype=np.intp)
-    values = np.concatenate([blank, *(column.words.expand(of_word[id(column)], UNRESOLVED) for column in observed)])
+    values = _together([column.words.expand(of_word[id(column)], UNRESOLVED) for column in observed])
     outcomes, void = _one_each(values, observed, events)
     settled = {word for _, _, word in cells}
     others = {word for column in observed for word in column.words.values if word not in settled}
@@ -230,11 +229,16 @@ def _encode(
     return Settled(classes, outcomes, void, tuple(_notes(classes, outcomes, void, words, respelled)))
 
 
+def _together(columns: Sequence[Index]) -> Index:
+    """Several columns one after another; one as it is."""
+    return columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
+
+
 def _one_each(
     values: Index, observed: Sequence[Observed], events: Sequence[str]
 ) -> tuple[Index, npt.NDArray[np.bool_]]:
     """The outcome of each event, `UNRESOLVED` without one, and which events are void, from those of all rows."""
-    row_events = np.concatenate([np.empty(0, dtype=np.intp), *(column.row_events for column in observed)])
+    row_events = _together([column.row_events for column in observed])
     first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
     if clash is not None:
         known = (values != UNRESOLVED) & (row_events >= 0)

@@ -39,7 +39,7 @@ from opinionpool.tables.statements import ForecastCounts
 from opinionpool.text import shown
 
 # Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
-LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 3}
+LARGE, UNPACKED = 200_000_000, {b"\x1f\x8b": 5, b"PA": 6}
 # Forecasts in a part, about; rows whose events are compared at once; and events up to which that is done in memory.
 CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 20
 
