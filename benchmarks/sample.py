@@ -1,8 +1,8 @@
 """What the default pool loses by learning from a sample: ``python benchmarks/sample.py``.
 
 Panels of unlike experts with several shared sources of error. Learned from all events and from samples of several
-sizes, each is asked about the same fresh events: by how much the mean log loss is worse than that of the pool that learned
-from all, with the standard error of this difference, and the processor seconds of the fit, on one thread.
+sizes, each is asked about the same fresh events: by how much the mean log loss is worse than that of the pool that
+learned from all, with the standard error of this difference, and the processor seconds of the fit, on one thread.
 """
 
 from __future__ import annotations

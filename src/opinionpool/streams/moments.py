@@ -88,8 +88,12 @@ class Tally:
             chosen = [record for record in records if (record.prior is not None) == own]
             for part in self._blocks(chosen):
                 dense = np.full((len(part), len(self.experts), *(() if self.classes == 2 else (self.classes,))), np.nan)
-                for row, record in enumerate(part):
-                    dense[row, record.experts] = record.probabilities
+                alike = part[0].experts
+                if all(record.experts is alike for record in part):
+                    dense[:, alike] = np.array([record.probabilities for record in part])
+                else:
+                    for row, record in enumerate(part):
+                        dense[row, record.experts] = record.probabilities
                 prior = np.array([record.prior for record in part]) if own else None
                 outcomes = np.array([record.outcome for record in part], dtype=np.intp)
                 weight, at = np.array([record.weight for record in part]), np.array([record.at for record in part])

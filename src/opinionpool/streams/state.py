@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
@@ -461,5 +462,10 @@ class StreamState:
         return np.asarray(found)
 
     def _digest(self, record: Record, content: bytes) -> int:
-        text = f"{record.outcome} {record.weight!r}".encode()
-        return int.from_bytes(hashlib.sha256(content + text).digest(), "little")
+        return int.from_bytes(hashlib.sha256(content + _ending(record.outcome, record.weight)).digest(), "little")
+
+
+@lru_cache(maxsize=1 << 10, typed=True)
+def _ending(outcome: int, weight: float) -> bytes:
+    """What of an outcome is digested."""
+    return f"{outcome} {weight!r}".encode()
