@@ -35,6 +35,10 @@ class Record(NamedTuple):
     made: npt.NDArray[np.datetime64] | None = None  # (n,); when the forecasts were made
     asked: np.datetime64 | None = None  # as of when the event is answered
 
+    def resolved(self, outcome: int, weight: float, asked: np.datetime64 | None) -> Record:
+        """The event with what happened."""
+        return Record._make((*self[:5], outcome, weight, *self[7:13], asked))
+
     def without_forecasts(self) -> Record:
         """The event alone."""
         return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)

@@ -76,7 +76,7 @@ class Ledger:
         """Remember an event, in place of what was remembered of it."""
         self._count += self.find(entry.key) is None
         self.journal.put(self._new, entry.key, entry)
-        if len(self._new) > max(FEW, len(self._old) // SHARE):
+        if len(self._new) > FEW and len(self._new) > len(self._old) // SHARE:
             self._sort_in()
 
     def remove(self, key: int) -> None:

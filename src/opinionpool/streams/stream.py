@@ -239,9 +239,13 @@ class Stream(StreamView):
         with self._state.all_or_nothing():
             about = About.of(resolved_at, "resolved_at", group, topic)
             change = self._resolution(event, code, forecasts, prior, weight, about)
-            if change is not None:
-                self._state.clock.check(int(change.fresh), time)
-                self._apply([change], None if time is None else float(time[0]))
+            if change is None:
+                return
+            if time is None and self.half_life is None:
+                change.made(self._state)
+                return
+            self._state.clock.check(int(change.fresh), time)
+            self._apply([change], None if time is None else float(time[0]))
 
     def _resolution(
         self,
@@ -285,12 +289,12 @@ class Stream(StreamView):
         current = self._state.open.get(key)
         if current is not None and forecasts is None and prior is None and about is NOTHING:
             asked = current.time if current.settled and current.time is not None else current.asked
-            return current._replace(outcome=code, weight=1.0 if weight is None else float(weight), asked=asked)
+            return current.resolved(code, 1.0 if weight is None else float(weight), asked)
         record = event_record(self._state, self.seed, event, forecasts or {}, prior, about, key=key)
         new = (record if current is None else current).revised(record)
         ends = [known.time for known in (current, about) if known is not None and known.settled]
         asked = min((end for end in ends if end is not None), default=new.asked)
-        return new._replace(outcome=code, weight=1.0 if weight is None else float(weight), asked=asked)
+        return new.resolved(code, 1.0 if weight is None else float(weight), asked)
 
     @exclusive
     def add(
