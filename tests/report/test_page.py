@@ -16,7 +16,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.report import answers, findings as reportdata, results
-from opinionpool.report.findings import Missing, best_expert, find
+from opinionpool.report.findings import Missing, ReportOptions, best_expert, find
 from opinionpool.report.html import Html, joined, markup, name, text
 from opinionpool.report.listing import decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
@@ -160,7 +160,7 @@ def test_its_numbers_are_those_from_python():
 
 def test_the_page_is_whole_valid_and_needs_nothing():
     source = Source("panel.csv", "1 May 2026", "opinionpool report panel.csv -o page.html", (("panel.csv", "0" * 64),))
-    found = find(panel(), source=source)
+    found = find(panel(), options=ReportOptions(source))
     written = report_page(found)
     page = Page(written)
     assert written.startswith("<!DOCTYPE html>\n")
@@ -177,7 +177,7 @@ def test_the_page_is_whole_valid_and_needs_nothing():
     assert "0" * 64 in page.sections["method"]
     assert "opinionpool report panel.csv -o page.html" in page.sections["method"]
     assert "1 May 2026" in page.sections["head"]
-    assert report_page(find(panel(), source=source)) == written
+    assert report_page(find(panel(), options=ReportOptions(source))) == written
     assert not re.search(r"\b(nan|None|inf)\b", " ".join(page.sections.values()))
 
 

@@ -249,8 +249,7 @@ class Comparing:
     """Which pools to compare, and how events are split, as given on the command line."""
 
     pools: tuple[str, ...] | None
-    by_time: bool
-    by_group: bool
+    by: str | None  # as `opinionpool.scoring.comparison` calls it
     gap: str
     folds: int
     repeats: int | None
@@ -268,13 +267,6 @@ class Comparing:
         if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
             raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
         return BeliefFile.of(self.panel)
-
-    @property
-    def by(self) -> str | None:
-        """How events are split, as `opinionpool.scoring.comparison` calls it."""
-        if self.by_time and self.by_group:
-            raise click.UsageError("--by-time and --by-group exclude each other")
-        return "time" if self.by_time else "group" if self.by_group else None
 
 
 def prior_option(option: str, given: PriorOption, forecasts: Forecasts) -> float | Array | None:

@@ -126,6 +126,25 @@ def listing(command: Command) -> Command:
     return stack(options, gather(Listing, "listing")(command), ANSWERS)
 
 
+def _by(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    """Gather two flags as ``by``."""
+    before = context.params.get("by")
+    if given and before is not None:
+        raise click.UsageError("--by-time and --by-group exclude each other")
+    context.params["by"] = str(parameter.name).removeprefix("by_") if given else before
+
+
+def split_by(command: Command) -> Command:
+    """Give a command the options that say how events are split, as ``by``."""
+    texts = {
+        "--by-time": "Score events by pools that learned only from their past.",
+        "--by-group": "Score events by pools that did not learn from their own groups (column group).",
+    }
+    for flag, text in reversed(texts.items()):
+        command = click.option(flag, is_flag=True, expose_value=False, callback=_by, help=text)(command)
+    return command
+
+
 def comparing(command: Command) -> Command:
     """Give a command the options that say what to compare and how, as ``comparing``."""
     options: list[Decorator] = [
@@ -136,7 +155,7 @@ def comparing(command: Command) -> Command:
             help=f"Some of {', '.join(NAMES)}. Default: all of them; for thousands of experts "
             "with few forecasts each, all but linear and log. The average is always there.",
         ),
-        click.option("--by-time", is_flag=True, help="Score events by pools that learned only from their past."),
+        split_by,
         click.option(
             "--gap",
             metavar="SPAN",

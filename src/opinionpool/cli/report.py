@@ -14,7 +14,7 @@ import click
 from opinionpool.cli.arguments import SORTS, Earlier, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read_for
-from opinionpool.cli.options import earlier, pooling
+from opinionpool.cli.options import earlier, pooling, split_by
 from opinionpool.cli.output import destination, progress, tell
 from opinionpool.cli.reading_options import reading
 from opinionpool.errors import ArgumentError
@@ -36,10 +36,7 @@ PAGES = ("", ".html", ".htm")
 @reading
 @pooling
 @earlier
-@click.option("--by-time", is_flag=True, help="Score events by pools that learned only from their past.")
-@click.option(
-    "--by-group", is_flag=True, help="Score events by pools that did not learn from their own groups (column group)."
-)
+@split_by
 @click.option(
     "--repeats",
     type=click.IntRange(1),
@@ -61,8 +58,7 @@ def report(
     reading: Reading,
     pooling: Pooling,
     earlier: Earlier,
-    by_time: bool,
-    by_group: bool,
+    by: str | None,
     repeats: int | None,
     title: str | None,
     sort: str,
@@ -80,15 +76,14 @@ def report(
     inputs = [*reading.inputs, *pooling.inputs, *earlier.inputs]
     writing.check(inputs)
     earlier.keeping.check(inputs, writing, pooling)
-    if by_time and by_group:
-        raise click.UsageError("--by-time and --by-group exclude each other")
     belief_file, model_file = pooling.belief_file(), earlier.keeping.read(pooling)
     forecasts = read_for(reading, model_file)
     prior = prior_option("--prior", pooling.prior, forecasts)
-    from opinionpool.pools.fit import Configured
+    from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report import summary
-    from opinionpool.report.findings import Since, find
+    from opinionpool.report.findings import ReportOptions, Since, find
     from opinionpool.report.page import report_page
+    from opinionpool.scoring.splits import Splits
 
     name, beliefs, saved, changed = pooling.pool, belief_file.beliefs, None, None
     options = pooling.options(beliefs)
@@ -104,13 +99,9 @@ def report(
             found = find(
                 forecasts,
                 Configured(name, options),
-                prior=prior,
-                beliefs=beliefs,
-                by="time" if by_time else "group" if by_group else None,
-                repeats=repeats,
-                source=_source(title, reading, [*inputs, output], inputs, context.obj),
-                sort=sort,
-                saved=saved,
+                fit=FitOptions(prior, beliefs),
+                splits=Splits.of(by, repeats=repeats),
+                options=ReportOptions(_source(title, reading, [*inputs, output], inputs, context.obj), sort, saved),
                 progress=advance,
             )
     except ArgumentError as error:

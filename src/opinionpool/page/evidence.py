@@ -8,6 +8,7 @@ from opinionpool.errors import OpinionPoolError
 from opinionpool.page.answer import Material, prior_of
 from opinionpool.page.assessment import to_toml
 from opinionpool.page.scene import Scene
+from opinionpool.pools.fit import FitOptions
 from opinionpool.report.evidence import evidence_sections
 from opinionpool.report.findings import find
 from opinionpool.report.html import Html, joined, markup, sentence
@@ -49,7 +50,7 @@ class Evidence:
         beliefs = None if a.beliefs.any_panel else a.beliefs
         prior = None if self._material.own_priors else prior_of(a)
         try:
-            found = find(forecasts, "gaussian", prior=prior, beliefs=beliefs, progress=self._shown)
+            found = find(forecasts, "gaussian", fit=FitOptions(prior, beliefs), progress=self._shown)
             sections = [gains_section(found), *evidence_sections(found)]
             html = joined(part for part in sections if part.startswith(tuple(f'<section id="{s}"' for s in SHOWN)))
         except _EndedError:

@@ -58,6 +58,14 @@ class Configured:
         return pool.learns and (pool.fixed_by is None or self.options.get(pool.fixed_by) is None)
 
 
+@dataclass(frozen=True, eq=False)
+class FitOptions:
+    """What pools that are compared are fitted with."""
+
+    prior: npt.ArrayLike | None = None
+    beliefs: Beliefs | None = None  # those of the Gaussian pool
+
+
 def configured(pool: PoolLike, beliefs: Beliefs | None = None) -> Configured:
     """A pool by its name, which may be given beliefs, or one that brings its own options.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -13,22 +13,23 @@ from opinionpool.analysis.checks import Check, check_model
 from opinionpool.analysis.diff import Diff
 from opinionpool.analysis.residuals import SharedErrors, shared_errors
 from opinionpool.analysis.sensitivity import Effect, sensitivity
-from opinionpool.arguments import expect_function, expect_type, one_of, whole_number
+from opinionpool.arguments import expect_function, expect_type, one_of
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
-from opinionpool.pools.fit import PoolLike, configured, fit_pool
+from opinionpool.pools.fit import Configured, FitOptions, PoolLike, configured, fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.report.answers import Pooled, pool_events
 from opinionpool.report.html import Html, event_name
 from opinionpool.report.order import SORTS, open_rows
-from opinionpool.scoring.comparison import AVERAGE, DEFAULT, MOST_REPEATS, Comparison, ExpertScore, compare_pools
-from opinionpool.scoring.learning_curve import LearningCurve, learning_curve
+from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, compare
+from opinionpool.scoring.learning_curve import LearningCurve, curve_of
+from opinionpool.scoring.splits import Splits
 
 # Learning curves average so many rounds, fewer for so many forecasts that this many are learned from once; an expert
 # counts for so many forecasts at least.
@@ -62,6 +63,9 @@ class Source:
     digests: tuple[tuple[str, str], ...] = ()  # names of files and their SHA-256
 
 
+SOURCE = Source()
+
+
 @dataclass(frozen=True, eq=False)
 class Saved:
     """A pool from a file, which answers as it is."""
@@ -78,6 +82,30 @@ class Since:
 
     file: str
     changes: Diff
+
+
+@dataclass(frozen=True, eq=False)
+class ReportOptions:
+    """What a report is about, and the order of its open events.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such order, or the source is no `Source`.
+    """
+
+    source: Source = SOURCE
+    sort: str = "probability"  # a name in `SORTS`
+    # The pool that answers; one that is fitted to the forecasts, if None. Scores are of fits to parts of the forecasts
+    # all the same.
+    saved: Saved | None = None
+
+    def __post_init__(self) -> None:
+        one_of(self.sort, "sort", SORTS)
+        expect_type(self.source, Source, "source")
+
+
+FITTED, SPLITS, OPTIONS = FitOptions(), Splits(), ReportOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,13 +181,9 @@ def find(
     forecasts: Forecasts,
     pool: PoolLike = DEFAULT,
     *,
-    prior: npt.ArrayLike | None = None,
-    beliefs: Beliefs | None = None,
-    by: str | None = None,
-    repeats: int | None = None,
-    source: Source | None = None,
-    sort: str = "probability",
-    saved: Saved | None = None,
+    fit: FitOptions = FITTED,
+    splits: Splits = SPLITS,
+    options: ReportOptions = OPTIONS,
     progress: Progress = None,
 ) -> Findings:
     """Compute what a report tells.
@@ -168,72 +192,35 @@ def find(
     ----------
     forecasts : Forecasts
     pool : str or pool, default "gaussian"
-    prior, beliefs, by, repeats, progress
-        As for `opinionpool.scoring.comparison.compare_pools`.
-    source : Source, optional
-    sort : str, default "probability"
-        The order of open events, a name in `SORTS`.
-    saved : Saved, optional
-        The pool that answers; one that is fitted to the forecasts, if not given. Scores are of fits to parts of the
-        forecasts all the same.
+    fit, splits : FitOptions, Splits
+        As for `opinionpool.scoring.comparison.compare`.
+    options : ReportOptions
+    progress : callable or bool, optional
 
     Raises
     ------
     OpinionPoolError
         If the forecasts cannot be pooled; parts that cannot be computed for want of data are `Missing`.
     """
-    one_of(sort, "sort", SORTS)
-    if source is not None:
-        expect_type(source, Source, "source")
-    if beliefs is not None:
-        expect_type(beliefs, Beliefs, "beliefs")
-    if repeats is not None:
-        repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
-    if by is not None:
-        one_of(by, "by", ("time", "group"))
+    if fit.beliefs is not None:
+        expect_type(fit.beliefs, Beliefs, "beliefs")
     if isinstance(progress, bool):
         with advancing(progress, "computing the report") as advance:
-            return find(
-                forecasts, pool, prior=prior, beliefs=beliefs, by=by, repeats=repeats, source=source, sort=sort,
-                saved=saved, progress=advance,
-            )  # fmt: skip
+            return find(forecasts, pool, fit=fit, splits=splits, options=options, progress=advance)
     expect_function(progress, "progress")
     tell = progress or (lambda _: None)
-    chosen = configured(pool, beliefs)
-    pool, options = chosen.rule, chosen.settings()
-    weighted = options.get("weights") is not None
-    state = fit_pool(pool, forecasts, prior=prior, **options) if saved is None else saved.state
+    chosen, prior, saved = configured(pool, fit.beliefs), fit.prior, options.saved
+    name, own = chosen.rule, chosen.settings()
+    state = fit_pool(name, forecasts, prior=prior, **own) if saved is None else saved.state
     learned = state if isinstance(state, FittedPanel) else learn(forecasts, prior=prior)
-    own = event_priors(forecasts, prior)
-    cells = int(forecasts.resolved[forecasts.event_index].sum())
-    # Many experts take long, however few their forecasts.
-    most = ROUNDS if repeats is None else min(ROUNDS, repeats)
-    rounds = max(1, min(most, FORECASTS // max(cells, FEW * len(forecasts.experts))))
-    repeats = 1 if repeats is None and cells > MANY else repeats
-    comparison = _tried(
-        lambda: compare_pools(
-            forecasts, {pool: chosen}, by=by, repeats=repeats, prior=prior,
-            progress=lambda share: tell(0.5 * share),
-        )
-    )  # fmt: skip
-    still = Missing(f"{'the simple average' if pool == AVERAGE else 'a pool with given weights'} does not learn")
-    curve = still if pool == AVERAGE or weighted else _tried(
-        lambda: learning_curve(
-            forecasts, pool, by=by, rounds=rounds, prior=prior, beliefs=beliefs,
-            comparison=None if isinstance(comparison, Missing) else comparison,
-            progress=lambda share: tell(0.5 + 0.45 * share),
-        )
-    )  # fmt: skip
-    pooled = pool_events(forecasts, pool, state, prior, None) if saved is None else saved.pooled  # type: ignore[arg-type]
-    first = open_rows(pooled, sort)[:1]
-    resting = not learned.counts.any() or (beliefs is not None and len(forecasts.event_index) <= VARIED)
-    resting = (
-        resting and saved is None and pool == DEFAULT and len(forecasts.classes) == 2 and forecasts.options is None
-    )
-    effects = _tried(lambda: sensitivity(forecasts, first[0], beliefs, prior)) if first and resting else []
+    weighted = own.get("weights") is not None
+    comparison, curve = _scores(forecasts, chosen, fit, splits, tell, learns=not weighted)
+    pooled = pool_events(forecasts, name, state, prior, None) if saved is None else saved.pooled  # type: ignore[arg-type]
+    first = open_rows(pooled, options.sort)[:1] if name == DEFAULT and saved is None else []
+    effects = [effect for t in first for effect in _effects(forecasts, t, learned, fit)]
     found = Findings(
         forecasts=forecasts,
-        pool=pool,
+        pool=name,
         state=state,
         learned=learned,
         given=prior is not None if saved is None else saved.given,
@@ -242,17 +229,52 @@ def find(
         curve=curve,
         errors=_tried(lambda: shared_errors(forecasts, learned, prior)),
         checks=_tried(lambda: check_model(forecasts, learned, prior)),
-        own_priors=own,
-        beliefs=beliefs,
-        source=source or Source(),
-        effects=[] if isinstance(effects, Missing) else effects,
+        own_priors=event_priors(forecasts, prior),
+        beliefs=fit.beliefs,
+        source=options.source,
+        effects=effects,
         prior=prior,
-        sort=sort,
+        sort=options.sort,
         saved=None if saved is None else saved.file,
         weighted=weighted,
     )
     tell(1.0)
     return found
+
+
+def _scores(
+    forecasts: Forecasts,
+    pool: Configured,
+    fit: FitOptions,
+    splits: Splits,
+    tell: Callable[[float], None],
+    *,
+    learns: bool,
+) -> tuple[Comparison | Missing, LearningCurve | Missing]:
+    """How well the pool does out of sample, and by the number of outcomes."""
+    cells = int(forecasts.resolved[forecasts.event_index].sum())
+    # Many experts take long, however few their forecasts.
+    most = ROUNDS if splits.repeats is None else min(ROUNDS, splits.repeats)
+    rounds = max(1, min(most, FORECASTS // max(cells, FEW * len(forecasts.experts))))
+    if splits.repeats is None and cells > MANY:
+        splits = replace(splits, repeats=1)
+    name, plain = pool.rule, FitOptions(fit.prior)
+    comparison = _tried(lambda: compare(forecasts, {name: pool}, splits, plain, lambda share: tell(0.5 * share)))
+    if name == AVERAGE or not learns:
+        what = "the simple average" if name == AVERAGE else "a pool with given weights"
+        return comparison, Missing(f"{what} does not learn")
+    known = None if isinstance(comparison, Missing) else comparison
+    dealt, advance = replace(splits, repeats=rounds), lambda share: tell(0.5 + 0.45 * share)
+    return comparison, _tried(lambda: curve_of(forecasts, name, dealt, fit, known, advance))
+
+
+def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOptions) -> list[Effect]:
+    """How the answer about an event depends on beliefs, where it rests on them."""
+    resting = not learned.counts.any() or (fit.beliefs is not None and len(forecasts.event_index) <= VARIED)
+    if not (resting and len(forecasts.classes) == 2 and forecasts.options is None):
+        return []
+    effects = _tried(lambda: sensitivity(forecasts, event, fit.beliefs, fit.prior))
+    return [] if isinstance(effects, Missing) else effects
 
 
 def _tried(compute: Callable[[], Found]) -> Found | Missing:

@@ -7,17 +7,18 @@ import numpy.typing as npt
 from opinionpool.arguments import expect_type
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.pools.fit import PoolLike
+from opinionpool.pools.fit import FitOptions, PoolLike
 from opinionpool.progress import Progress
 from opinionpool.report.basis import basis_section, worth_section
 from opinionpool.report.changed import changes_section
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
-from opinionpool.report.findings import Findings, Source, find
+from opinionpool.report.findings import Findings, ReportOptions, Source, find
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name
 from opinionpool.report.open_events import answers_section, explanation_section
 from opinionpool.report.results import experts_section, features_section, gains_section
 from opinionpool.report.summary import size_line
 from opinionpool.report.topic_section import topics_section
+from opinionpool.scoring.splits import Splits
 from opinionpool.version import __version__
 
 # Where links at the top lead, of those sections that there are.
@@ -80,19 +81,9 @@ def make_report(
     (True, True, False)
     """
     expect_type(forecasts, Forecasts, "forecasts")
-    return report_page(
-        find(
-            forecasts,
-            pool,
-            prior=prior,
-            beliefs=beliefs,
-            by=by,
-            repeats=repeats,
-            source=source,
-            sort=sort,
-            progress=progress,
-        )
-    )
+    options = ReportOptions(Source() if source is None else source, sort)
+    splits, fit = Splits.of(by, repeats=repeats), FitOptions(prior, beliefs)
+    return report_page(find(forecasts, pool, fit=fit, splits=splits, options=options, progress=progress))
 
 
 def report_page(found: Findings) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arguments import expect_type, whole_number
+from opinionpool.arguments import expect_type
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, Note
@@ -23,7 +23,7 @@ from opinionpool.learning.leakage import leakage_notes, leaked_experts
 from opinionpool.learning.learn import is_crowd
 from opinionpool.learning.prior import Believed
 from opinionpool.logodds import FLOOR, public_probabilities
-from opinionpool.pools.fit import Configured, PoolLike, configured
+from opinionpool.pools.fit import Configured, FitOptions, PoolLike, configured
 from opinionpool.pools.registry import POOLS
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
@@ -31,15 +31,13 @@ from opinionpool.scoring.cross_validation import Trial, run_trial
 from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
 from opinionpool.scoring.occasions import Occasions
 from opinionpool.scoring.scores import at_floor, log_score
-from opinionpool.scoring.splits import Plan, clusters_of, read_gap
+from opinionpool.scoring.splits import Plan, Splits, clusters_of
 from opinionpool.text import counted
 
 LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
 # Names of pools, pools of `opinionpool.estimators` with their options, or either by what they are to be called.
 Contenders: TypeAlias = PoolLike | list[PoolLike] | tuple[PoolLike, ...] | Mapping[str, PoolLike]
-# More rounds of folds than these tell nothing new.
-MOST_REPEATS = 1000
 
 
 @dataclass(frozen=True)
@@ -270,13 +268,23 @@ def compare_pools(
     >>> compare_pools(Forecasts.from_array(q, y.astype(int)), mine).reference
     'mine'
     """
+    splits = Splits.of(by, folds, repeats, gap, seed)
+    return compare(forecasts, pools, splits, FitOptions(prior, beliefs), progress)
+
+
+def compare(
+    forecasts: Forecasts,
+    pools: Contenders | None,
+    splits: Splits,
+    fit: FitOptions,
+    progress: Progress = None,
+) -> Comparison:
+    """The same, with arguments that go together."""
     expect_type(forecasts, Forecasts, "forecasts")
+    beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None)
-    if repeats is not None:
-        repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
-    folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
-    forecasts, prior = with_priors(forecasts, prior)
-    plan = Plan.of(forecasts, by, folds, read_gap(gap), seed)
+    forecasts, prior = with_priors(forecasts, fit.prior)
+    plan = Plan.of(forecasts, splits)
     sample = forecasts.select_events(plan.rows)
     crowded = _without_weights(chosen, sample) if pools is None else []
     if beliefs is not None:
@@ -286,7 +294,7 @@ def compare_pools(
 
     # Many small fits: threads that share one would mostly wait for each other.
     with threadpool_limits(1), advancing(progress, "comparing pools") as advance:
-        trial = run_trial(sample, chosen, plan.splits, 1 if by == "time" else repeats, prior, advance)
+        trial = run_trial(sample, chosen, plan.splits, splits.rounds, prior, advance)
     if AVERAGE not in trial.pools:
         raise LearningError("; ".join(note.text for note in trial.notes))
     scored = ~np.isnan(trial.outside.log_score[:, 0])

@@ -18,13 +18,13 @@ from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fit import FitOptions, fit_pool
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.cross_validation import answers_of, scores_of
 from opinionpool.scoring.intervals import difference_intervals
-from opinionpool.scoring.splits import Plan, Split, clusters_of, shuffled
+from opinionpool.scoring.splits import Plan, Split, Splits, clusters_of, shuffled
 
 # Numbers of events to learn from, as far as there are so many, and the most that there are.
 SIZES = (0, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -107,12 +107,25 @@ def learning_curve(
     >>> found.sizes.tolist(), bool(found.score[-1] > found.average[-1])
     ([0, 5, 10, 20, 48], True)
     """
+    splits = Splits.of(by, folds, rounds, seed=seed)
+    return curve_of(forecasts, pool, splits, FitOptions(prior, beliefs), comparison, progress)
+
+
+def curve_of(
+    forecasts: Forecasts,
+    pool: str,
+    splits: Splits,
+    fit: FitOptions,
+    comparison: Comparison | None = None,
+    progress: Progress = None,
+) -> LearningCurve:
+    """The same, with arguments that go together."""
     if pool == AVERAGE:
         raise ArgumentError("the simple average does not learn, so it has no learning curve")
-    forecasts, prior = with_priors(forecasts, prior)
-    plan = Plan.of(forecasts, by, folds, np.timedelta64(0, "us"), seed)
+    by, seed, rounds, beliefs = splits.by, splits.seed, splits.rounds or 1, fit.beliefs
+    forecasts, prior = with_priors(forecasts, fit.prior)
+    plan = Plan.of(forecasts, splits)
     sample = forecasts.select_events(plan.rows)
-    rounds = 1 if by == "time" else rounds
     dealt = [_tasks(sample, plan.splits(number), by, [seed, number, 1]) for number in range(rounds)]
     most = min(len(task.train) for tasks in dealt for task in tasks)
     sizes = np.array([*(size for size in SIZES if size < most / 1.2), most], dtype=np.intp)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arguments import one_of
+from opinionpool.arguments import one_of, whole_number
 from opinionpool.arrays import Index
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.estimation.sampling import Keys, event_contents, mixed
@@ -192,7 +192,49 @@ def _each_fold(fold: Index) -> Iterator[Split]:
         yield Split(np.flatnonzero(~test), np.flatnonzero(test))
 
 
+# More rounds of folds than these tell nothing new.
+MOST_REPEATS = 1000
+NO_GAP = np.timedelta64(0, "us")
+
+
 @dataclass(frozen=True, eq=False)
+class Splits:
+    """How events are split to score pools; the fields are those of `opinionpool.scoring.comparison.compare_pools`."""
+
+    by: str | None = None
+    folds: int = 5
+    repeats: int | None = None
+    gap: np.timedelta64 = NO_GAP
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        by: str | None = None,
+        folds: int = 5,
+        repeats: int | None = None,
+        gap: object = 0,
+        seed: int = 0,
+    ) -> Splits:
+        """The same, checked.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument breaks a rule.
+        """
+        if repeats is not None:
+            repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
+        folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
+        return cls(by if by is None else one_of(by, "by", ("time", "group")), folds, repeats, read_gap(gap), seed)
+
+    @property
+    def rounds(self) -> int | None:
+        """How often events are split: once forward in time; None until it hardly matters."""
+        return 1 if self.by == "time" else self.repeats
+
+
+@dataclass(frozen=True)
 class Plan:
     """Which events are compared on, and their splits by the number of the round."""
 
@@ -201,8 +243,9 @@ class Plan:
     notes: tuple[Note, ...]
 
     @classmethod
-    def of(cls, forecasts: Forecasts, by: str | None, folds: int, gap: np.timedelta64, seed: int) -> Plan:
-        """The plan for some forecasts; arguments as for `opinionpool.scoring.comparison.compare_pools`."""
+    def of(cls, forecasts: Forecasts, wanted: Splits) -> Plan:
+        """The plan for some forecasts."""
+        by, folds, gap, seed = wanted.by, wanted.folds, wanted.gap, wanted.seed
         usable = forecasts.resolved & (forecasts.crowd > 0)
         notes = _one_outcome(forecasts, usable)
         unanswered = int((forecasts.resolved & ~usable).sum())
@@ -210,8 +253,6 @@ class Plan:
             notes.append(Note("no-forecast", f"{unanswered} resolved without any forecast: not scored", unanswered))
         if gap and by != "time":
             raise ArgumentError('a gap is for splits forward in time: by="time" (on the command line --by-time)')
-        if by is not None:
-            by = one_of(by, "by", ("time", "group"))
         if by == "time":
             return cls._forward(forecasts, usable, folds, gap, notes)
         rows = np.flatnonzero(usable)
