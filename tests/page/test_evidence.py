@@ -13,6 +13,7 @@ from opinionpool.page.moves import moved
 from opinionpool.page.scene import Look, Scene
 from opinionpool.page.session import Session, start_of
 from opinionpool.report.findings import find
+from opinionpool.scoring.splits import Splits
 from opinionpool.tables.read import read_forecasts
 
 from .test_handover import forecasts_file
@@ -38,7 +39,7 @@ def test_beliefs_stand_beside_what_was_learned(material):
 
 
 def test_what_takes_long_comes_later(material, monkeypatch):
-    monkeypatch.setattr(evidence, "find", functools.partial(find, repeats=1))
+    monkeypatch.setattr(evidence, "find", functools.partial(find, splits=Splits(repeats=1)))
     found = evidence.Evidence(material)
     scene = scene_of(start_of(material, None), material)
     first = found.now(scene)

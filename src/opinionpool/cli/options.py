@@ -163,11 +163,6 @@ def comparing(command: Command) -> Command:
             help="With --by-time: how long an outcome must be known before pools learn from it: days, or 4w, 36h.",
         ),
         click.option(
-            "--by-group",
-            is_flag=True,
-            help="Score events by pools that did not learn from their own groups (column group).",
-        ),
-        click.option(
             "--horizon",
             metavar="SPAN",
             help="Score each forecast as it stood this long before its event closed: days, or as in 4w, 36h.",

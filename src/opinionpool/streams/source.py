@@ -22,20 +22,6 @@ class StreamSource:
     state: StreamState
     has_options: bool = False
 
-    @classmethod
-    def of(cls, state: StreamState) -> StreamSource:
-        """The source.
-
-        Raises
-        ------
-        LearningError
-            If nothing was added yet.
-        """
-        state.flush()
-        if not state.experts:
-            raise LearningError("nothing has been added yet, so there is nothing to learn from")
-        return cls(state)
-
     @property
     def experts(self) -> tuple[str, ...]:
         """N names."""
@@ -46,13 +32,26 @@ class StreamSource:
         """K labels."""
         return tuple(self.state.classes)
 
+    def _settled(self) -> StreamState:
+        """The state with all that was added.
+
+        Raises
+        ------
+        LearningError
+            If that is nothing.
+        """
+        self.state.flush()
+        if not self.state.experts:
+            raise LearningError("nothing has been added yet, so there is nothing to learn from")
+        return self.state
+
     def _seen(self, *notes: Note) -> Seen:
         tally = self.state.tally
         return Seen(tally.events.copy(), tally.counts.copy(), self.state.present(), notes)
 
     def sums(self, request: Request) -> Sums | None:
         """Sums of all events, where floors allow it and, for the full structure, everybody answered everything."""
-        tally = self.state.tally
+        tally = self._settled().tally
         found = tally.evidence(laplace_prior(tally.events) if tally.prior is None else tally.prior)
         if found is None or (request.kind == "full" and not found[0].complete):
             return None
@@ -64,7 +63,7 @@ class StreamSource:
         As outcomes are as frequent as among all events, and those that stand for least count by themselves, no
         posterior is narrower than the sample allows.
         """
-        state = self.state
+        state = self._settled()
         forecasts, weight, least = state.sample()
         prior, complete = state.tally.prior, state.reservoir.complete
         if not complete:

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from opinionpool.arguments import chosen_name, expect_type
+from opinionpool.arguments import expect_type
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
 from opinionpool.forecasts import Forecasts
@@ -20,7 +20,6 @@ from opinionpool.learning.request import Request
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.pools.registry import POOLS
 from opinionpool.streams.events import event_key
 from opinionpool.streams.source import StreamSource
 from opinionpool.streams.state import StreamState
@@ -145,12 +144,11 @@ class StreamView:
             If the data do not determine the panel.
         """
         request = Request(structure, beliefs, **options, settings=self._floors())
-        return learn_from(StreamSource.of(self.copy()._state), request)
+        return learn_from(StreamSource(self.copy()._state), request)
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
         """Learn any pool from what is known now; arguments as for `opinionpool.pools.fit.fit_pool`."""
-        chosen_name(pool, "pool", tuple(POOLS))
-        return fit_from(StreamSource.of(self.copy()._state), pool, self._floors(), **options)
+        return fit_from(StreamSource(self.copy()._state), pool, self._floors(), **options)
 
     def _floors(self) -> Settings:
         return Settings(self._state.tally.floor, self.pool_floor)
