@@ -84,3 +84,13 @@ def test_a_file_whose_columns_turn_out_to_be_damaged_is_named(tmp_path):
     path.write_bytes(data)
     with pytest.raises(TableError, match=r"f\.parquet cannot be read as Parquet"):
         read_forecasts(path)
+
+
+def test_numbers_of_long_columns_are_those_of_short_ones(table):
+    for column in (4, 5):
+        (long,) = table.numbers([column], frozenset())
+        short = [table.rows_from(first, 10_000).numbers([column], frozenset())[0] for first in range(0, ROWS, 10_000)]
+        np.testing.assert_array_equal(long.values, np.concatenate([part.values for part in short]))
+        expected = [float(cell or "nan") for cell in COLUMNS[list(COLUMNS)[column]]]
+        np.testing.assert_array_equal(long.values, expected)
+    assert table.numbers([0, 3], frozenset()) == [None, None]

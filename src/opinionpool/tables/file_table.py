@@ -70,22 +70,32 @@ class FileTable:
         found: dict[int, Numbers | None] = {}
         own = [i for i in columns if i < len(self.types)]
         able = [i for i in own if self.types[i].removeprefix("U").startswith(_NUMERIC) and "[" not in self.types[i]]
-        for i in [each for each in able if self.is_text(each)] if self.rows > _MANY else []:
-            # Of many rows it is worth a try whether there is nothing but numbers.
-            cell = f"CASE WHEN contains(c{i}, '_') THEN NULL ELSE c{i} END"
-            values = self.select(f"TRY_CAST({cell} AS DOUBLE) AS c")["c"]
-            if not np.ma.is_masked(values) and np.isfinite(plain := np.asarray(values)).all():
-                found[i] = Numbers(plain)
-                able.remove(i)
         words = f"[{', '.join(map(literal, sorted(missing)))}]"
         # The time to plan a query grows with the square of what it selects.
         for start in range(0, len(able), 32):
             some = able[start : start + 32]
+            if self.rows > _MANY:
+                found |= self._only_numbers([i for i in some if self.is_text(i)])
+                some = [i for i in some if i not in found]
+            if not some:
+                continue
             query = ", ".join(f"{_number(i, words if self.is_text(i) else None)} AS c{i}" for i in some)
             fetched = self.select(query)
             for i in some:
                 found[i] = _distinguished(np.ma.filled(fetched[f"c{i}"], np.nan))
         return [found.get(i) for i in columns]
+
+    def _only_numbers(self, columns: Sequence[int]) -> dict[int, Numbers | None]:
+        """Columns of text that hold finite numbers, blanks and nothing else, which is quick to tell."""
+        cell = "CASE WHEN contains(c{0}, '_') THEN NULL ELSE c{0} END"
+        parts = [f"TRY_CAST({cell.format(i)} AS DOUBLE) AS c{i}, c{i} IS NULL AS blank{i}" for i in columns]
+        fetched = self.select(", ".join(parts)) if parts else {}
+        found: dict[int, Numbers | None] = {}
+        for i in columns:
+            values, blank = np.ma.asarray(fetched[f"c{i}"]), np.asarray(fetched[f"blank{i}"])
+            if np.array_equal(np.ma.getmaskarray(values), blank) and np.isfinite(values.data[~blank]).all():
+                found[i] = Numbers(np.asarray(values.filled(np.nan)))
+        return found
 
     def words(self, column: int) -> Words:
         """A column as text; whole numbers without a decimal point, so that ids look as they did."""
