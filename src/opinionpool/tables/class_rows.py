@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +17,58 @@ from opinionpool.tables.statements import EXACT, LongRows
 from opinionpool.text import shown
 
 
-def fold_classes(
-    long_rows: LongRows, order: Sequence[int], half_units: Callable[[LongRows], Array], drop_incomplete: bool = False
+class Slots(Protocol):
+    """Where a row of one class belongs in its forecast."""
+
+    def expected(self, event: Index) -> Index | int:
+        """How many rows a forecast on each of these events has."""
+
+    def table(self, long_rows: LongRows, counts: Index) -> Array:
+        """Rows in the order of their keys as forecasts, so many each, (forecasts, K); 0 where there is no option."""
+
+    def lacking(self, long_rows: LongRows, start: int, count: int) -> CellError:
+        """The error for the forecast that begins there and lacks one, and for how many others."""
+
+
+@dataclass(frozen=True)
+class SharedClasses:
+    """Classes that all events share, in the order wanted."""
+
+    order: Sequence[int]  # their index among the classes of the rows
+
+    def expected(self, event: Index) -> int:
+        """The number of classes."""
+        del event
+        return len(self.order)
+
+    def table(self, long_rows: LongRows, counts: Index) -> Array:
+        """Every forecast has all of them."""
+        return np.ascontiguousarray(long_rows.value.reshape(len(counts), len(self.order))[:, list(self.order)])
+
+    def lacking(self, long_rows: LongRows, start: int, count: int) -> CellError:
+        """Names the first class that is not there."""
+        present = long_rows.label[long_rows.pair == long_rows.pair[start]]
+        lacking = next(name for i, name in enumerate(long_rows.classes) if i not in present)
+        return CellError(
+            f"the forecast by {long_rows.who(start)} has no probability for class {shown(lacking)} "
+            f"({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
+            f"{len(long_rows.classes)} classes; --drop-incomplete leaves out those that do not",
+            remedies=[{"drop_incomplete": True}],
+            count=count,
+        )
+
+
+def fold_rows(
+    long_rows: LongRows, slots: Slots, half_units: Callable[[LongRows], Array], drop_incomplete: bool = False
 ) -> tuple[LongRows, Array, list[Note]]:
-    """Forecasts of K classes, one row each.
+    """Forecasts of several classes or options, one row each.
 
     Parameters
     ----------
     long_rows : LongRows
         One number for each expert, event and class.
-    order : sequence of int
-        Index of the classes in the order wanted.
+    slots : Slots
+        `SharedClasses`, or `opinionpool.tables.event_options.EventOptions`.
     half_units : callable
         Half a unit of the last written digit of statements, for the tolerance of sums.
     drop_incomplete : bool
@@ -36,43 +79,39 @@ def fold_classes(
     first : LongRows
         One statement per forecast.
     probabilities : ndarray, shape (forecasts, K)
-        Rows that sum to 1.
+        Rows that sum to 1, with 0 in the positions that an event leaves free.
     notes : list of Note
 
     Raises
     ------
     CellError
-        If a forecast lacks a class, or its probabilities do not add up to 1.
+        If a forecast lacks a class or option, or its probabilities do not add up to 1.
     """
-    size = len(long_rows.classes)
     long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
+    short = counts != slots.expected(long_rows.event[starts])
     dropped: list[Note] = []
-    short = counts != size
     if short.any():
         if not drop_incomplete:
-            raise _lacking(long_rows, int(starts[short.argmax()]), int(short.sum()))
-        long_rows, starts, _, dropped = without_incomplete(long_rows, counts, short)
-    table = long_rows.value.reshape(-1, size)
+            raise slots.lacking(long_rows, int(starts[short.argmax()]), int(short.sum()))
+        long_rows, starts, counts, dropped = _without_incomplete(long_rows, counts, short)
+    table = slots.table(long_rows, counts)
     total = table.sum(axis=1)
-    off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
-    if len(off):
-        cells = (off[:, None] * size + np.arange(size)).ravel()
-        slack = half_units(long_rows.select(cells)).reshape(-1, size).sum(axis=1)
-        beyond = (np.abs(total[off] - 1) > slack + 1e-9) | (total[off] <= 0)
+    off = np.abs(total - 1.0) > SUM_TOLERANCE
+    if off.any():
+        slack = np.zeros(len(starts))
+        cells = np.flatnonzero(np.repeat(off, counts))
+        np.add.at(slack, np.repeat(np.flatnonzero(off), counts[off]), half_units(long_rows.select(cells)))
+        beyond = off & ((np.abs(total - 1.0) > slack + 1e-9) | (total <= 0))
         if beyond.any():
-            raise off_sum(long_rows, int(off[beyond.argmax()]) * size, float(total[off[beyond.argmax()]]))
-    uneven = np.abs(total - 1) > EXACT
+            raise _off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]))
+    uneven = np.abs(total - 1.0) > EXACT
     if uneven.any():
-        table = np.where(uneven[:, None], table / total[:, None], table)
-    return (
-        long_rows.select(starts),
-        np.ascontiguousarray(table[:, list(order)]),
-        [*dropped, *normalised_note(total, uneven)],
-    )
+        table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
+    return long_rows.select(starts), table, [*dropped, *_normalised_note(total, uneven)]
 
 
-def without_incomplete(
+def _without_incomplete(
     long_rows: LongRows, counts: Index, short: npt.NDArray[np.bool_]
 ) -> tuple[LongRows, Index, Index, list[Note]]:
     """Rows in the order of their keys, without forecasts that lack a class; where each begins, and how long it is."""
@@ -83,7 +122,7 @@ def without_incomplete(
     return long_rows, np.cumsum(counts) - counts, counts, [Note.of("incomplete", template, count)]
 
 
-def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
+def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
     """What to say of forecasts whose sums were off by rounding, if there are any."""
     if not uneven.any():
         return []
@@ -92,19 +131,7 @@ def normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
     return [Note.of("normalised", template, count, len(total), worst)]
 
 
-def _lacking(long_rows: LongRows, start: int, count: int) -> CellError:
-    present = long_rows.label[long_rows.pair == long_rows.pair[start]]
-    lacking = next(name for i, name in enumerate(long_rows.classes) if i not in present)
-    return CellError(
-        f"the forecast by {long_rows.who(start)} has no probability for class {shown(lacking)} "
-        f"({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
-        f"{len(long_rows.classes)} classes; --drop-incomplete leaves out those that do not",
-        remedies=[{"drop_incomplete": True}],
-        count=count,
-    )
-
-
-def off_sum(long_rows: LongRows, start: int, total: float) -> CellError:
+def _off_sum(long_rows: LongRows, start: int, total: float) -> CellError:
     """The error for a forecast whose probabilities do not add up to 1."""
     return CellError(
         f"the probabilities by {long_rows.who(start)} add up to {total:.6g} over the classes, and not to 1 "

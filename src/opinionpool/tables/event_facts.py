@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LayoutError, Note
-from opinionpool.tables.class_rows import fold_classes
+from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import Matcher
-from opinionpool.tables.event_options import EventOptions, fold_options
+from opinionpool.tables.event_options import EventOptions
 from opinionpool.tables.frames import BLANK, Table, cell_error
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
@@ -245,10 +245,8 @@ def _by_class(
         column=column,
         time=None,
     )
-    if options is None:
-        folded, probabilities, _ = fold_classes(written, class_order(melted.written, classes), reading.half_units)
-    else:
-        folded, probabilities, _ = fold_options(written, options, reading.half_units)
+    slots = SharedClasses(class_order(melted.written, classes)) if options is None else options
+    folded, probabilities, _ = fold_rows(written, slots, reading.half_units)
     prior = np.full((len(long_rows.events), probabilities.shape[1]), np.nan)
     prior[folded.event] = probabilities
     return prior if probabilities.shape[1] > 2 else prior[:, 1]

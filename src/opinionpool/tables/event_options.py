@@ -1,8 +1,8 @@
-"""Events that have options of their own: which, and their rows folded to a forecast each."""
+"""Events that have options of their own: which, and where a row belongs among them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +10,11 @@ import numpy as np
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
 from opinionpool.labels import Options
-from opinionpool.logodds import SUM_TOLERANCE
-from opinionpool.tables.class_rows import normalised_note, off_sum, without_incomplete
 from opinionpool.tables.classes import Asked, key
 from opinionpool.tables.frames import place
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted
-from opinionpool.tables.statements import EXACT, LongRows
+from opinionpool.tables.statements import LongRows
 from opinionpool.text import counted, listed, quoted, shown
 
 CHOICES = ("event", "shared")
@@ -54,6 +52,30 @@ class EventOptions:
     def slot(self, long_rows: LongRows) -> Index:
         """The position of what each statement is about, (M,)."""
         return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
+
+    def expected(self, event: Index) -> Index:
+        """How many options each of these events has."""
+        return self.sizes[event]
+
+    def table(self, long_rows: LongRows, counts: Index) -> Array:
+        """Rows as forecasts over the options of their events, (forecasts, K); 0 in the positions left free."""
+        table = np.zeros((len(counts), max(2, int(self.sizes.max(initial=2)))))
+        table[np.repeat(np.arange(len(counts)), counts), self.slot(long_rows)] = long_rows.value
+        return table
+
+    def lacking(self, long_rows: LongRows, start: int, count: int) -> CellError:
+        """The error for a forecast that lacks an option, and for how many others."""
+        event = int(long_rows.event[start])
+        present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
+        lacking = next(label for label in self.of_events[event] if label not in present)
+        return CellError(
+            f"the forecast by {long_rows.who(start)} has no probability for option {shown(lacking)}, as others on "
+            f"that event have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
+            f"the event's {counted(int(self.sizes[event]), 'option')}, 0 too; if it was added later, --drop-incomplete "
+            "leaves out forecasts that lack one",
+            remedies=[{"drop_incomplete": True}],
+            count=count,
+        )
 
     @property
     def note(self) -> Note:
@@ -175,64 +197,4 @@ def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
         f"({place(long_rows.table, int(long_rows.row[first]))}), as others have. If that was left out, it needs "
         f"a row, of 0 too; if each event has options of its own, as {examples}, say --options event",
         remedies=[{"options": "event"}, {"options": "shared", "drop_incomplete": True}],
-    )
-
-
-def fold_options(
-    long_rows: LongRows,
-    found: EventOptions,
-    half_units: Callable[[LongRows], Array],
-    drop_incomplete: bool = False,
-) -> tuple[LongRows, Array, list[Note]]:
-    """Forecasts over the options of their events, one row each; as `opinionpool.tables.class_rows.fold_classes`.
-
-    Returns
-    -------
-    first : LongRows
-        One statement per forecast.
-    probabilities : ndarray, shape (forecasts, K)
-        Rows that sum to 1, with 0 in the positions that an event leaves free.
-    notes : list of Note
-
-    Raises
-    ------
-    CellError
-        If a forecast lacks an option that others on its event have, or its probabilities do not add up to 1.
-    """
-    long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
-    _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
-    short = counts != found.sizes[long_rows.event[starts]]
-    dropped: list[Note] = []
-    if short.any():
-        if not drop_incomplete:
-            raise _lacking(long_rows, found, int(starts[short.argmax()]), int(short.sum()))
-        long_rows, starts, counts, dropped = without_incomplete(long_rows, counts, short)
-    row = np.repeat(np.arange(len(starts)), counts)
-    table = np.zeros((len(starts), max(2, int(found.sizes.max(initial=2)))))
-    table[row, found.slot(long_rows)] = long_rows.value
-    total = table.sum(axis=1)
-    off = np.abs(total - 1.0) > SUM_TOLERANCE
-    if off.any():
-        cells = np.flatnonzero(off[row])
-        slack = np.zeros(len(starts))
-        np.add.at(slack, row[cells], half_units(long_rows.select(cells)))
-        beyond = off & ((np.abs(total - 1.0) > slack + 1e-9) | (total <= 0))
-        if beyond.any():
-            raise off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]))
-    uneven = np.abs(total - 1.0) > EXACT
-    table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
-    return long_rows.select(starts), table, [*dropped, *normalised_note(total, uneven)]
-
-
-def _lacking(long_rows: LongRows, found: EventOptions, start: int, count: int) -> CellError:
-    event = int(long_rows.event[start])
-    present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
-    lacking = next(label for label in found.of_events[event] if label not in present)
-    return CellError(
-        f"the forecast by {long_rows.who(start)} has no probability for option {shown(lacking)}, as others on "
-        f"that event have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
-        f"the event's {counted(int(found.sizes[event]), 'option')}, 0 too; if it was added later, --drop-incomplete "
-        "leaves out forecasts that lack one",
-        remedies=[{"drop_incomplete": True}],
-        count=count,
     )

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, DuplicateError, Note, Remedy
 from opinionpool.forecasts import Forecasts, History
-from opinionpool.tables.class_rows import fold_classes
+from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
-from opinionpool.tables.event_options import EventOptions, find_options, fold_options
+from opinionpool.tables.event_options import EventOptions, find_options
 from opinionpool.tables.frames import Table
 from opinionpool.tables.known import in_time, known_by, void_by, without_void
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
@@ -154,7 +154,7 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
         order = class_order(parsed.melted.written, parsed.settled.classes)
         long_rows, probabilities, folded = _ordered(long_rows, order, known.reading, request.drop_incomplete)
     else:
-        long_rows, probabilities, folded = fold_options(
+        long_rows, probabilities, folded = fold_rows(
             long_rows, parsed.options, known.reading.half_units, request.drop_incomplete
         )
         if len(parsed.settled.classes) == 2:
@@ -300,7 +300,7 @@ def _ordered(
 ) -> tuple[LongRows, Array, list[Note]]:
     """One forecast per statement, by event and expert, with its probability or those of all classes."""
     if long_rows.classes:
-        long_rows, table, notes = fold_classes(long_rows, order, reading.half_units, drop_incomplete)
+        long_rows, table, notes = fold_rows(long_rows, SharedClasses(order), reading.half_units, drop_incomplete)
         return long_rows, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
     pair = long_rows.pair
     if (pair[1:] < pair[:-1]).any():
