@@ -70,9 +70,9 @@ class EventOptions:
         lacking = next(label for label in self.of_events[event] if label not in present)
         return CellError(
             f"the forecast by {long_rows.who(start)} has no probability for option {shown(lacking)}, as others on "
-            f"that event have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
-            f"the event's {counted(int(self.sizes[event]), 'option')}, 0 too; if it was added later, --drop-incomplete "
-            "leaves out forecasts that lack one",
+            f"that event have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each "
+            f"of the event's {counted(int(self.sizes[event]), 'option')}, 0 too; if it was added later, "
+            "--drop-incomplete leaves out forecasts that lack one",
             remedies=[{"drop_incomplete": True}],
             count=count,
         )
