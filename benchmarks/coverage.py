@@ -4,7 +4,8 @@
 
 How dependent experts are, weights, intercept and how far extremes count are drawn from what is believed of any panel;
 outcomes follow from them. The forecasts' own correlation is ρ, which has no part in the truth. A cell is the mean share
-of 100 new events whose true probability lies inside their interval, with its standard error.
+of 100 new events whose true probability lies inside their interval, with its standard error. The last line is of five
+experts who are independent and twice too timid, about the opposite of what is believed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from opinionpool.learning import prior as believed
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes
+from opinionpool.model.panel import Panel
 
 EVENTS, EXPERTS, CORRELATIONS = (10, 30, 100), (3, 10), (0.0, 0.5)
 REPEATS, NEW = 100, 100
@@ -46,6 +48,17 @@ def cell(events: int, n: int, rho: float, repeats: int = REPEATS) -> tuple[float
     return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(repeats))
 
 
+def contradicted(events: int, repeats: int = REPEATS) -> tuple[float, float]:
+    """The same for five independent experts with calibration 2."""
+    panel, shares = Panel.exchangeable(5, calibration=2.0, accuracy=1.0), []
+    for seed in range(repeats):
+        x, y = panel.simulate(events + NEW, seed=seed)
+        truth = panel.pool(x[events:])
+        low, high = learn(Forecasts.from_array(x[:events], y[:events]), prior=0.5).interval(x[events:])
+        shares.append(float(np.mean((truth >= low) & (truth <= high))))
+    return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(repeats))
+
+
 def main(repeats: int) -> None:
     """Print the table."""
     print("| events | " + " | ".join(f"{n} experts, ρ = {rho:g}" for n in EXPERTS for rho in CORRELATIONS) + " |")
@@ -53,6 +66,9 @@ def main(repeats: int) -> None:
     for events in EVENTS:
         cells = [cell(events, n, rho, repeats) for n in EXPERTS for rho in CORRELATIONS]
         print(f"| {events} | " + " | ".join(f"{mean:.3f} ± {error:.3f}" for mean, error in cells) + " |", flush=True)
+    against = [contradicted(events, repeats) for events in EVENTS]
+    each = (f"{mean:.3f} ± {error:.3f} ({events})" for events, (mean, error) in zip(EVENTS, against, strict=True))
+    print("five independent experts, twice too timid, by events: " + ", ".join(each))
 
 
 if __name__ == "__main__":

@@ -37,20 +37,22 @@ class TestMeasure:
         x, _ = some(missing=missing)
         found = Agreement.among(log_odds(x), np.ones(len(x)))
         c = np.clip(log_odds(x)[..., 0], -4, 4)
-        raw, count, slope = [], [], []
+        raw, count, slope, noise = [], [], [], []
         for i in range(4):
             others = np.delete(c, i, axis=1)
             rows = ~np.isnan(c[:, i]) & ~np.isnan(others).all(axis=1)
             mean = np.nanmean(others[rows], axis=1)
             raw.append(np.corrcoef(c[rows, i], mean)[0, 1])
             slope.append(np.polyfit(mean, c[rows, i], 1)[0])
+            noise.append(np.var(c[rows, i]) * (1 - raw[-1] ** 2) / np.var(mean))
             count.append(rows.sum())
         raw, count, slope = np.array(raw), np.array(count), np.array(slope)
         r = (count * raw + PANEL_WORTH * (raw @ count / count.sum())) / (count + PANEL_WORTH)
         assert found.correlation == pytest.approx(r, rel=1e-9)
         typical = slope @ count / count.sum()
-        loading = (count * slope / typical + PANEL_WORTH) / (count + PANEL_WORTH)
-        assert found.loading == pytest.approx(loading, rel=1e-9)
+        drawn = count / (count + PANEL_WORTH) * (slope / typical - 1)
+        known = typical**2 / (typical**2 + sum(noise) / count.sum())
+        assert found.loading == pytest.approx(1 + known * drawn, rel=1e-9)
         squared = r**2 + 1 / (count + PANEL_WORTH)
         odds = np.log(squared / (1 + 1 / PANEL_WORTH - squared))
         assert np.log(found.accuracy) == pytest.approx(GUIDE * 2 / 8 * (odds - odds.mean()), rel=1e-9)
@@ -74,6 +76,10 @@ class TestMeasure:
         rng = np.random.default_rng(0)
         found = Agreement.among(rng.normal(size=(40, 8, 1)), np.ones(40))
         assert np.ptp(np.log(found.accuracy)) < 0.7
+
+    def test_experts_with_nothing_in_common_have_equal_loadings(self):
+        found = Agreement.among(np.random.default_rng(1).normal(size=(100, 10, 1)), np.ones(100))
+        assert found.loading == pytest.approx(1.0, abs=0.2)
 
     @pytest.mark.parametrize("events", [1, 2])
     def test_few_events_say_nothing(self, events):

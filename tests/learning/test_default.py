@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit, logit, logsumexp
 
-from opinionpool.estimation.posterior import posterior_mode
+from opinionpool.estimation.posterior import Regression, WeightBeliefs, left_open, posterior_mode
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import default
 from opinionpool.learning.beliefs import Beliefs
@@ -314,6 +314,48 @@ class TestPieces:
         assert found.coefficients == pytest.approx(direct.coefficients, abs=1e-6)
         assert found.evidence == pytest.approx(direct.evidence + 60 * np.log(2), abs=1e-6)
         assert found.covariance == pytest.approx(direct.covariance, abs=1e-6)
+
+    @pytest.mark.parametrize(("events", "classes"), [(6, 2), (60, 2), (40, 3)])
+    @pytest.mark.parametrize("deviation", [0.0, 0.3])
+    def test_how_good_a_guide_agreement_is_moves_all_weights(self, events, classes, deviation):
+        """By events, by coefficients and for more classes, against a general optimiser of the same posterior."""
+        rng = np.random.default_rng(4)
+        n, d = 4, classes - 1
+        mean, guide = np.array([0.5, 0.3, 0.2, 0.1]), np.array([0.4, 0.1, -0.1, -0.3])
+        beliefs = WeightBeliefs(mean, 0.4, 0.3, lambda deviation: deviation, guide)
+        contrasts, y = rng.normal(size=(events, n, d)), rng.integers(0, classes, events)
+        root = beliefs.root(deviation, d)
+        centre = np.append(np.zeros(d), mean)
+
+        def cost(theta):
+            values = centre + root @ theta
+            ratios = values[:d] + np.einsum("tnd,n->td", contrasts, values[d:])
+            each = np.concatenate([np.zeros((events, 1)), ratios], axis=1)
+            return (logsumexp(each, axis=1) - each[np.arange(events), y]).sum() + theta @ theta / 2
+
+        best = minimize(cost, np.zeros(root.shape[1]), tol=1e-12)
+        found = Regression(contrasts, np.zeros((events, d)), y, np.ones(events), beliefs).fit(deviation)
+        assert found.values == pytest.approx(centre + root @ best.x, abs=1e-4)
+        assert root[d:, 1] == pytest.approx(guide)
+        assert found.rows().T @ found.rows() == pytest.approx(found.covariance(), abs=1e-9)
+
+    def test_what_alternatives_leave_open(self):
+        """Less certain ones add what they are less certain of, and where they differ; surer ones where they differ."""
+        rng = np.random.default_rng(5)
+        contrasts, y = rng.normal(size=(20, 3, 1)), rng.integers(0, 2, 20)
+
+        def fit(spread):
+            beliefs = WeightBeliefs(np.full(3, 0.4), spread, 0.3, lambda deviation: deviation)
+            return Regression(contrasts, np.zeros((20, 1)), y, np.ones(20), beliefs).fit(0.0)
+
+        sure, unsure = fit(0.2), fit(2.0)
+        off = np.outer(unsure.values - sure.values, unsure.values - sure.values)
+        more, less = (left_open(*pair) for pair in ((sure, [unsure], np.ones(1)), (unsure, [sure], np.ones(1))))
+        found, whole = more.T @ more, off + unsure.covariance() - sure.covariance()
+        assert (np.linalg.eigvalsh(found - whole) >= -1e-9).all()
+        assert np.trace(found) == pytest.approx(np.trace(whole), rel=0.05)
+        assert (np.linalg.eigvalsh(less.T @ less - off) >= -1e-9).all()
+        assert np.trace(less.T @ less) < np.trace(found)
 
     @given(seeds)
     def test_filling_is_the_exact_sub_panel(self, seed):

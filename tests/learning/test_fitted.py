@@ -21,7 +21,12 @@ NAN = float("nan")
 
 @pytest.mark.parametrize(("events", "n", "rho"), [(10, 3, 0.5), (30, 10, 0.0), (100, 3, 0.5)])
 def test_coverage(study, events, n, rho):
-    assert study("coverage").cell(events, n, rho, 60)[0] == pytest.approx(0.9, abs=0.05)
+    assert study("coverage").cell(events, n, rho, 100)[0] == pytest.approx(0.9, abs=0.05)
+
+
+@pytest.mark.parametrize(("events", "least"), [(30, 0.7), (100, 0.8)])
+def test_coverage_where_the_truth_contradicts_what_is_believed(study, events, least):
+    assert study("coverage").contradicted(events, 40)[0] >= least
 
 
 def test_more_events_narrow_the_interval_around_the_answer():

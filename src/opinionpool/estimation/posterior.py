@@ -177,19 +177,22 @@ class WeightBeliefs:
     deviation : callable
         From how much weights would differ without beliefs to how they do: a number where all do so
         alike, about their mean; else a root of their covariance, (N, N).
+    guide : ndarray or None, shape (N,)
+        How weights move with how good a guide agreement is, for a standard deviation of what is believed of that.
     """
 
     mean: Array
     slope_spread: float
     intercept_spread: float
     deviation: Callable[[float], float | Array]
+    guide: Array | None = None
 
     def root(self, deviation: float, d: int) -> Array:
         """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
         n, own, intercept = len(self.mean), self.deviation(deviation), self.intercept_root(d)
-        columns = np.zeros((d + n, 1 + intercept.shape[1]))
-        columns[:d, 1:] = intercept
-        columns[d:, 0] = self.slope_spread * self.direction
+        columns = np.zeros((d + n, self.shared + intercept.shape[1]))
+        columns[:d, self.shared :] = intercept
+        columns[d:, : self.shared] = self.together
         if not moves(own, n):
             return columns
         free = np.zeros((d + n, n))
@@ -197,9 +200,16 @@ class WeightBeliefs:
         return np.concatenate([columns, free], axis=1)
 
     @property
-    def direction(self) -> Array:
-        """How weights share in a change of their sum, (N,)."""
-        return np.asarray(self.mean / self.mean.sum()) if self.slope_spread > 0 else np.zeros(len(self.mean))
+    def shared(self) -> int:
+        """How many coefficients move all weights."""
+        return 1 if self.guide is None else 2
+
+    @cached_property
+    def together(self) -> Array:
+        """How each of these moves them: their sum, and how good a guide agreement is, (N, 1 or 2)."""
+        share = self.mean / self.mean.sum() if self.slope_spread > 0 else np.zeros(len(self.mean))
+        columns = [self.slope_spread * share, *(() if self.guide is None else (self.guide,))]
+        return np.stack(columns, axis=1)
 
     def intercept_root(self, d: int) -> Array:
         """Root of the covariance of the intercept, (K - 1, K - 1), or (K - 1, 0) where there is none."""
@@ -236,8 +246,30 @@ class Coefficients:
 
     def covariance(self) -> Array:
         """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""
-        root = self.beliefs.root(self.deviation, len(self.values) - len(self.beliefs.mean))
+        root = self._root()
         return np.asarray(root @ self.mode.covariance @ root.T)
+
+    def rows(self) -> Array:
+        """The same as the outer product of rows, (P, K - 1 + N)."""
+        value, vector = np.linalg.eigh(self.mode.covariance)
+        return np.asarray((self._root() @ (vector * np.sqrt(np.maximum(value, 0.0)))).T)
+
+    def _root(self) -> Array:
+        return self.beliefs.root(self.deviation, len(self.values) - len(self.beliefs.mean))
+
+
+def left_open(answer: Coefficients, alternatives: list[Coefficients], probability: Array) -> Array:
+    """What alternatives leave open beyond the covariance of an answer, as rows (R, K - 1 + N): see `Coefficients.rows`.
+
+    They differ from the answer, and may be less certain than it is.
+    """
+    off = np.sqrt(probability)[:, None] * (np.array([each.values for each in alternatives]) - answer.values)
+    more = np.concatenate([np.sqrt(p) * each.rows() for p, each in zip(probability, alternatives, strict=True)])
+    less = answer.rows()
+    basis = np.linalg.qr(np.concatenate([more, less]).T)[0]
+    more, less = more @ basis, less @ basis
+    value, vector = np.linalg.eigh(more.T @ more - less.T @ less)
+    return np.concatenate([off, np.sqrt(np.maximum(value, 0.0))[:, None] * (basis @ vector).T])
 
 
 class BinaryParts(NamedTuple):
@@ -281,10 +313,11 @@ class Regression:
         if several and not self.many_events:
             return self.found(deviation, self._by_events(deviation, start))
         mean, anchor = self.mean_answers, self.anchor
-        if free >= MANY_CLASSES and 1 + free + n <= t * d:
+        shared = self.beliefs.shared
+        if free >= MANY_CLASSES and shared + free + n <= t * d:
             own_design = np.concatenate(self._columns(deviation), axis=1)
-            pull = None if anchor is None else anchor.with_shared(own_design, root, 1)
-            mode = _mode(ManyClasses(own_design, root, 1, self.outcomes, mean, self.weight), first, pull)
+            pull = None if anchor is None else anchor.with_shared(own_design, root, shared)
+            mode = _mode(ManyClasses(own_design, root, shared, self.outcomes, mean, self.weight), first, pull)
         else:
             columns = self._columns(deviation)
             columns.insert(1, np.broadcast_to(root.T, (t, free, d)))
@@ -295,7 +328,7 @@ class Regression:
     def many_events(self) -> bool:
         """Whether coefficients are found faster by themselves than in terms of the events."""
         t, n, d = self.contrasts.shape
-        return d > 1 or bool(FEWER * (1 + self.beliefs.intercept_root(d).shape[1] + n) <= t)
+        return d > 1 or bool(FEWER * (self.beliefs.shared + self.beliefs.intercept_root(d).shape[1] + n) <= t)
 
     def several(self, deviation: float) -> bool:
         """Whether weights differ."""
@@ -304,7 +337,7 @@ class Regression:
     def _first(self, deviation: float, start: Coefficients | None) -> Array | None:
         """Coefficients of another fit to begin with, if they are as many."""
         _, n, d = self.contrasts.shape
-        size = 1 + self.beliefs.intercept_root(d).shape[1] + (n if self.several(deviation) else 0)
+        size = self.beliefs.shared + self.beliefs.intercept_root(d).shape[1] + (n if self.several(deviation) else 0)
         return None if start is None or len(start.mode.coefficients) != size else start.mode.coefficients
 
     @cached_property
@@ -322,17 +355,16 @@ class Regression:
     def found(self, deviation: float, mode: Mode) -> Coefficients:
         """Intercept and weights by the coefficients at a mode."""
         beliefs, own, theta = self.beliefs, self.beliefs.deviation(deviation), mode.coefficients
-        root = beliefs.intercept_root(self.contrasts.shape[2])
-        free = root.shape[1]
-        weights = beliefs.mean + beliefs.slope_spread * float(theta[0]) * beliefs.direction
+        root, shared = beliefs.intercept_root(self.contrasts.shape[2]), beliefs.shared
+        before = shared + root.shape[1]
+        weights = beliefs.mean + beliefs.together @ theta[:shared]
         if isinstance(own, np.ndarray):
-            weights = weights + own @ theta[1 + free :]
+            weights = weights + own @ theta[before:]
         elif moves(own, len(beliefs.mean)):
-            found = own * theta[1 + free :]
+            found = own * theta[before:]
             weights = weights + (found - found.mean())
-        return Coefficients(
-            np.concatenate([root @ theta[1 : 1 + free], weights]), mode.evidence, mode, beliefs, deviation
-        )
+        values = np.concatenate([root @ theta[shared:before], weights])
+        return Coefficients(values, mode.evidence, mode, beliefs, deviation)
 
     def binary_parts(self, deviation: float) -> BinaryParts:
         """What a fit for two classes is made of."""
@@ -353,7 +385,7 @@ class Regression:
         if self.beliefs.slope_spread > 0:
             begun[0] = (total - float(self.beliefs.mean.sum())) / self.beliefs.slope_spread
         if start is not None and intercept.size:
-            begun[1] = start.values[0] / intercept[0, 0]
+            begun[self.beliefs.shared] = start.values[0] / intercept[0, 0]
         return begun
 
     @cached_property
@@ -376,8 +408,7 @@ class Regression:
     def _columns(self, deviation: float) -> list[Array]:
         """What multiplies the coefficients but the intercept's, (T, P, K - 1) in parts."""
         beliefs, own = self.beliefs, self.beliefs.deviation(deviation)
-        along = np.einsum("tnd,n->td", self.contrasts, beliefs.direction)
-        columns = [beliefs.slope_spread * along[:, None, :]]
+        columns = [np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ beliefs.together, 1, 2)]
         if isinstance(own, np.ndarray):
             columns.append(np.swapaxes(np.swapaxes(self.contrasts, 1, 2) @ own, 1, 2))
         elif moves(own, self.contrasts.shape[1]):
@@ -391,8 +422,8 @@ class Regression:
             design = self._binary_design(deviation)
             products = design @ design.T
         else:
-            along = self.beliefs.slope_spread * (self.contrasts[..., 0] @ self.beliefs.direction)
-            products = own**2 * self._products + np.outer(along, along) + float((root**2).sum())
+            along = self.contrasts[..., 0] @ self.beliefs.together
+            products = own**2 * self._products + along @ along.T + float((root**2).sum())
         before = None if start is None or start.mode.dual is None else start.mode.dual.amounts
         dual = _dual_mode(products, self.outcomes, self.mean_answers[:, 0], self.weight, before, self.anchor)
         if isinstance(own, np.ndarray):
@@ -400,7 +431,7 @@ class Regression:
         else:
             free = own * (dual.amounts @ self.contrasts[..., 0])
             level = np.full(root.shape[1], dual.amounts.sum() * root.sum())
-            theta = np.concatenate([[along @ dual.amounts], level, free - free.mean()])
+            theta = np.concatenate([dual.amounts @ along, level, free - free.mean()])
         design_again = partial(self._binary_design, deviation)
         return Mode(theta, dual.evidence, np.empty((0, 0)), dual=dual, design=design_again)
 

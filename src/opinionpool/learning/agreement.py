@@ -33,8 +33,8 @@ LEAST_EVENTS = 3
 HIGHEST = 0.97
 # A standard deviation below this is none.
 STILL = 1e-9
-# What a typical expert goes by when the others go by 1 is compared with if it is more than this.
-LEAST_LOADING = 0.05
+# How far loadings differ, relative to the panel's.
+LOADING_SPREAD = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +80,16 @@ class Agreement:
         slope = np.divide(sums.product, count * others**2, out=np.zeros_like(spread), where=others > STILL)
         seen = np.where(sums.count >= LEAST_EVENTS, sums.count, 0.0)
         correlation, _ = _drawn(together, seen)
-        loading, typical = _drawn(slope, seen)
+        left = np.maximum(spread**2 - (slope * others) ** 2, 0.0)
+        noise = np.divide(left, others**2, out=np.zeros_like(left), where=others > STILL)
+        loading = _loadings(slope, noise, seen)
         n = contrasts.shape[1]
         believed = max(n - 2.0, 0.0) / (n + 4.0)
         # Its mean square, which is never 0: noise does not distinguish experts who agree with nobody.
         squared = np.clip(correlation, 0.0, HIGHEST) ** 2 + 1.0 / (seen + PANEL_WORTH)
         level = np.log(squared / (1.0 + 1.0 / PANEL_WORTH - squared))
         accuracy = np.exp(GUIDE * believed * (level - level.mean()))
-        relative = loading / typical if typical > LEAST_LOADING and n > 2 else np.ones(n)
-        return cls(correlation, accuracy, relative, sums.events)
+        return cls(correlation, accuracy, loading if n > 2 else np.ones(n), sums.events)
 
     @property
     def tells(self) -> bool:
@@ -101,6 +102,16 @@ def _drawn(values: Array, seen: Array) -> tuple[Array, float]:
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
     return (seen * values + PANEL_WORTH * mean) / (seen + PANEL_WORTH), mean
+
+
+def _loadings(slope: Array, noise: Array, seen: Array) -> Array:
+    """Slopes relative to the panel's, as far as that is not noise; `noise` is the variance of one on one event."""
+    drawn, typical = _drawn(slope, seen)
+    if typical <= 0 or not seen.any():
+        return np.ones(len(slope))
+    squared = (LOADING_SPREAD * typical) ** 2
+    share = squared / (squared + float(noise[seen > 0].sum() / seen.sum()))
+    return np.asarray(1.0 + share * (drawn / typical - 1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from opinionpool.estimation.posterior import (
     WeightBeliefs,
     fit_each,
     harmonic_mean,
+    left_open,
     posterior_probabilities,
 )
 from opinionpool.estimation.sampling import spread_evenly
@@ -40,12 +41,14 @@ from opinionpool.learning.prior import (
     ACCURACY,
     CALIBRATION,
     CORRELATION,
-    CORRELATION_PROBABILITIES,
     CORRELATIONS,
     LIMIT_PROBABILITIES,
     LIMITS,
     SPREAD_PROBABILITIES,
     SPREADS,
+    UNLIKE,
+    UNLIKE_PROBABILITY,
+    UNLIKE_WORTH,
     Believed,
     weight_beliefs,
 )
@@ -365,20 +368,23 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     spread = believed.parts(believed.rho).spread
     # To choose by, it is enough to fill in by one correlation.
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
-    rho, undecided, starts = _correlation(few, spread, fill, Extremes(limits[len(limits) // 2], centre), believed)
+    middle = len(limits) // 2
+    rho, likeliest, alternatives = _alternatives(few, spread, fill, Extremes(limits[middle], centre), believed)
     beliefs = weight_beliefs(believed, rho, rows.worth)
     regressions = (few.regression(spread, fill, Extremes(limit, centre), beliefs) for limit in limits)
-    scores = []
-    for found in fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], starts):
-        scores.append(_averaged(found))
-        starts = found
+    found, equal, scores = [likeliest], likeliest, list[float]()
+    for at_limit in fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], found):
+        equal = at_limit[0] if len(scores) == middle else equal
+        scores.append(_averaged(at_limit))
+        found = at_limit
     probability = posterior_probabilities(scores, limit_probabilities, RATE)
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
-    values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, starts)
+    values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found)
     if uncertainty is not None:
-        uncertainty = Uncertainty(uncertainty.covariance + undecided.T @ undecided)
+        open_ = left_open(equal, *alternatives)
+        uncertainty = Uncertainty(uncertainty.covariance + open_.T @ open_)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = marginal_dependence(evidence, shrunken, believed)
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
@@ -401,31 +407,43 @@ def _shares(weights: Array) -> Array:
     return np.asarray((total + weights) / (total**2 + size))
 
 
-def _correlation(
-    rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed
-) -> tuple[float, Array, list[Coefficients]]:
-    """About how dependent the experts turn out to be, unless that is believed.
+class _Alternatives(NamedTuple):
+    """Coefficients if weights are equal, for some beliefs, and how probable each is."""
 
-    How far intercept and weights depend on it, too: rows (R, K - 1 + N) whose outer product is their covariance; and
-    the most probable coefficients if weights are equal.
+    found: list[Coefficients]
+    probability: Array
+
+
+def _alternatives(
+    rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed
+) -> tuple[float, Coefficients, _Alternatives]:
+    """About how dependent the experts turn out to be, unless that is believed; the likeliest; and what may be instead.
+
+    Intervals allow for each correlation, and for a sum of weights that is nothing like what is believed. There, nothing
+    keeps single outcomes from moving answers, so that intervals reach to where they would lead.
     """
-    if believed.correlation is not None:
-        return believed.rho, np.zeros((0, rows.contrasts.shape[2] + rows.contrasts.shape[1])), []
-    beliefs = [weight_beliefs(believed, rho, rows.worth) for rho in CORRELATIONS]
+    correlations, prior = believed.correlations
+    beliefs = [weight_beliefs(believed, rho, rows.worth) for rho in correlations]
+    beliefs.append(weight_beliefs(believed, believed.rho, rows.worth, UNLIKE))
     if rows.absent is not None:
         beliefs = [replace(each, intercept_spread=0.0) for each in beliefs]
     regression = rows.regression(spread, fill, extremes, beliefs[0])
-    found = [each for (each,) in fit_each([replace(regression, beliefs=each) for each in beliefs], (0.0,))]
-    probability = posterior_probabilities([each.evidence for each in found], CORRELATION_PROBABILITIES, RATE)
-    values = np.array([each.values for each in found])
-    undecided = np.sqrt(probability)[:, None] * (values - probability @ values)
-    return _mean_correlation(probability, rows.contrasts.shape[1]), undecided, [found[int(probability.argmax())]]
+    regressions = [replace(regression, beliefs=each) for each in beliefs]
+    regressions[-1] = replace(regressions[-1], expected=None)
+    found = [each for (each,) in fit_each(regressions, (0.0,))]
+    evidence = np.array([each.evidence for each in found])
+    probability = posterior_probabilities(evidence[:-1], prior, RATE)
+    rho = believed.rho if believed.correlation is not None else _mean_correlation(probability, rows.contrasts.shape[1])
+    events = float(rows.weight.sum())
+    unlike = UNLIKE_PROBABILITY / (1.0 + (UNLIKE_WORTH / events) ** 2)
+    among_all = posterior_probabilities(evidence, np.append((1.0 - unlike) * np.array(prior), unlike))
+    return rho, found[int(probability.argmax())], _Alternatives(found, among_all)
 
 
 def _mean_correlation(probability: Array, n: int) -> float:
     """The correlation at which the sum of n equal weights is its geometric mean over `CORRELATIONS`."""
     if n == 1:
-        return float(probability @ np.array(CORRELATIONS))
+        return CORRELATION
     return float(np.expm1(probability @ np.log1p((n - 1) * np.array(CORRELATIONS))) / (n - 1))
 
 

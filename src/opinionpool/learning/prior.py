@@ -5,7 +5,8 @@ Believed of any panel:
 * experts are about calibrated and strongly dependent, w = `CALIBRATION` / (1 + (N − 1) `CORRELATION`) each, which puts
   the answer near the average of their log-odds; they may also depend more or less on each other (`CORRELATIONS`, by
   evidence), and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
-* who agrees more with the others is more accurate (`opinionpool.learning.agreement`), and evidence is nested;
+* who agrees more with the others is more accurate (`opinionpool.learning.agreement`), how much more being learned
+  (`GUIDE_SPREAD`), and evidence is nested;
 * they are unbiased, give or take `BIAS` in log-odds;
 * weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
 * extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
@@ -29,7 +30,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.estimation.posterior import WeightBeliefs
-from opinionpool.learning.agreement import Agreement
+from opinionpool.learning.agreement import GUIDE, Agreement
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.model.features import Parts, believed_dependence
 from opinionpool.model.nested import NestedCorrelation
@@ -37,12 +38,17 @@ from opinionpool.text import listed, suggestion
 
 CALIBRATION = 0.95
 SLOPE, BIAS = 0.35, 0.3
+# Intervals allow for a sum of weights that is nothing like what is believed, off by a factor of 1 ± `UNLIKE`, with a
+# probability of `UNLIKE_PROBABILITY` T² / (T² + `UNLIKE_WORTH`²): few events leave nothing to go by but beliefs.
+UNLIKE, UNLIKE_PROBABILITY, UNLIKE_WORTH = 8.0, 0.5, 60.0
 CORRELATION = 0.6
 CORRELATIONS, CORRELATION_PROBABILITIES = (CORRELATION, 0.8, 0.3, 0.0), (0.4, 0.4, 0.15, 0.05)
 SPREADS, SPREAD_PROBABILITIES = (0.0, 0.1, 0.25, 0.6), (0.3, 0.25, 0.25, 0.2)
 LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.4, 0.4, 0.2)
 # Without any outcome, a single expert is taken to have this accuracy: an area under the curve of 0.84.
 ACCURACY = 1.0
+# How far the exponent of agreement is open, about `GUIDE`: as if 0, 1/2 and 1 were believed at 1/4, 1/2 and 1/4.
+GUIDE_SPREAD = 0.35
 # What is believed of accuracies counts against agreement as if that were worth so many events.
 ACCURACY_WORTH = 20.0
 # A factor common to all is taken to move the answer by at least so much of the sum of the weights.
@@ -199,6 +205,13 @@ class Believed:
         return CORRELATION if self.correlation is None else self.correlation.value
 
     @property
+    def correlations(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The common correlations that it may be, and their probabilities."""
+        if self.correlation is None:
+            return CORRELATIONS, CORRELATION_PROBABILITIES
+        return (self.rho,), (1.0,)
+
+    @property
     def correlation_worth(self) -> float:
         """In events, beyond what is assumed of any panel."""
         return 0.0 if self.correlation is None else min(self.correlation.worth, CERTAIN)
@@ -293,12 +306,15 @@ Block = TypeVar("Block", float, Array)
 LEVEL = 1.0
 
 
-def weight_beliefs(believed: Believed, rho: float, d: int = 1) -> WeightBeliefs:
-    """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1; d = K - 1."""
-    open_ = _Open(believed, rho, believed.weights(rho), d)
+def weight_beliefs(believed: Believed, rho: float, d: int = 1, slope: float = SLOPE) -> WeightBeliefs:
+    """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1.
+
+    d = K - 1, and the sum of the weights may be off by a factor of 1 ± `slope`.
+    """
+    open_ = _Open(believed, rho, believed.weights(rho), d, slope)
     mean, intercept = open_.mean, open_.intercept_spread()
     if believed.alike:
-        return WeightBeliefs(mean, open_.together(), intercept, open_.deviation_alike)
+        return WeightBeliefs(mean, open_.together(), intercept, open_.deviation_alike, open_.guide())
     return WeightBeliefs(mean, 0.0, intercept, cache(open_.deviation))
 
 
@@ -310,6 +326,7 @@ class _Open:
     rho: float
     mean: Array
     free: int
+    slope: float
 
     @property
     def noise(self) -> float:
@@ -361,9 +378,16 @@ class _Open:
         per_event = np.full((3, 3), beside)
         per_event[:2, :2] = self.features(shared, squared)
         per_event[2, 2] = single
-        left = _conditioned(np.diag([SLOPE**2, LEVEL**2, assumed]), np.array(self.worths), per_event)
+        left = _conditioned(np.diag([self.slope**2, LEVEL**2, assumed]), np.array(self.worths), per_event)
         change = np.array([1.0, 0.0, -(n - 1) / (1.0 + (n - 1) * rho)])
         return float(self.mean.sum() * np.sqrt(change @ left @ change))
+
+    def guide(self) -> Array | None:
+        """How weights move with how good a guide agreement is, for a standard deviation of that, (N,)."""
+        if self.believed.agreement is None:
+            return None
+        equal = float(self.believed.calibration.value.mean()) / (1.0 + (len(self.mean) - 1) * self.rho)
+        return GUIDE_SPREAD / GUIDE * (self.mean - equal)
 
     def slopes(self) -> tuple[float, float]:
         """How a typical weight changes with log calibration and log accuracy of its expert, beside the others."""
@@ -393,7 +417,7 @@ class _Open:
         noise = 2.0 / np.sqrt(np.outer(panel_beliefs.accuracy.value, panel_beliefs.accuracy.value)) * r
         assumed, single, beside = self.of_correlation()
         prior, per_event = np.zeros((2 * n + 1, 2 * n + 1)), np.full((2 * n + 1, 2 * n + 1), beside)
-        prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = SLOPE**2 + differing, LEVEL**2 + differing, assumed
+        prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = self.slope**2 + differing, LEVEL**2 + differing, assumed
         per_event[:-1, :-1] = np.block([list(row) for row in self.features(noise, 2.0 * r**2)])
         per_event[-1, -1] = single
         # What is believed of everybody is worth what the least is worth of anybody.
