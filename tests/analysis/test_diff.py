@@ -187,3 +187,23 @@ def test_no_event_is_open_in_both():
     later.forecast("b", {"ann": 0.7})
     found = op.diff(stream, later)
     assert (found.moves, found.outcomes, found.opened) == ((), ("a",), ("b",))
+
+
+def test_pools_and_files_in_the_wrong_order_are_noticed():
+    old = start(np.random.default_rng(21))
+    new = old.copy()
+    new.resolve("q8", 1)
+    new.resolve("q9", 0)
+    assert not op.diff(old, new).notes
+    (note,) = op.diff(new, old).notes
+    assert note.code == "order"
+    assert "learned from 10 resolved events, and the new one from 8" in note.text
+    files = [
+        op.Forecasts.from_array(
+            [[0.4, 0.6]] * 10, [*[1, 0] * 4, *last], events=[f"q{i}" for i in range(10)], experts=EXPERTS[:2]
+        )
+        for last in ([None, None], [1, None])
+    ]
+    assert not op.diff(old, new, *files).notes
+    (note,) = op.diff(old, new, *files[::-1]).notes
+    assert "outcomes of 9 events, and those of the new one of 8: are the files in the wrong order?" in note.text

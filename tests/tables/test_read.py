@@ -589,3 +589,40 @@ def test_names_that_hardly_differ_are_told_and_kept_apart():
 def test_an_event_id_stands_once_in_the_container():
     with pytest.raises(DuplicateError, match="event ids must differ, and 'q' stands twice"):
         op.Forecasts.from_array([[0.5], [0.5], [0.5]], events=["p", "q", "q"])
+
+
+@pytest.mark.parametrize(
+    ("made", "closes", "kept"),
+    [
+        # Days without times of day last until their end, where forecasts have times of day.
+        ("2025-06-09 23:59", "2025-06-09", True),
+        ("2025-06-10 00:00", "2025-06-09", False),
+        # A midnight that was written is one.
+        ("2025-06-09 14:00", "2025-06-09 00:00", False),
+        ("2025-06-09", "2025-06-09", True),
+        ("2025-06-10", "2025-06-09", False),
+    ],
+)
+def test_days_on_which_events_close(tmp_path, made, closes, kept):
+    early = "2025-06-01 12:00" if ":" in made else "2025-06-01"
+    file = tmp_path / "f.csv"
+    file.write_text(
+        f"event,expert,probability,time,closes,outcome\nq,ann,.7,{made},{closes},1\nq,bob,.6,{early},{closes},1\n"
+    )
+    found = op.read_forecasts(file)
+    assert len(found.probabilities) == 1 + kept
+    assert ("closing-days" in notes(found)) == (":" in made and ":" not in closes)
+
+
+def test_numbers_at_one_time_are_named_with_their_rows(tmp_path):
+    file = tmp_path / "f.csv"
+    rows = ["q,ann,.9,2025-01-01,1", "q,ann,.5,2025-01-01,1", "r,ann,.3,2025-01-02,0", "s,bob,.3,2025-01-02,0"]
+    # Twice the same is no conflict.
+    rows += ["r,ann,.3,2025-01-02,0", "s,bob,.4,2025-01-02,0"]
+    file.write_text("event,expert,probability,time,outcome\n" + "\n".join(rows) + "\n")
+    with pytest.raises(op.DuplicateError) as caught:
+        op.read_forecasts(file, duplicates="last")
+    text = f"'ann' on event 'q', 0.9 and 0.5 ({file}, lines 2, 3); 'bob' on event 's', 0.3 and 0.4 ({file}, lines 5, 7)"
+    assert text in str(caught.value)
+    assert "event 'r'" not in str(caught.value)
+    assert caught.value.count == 2

@@ -71,3 +71,26 @@ def test_arguments_that_are_times():
     for value in ("soon", 20250301, None, np.datetime64("NaT", "us")):
         with pytest.raises(ArgumentError, match="as_of must be a time, and"):
             as_time(value, "as_of")
+
+
+@pytest.mark.parametrize(
+    ("text", "dates", "expected"),
+    [
+        ("21/04/2025", None, "2025-04-21"),
+        ("04/21/2025", None, "2025-04-21"),
+        ("03/04/2025", "dmy", "2025-04-03"),
+        ("03/04/2025", "mdy", "2025-03-04"),
+        ("2025-04-03", "dmy", "2025-04-03"),
+        ("3.4.2025 14h", "%d.%m.%Y %Hh", "2025-04-03T14"),
+        ("2025-04-03", "%d.%m.%Y", "2025-04-03"),
+    ],
+)
+def test_arguments_are_read_as_columns_are(text, dates, expected):
+    assert as_time(text, "--as-of", dates) == np.datetime64(expected, "us")
+
+
+def test_an_argument_that_can_be_read_in_two_ways_asks_which():
+    with pytest.raises(
+        ArgumentError, match=r"--as-of can be read in two ways, and it is '03/04/2025': say --dates dmy"
+    ):
+        as_time("03/04/2025", "--as-of")

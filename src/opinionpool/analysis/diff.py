@@ -179,7 +179,26 @@ def diff(
     was, now = _open_in_both(
         _known(old_forecasts, before, "old"), _known(new_forecasts, after, "new"),
     )  # fmt: skip
-    return _changes(before, after, _moves(before, after, stages, was, now), stages)
+    found = _changes(before, after, _moves(before, after, stages, was, now), stages)
+    order = _order_notes(found, old_forecasts, new_forecasts)
+    return replace(found, notes=(*found.notes, *order)) if order else found
+
+
+def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
+    """Where the old pool, or the forecasts that go with it, seem to be later than the new ones."""
+    texts = []
+    if found.events[0] > found.events[1] and len(found.corrections) > len(found.outcomes):
+        texts.append(
+            f"the old pool has learned from {found.events[0]:,.6g} resolved events, and the new one from "
+            f"{found.events[1]:,.6g}: are the two in the wrong order?"
+        )
+    counts = int(old.resolved.sum()), int(new.resolved.sum())
+    if counts[0] > counts[1]:
+        texts.append(
+            f"the forecasts of the old pool have outcomes of {counts[0]:,} events, and those of the new one of "
+            f"{counts[1]:,}: are the files in the wrong order?"
+        )
+    return [Note("order", text, serious=True) for text in texts]
 
 
 def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:

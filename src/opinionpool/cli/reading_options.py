@@ -229,9 +229,10 @@ def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topi
             merged["columns"] = kept["columns"] | own["columns"]
         outcomes = merged.pop("outcomes")
         if merged["as_of"] is not None:
-            from opinionpool.tables.times import as_time
+            from opinionpool.tables.times import as_time, check_dates
 
-            merged["as_of"] = as_time(merged["as_of"], "--as-of")
+            check_dates(merged["dates"])
+            merged["as_of"] = as_time(merged["as_of"], "--as-of", merged["dates"])
         options = ReadOptions(**merged)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None

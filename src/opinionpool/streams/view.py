@@ -99,7 +99,7 @@ class StreamView:
     def fingerprint(self) -> str:
         """64 hexadecimal digits that depend on what was learned, event by event, in any order (SHA-256, added up).
 
-        Rows without ids have no part in it.
+        Rows without ids have no part in it, nor have times, topics, groups and open events.
         """
         return f"{self._state.fingerprint:064x}"
 

@@ -122,15 +122,42 @@ def read_facts(
         If there are priors of some classes only.
     """
     texts, notes = _texts(layout, melted, joined)
+    closes, days = _closes(layout, melted, joined, reading)
     return Facts(
-        closes=_times("closes", layout, melted, joined, reading),
+        closes=closes,
         resolved_at=_times("resolved_at", layout, melted, joined, reading),
         prior=_prior(layout, melted, classes, reading, options),
         texts=texts,
-        notes=notes,
+        notes=(*notes, *days),
         groups=_labels("group", layout, melted),
         topics=_labels("topic", layout, melted),
     )
+
+
+# What is left of a day after its first moment.
+_REST = np.timedelta64(86_400_000_000 - 1, "us")
+
+
+def _closes(layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, list[Note]]:
+    """When events close: at the end of a day of which no time is given, where forecasts have times of day."""
+    closes = _times("closes", layout, melted, joined, reading)
+    made = melted.long_rows.time
+    clocked = made is not None and not _midnights(made).all()
+    sources = [(melted.long_rows.table, layout.roles["closes"])] if "closes" in layout.roles else []
+    if joined is not None and "closes" in joined.roles:
+        sources.append((joined.table, joined.roles["closes"]))
+    known = ~np.isnat(closes)
+    # A midnight that was written is one.
+    written = any(":" in word for table, column in sources for word in table.words(column).values)
+    if not clocked or written or not known.any() or not _midnights(closes[known]).all():
+        return closes, []
+    text = "events close at the end of the days that are given: there are no times of day"
+    return np.where(known, closes + _REST, closes), [Note("closing-days", text)]
+
+
+def _midnights(times: Times) -> npt.NDArray[np.bool_]:
+    """Which of some times are unknown or the first moment of a day."""
+    return np.asarray(np.isnat(times) | (times == times.astype("datetime64[D]")))
 
 
 def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Times:

@@ -81,7 +81,7 @@ class ReadOptions:
             if self.history:
                 raise ArgumentError("a horizon is one moment, and time-averaged scores are of all: give one of the two")
         if self.as_of is not None:
-            object.__setattr__(self, "as_of", as_time(self.as_of, "as_of"))
+            object.__setattr__(self, "as_of", as_time(self.as_of, "as_of", self.dates))
         if self.silence is not None:
             object.__setattr__(self, "silence", _probability(self.silence))
         _ = self.rules

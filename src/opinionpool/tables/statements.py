@@ -301,10 +301,14 @@ def _tied(
         words = table.words(column)
         if all(len(np.unique(words.codes[ordered.row[a:b]])) == b - a for a, b in spans[:200]):
             able.append(table.names[column])
-    first, end = spans[0]
-    numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
-    where = place(table, *ordered.row[first:end][:5].tolist())
-    ways = "say --duplicates mean for their average, or --column time= if the last in the file counts"
+    each = []
+    for first, end in spans[:3]:
+        numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
+        each.append(f"{ordered.who(first)}, {numbers} ({place(table, *ordered.row[first:end][:5].tolist())})")
+    ways = (
+        "correct the time in one of these rows or leave it out, say --duplicates mean for their average, or "
+        "--column time= if the last in the file counts"
+    )
     remedies: list[Remedy] = [{"duplicates": "mean"}]
     if able:
         verb = "distinguishes them" if len(able) == 1 else "distinguish them"
@@ -312,8 +316,8 @@ def _tied(
         ways = f"{listed(able, 3)} {verb}: if it is what a forecast is about, say --column class={name}; else {ways}"
         remedies = [{"columns": {"class": able[0]}, "duplicates": "last"}, *remedies]
     return DuplicateError(
-        f"{ordered.who(first)} has different numbers at one time by column {shown(time_column)}, {numbers} ({where}), "
-        f"so none is the last{f', and {len(spans) - 1} more' if len(spans) > 1 else ''}; {ways}",
+        f"different numbers at one time by column {shown(time_column)}, {'; '.join(each)}"
+        f"{f'; and {len(spans) - 3} more' if len(spans) > 3 else ''}, so none is the last; {ways}",
         remedies=remedies,
         count=len(spans),
     )

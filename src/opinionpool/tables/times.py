@@ -276,7 +276,7 @@ def span(times: Times) -> tuple[str | None, str | None]:
     return first, last
 
 
-def as_time(value: object, what: str) -> np.datetime64:
+def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64:
     """An argument as a time in UTC.
 
     Parameters
@@ -284,14 +284,28 @@ def as_time(value: object, what: str) -> np.datetime64:
     value : str, date, datetime or datetime64
     what : str
         Its name, for errors.
+    dates : {"dmy", "mdy"} or str, optional
+        As for `read_times`.
 
     Raises
     ------
     ArgumentError
         If it is none of these, or a text in another form.
     """
-    text = value.isoformat() if isinstance(value, date) else str(value)
+    text = value.isoformat() if isinstance(value, date) else str(value).strip()
+    if isinstance(value, (date, np.datetime64)):
+        dates = None
     if isinstance(value, (str, date, np.datetime64)):
+        try:
+            return np.datetime64(_reader([text], dates)[0](text), "us")
+        except _TwoWaysError:
+            raise ArgumentError(
+                f"{what} can be read in two ways, and it is {value!r}: say --dates dmy if days come first, or --dates "
+                "mdy if months do"
+            ) from None
+        except (_NoTimeError, ValueError, OverflowError):
+            pass
+    if dates is not None and isinstance(value, str):
         try:
             return parse_time(text)
         except (ValueError, OverflowError):
