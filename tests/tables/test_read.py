@@ -626,3 +626,17 @@ def test_numbers_at_one_time_are_named_with_their_rows(tmp_path):
     assert text in str(caught.value)
     assert "event 'r'" not in str(caught.value)
     assert caught.value.count == 2
+
+
+def test_a_category_with_blanks_may_be_what_events_are_about(tmp_path):
+    file = tmp_path / "f.csv"
+    rows = ["q,ann,.9,sport,1", "q,bob,.8,sport,1", "r,ann,.3,,0", "s,bob,.3,prices,0"]
+    file.write_text("event,expert,probability,category,outcome\n" + "\n".join(rows) + "\n")
+    with pytest.raises(op.CellError, match="if it says what they are about, say --topic category") as caught:
+        op.read_forecasts(file)
+    assert caught.value.remedies == ({"columns": {"topic": "category"}}, {"columns": {"class": None}})
+    assert op.read_forecasts(file, columns={"topic": "category"}).topics.tolist() == ["sport", "", "prices"]
+    # Where events have several, they are classes.
+    file.write_text("event,expert,probability,category,outcome\n" + "\n".join([*rows, "q,ann,.1,prices,1"]) + "\n")
+    with pytest.raises(op.CellError, match="without its class; --where can leave"):
+        op.read_forecasts(file)

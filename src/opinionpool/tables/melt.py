@@ -163,6 +163,13 @@ def _expert_words(table: Table, column: int, reading: Reading) -> Words:
     return found
 
 
+def _one_each(event: Index, label: Index) -> bool:
+    """Whether no event has rows with different labels, blank ones aside."""
+    known = label != BLANK
+    pairs = np.unique(np.stack([event[known], label[known]], axis=1), axis=0)
+    return len(np.unique(pairs[:, 0])) == len(pairs) > 0
+
+
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     """A row per forecast, or per forecast and class, or per verdict and how sure somebody is of it."""
     events, experts = table.words(layout.roles["event"]), _expert_words(table, layout.roles["expert"], reading)
@@ -174,14 +181,18 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     for role, words in (("event", events), ("expert", experts), ("class", labels)):
         if words.codes.min(initial=0) == BLANK and (lacking := present & (words.codes == BLANK)).any():
             own = layout.roles[role] if role in layout.roles else layout.roles["verdict"]
-            raise cell_error(
-                table,
-                int(lacking.argmax()),
-                own,
-                f"a forecast without its {role}; --where can leave such rows out",
-                remedies=[{"where": f'"{table.names[own]}" is not blank'}],
-                count=int(lacking.sum()),
-            )
+            name = table.names[own]
+            ways = "--where can leave such rows out"
+            remedies: list[Remedy] = [{"where": f'"{name}" is not blank'}]
+            if role == "class" and _one_each(events.codes[present], labels.codes[present]):
+                # Where each event has one class only, the column may say what events are about.
+                ways = (
+                    "and events have one each in that column: if it says what they are about, say "
+                    f"--topic {quoted(name)}, if nothing of the kind, --column class="
+                )
+                remedies = [{"columns": {"topic": name}}, {"columns": {"class": None}}]
+            text = f"a forecast without its {role}; {ways}"
+            raise cell_error(table, int(lacking.argmax()), own, text, remedies=remedies, count=int(lacking.sum()))
     kept = choose(experts.values, reading)
     if not kept:
         header = shown(table.names[layout.roles["expert"]])

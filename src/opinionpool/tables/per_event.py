@@ -90,5 +90,6 @@ def event_values(
         words = table.words(column)
         one, two = (f"{shown(words.values[words.codes[row]])} ({place(table, row)})" for row in clash)
         event, header = events[row_events[clash[1]]], table.names[column]
-        raise CellError(f"event {shown(event)} has two values in column {shown(header)}: {one} and {two}")
+        ways = "correct one of them, or do without the column: --column ROLE= with what it is used as"
+        raise CellError(f"event {shown(event)} has two values in column {shown(header)}: {one} and {two}; {ways}")
     return take(values, first, blank)
