@@ -1,5 +1,7 @@
 """Pools kept in files by the command line: used as they are, or going on to learn."""
 
+import csv
+import io
 import json
 import os
 
@@ -194,7 +196,7 @@ def test_beliefs_go_on(file, command):
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
 def test_files_larger_than_memory(file, command, monkeypatch, kind):
-    """A file in parts gives what it gives at once."""
+    """A file in parts gives what it gives at once, to rounding: products of matrices of other sizes differ in it."""
     rng = np.random.default_rng(0)
     lines = ["event,alice,carol,outcome"]
     for t in range(90):
@@ -213,10 +215,17 @@ def test_files_larger_than_memory(file, command, monkeypatch, kind):
     assert sorted(parts.err.splitlines()) == sorted(whole.err.splitlines())
     if kind == "json":
         one, two = json.loads(whole.out), json.loads(parts.out)
-        assert one["events"] == two["events"]
         assert one["summary"]["fingerprint"] == two["summary"]["fingerprint"]
+        one, two = one["events"], two["events"]
     else:
-        assert parts.out == whole.out
+        one, two = (list(csv.DictReader(io.StringIO(each.out))) for each in (whole, parts))
+    for left, right in zip(one, two, strict=True):
+        assert left.keys() == right.keys()
+        for name in left:
+            if name in {"probability", "low", "high"}:
+                assert float(right[name]) == pytest.approx(float(left[name]), rel=1e-14)
+            else:
+                assert right[name] == left[name]
 
 
 def test_experts_of_a_saved_pool(file, answers, command):

@@ -311,6 +311,33 @@ class TestBatches:
         assert {note.code: note.count for note in notes} == {"known": 20, "late-forecasts": 1}
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
 
+    def test_a_table_corrects_topics_groups_and_dates(self):
+        f = simulated(40)
+        days = np.datetime64("2025-01-01", "us") + np.arange(40) * np.timedelta64(1, "D")
+        known = replace(f, topics=np.array(["a", "b"] * 20), times=days, settled=np.ones(40, dtype=bool))
+        other = replace(known, topics=np.array([*["c"] * 20, *["a", "b"] * 10]), times=np.sort(np.roll(days, 3)))
+        for before, count in ((f, 40), (known, 40 - sum(known.topics == other.topics))):
+            stream = Stream()
+            stream.add(before, whole=True)
+            notes = stream.add(other, whole=True)
+            assert {note.code: note.count for note in notes}.keys() == {"known", "redescribed"}
+            assert notes[-1].count >= count
+            same(stream.learn(), learn(other))
+            assert {note.code for note in stream.add(other, whole=True)} == {"known"}
+            # A table without topics and dates says nothing of them.
+            assert {note.code for note in stream.add(f, whole=True)} == {"known"}
+            same(stream.learn(), learn(other))
+
+    def test_an_event_that_is_open_again_without_forecasts_is_taken_back(self):
+        f = simulated(30)
+        outcomes, x = f.outcomes.tolist(), f.X.copy()
+        outcomes[4], x[4] = None, np.nan
+        again = Forecasts.from_array(x, outcomes, events=f.events, experts=f.experts)
+        stream = Stream()
+        stream.add(f)
+        assert {note.code: note.count for note in stream.add(again, whole=True)} == {"known": 29, "reopened": 1}
+        same(stream.learn(), learn(again))
+
     def test_all_or_nothing(self):
         f = simulated(40)
         stream = Stream(capacity=2)

@@ -9,7 +9,6 @@ from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.pools.registry import POOLS
-from opinionpool.priors import event_priors
 
 
 def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None) -> Mask:
@@ -29,8 +28,11 @@ def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior
     """
     answered = np.asarray(forecasts.crowd > 0)
     taught = answered & state.learned
-    if prior is None and event_priors(forecasts, None) is None:
-        taught = taught | ~answered | POOLS[pool].uses_prior
+    if prior is None:
+        t = len(answered)
+        own = np.full((t, 1), np.nan) if forecasts.prior is None else forecasts.prior.reshape(t, -1)
+        blank = np.asarray(np.isnan(own).any(axis=1))
+        taught = taught | (blank & (~answered | POOLS[pool].uses_prior))
     return np.asarray(known & taught)
 
 

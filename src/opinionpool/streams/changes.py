@@ -118,6 +118,7 @@ class Changes:
         self._settles = table is not None and (table.void is not None or bool(table.resolved.any()))
         self.made: list[Change] = []
         self._known = self._corrected = self._late = self._annulled = self._withdrawn = self._reopened = 0
+        self._redescribed = 0
         self._again = 0  # events that were known, and come with forecasts
         self._keys: set[int] = set()
         self._experts = tuple(state.experts)
@@ -144,19 +145,41 @@ class Changes:
             if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or current is not None):
                 self.made.append(Change(None, new))
             return
-        if record.outcome == UNRESOLVED and self._settles and len(record.experts):
+        if record.outcome == UNRESOLVED and self._settles:
             self._reopened += 1
             old = _as_learned(state, record, entry, complete=True)
             again = old.without_forecasts().revised(record)._replace(asked=record.asked)
             self.made.append(Change(old, again._replace(weight=old.weight if weight is None else weight)))
             return
-        same = state.content(record) == entry.content
-        self._late += not same
-        if record.outcome == UNRESOLVED or (record.outcome == entry.outcome and weight in {None, entry.weight}):
-            self._known += 1
+        self._late += state.content(record) != entry.content
+        if record.outcome != UNRESOLVED and (record.outcome != entry.outcome or weight not in {None, entry.weight}):
+            self._corrected += 1
+            change = corrected(state, record, entry, weight, complete=True)
+            self.made.append(change._replace(new=self._described(change.new, record)))
             return
-        self._corrected += 1
-        self.made.append(corrected(state, record, entry, weight, complete=True))
+        self._known += 1
+        learned = state.reservoir.find(record.key)
+        if record.outcome == UNRESOLVED or learned is None:
+            return
+        new = self._described(learned, record)
+        if new is not learned:
+            self._redescribed += 1
+            self.made.append(Change(learned, new))
+
+    def _described(self, old: Record, record: Record) -> Record:
+        """What was learned of an event, with the topic, group and dates that a table now gives it."""
+        table = self._table
+        if table is None:
+            return old
+        given = {
+            "topic": table.topics is not None,
+            "group": table.groups is not None,
+            "time": table.times is not None,
+            "settled": table.times is not None,
+            "asked": table.asked is not None,
+        }
+        new = {name: getattr(record, name) for name, there in given.items() if there}
+        return old if all(getattr(old, name) == value for name, value in new.items()) else old._replace(**new)
 
     def plan_void(self, record: Record) -> None:
         """Plan for one event that is void, with all its forecasts.
@@ -181,6 +204,12 @@ class Changes:
         if self._corrected:
             text = f"{counted(self._corrected, 'outcome')} corrected"
             notes.append(Note("corrected", text, self._corrected))
+        if self._redescribed:
+            text = (
+                f"{counted(self._redescribed, 'event')} with another topic, group or date than when they were learned "
+                "from: those of this table count"
+            )
+            notes.append(Note("redescribed", text, self._redescribed))
         if self._annulled:
             text = f"{counted(self._annulled, 'event')} annulled since, and taken back"
             notes.append(Note("taken-back", text, self._annulled))
