@@ -328,9 +328,14 @@ def _negative_words(weights: WeightTable) -> str:
     sure = int((known & (weights.high < 0)).sum())
     words = ""
     if open_:
-        clear = int((weights.low > 0).sum())
-        shown = f" That an expert adds to the others is clear for {whole(clear)} of {whole(len(weights.weight))}; for"
-        words += f"{shown} {whole(open_)} the interval includes 0, so it is open."
+        clear, all_ = int((weights.low > 0).sum()), len(weights.weight)
+        if open_ == all_:
+            words = " Whether an expert adds to the others is open for all of them: their intervals include 0."
+        else:
+            words = (
+                f" That an expert adds to the others is clear for {whole(clear)} of {whole(all_)}; for {whole(open_)} "
+            )
+            words += "the interval includes 0, so it is open."
     if sure:
         who, verb = counted(sure, "weight"), "is" if sure == 1 else "are"
         words += f" {who} {verb} clearly below 0: such an expert shares errors with better ones, and subtracting helps."
