@@ -65,8 +65,8 @@ def app(context: click.Context) -> None:
     metavar="P",
     callback=read_prior,
     multiple=True,
-    help="Only where the event is more or less common than in FILE, as after sampling half of each outcome: how common "
-    "it is; answers are shifted to it. What you expect before the forecasts is --prior.",
+    help="Only where events that happened were picked for FILE more or less often than the others, such as 50 of each: "
+    "how often the event really happens; answers are shifted to it. What you expect before the forecasts is --prior.",
 )
 @keeping
 @listing
@@ -79,7 +79,10 @@ def pool(
     writing: Writing,
     base_rate: PriorOption,
 ) -> None:
-    """Learn from the resolved events and print a probability for every event."""
+    """Learn from the resolved events and print a probability for every event.
+
+    The default pool learns a little from open events too: who agrees with the others there is more likely to be good.
+    """
     inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
     writing.check(inputs)
     keeping.check(inputs, writing, pooling)

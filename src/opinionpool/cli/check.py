@@ -10,7 +10,7 @@ import click
 from opinionpool.cli.arguments import Keeping, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import find
-from opinionpool.cli.options import model_option, panel_option, writing_for_people
+from opinionpool.cli.options import panel_option, writing_for_people
 from opinionpool.cli.output import conclude, destination, error_line, tell
 from opinionpool.cli.reading_options import reading
 from opinionpool.report.listing import printable, write_json, write_listing, write_topics
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     help="Save the settings (--column, --dates, ...) with which the data were read.",
 )
 @panel_option
-@model_option
+@click.option(
+    "--model",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="POOL.json",
+    help="Also say what this pool, which pool --save wrote, would do with FILE.",
+)
 @writing_for_people
 def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None, model: str | None) -> int:
     """Describe the file: what is in it, what was converted, what stands in the way of pooling it.

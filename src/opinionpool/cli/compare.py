@@ -45,9 +45,9 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     events, an expert and the pool on the events that both answered. Leave out forecasts that were made with knowledge
     of the outcome, such as a model's about the data that it was fitted to.
 
-    Intervals are simultaneous for all rows of a table, so they are narrower where fewer pools are compared. The
-    sentence below the table, on whether the best pool beats the others, allows for all pairs of pools, as the best
-    was picked after the scores were seen. CSV holds the pools, JSON the experts too.
+    Intervals hold for all rows of a table at once (simultaneous), so they are narrower where fewer pools are
+    compared. The sentence below the table, on whether the best pool beats the others, allows for all pairs of pools,
+    as the best was picked after the scores were seen. CSV holds the pools, JSON the experts too.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *comparing.inputs])
     belief_file, forecasts = comparing.belief_file(), read(reading)

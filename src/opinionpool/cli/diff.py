@@ -34,13 +34,13 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     moved      new answer less old one, in percentage points
     corrected  change due to outcomes corrected and events annulled since
     outcomes   change due to events resolved since, from which the pool has learned
-    agreement  change due to open events, where agreement with the others hints at who knows more
+    agreement  change due to other open events: the pool also learns a little from who agrees with whom there
     forecasts  change due to new or revised forecasts on the event itself
     beliefs    change due to other beliefs or settings
 
     The changes are made in this order, one on top of the other, and the parts add up to the move; a part that is zero
-    everywhere is left out of the table. Only events open in both are shown: those that the pools keep or, with --files,
-    those in the two files, read as the options say. CSV holds the answers, JSON the experts too.
+    everywhere is left out of the table. Only events open in both are shown: those that the saved pools keep or, with
+    --files, those in the two files, read as the options say. CSV holds the answers, JSON the experts too.
     """  # noqa: D301 - click reads the character
     from opinionpool.analysis.diff import diff as difference
     from opinionpool.estimators.files import load

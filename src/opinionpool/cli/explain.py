@@ -24,8 +24,8 @@ from opinionpool.report.listing import write_json, write_listing
     metavar="P",
     callback=read_prior,
     multiple=True,
-    help="Only where the event is more or less common than in FILE, as after sampling half of each outcome: how common "
-    "it is; the answer is shifted to it. What you expect before the forecasts is --prior.",
+    help="Only where events that happened were picked for FILE more or less often than the others, such as 50 of each: "
+    "how often the event really happens; the answer is shifted to it. What you expect before the forecasts is --prior.",
 )
 @model_option
 @writing

@@ -49,7 +49,7 @@ def pooling(command: Command) -> Command:
             metavar="NAME",
             default="gaussian",
             help="gaussian (default): corrects bias and overconfidence, and discounts experts who repeat each other. "
-            "linear, log: means of probabilities, of log-odds, with learned weights. average, median; "
+            "linear: the mean of probabilities, log: the sum of log-odds, with learned weights. average, median; "
             "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: "
             "the mean of log-odds; extremized: that mean, moved away from the prior by a factor of 1.73; "
             "recalibrated: that mean, with slope and intercept learned. beta-linear: the linear pool, corrected "
@@ -65,8 +65,8 @@ def pooling(command: Command) -> Command:
             callback=read_weights,
             multiple=True,
             help="What this expert's forecast counts for, instead of learning it, such as ann=2: one for each "
-            f"expert, in the pools {', '.join(WEIGHTED)}. Only ratios matter, but log takes weights as they are. "
-            "Repeatable.",
+            f"expert, in the pools {', '.join(WEIGHTED)}. Only their ratios matter, but in log a sum above 1 moves "
+            "answers further from the prior. Repeatable.",
         ),
     ]
     return stack(options, gather(Pooling, "pooling")(command), POOL)
@@ -77,7 +77,7 @@ def model_option(command: Command) -> Command:
     return click.option(
         "--model",
         type=click.Path(exists=True, dir_okay=False),
-        metavar="FILE",
+        metavar="POOL.json",
         help="Answer by a pool that pool --save wrote, as it is, instead of learning from FILE.",
     )(command)
 
@@ -87,7 +87,7 @@ def earlier(command: Command) -> Command:
     since = click.option(
         "--since",
         type=click.Path(exists=True, dir_okay=False),
-        metavar="OLD",
+        metavar="OLD.json",
         help="A pool that pool --save wrote earlier: add what changed since then, and why answers moved.",
     )
     return stack([model_option, since], gather(Earlier, "earlier")(command), FILES)
@@ -100,12 +100,14 @@ def keeping(command: Command) -> Command:
         click.option(
             "--model",
             type=file,
-            metavar="FILE",
-            help="Answer by a pool that --save wrote, as it is, instead of learning from FILE; with --save, let it "
-            "learn from FILE too.",
+            metavar="POOL.json",
+            help="Answer by a pool that --save wrote, instead of learning from FILE. With --save it goes on learning: "
+            "FILE may be the whole table, grown since then; no event is learned from twice.",
         ),
         click.option(
-            "--save", metavar="FILE", help="Write the pool, and what it needs to go on learning, to this file (JSON)."
+            "--save",
+            metavar="POOL.json",
+            help="Write the pool to this file, with its open events and what it needs to go on learning.",
         ),
     ]
     return stack(options, gather(Keeping, "keeping")(command), FILES)

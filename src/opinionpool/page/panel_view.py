@@ -122,20 +122,20 @@ def _common(scene: Scene) -> Html:
             "correlation", "How alike they are", rho, (0, 0.95, 0.01), f"correlation of errors {rho:.2f}",
             data_do="correlation", faint=own is None,
         )  # fmt: skip
-        worth = _worth_choice("correlation_worth", own, "")
+        worth = _worth_choice("correlation_worth", "correlation", own, "")
         unit = choice("unit", "Say how good they are as", list(UNIT_NAMES.items()), scene.look.unit, data_do="unit")
         parts += [dependence, worth, unit]
     return joined(parts)
 
 
-def _worth_choice(do: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
+def _worth_choice(do: str, of: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
     """How many resolved events an assessment is worth."""
     options = [("", "not assessed"), *((str(n), f"as from {n} cases") for n in WORTHS), ("inf", "certain")]
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):
         options.append((worth, f"as from {worth} cases"))
     ident = do if key is None else f"{do}-{key}"
-    return choice(ident, "How sure you are", options, worth, owner=owner, data_do=do, data_expert=key)
+    return choice(ident, f"How sure of {of}", options, worth, owner=owner, data_do=do, data_expert=key)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def _assessed(each: Expert, features: _Features, setting: _Setting, who: str) ->
             )
         )  # fmt: skip
     first = next(iter(own.given.values()), None)
-    parts.append(_worth_choice("worth", first, who, each.key))
+    parts.append(_worth_choice("worth", "this expert", first, who, each.key))
     return joined(parts)
 
 

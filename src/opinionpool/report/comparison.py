@@ -76,13 +76,19 @@ def expert_columns(found: Comparison) -> list[Column]:
 def _difference(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
     """A difference and its limits; a table has the limits in one column of text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
-    ranges = ["" if math.isnan(d.low) else f"{d.low:+.3f} to {d.high:+.3f}" for d in known]
+    ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
     return [
         Column(key, [_number(d.mean) for d in known], title, signed),
         Column(f"{key}_low", [_number(d.low) for d in known], None),
         Column(f"{key}_high", [_number(d.high) for d in known], None),
         Column(f"{key}_range", ranges, None if title is None else "from … to", _same, machine=False),
     ]
+
+
+def _end(x: float) -> str:
+    """A limit, with further digits where three would not show on which side of 0 it is."""
+    digits = next((digits for digits in range(3, 7) if round(x, digits)), 3)
+    return f"{x:+.{digits}f}"
 
 
 def _same(text: str) -> str:

@@ -332,10 +332,8 @@ def _negative_words(weights: WeightTable) -> str:
         if open_ == all_:
             words = " Whether an expert adds to the others is open for all of them: their intervals include 0."
         else:
-            words = (
-                f" That an expert adds to the others is clear for {whole(clear)} of {whole(all_)}; for {whole(open_)} "
-            )
-            words += "the interval includes 0, so it is open."
+            words = f" That an expert adds to the others is clear for {whole(clear)} of {whole(all_)}; for "
+            words += f"{whole(open_)} the interval includes 0, so it is open."
     if sure:
         who, verb = counted(sure, "weight"), "is" if sure == 1 else "are"
         words += f" {who} {verb} clearly below 0: such an expert shares errors with better ones, and subtracting helps."

@@ -243,9 +243,9 @@ def together_lines(found: Together | None) -> list[str]:
     else:
         phrase = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)}"
     phrase = f"all {len(value.experts):,} together, if the model holds: {phrase}"
-    phrase += f"; with the best weights, as good as {value.effective:.1f} independent experts of their average accuracy"
     if found.gain is not None:
-        phrase += f"; one more like them would add {found.gain:.3f}"
+        phrase += f" (one more expert like them would raise it by {found.gain:.3f})"
+    phrase += f"; at best worth {value.effective:.1f} independent experts of their average accuracy"
     lines = [phrase]
     lines += [
         printable(f"{listed(group, 4)} say nearly the same (correlated at {REDUNDANT:g} or more)")

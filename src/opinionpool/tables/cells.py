@@ -287,7 +287,7 @@ def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: 
         return CellError(f"column {shown(table.names[column])} mixes {places[0]} and {places[1]}: {rule}")
 
     if marks.percent is not None and marks.plain is not None:
-        raise clash(marks.percent, marks.plain, "in a column, write a per cent sign on all numbers or on none")
+        raise clash(marks.percent, marks.plain, "write the whole column as percentages (35%) or as fractions (0.35)")
     if marks.comma is not None and marks.point is not None:
         raise clash(marks.comma, marks.point, "a column has decimal commas or decimal points, not both")
     wrong = {".": marks.comma, ",": marks.point, None: None}[rules.decimal]

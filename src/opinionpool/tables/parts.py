@@ -147,8 +147,8 @@ class Parts:
                 places = place(self.table, where), place(self.table, first)
                 raise CellError(
                     f"column {shown(self.table.names[column])} has per cent signs in one part of the file and none in "
-                    f"another (from {places[0]} and from {places[1]}): in a column, write a per cent sign on all "
-                    "numbers or on none"
+                    f"another (from {places[0]} and from {places[1]}): write the whole column as percentages "
+                    "(35%) or as fractions (0.35)"
                 )
 
 
