@@ -40,13 +40,13 @@ def explain(
     bias       how far this expert's log-odds are too high (+) or too low (-)
     contrast   how far the forecast is from the prior, bias corrected, in log-odds; pulled in, the more
                the larger it is
-    weight     what the contrast is multiplied by, given who made a forecast here; in the average and linear
-               pools, the forecast's share in the mean
+    weight     what the contrast is multiplied by, given who made a forecast here
     adds       weight times contrast; the rows above "pooled" add up to the pooled log-odds
     without    the answer if this forecast were missing: the others then count for more
     intercept  depends only on who gave a forecast: it corrects answers that are too high or too low on average
 
-    Answers of the median, trimmed and beta-linear pools are no such sums. With more than two classes, log-odds are
+    In the average and linear pools the weight is the forecast's share in the mean, and what it adds is in probability.
+    Answers of the median, trimmed and beta-linear pools are no sums. With more than two classes, log-odds are
     log-probabilities less their mean over the classes.
     """  # noqa: D301 - click reads the character
     belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)

@@ -96,7 +96,11 @@ def _calibration(f: Findings) -> Html:
     entries.append(("bar", "how many forecasts"))
     if f.binary and shown:
         entries.append(
-            ("model", "in the charts of single experts: how the pool corrects the forecast (Kahn 2004, equation 14)")
+            (
+                "model",
+                "in the charts of single experts: the forecast corrected for bias and calibration, as if nobody else "
+                "had given one (Kahn 2004, equation 14)",
+            )
         )
     words.append(legend(entries))
     figure: str = ""
@@ -344,7 +348,8 @@ def method_section(f: Findings) -> Html:
     used = f"{used[:1].upper()}{used[1:]}." + (f" Probabilities are of {event}." if event else "")
     if not isinstance(f.comparison, Missing):
         of = counted(f.comparison.units, f.comparison.unit)
-        used += f" {how_line(f.comparison)}; intervals of score differences are based on {of}."
+        used += f" {how_line(f.comparison)}; 95% intervals of score differences are confidence intervals "
+        used += f"(Student’s, widened for skewed and for several differences), based on {of}."
     parts.append(markup("<p>{}</p>", used))
     rows: list[list[str]] = [
         ["opinionpool", __version__],
@@ -363,16 +368,19 @@ def method_section(f: Findings) -> Html:
 def _method_words(pool: str) -> str:
     if pool == DEFAULT:
         return (
-            "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias; "
-            "these are pulled in a little, the more the larger they are. The pooled log-odds are those of the prior, "
-            "plus an intercept, plus a weighted sum of the experts’. Weights and intercept are estimated for all "
-            "experts together, not computed from the table Experts in detail, which takes each expert by itself. "
-            "They are posterior modes, given outcomes, beliefs and, with little weight, how far experts agree on "
-            "open events, averaged over what is not known: the mean correlation, how much the weights differ between "
-            "experts, and how far to pull in. Intervals are credible intervals from a normal approximation on "
-            "log-odds. An expert who gave no forecast is left out and the others are reweighted; missing forecasts "
-            "are not imputed. The model is that of J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
-            "probabilities”, UAI 2004."
+            "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias; the "
+            "difference is pulled in a little, the more the larger it is. The pooled log-odds are those of the prior, "
+            "plus a weighted sum of these differences, plus an intercept for the bias that is left once they are "
+            "combined. Weights and intercept are estimated for all experts together; they do not follow from the table "
+            "Experts in detail, which takes each expert by itself. For each value of what is not known (the mean "
+            "correlation, how much weights differ between experts, how far to pull in) they are posterior modes, given "
+            "outcomes, beliefs and, with little weight, how far experts agree on open events; these are averaged by "
+            "how probable the values are, and the answer is computed with the averages. 90% intervals of weights, and "
+            "of answers in log-odds, are credible intervals from a normal approximation. An expert who gave no "
+            "forecast is left out and the others are reweighted; missing forecasts are not imputed. The model, normal "
+            "log-odds given the outcome, is that of J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
+            "probabilities”, UAI 2004; beliefs about panels in general, pulling in and learning from open events are "
+            "additions of opinionpool."
         )
     return (
         f"Probabilities are combined by the {pool} pool, as the documentation of opinionpool says. Features of "

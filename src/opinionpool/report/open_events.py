@@ -226,9 +226,9 @@ def _explained(f: Findings, t: int, why: Explanation) -> Html:
             "corrects answers that would otherwise be too high or too low on average."
         )
     figure = markup(
-        "<figure>{}<figcaption>From the prior to the answer{}. Each number is how many percentage points the answer "
-        "moves when that forecast is added to those above it. The scale is stretched near 0% and 100% (log-odds), as "
-        "from 98% to 99% takes as much evidence as from 50% to 67%.{}</figcaption></figure>",
+        "<figure>{}<figcaption>From the prior to the answer{}: what each forecast adds, summed up from top to bottom "
+        "with the weights of the table below, in percentage points. The scale is stretched near 0% and 100% "
+        "(log-odds), as from 98% to 99% takes as much evidence as from 50% to 67%.{}</figcaption></figure>",
         waterfall(why, at, f"Probability{label} for {f.question(t)}", why.interval), label, intercept,
     )  # fmt: skip
     return joined([columns(words, figure), _contributions(f, why, at)], "\n")
