@@ -356,7 +356,8 @@ class TestDamage:
         )
 
     def test_text_that_is_no_json(self, path, page):
-        assert "it ends too early" in self.refused(path, page[: len(page) // 2])
+        for cut in range(len(page) // 2, len(page) // 2 + 40):
+            assert "it ends too early" in self.refused(path, page[:cut])
         assert "it is no JSON" in self.refused(path, page.replace(":", ";", 3))
         assert "it is no text" in self.refused(path, b"\xff\xfe" + page.encode())
         assert "NaN is no number" in self.refused(path, page.replace("0.0001", "NaN", 1))

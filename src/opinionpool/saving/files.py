@@ -136,6 +136,10 @@ def _bytes_of(file: BinaryIO) -> bytes:
     return b"".join(parts)
 
 
+# What numbers, true, false and null consist of.
+_PLAIN = "0123456789.+-eEtruefalsn"
+
+
 def _parsed(data: bytes) -> dict[str, Any]:
     """The outermost table of a file, whose format is one that is known."""
     if len(data) > MOST_BYTES:
@@ -148,7 +152,8 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except RecursionError:
         raise SavedPoolError("its lists and tables are nested too deeply") from None
     except json.JSONDecodeError as error:
-        early = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+        # Nothing, or the beginning of a number or a word, is left there.
+        early = not error.doc[error.pos :].strip().strip(_PLAIN) or error.msg.startswith("Unterminated")
         what = "it ends too early" if early else "it is no JSON"
         raise SavedPoolError(f"{what} (line {error.lineno}, column {error.colno})") from None
     except SavedPoolError:
