@@ -187,7 +187,9 @@ def diff(
 def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
     """Where the old pool, or the forecasts that go with it, seem to be later than the new ones."""
     texts = []
-    if found.events[0] > found.events[1] and len(found.corrections) > len(found.outcomes):
+    waiting = {event for event, resolved in zip(new.events, new.resolved.tolist(), strict=True) if not resolved}
+    # Outcomes that are taken back are few; those that are not known yet are most of what differs.
+    if len(waiting & set(found.corrections)) > len(found.outcomes):
         texts.append(
             f"the old pool has learned from {found.events[0]:,.6g} resolved events, and the new one from "
             f"{found.events[1]:,.6g}: are the two in the wrong order?"
