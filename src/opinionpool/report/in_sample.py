@@ -28,7 +28,8 @@ def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior
     """
     answered = np.asarray(forecasts.crowd > 0)
     taught = answered & state.learned
-    if prior is None:
+    if prior is None and forecasts.options is None:
+        # Where options are an event's own, they are equally probable.
         t = len(answered)
         own = np.full((t, 1), np.nan) if forecasts.prior is None else forecasts.prior.reshape(t, -1)
         blank = np.asarray(np.isnan(own).any(axis=1))
