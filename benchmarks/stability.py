@@ -1,29 +1,34 @@
 """How far one outcome more moves the answers about other events.
 
-    python benchmarks/stability.py [--draws N] [--data FOLDER] [NAME ...]
+    python benchmarks/stability.py [--draws N] [--data FOLDER] [--pool NAME] [NAME ...]
 
 Of each binary panel of FOLDER (files ``*.csv.gz`` as `read_forecasts` takes them) n outcomes are known, drawn at random
 with at least five of each kind, and the rest of up to 200 other events is open. Each of the n is left out in turn, and
 becomes open: the shift is the mean absolute difference in log-odds of answers about events that were open before. In
 the table, the median and the largest shift over outcomes left out, and over draws, times n. Where a panel has dates, it
 stands twice: as they are, days of forecasting, and taken as the days on which the events closed.
+
+The pool is the default one, or, to compare, logistic regression: ``recalibrated``, of the mean log-odds, with beliefs
+N(1, 1) about the slope and N(0, 1) about the intercept, or ``ridge``, of all experts' log-odds, with N(0, 0.1) about
+each weight, missing ones taken as the mean of the others'.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.estimation.logistic import logistic_fit
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.learn import learn
-from opinionpool.logodds import logit
+from opinionpool.logodds import FLOOR, logit
 from opinionpool.tables.read import read_forecasts
 
 Array = npt.NDArray[np.float64]
@@ -53,30 +58,58 @@ def drawn(forecasts: Forecasts, size: int, rng: np.random.Generator) -> tuple[Fo
     rare = [np.flatnonzero(y == k) for k in (0, 1)]
     if len(y) < size + EACH or min(map(len, rare)) < EACH:
         return None
-    while True:
-        order = rng.permutation(len(y))
-        if np.bincount(y[order[:size]], minlength=2).min() >= EACH:
-            break
+    order = rng.permutation(len(y))
+    if np.bincount(y[order[:size]], minlength=2).min() < EACH:
         # Rare outcomes: some are put first.
         first = np.concatenate([rng.permutation(kind)[:EACH] for kind in rare])
         order = np.concatenate([first, np.setdiff1d(order, first, assume_unique=True)])
-        break
     sample = forecasts.select_events(order[: size + OPEN])
     outcomes = sample.outcomes.copy()
     outcomes[size:] = UNRESOLVED
     return replace(sample, outcomes=outcomes), np.arange(size)
 
 
-def shifts(sample: Forecasts, known: npt.NDArray[np.intp]) -> Array:
+def by_default(sample: Forecasts) -> Array:
+    """Log-odds of the default pool's answers."""
+    return np.asarray(logit(learn(sample).pool_forecasts(sample)))
+
+
+def recalibrated(sample: Forecasts) -> Array:
+    """Log-odds by logistic regression on the mean log-odds."""
+    x = np.nanmean(logit(np.clip(sample.X, FLOOR, 1.0 - FLOOR)), axis=1, keepdims=True)
+    return _regression(sample, x, penalty=1.0, center=1.0, intercept_penalty=1.0)
+
+
+def ridge(sample: Forecasts) -> Array:
+    """Log-odds by logistic regression on the log-odds of all experts."""
+    x = logit(np.clip(sample.X, FLOOR, 1.0 - FLOOR))
+    x = np.where(np.isnan(x), np.nanmean(x, axis=1, keepdims=True), x)
+    return _regression(sample, x, penalty=10.0, center=0.0)
+
+
+def _regression(sample: Forecasts, x: Array, **beliefs: float) -> Array:
+    known = sample.resolved
+    found = logistic_fit(x[known], sample.outcomes[known], **beliefs)
+    return found.log_ratios(x)[:, 0]
+
+
+RULES: dict[str, Callable[[Forecasts], Array]] = {
+    "default": by_default,
+    "recalibrated": recalibrated,
+    "ridge": ridge,
+}
+
+
+def shifts(sample: Forecasts, known: npt.NDArray[np.intp], rule: Callable[[Forecasts], Array] = by_default) -> Array:
     """Mean absolute shift of the answers about open events for each outcome left out, (n,)."""
     still = ~sample.resolved
-    before = logit(learn(sample).pool_forecasts(sample)[still])
+    before = rule(sample)[still]
     found = []
     for event in known:
         outcomes = sample.outcomes.copy()
         outcomes[event] = UNRESOLVED
         other = replace(sample, outcomes=outcomes)
-        found.append(np.abs(logit(learn(other).pool_forecasts(other)[still]) - before).mean())
+        found.append(np.abs(rule(other)[still] - before).mean())
     return np.array(found)
 
 
@@ -86,6 +119,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
+    parser.add_argument("--pool", choices=RULES, default="default")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     print("| panel | " + " | ".join(f"median × n, n = {n} | worst × n" for n in SIZES) + " |")
@@ -97,7 +131,7 @@ def main() -> None:
             for _ in range(options.draws):
                 sample = drawn(forecasts, size, rng)
                 if sample is not None:
-                    found.append(shifts(*sample) * size)
+                    found.append(shifts(*sample, RULES[options.pool]) * size)
             cells.append(f"{np.median(np.concatenate(found)):.2f} | {max(map(np.max, found)):.1f}" if found else " | ")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 

@@ -252,6 +252,23 @@ class TestLearns:
             assert logit(panel.pool(x)) == pytest.approx(direct, abs=1e-6)
 
 
+class TestOneOutcome:
+    @pytest.mark.parametrize("seed", range(8))
+    def test_the_most_surprising_of_80_moves_the_others_by_less_than_15_of_80(self, seed):
+        """Ten independent experts, who nearly tell the outcomes: whether they depend on each other is open."""
+        rng = np.random.default_rng(seed)
+        y = (rng.random(120) < 0.4).astype(float)
+        x = np.round(expit(0.9 * (2.0 * y - 1.0)[:, None] + rng.normal(size=(120, 10))), 1).clip(0.1, 0.9)
+        y[80:] = NAN
+
+        def answers():
+            return logit(learn(Forecasts.from_array(x, y)).pool(x[80:]))
+
+        before = answers()
+        y[np.argmin((logit(x).mean(axis=1) * (2.0 * y - 1.0))[:80])] = NAN
+        assert 80 * np.abs(answers() - before).mean() < 15.0
+
+
 class TestOneClassOrTwo:
     def test_binary_is_the_same_as_two_columns_would_be(self):
         """K = 2 written in log-ratios of either reference class gives the same pool."""

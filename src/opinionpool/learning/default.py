@@ -142,9 +142,16 @@ def agreement_note(agreement: Agreement, names: list[str]) -> Note:
 
 
 PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
-# How far extremes are believed and how dependent experts are is learned at this rate, as no alternative is quite right
-# and one outcome should not decide between them (Grünwald and van Ommen, Bayesian Analysis 12, 2017).
-RATE = 0.5
+# How dependent experts are is learned at this rate, as no alternative is quite right and one outcome should not decide
+# between them (Grünwald and van Ommen, Bayesian Analysis 12, 2017); how far extremes are believed, of which few
+# outcomes tell, once there are many more events than these.
+RATE, EXTREMES_EVENTS = 0.5, 40.0
+# How dependent experts are says what sum of the weights is believed, which the same outcomes then move again: for the
+# first they count as no more events than these.
+DEPENDENCE_EVENTS = 20.0
+# That much of the variance that is left by dependence is open of the sum of the weights: most of that variance is owed
+# to independent experts, who are rare.
+UNDECIDED = 0.25
 # Values are chosen on this many events, and no more forecasts than these; more would hardly change the choice.
 CHOOSING, CHOOSING_FORECASTS = 4096, 1 << 20
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
@@ -369,15 +376,14 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     # To choose by, it is enough to fill in by one correlation.
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
     middle = len(limits) // 2
-    rho, likeliest, alternatives = _alternatives(few, spread, fill, Extremes(limits[middle], centre), believed)
-    beliefs = weight_beliefs(believed, rho, rows.worth)
+    beliefs, likeliest, alternatives = _alternatives(few, spread, fill, Extremes(limits[middle], centre), believed)
     regressions = (few.regression(spread, fill, Extremes(limit, centre), beliefs) for limit in limits)
     found, equal, scores = [likeliest], likeliest, list[float]()
     for at_limit in fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], found):
         equal = at_limit[0] if len(scores) == middle else equal
         scores.append(_averaged(at_limit))
         found = at_limit
-    probability = posterior_probabilities(scores, limit_probabilities, RATE)
+    probability = posterior_probabilities(scores, limit_probabilities, RATE * events / (EXTREMES_EVENTS + events))
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
@@ -416,8 +422,8 @@ class _Alternatives(NamedTuple):
 
 def _alternatives(
     rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed
-) -> tuple[float, Coefficients, _Alternatives]:
-    """About how dependent the experts turn out to be, unless that is believed; the likeliest; and what may be instead.
+) -> tuple[WeightBeliefs, Coefficients, _Alternatives]:
+    """Beliefs about weights of experts as dependent as they turn out to be; the likeliest; and what may be instead.
 
     Intervals allow for each correlation, and for a sum of weights that is nothing like what is believed. There, nothing
     keeps single outcomes from moving answers, so that intervals reach to where they would lead.
@@ -432,19 +438,33 @@ def _alternatives(
     regressions[-1] = replace(regressions[-1], expected=None)
     found = [each for (each,) in fit_each(regressions, (0.0,))]
     evidence = np.array([each.evidence for each in found])
-    probability = posterior_probabilities(evidence[:-1], prior, RATE)
-    rho = believed.rho if believed.correlation is not None else _mean_correlation(probability, rows.contrasts.shape[1])
     events = float(rows.weight.sum())
+    rate = min(RATE, DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + events))
+    probability = posterior_probabilities(evidence[:-1], prior, rate)
+    learned = beliefs[0]
+    if believed.correlation is None:
+        rho, variance = _mean_correlation(probability, rows.contrasts.shape[1])
+        learned = _wider(weight_beliefs(believed, rho, rows.worth), UNDECIDED * variance)
     unlike = UNLIKE_PROBABILITY / (1.0 + (UNLIKE_WORTH / events) ** 2)
     among_all = posterior_probabilities(evidence, np.append((1.0 - unlike) * np.array(prior), unlike))
-    return rho, found[int(probability.argmax())], _Alternatives(found, among_all)
+    return learned, found[int(probability.argmax())], _Alternatives(found, among_all)
 
 
-def _mean_correlation(probability: Array, n: int) -> float:
-    """The correlation at which the sum of n equal weights is its geometric mean over `CORRELATIONS`."""
+def _mean_correlation(probability: Array, n: int) -> tuple[float, float]:
+    """The correlation at which the sum of n equal weights is its geometric mean, and the variance of its logarithm."""
     if n == 1:
-        return CORRELATION
-    return float(np.expm1(probability @ np.log1p((n - 1) * np.array(CORRELATIONS))) / (n - 1))
+        return CORRELATION, 0.0
+    level = np.log1p((n - 1) * np.array(CORRELATIONS))
+    mean = float(probability @ level)
+    return float(np.expm1(mean)) / (n - 1), float(probability @ (level - mean) ** 2)
+
+
+def _wider(beliefs: WeightBeliefs, variance: float) -> WeightBeliefs:
+    """The same with so much more open of the logarithm of the sum of the weights, where anything is."""
+    if beliefs.slope_spread == 0:
+        return beliefs
+    more = np.sqrt(variance) * float(beliefs.mean.sum())
+    return replace(beliefs, slope_spread=float(np.hypot(beliefs.slope_spread, more)))
 
 
 def _coefficients(
