@@ -44,6 +44,7 @@ from opinionpool.learning.prior import (
     CORRELATIONS,
     LIMIT_PROBABILITIES,
     LIMITS,
+    SLOPE,
     SPREAD_PROBABILITIES,
     SPREADS,
     UNLIKE,
@@ -444,7 +445,8 @@ def _alternatives(
     learned = beliefs[0]
     if believed.correlation is None:
         rho, variance = _mean_correlation(probability, rows.contrasts.shape[1])
-        learned = _wider(weight_beliefs(believed, rho, rows.worth), UNDECIDED * variance)
+        slope = float(np.hypot(SLOPE, np.sqrt(UNDECIDED * variance)))
+        learned = weight_beliefs(believed, rho, rows.worth, slope)
     unlike = UNLIKE_PROBABILITY / (1.0 + (UNLIKE_WORTH / events) ** 2)
     among_all = posterior_probabilities(evidence, np.append((1.0 - unlike) * np.array(prior), unlike))
     return learned, found[int(probability.argmax())], _Alternatives(found, among_all)
@@ -457,14 +459,6 @@ def _mean_correlation(probability: Array, n: int) -> tuple[float, float]:
     level = np.log1p((n - 1) * np.array(CORRELATIONS))
     mean = float(probability @ level)
     return float(np.expm1(mean)) / (n - 1), float(probability @ (level - mean) ** 2)
-
-
-def _wider(beliefs: WeightBeliefs, variance: float) -> WeightBeliefs:
-    """The same with so much more open of the logarithm of the sum of the weights, where anything is."""
-    if beliefs.slope_spread == 0:
-        return beliefs
-    more = np.sqrt(variance) * float(beliefs.mean.sum())
-    return replace(beliefs, slope_spread=float(np.hypot(beliefs.slope_spread, more)))
 
 
 def _coefficients(
