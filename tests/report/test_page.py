@@ -133,7 +133,7 @@ def test_its_numbers_are_those_from_python():
     assert page.row("gains", best.expert)[2:4] == told
     base = page.row("gains", "base rate alone")
     assert base[1:4] == ["0.000", decimal(compared.base.log_loss), decimal(compared.base.brier)]
-    same = "Giving each event the share of the others that happened (the base rate) would score"
+    same = "Answering every event with the share of the other events that happened (the base rate) would score"
     assert minus(f"{same} {decimal(compared.base.score)}.") in gains
 
     p = state.pool(forecasts.X)

@@ -90,7 +90,9 @@ def _checked(f: Findings) -> str:
         return ", for which there is too little to check"
     if serious:
         return f"; there {'is' if serious == 1 else 'are'} {counted(serious, 'sign')} of that, see Checks"
-    return f"; {counted(made, 'check')} found no sign of that"
+    idle = len(f.checks) - made
+    left = f", and {whole(idle)} could not be made" if idle else ""
+    return f"; {counted(made, 'check')} found no sign of that (few events show only serious problems){left}"
 
 
 def event_forecasts(f: Findings, t: int) -> Array:
@@ -312,8 +314,9 @@ def _contributions(f: Findings, why: Explanation, at: int) -> Html:
     )
     if unit != "adds":
         note = (
-            "Adds: weight times how far the forecast is from the prior, in log-odds, after correction for the expert’s "
-            f"habit of forecasting too high or too low (bias), and pulled in where that is far. {note}"
+            "Adds: weight times the distance of the forecast from the prior, in log-odds (the stretched scale of the "
+            "chart, so not percentage points), after correction for the expert’s habit of forecasting too high or "
+            f"too low (bias); large distances are made somewhat smaller. {note}"
         )
     if weight and "(" in weight[0]:
         note = f"Weight: among those who gave a forecast here; in brackets, when all do. {note}"

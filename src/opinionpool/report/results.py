@@ -48,9 +48,9 @@ def gains_section(f: Findings) -> Html:
     meaning = f"{_meaning(f)} {how_line(found)}."
     verdict = _verdict(f.pool, own.over_average, found)
     if found.base is not None:
-        same = "Giving each event the share of the others that happened (the base rate) would score {}."
+        same = "Answering every event with the share of the other events that happened (the base rate) would score {}."
         if not f.binary:
-            same = "Giving each event the shares of the outcomes among the others (base rates) would score {}."
+            same = "Answering every event with the outcomes’ shares of the other events (base rates) would score {}."
         verdict.append(markup(same, decimal(found.base.score)))
     lead = markup('<p class="lead">{}</p>', joined(verdict, " "))
     caveats = [markup('<p class="note"><b>Mind:</b> {}</p>', sentence(note.text)) for note in f.caveats]
@@ -99,8 +99,8 @@ def _verdict(pool: str, gain: Difference, found: Comparison) -> list[Html]:
         k = found.answers[pool].ndim
         means = {p.pool: math.exp(-p.log_loss) for p in found.pools}
         beside = markup(
-            "In a test, {}. On average (geometric mean) the actual outcome got a probability of {}, from the simple "
-            "average {}. That is a score of {} against {} (0 is {}, 1 is perfect)",
+            "In a test, {}. It gave the actual outcome a probability of {} on average (geometric mean), the simple "
+            "average gave it {}. That is a score of {} against {} (0 is {}, 1 is perfect)",
             on, percent(means[pool]), percent(means[AVERAGE]), scores[pool], scores[AVERAGE],
             "saying 50% every time" if k == 1 else "saying the same of every class",
         )  # fmt: skip
@@ -334,6 +334,11 @@ def _negative_words(weights: WeightTable) -> str:
         else:
             words = f" That an expert adds to the others is clear for {whole(clear)} of {whole(all_)}; for "
             words += f"{whole(open_)} the interval includes 0, so it is open."
+        if (weights.weight[known & (weights.high >= 0)] < 0).any():
+            words += (
+                " A weight below 0 means that, given what the others say, a higher forecast of this expert lowers the "
+                "answer; where its interval includes 0, it cannot be distinguished from 0."
+            )
     if sure:
         who, verb = counted(sure, "weight"), "is" if sure == 1 else "are"
         words += f" {who} {verb} clearly below 0: such an expert shares errors with better ones, and subtracting helps."

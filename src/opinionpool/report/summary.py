@@ -93,7 +93,7 @@ def missing(forecasts: Forecasts | Totals) -> str:
     """How many forecasts there could be and are not."""
     size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
     most = size.events * size.experts
-    return "none missing" if size.cells == most else f"{percent(1.0 - size.cells / most)} missing"
+    return "none missing" if size.cells == most else f"{percent((most - size.cells) / most)} missing"
 
 
 def size_line(forecasts: Forecasts | Totals) -> str:
