@@ -185,7 +185,7 @@ def correlations(residuals: Residuals) -> list[Check]:
             "not, and the model assumes one correlation"
         )
         findings.append(Finding(None, difference, welch(one, two), abs(difference) > DIFFERENCE, text))
-    fine = "experts are equally correlated given either outcome"
+    fine = "the correlations of experts are the same given either outcome"
     idle = f"too few outcomes of each kind to compare correlations: {EACH} of each by two experts are needed"
     return concluded("correlations", findings, fine, idle)
 
