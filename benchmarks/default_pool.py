@@ -68,10 +68,12 @@ def panel(kind: str, rng: np.random.Generator, t: int, n: int) -> tuple[Array, A
     return x, y
 
 
-def losses(x: Array, y: Array, size: int, pools: tuple[str, ...]) -> Array:
-    """Mean log loss of each pool on the last events, learned from the first `size`."""
+def losses(x: Array, y: Array, size: int, pools: tuple[str, ...], *, open_events: bool = False) -> Array:
+    """Mean log loss of each pool on the last events, learned from the first `size`, and from open events if so."""
     test, truth = x[-TEST:], y[-TEST:]
     known = Forecasts.from_array(x[:size], y[:size]) if size else Forecasts.from_array(test)
+    if size and open_events:
+        known = Forecasts.from_array(np.vstack([x[:size], test]), np.append(y[:size], np.full(TEST, np.nan)))
     found = []
     for name in pools:
         p = fit_pool(name, known).pool(test)

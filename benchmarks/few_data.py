@@ -4,6 +4,7 @@
 
 A gain is the mean log score (natural logarithms), less that of the simple average on the same 400 new events; positive
 is better. Each kind of panel is simulated anew in each repeat, its other features drawn at random (see `default_pool`).
+In one line, the default pool has the forecasts on the 400 events as those on open events.
 """
 
 from __future__ import annotations
@@ -37,6 +38,16 @@ def gains(kind: str, n: int, repeats: int = REPEATS, sizes: tuple[int, ...] = SI
         x, y = panel(kind, np.random.default_rng([KINDS.index(kind), n, repeat]), max(SIZES) + TEST, n)
         found[repeat] = [losses(x, y, size, POOLS) for size in sizes]
     return np.asarray(found[..., 1:2] - found)
+
+
+def gains_with_open_events(kind: str, n: int, repeats: int = REPEATS) -> Array:
+    """Gain of the default pool over the average if it has the forecasts on the new events, (repeats, sizes)."""
+    found = np.empty((repeats, len(SIZES)))
+    for repeat in range(repeats):
+        x, y = panel(kind, np.random.default_rng([KINDS.index(kind), n, repeat]), max(SIZES) + TEST, n)
+        each = np.array([losses(x, y, size, POOLS[:2], open_events=True) for size in SIZES])
+        found[repeat] = each[:, 1] - each[:, 0]
+    return found
 
 
 def discriminant(kind: str, n: int, size: int, repeats: int = REPEATS) -> Array:
@@ -105,6 +116,8 @@ def main() -> None:
     print("\nmean over all kinds, by pool")
     for i, name in enumerate(POOLS):
         print(f"| {name} | " + " | ".join(f"{g:+.3f}" for g in everything[..., i].mean(axis=(0, 1))) + " |")
+    given = np.mean([gains_with_open_events(kind, n, options.repeats) for kind in KINDS for n in EXPERTS], axis=(0, 1))
+    print("| default pool, open events given | " + " | ".join(f"{g:+.3f}" for g in given) + " |")
     for size in SHOWN[1:]:
         lda = np.concatenate([discriminant(kind, n, size, options.repeats) for kind in KINDS for n in EXPERTS])
         print(f"| discriminant analysis, {size} | {np.nanmean(lda):+.3f} | no answer: {np.isnan(lda).sum()} |")

@@ -47,6 +47,18 @@ def test_the_column_adds_up_to_the_answer(panel_file, command):
     assert "in-sample" not in said.err
 
 
+def test_without_outcomes_agreement_is_named(file, command):
+    """What agreement says of each expert, who never names the one that goes its own way as the best."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(40, 1))
+    x = 1 / (1 + np.exp(-truth - rng.normal(size=(40, 4)) * [0.3, 0.4, 0.5, 3.0]))
+    said = command("explain", file(wide(x, [None] * 40, ("ann", "bob", "cy", "dan"))), "q1", "--positive", "1")
+    line = next(line for line in said.err.splitlines() if "agreement on 40 events" in line)
+    assert all(f"'{name}'" in said.err for name in ("ann", "bob", "cy", "dan"))
+    assert "agreement on 40 events says who is likely to know more" in line
+    assert said.err.index("'dan'") > max(said.err.index(f"'{name}'") for name in ("ann", "bob", "cy"))
+
+
 def test_json_holds_all_parts(panel_file, command):
     found = json.loads(command("explain", panel_file, "q59", "--base-rate", "0.2", "--format", "json").out)
     summary = found["summary"]

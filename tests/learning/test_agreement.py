@@ -152,6 +152,16 @@ class TestDefault:
         assert (learned.weights >= -1e-12).all()
         assert (learned.pool(np.full(4, q)) - prior) * (q - prior) >= -1e-12
 
+    @given(st.integers(0, 2**20), st.booleans())
+    @settings(max_examples=8, deadline=None)
+    def test_a_more_confident_yes_raises_the_answer(self, seed, resolved):
+        x, y = some(t=30, seed=seed, missing=0.0)
+        learned = learn(Forecasts.from_array(x, y if resolved else np.full(30, NAN), classes=[0, 1]), prior=0.4)
+        for i in np.flatnonzero(learned.weights > 1e-6):
+            rising = np.tile(x[0], (7, 1))
+            rising[:, i] = [0.001, 0.1, 0.3, 0.5, 0.8, 0.99, 0.9999]
+            assert (np.diff(learned.pool(rising)) > 0).all()
+
     def test_what_is_believed_by_name_takes_its_place(self):
         x, _ = some(t=60)
         named = {name: {"accuracy": 1.0 + 0.5 * i} for i, name in enumerate(ABC)}

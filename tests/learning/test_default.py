@@ -356,6 +356,26 @@ class TestPieces:
         assert root[d:, 1] == pytest.approx(guide)
         assert found.rows().T @ found.rows() == pytest.approx(found.covariance(), abs=1e-9)
 
+    def test_the_posterior_of_sum_and_guide_against_integration(self):
+        """Evidence, and mean and spread of the answer to an event, on a grid of the two coefficients."""
+        rng = np.random.default_rng(6)
+        mean, guide = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.0, -0.2])
+        contrasts, y = 1.5 * rng.normal(size=(30, 3)), rng.integers(0, 2, 30)
+        beliefs = WeightBeliefs(mean, 0.3, 0.0, lambda deviation: deviation, guide)
+        found = Regression(contrasts[..., None], np.zeros((30, 1)), y, np.ones(30), beliefs).fit(0.0)
+        axis = np.linspace(-5, 5, 201)
+        a, b = np.meshgrid(axis, axis)
+        weights = mean + 0.3 * a[..., None] * mean + b[..., None] * guide
+        density = log_expit((2 * y - 1) * (weights @ contrasts.T)).sum(axis=-1) - (a**2 + b**2) / 2 - np.log(2 * np.pi)
+        total = np.exp(density).sum()
+        assert found.evidence == pytest.approx(np.log(total * (axis[1] - axis[0]) ** 2), abs=0.05)
+        new = np.array([1.0, -0.5, -1.0])
+        answer, share = weights @ new, np.exp(density) / total
+        exact = float((share * answer).sum())
+        spread = np.sqrt((share * (answer - exact) ** 2).sum())
+        assert found.values[1:] @ new == pytest.approx(exact, abs=0.1 * spread)
+        assert np.sqrt(new @ found.covariance()[1:, 1:] @ new) == pytest.approx(spread, rel=0.05)
+
     def test_what_alternatives_leave_open(self):
         """Less certain ones add what they are less certain of, and where they differ; surer ones where they differ."""
         rng = np.random.default_rng(5)
