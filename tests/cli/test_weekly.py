@@ -252,3 +252,40 @@ def test_the_report_of_a_table_in_which_somebody_was_renamed(file, command):
         curves = page.read().split('<div class="curves">')[1].split("</div>")[0]
     assert "<b>e2</b>" not in curves
     assert curves.count("<figure>") == 6
+
+
+TOPICS = "event,expert,probability,time,closes,outcome,topic\n"
+
+
+def by_topic(lines):
+    return [f"{line.rstrip()},{'xy'[int(line.split(',')[0][1:]) % 2]}\n" for line in lines]
+
+
+def test_an_older_table_is_answered_by_what_it_does_not_know_and_that_is_noted(file, command):
+    run(command, file, "w8.csv", week(8), "--save", "m8.json")
+    said = run(command, file, "w7.csv", week(7), "--model", "m8.json")
+    assert "4 events open here whose outcome the pool has learned" in said.err
+    run(command, file, "w7.csv", week(7), "--model", "m8.json", "--save", "back.json")
+    run(command, file, "w7.csv", week(7), "--save", "m7.json")
+    same(learned("back.json"), learned("m7.json"))
+
+
+def test_topics_that_come_later_are_learned_and_that_they_are_missing_is_noted(file, command):
+    run(command, file, "w7.csv", week(7), "--save", "m7.json")
+    command("pool", file(TOPICS + "".join(by_topic(week(8))), "t8.csv"), "--duplicates", "last", "--save", "t8.json")
+    said = command("pool", "t8.csv", "--duplicates", "last", "--model", "m7.json", "--save", "m8.json")
+    assert "28 events with another topic, group or date than when they were learned from" in said.err
+    one, two = learned("m8.json").topics, learned("t8.json").topics
+    assert one.topics == two.topics == ("x", "y")
+    assert one.intercept == pytest.approx(two.intercept, abs=1e-12)
+    assert "has no column of topics" in run(command, file, "w8.csv", week(8), "--model", "m8.json").err
+    shown = command("experts", "t8.csv", "--duplicates", "last", "--format", "table").out
+    assert "counts as" in shown
+    assert float(shown.partition("counts as")[2].split("\n")[1].split()[1]) == pytest.approx(one.events.max(), abs=0.05)
+
+
+def test_no_forecast_at_a_horizon_is_an_error_that_says_so(file, command):
+    path = file(HEAD + "".join(week(8)), "w8.csv")
+    for by in ([], ["--by-time"]):
+        said = command("compare", path, "--duplicates", "last", "--horizon", "400d", *by, status=1)
+        assert "no forecast was made 400 days or more before its event closed" in said.err

@@ -63,7 +63,7 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
             facts |= {"notes": summary.note_records((*notes, *found.notes))}
             write_json("moves", answers.records(changes.move_columns(found)), facts, out)
         elif kind == "csv":
-            write_listing((changes.move_columns if found.moves else changes.change_columns)(found), kind, out)
+            write_listing(changes.move_columns(found), kind, out)
         else:
             _write(found, out)
     lines = changes.change_lines(found) if kind != "table" else []

@@ -173,10 +173,24 @@ def keep(
 
 def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
     stream = trained.stream
-    fresh = [e for e, known in zip(forecasts.events, forecasts.resolved, strict=True) if known]
-    fresh = [event for event in fresh if stream is None or not stream.knows(event)]
-    if not fresh:
-        return ()
-    way = "; --save NEW goes on learning" if stream is not None else ""
-    template = "{count:resolved event} not learned from: the saved pool is used as it is" + way
-    return (Note.of("not-learned", template, len(fresh)),)
+    notes = []
+    pairs = list(zip(forecasts.events, forecasts.resolved.tolist(), strict=True))
+    ahead = [] if stream is None else [event for event, known in pairs if not known and stream.knows(event)]
+    if ahead:
+        template = (
+            "{count:event} open here whose outcome the pool has learned: answers rest on what this table does not know "
+            "yet; --save NEW takes such outcomes back"
+        )
+        notes.append(Note.of("looks-ahead", template, len(ahead)))
+    fresh = [event for event, known in pairs if known and (stream is None or not stream.knows(event))]
+    if fresh:
+        way = "; --save NEW goes on learning" if stream is not None else ""
+        template = "{count:resolved event} not learned from: the saved pool is used as it is" + way
+        notes.append(Note.of("not-learned", template, len(fresh)))
+    if getattr(trained.learned, "topics", None) is not None and forecasts.topics is None:
+        text = (
+            "the pool learned by topic, and this table has no column of topics, so what all topics have in common "
+            "counts; --topic COLUMN names one"
+        )
+        notes.append(Note("topics-not-used", text))
+    return tuple(notes)

@@ -23,7 +23,7 @@ from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
 from opinionpool.estimation.posterior import Mode, intercept_root, posterior_mode, posterior_probabilities
-from opinionpool.text import shown
+from opinionpool.text import counted, shown
 
 # How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by
 # simulation (benchmarks/topics.py): where topics do not differ this costs .001 at most from 20 events a topic on.
@@ -176,9 +176,9 @@ class TopicEffects(Tabular):
             return f"{shown(self.topics[g])} {intercept}slope {1.0 + self.slope[g]:.2f}"
 
         more = f"; and {len(self.topics) - MOST_NAMED} more" if len(self.topics) > MOST_NAMED else ""
+        what = f"{counted(len(self.topics), 'topic')}, which differ{'s' if len(self.topics) == 1 else ''}"
         text = (
-            f"{len(self.topics)} topics, which differ in intercept and slope with probability "
-            f"{1.0 - self.levels[0]:.0%}: "
+            f"{what} in intercept and slope with probability {1.0 - self.levels[0]:.0%}: "
             f"{'; '.join(map(words, order))}{more}"
         )
         if self.deviations is not None:

@@ -13,6 +13,15 @@ from opinionpool.report.listing import Column, decimal, whole, write_table
 from opinionpool.scoring.comparison import AVERAGE, Comparison
 
 
+def tenths(number: float) -> str:
+    """Of independent events, which need not be a whole number.
+
+    >>> tenths(4.69122467712162), tenths(8.0)
+    ('4.7', '8.0')
+    """
+    return f"{number:.1f}"
+
+
 def topic_columns(state: Fitted) -> list[Column]:
     """What a pool has learned about each topic, those that differ most first; none if it has learned nothing."""
     effects = getattr(state, "topics", None)
@@ -22,7 +31,7 @@ def topic_columns(state: Fitted) -> list[Column]:
     size = np.abs(effects.intercept).max(axis=1) + np.abs(effects.slope)
     order = np.argsort(-size, kind="stable").tolist()
     labels = [str(label) for label in state.classes]
-    columns = [Column("topic", table["topic"], "topic"), Column("resolved", table["resolved"], "resolved", whole)]
+    columns = [Column("topic", table["topic"], "topic"), Column("resolved", table["resolved"], "counts as", tenths)]
     for name in [name for name in table if name.startswith("intercept") and not name.endswith(("_low", "_high"))]:
         label = "" if len(labels) == 2 else f":{labels[int(name.rpartition('_')[2])]}"
         columns += [
@@ -68,9 +77,9 @@ def score_columns(found: Comparison) -> list[Column]:
     kept = np.flatnonzero((count > 0) & (names != ""))
     if len(kept) < 2:
         return []
-    ordered = kept[np.argsort(-count[kept], kind="stable")]
+    ordered = np.append(kept[np.argsort(-count[kept], kind="stable")], np.flatnonzero((count > 0) & (names == "")))
     columns = [
-        Column("topic", names[ordered].tolist(), "topic"),
+        Column("topic", [name or "(no topic)" for name in names[ordered].tolist()], "topic"),
         Column("events", count[ordered].tolist(), "events", whole),
     ]
     for place, pool in enumerate(found.pools):

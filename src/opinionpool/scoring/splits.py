@@ -303,6 +303,8 @@ class Plan:
         notes: list[Note],
     ) -> Plan:
         times = forecasts.times
+        if not usable.any():
+            check_splits(2, 0, "events")
         if times is None or np.isnat(times[usable]).all():
             raise ArgumentError(
                 "events cannot be ordered in time: no column says when they belong; name it with --column time=NAME, "

@@ -138,7 +138,9 @@ def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:
     """
     mine, theirs = ([label_text(label) for label in labels] for labels in (forecasts.classes, trained.classes))
     if mine != theirs or forecasts.options is not None:
+        turned = forecasts.options is None and len(mine) == 2 and mine == theirs[::-1]
+        way = f"; say --positive {theirs[1]} (in Python positive={theirs[1]!r}), as for the pool" if turned else ""
         raise LayoutError(
-            f"the forecasts are about classes {listed(mine)}, and the pool in {file} about {listed(theirs)}"
+            f"the forecasts are about classes {listed(mine)}, and the pool in {file} about {listed(theirs)}{way}"
         )
     return replace(forecasts, classes=trained.classes)

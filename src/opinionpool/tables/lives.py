@@ -48,10 +48,20 @@ def before_horizon(long_rows: LongRows, ahead: np.timedelta64, ends: Times) -> t
     ahead : timedelta64
     ends : ndarray of datetime64, shape (events,)
         When each event closed or was resolved, whichever was first.
+
+    Raises
+    ------
+    LayoutError
+        If nothing had been forecast by then.
     """
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
     made = long_rows.time <= (ends - ahead)[long_rows.event]
+    if not made.any():
+        raise LayoutError(
+            f"{long_rows.table.name}: no forecast was made {span_text(ahead)} or more before its event closed, so "
+            "nothing can be scored at that horizon"
+        )
     late = int(len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[made])))
     if not late:
         return long_rows.select(made), []
