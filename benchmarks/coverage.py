@@ -22,7 +22,7 @@ from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
 
 EVENTS, EXPERTS, CORRELATIONS = (10, 30, 100), (3, 10), (0.0, 0.5)
-REPEATS, NEW = 100, 100
+REPEATS, NEW = 200, 100
 
 
 def covered(rng: np.random.Generator, events: int, n: int, rho: float) -> float:
