@@ -124,7 +124,7 @@ def test_gains_are_those_of_the_page_on_few_data(page):
         return rows[start], rows[start + 2 :]
 
     head, rows = table(page("few-data.md"), "pool")
-    gains = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows[:4]}
+    gains = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows[:5]}
     pools, chosen = table(page("choosing.md"), "resolved events")
     names = {"`gaussian`": "default pool"}
     assert len(chosen) == 5
