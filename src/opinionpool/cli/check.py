@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None, model: str | None) -> int:
     """Describe the file: what is in it, what was converted, what stands in the way of pooling it.
 
-    As CSV it has only the second part, the experts. With --panel, beliefs are checked too; with --model, what the
+    As CSV it has only the table of experts. With --panel, beliefs are checked too; with --model, what the
     pool that pool --save has written would do with the file. The exit status is 1 if something stands in the way.
     """
     keeping = Keeping(model, None)

@@ -42,8 +42,9 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     verdict    better or worse: the interval excludes 0; unclear: it includes 0
 
     Each event is scored by pools that were fitted to other events (the other folds). Pools are compared on the same
-    events, an expert and the pool on the events that both answered. Leave out forecasts that were made with knowledge
-    of the outcome, such as a model's about the data that it was fitted to.
+    events; a second table compares each expert with the default pool (or the last of --pools, if that is not among
+    them) on the events that both answered. Leave out forecasts that were made with knowledge of the outcome, such as a
+    model's about the data that it was fitted to.
 
     Intervals hold for all rows of a table at once (simultaneous), so they are narrower where fewer pools are
     compared. The sentence below the table, on whether the best pool beats the others, allows for all pairs of pools,

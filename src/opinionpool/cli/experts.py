@@ -29,13 +29,14 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     accuracy     how much the expert knows: half the difference between the mean log-odds, corrected for bias
                  and calibration, of events that happened and of others; it is no percentage
     AUC          how often, of two events, the one that happened had the higher forecast
-    weight       what its log-odds, less prior and bias, are multiplied by if every expert gives a forecast
+    weight       what its log-odds, less prior and bias and large ones pulled in, are multiplied by if
+                 every expert gives a forecast
     from, to     the weight's 90% credible interval, given beliefs and outcomes
     CLASS        where weights differ between classes: the weight for that one; "weight" is then their mean
 
-    Where events have topics, a second table has what differs by topic: how many independent resolved events those of
-    the topic count as, the intercept, which is added to the pooled log-odds, and the slope, by which their distance
-    from the prior is multiplied. Where outcomes speak for it, a third
+    Where events have topics, a second table has what differs by topic: how many independent events its resolved ones
+    count as (fewer than there are where outcomes may be dependent), the intercept, which is added to the pooled
+    log-odds, and the slope, by which their distance from the prior is multiplied. Where outcomes speak for it, a third
     has the experts' weights on each topic. JSON has both too.
 
     Where the terminal is too narrow, columns are left out: the weights by class first, then the interval, the

@@ -49,7 +49,8 @@ def pooling(command: Command) -> Command:
             metavar="NAME",
             default="gaussian",
             help="gaussian (default): corrects bias and overconfidence, and discounts experts who repeat each other. "
-            "linear: the mean of probabilities, log: the sum of log-odds, with learned weights. average, median; "
+            "linear: the mean of probabilities with learned weights; log: the sum of log-odds with learned weights. "
+            "average, median: of probabilities, all alike; "
             "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: "
             "the mean of log-odds; extremized: that mean, moved away from the prior by a factor of 1.73; "
             "recalibrated: that mean, with slope and intercept learned. beta-linear: the linear pool, corrected "
@@ -64,9 +65,9 @@ def pooling(command: Command) -> Command:
             metavar="EXPERT=W",
             callback=read_weights,
             multiple=True,
-            help="What this expert's forecast counts for, instead of learning it, such as ann=2: one for each "
-            f"expert, in the pools {', '.join(WEIGHTED)}. Only their ratios matter, but in log a sum above 1 moves "
-            "answers further from the prior. Repeatable.",
+            help="A weight that is given and not learned, such as ann=2; give one for every expert. For the pools "
+            f"{', '.join(WEIGHTED)}. log takes the numbers as they are: a sum above 1 moves answers further from the "
+            "prior, one below 1 towards it. In the others only ratios matter. Repeatable.",
         ),
     ]
     return stack(options, gather(Pooling, "pooling")(command), POOL)
@@ -162,12 +163,14 @@ def comparing(command: Command) -> Command:
             "--gap",
             metavar="SPAN",
             default="0",
-            help="With --by-time: how long an outcome must be known before pools learn from it: days, or 4w, 36h.",
+            help="With --by-time: how long an outcome must be known before pools learn from it: a number of days, "
+            "such as 30, or with a unit, such as 4w or 36h.",
         ),
         click.option(
             "--horizon",
             metavar="SPAN",
-            help="Score each forecast as it stood this long before its event closed: days, or as in 4w, 36h.",
+            help="Score each forecast as it stood this long before its event closed: a number of days, such "
+            "as 7, or with a unit, such as 4w or 36h.",
         ),
         click.option(
             "--time-averaged",
@@ -216,6 +219,6 @@ def panel_option(command: Command) -> Command:
         metavar="PANEL.toml",
         type=click.Path(exists=True, dir_okay=False),
         help="Beliefs about the experts, for the gaussian pool: a line such as calibration = 0.9 for all; under a line "
-        "[experts.NAME], one such as auc = 0.8 (0.5 is guessing, 1 perfect). Default: what is assumed of any panel "
-        "(docs/beliefs.md).",
+        "[experts.NAME], one such as auc = 0.8 (0.5 is guessing, 1 perfect). All keys, such as correlation, bias, and "
+        "worth (how many events a belief counts for): docs/beliefs.md. Default: what is assumed of any panel.",
     )(command)

@@ -52,7 +52,8 @@ def pair_reading(command: Command) -> Command:
         nargs=2,
         metavar="OLD_FILE NEW_FILE",
         type=click.Path(exists=True),
-        help="The forecasts as OLD and as NEW pooled them.",
+        help="Two files of forecasts: what OLD and what NEW would answer about them. Not needed for the open events "
+        "that the saved pools keep.",
     )
     return stack([files, *_reading_options(required=False)[1:]], _gather_reading(wrapper), READING)
 
@@ -102,7 +103,7 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             "--topic",
             metavar="COLUMN",
             help="The same as --column topic=COLUMN: what each event is about. The default pool learns how topics "
-            "differ. A column named topic is used by itself.",
+            "differ. A column named topic is used without this option, too (unless --column topic=).",
         ),
         click.option(
             "--options",

@@ -49,8 +49,8 @@ def value(
 
     It needs no data: without FILE, the panel is that of --panel, or of --experts N about whom nothing is known. With
     FILE it is what was learned from resolved events. If no event is resolved, it also shows how far the answer about
-    the first open event moves as each belief varies over its 90% range: the fewer events the belief counts for, the
-    wider (of what was not assessed: over what is usual).
+    the first open event moves as each belief varies over its 90% range, which is wider the fewer events the
+    belief counts for. A belief that you did not give varies over what is usual for panels.
     """  # noqa: D301 - click reads the character
     if reading is None and panel is None and experts is None:
         raise click.UsageError("give a FILE of forecasts, a PANEL.toml with --panel, or a number with --experts")

@@ -18,7 +18,7 @@ def no_forecast_notes(experts: Sequence[str], absent: Mask, what: str = "got wei
     """A note on those without a forecast on a resolved event, if there are any.
 
     >>> [note.text for note in no_forecast_notes(["ann", "bob"], np.array([True, False]))]
-    ['ann had no forecast on a resolved event and got weight 0']
+    ["'ann' had no forecast on a resolved event and got weight 0"]
     """
     names = _names(experts, absent)
     text = f"{listed(names, NAMED)} had no forecast on a resolved event and {what}"

@@ -47,7 +47,7 @@ def _errors(f: Findings) -> Html:
         return section("errors", title, missing("There is nothing to compare.", why))
     errors, n = f.errors, len(f.errors.experts)
     lead = (
-        "The more the errors of two experts correlate, the less the second adds. An error is the log-odds minus their "
+        "The more the errors of two equally good experts correlate, the less the second adds. An error is the log-odds minus their "
         "mean over events with the same outcome. Correlation 0: unrelated; 1: perfectly correlated. The average "
         f"correlation is {two(errors.common)}"
     )
@@ -349,7 +349,9 @@ def method_section(f: Findings) -> Html:
     if not isinstance(f.comparison, Missing):
         of = counted(f.comparison.units, f.comparison.unit)
         used += f" {how_line(f.comparison)}; 95% intervals of score differences are confidence intervals "
-        used += f"(Student’s, widened for skewed and for several differences), based on {of}."
+        used += (
+            f"(Student’s, allowing for skewed differences and for all rows of a table at once), based on at most {of}."
+        )
     parts.append(markup("<p>{}</p>", used))
     rows: list[list[str]] = [
         ["opinionpool", __version__],
@@ -372,11 +374,12 @@ def _method_words(pool: str) -> str:
             "difference is pulled in a little, the more the larger it is. The pooled log-odds are those of the prior, "
             "plus a weighted sum of these differences, plus an intercept for the bias that is left once they are "
             "combined. Weights and intercept are estimated for all experts together; they do not follow from the table "
-            "Experts in detail, which takes each expert by itself. For each value of what is not known (the mean "
+            "Experts in detail, which takes each expert by itself. For given hyperparameters (the mean "
             "correlation, how much weights differ between experts, how far to pull in) they are posterior modes, given "
             "outcomes, beliefs and, with little weight, how far experts agree on open events; these are averaged by "
-            "how probable the values are, and the answer is computed with the averages. 90% intervals of weights, and "
-            "of answers in log-odds, are credible intervals from a normal approximation. An expert who gave no "
+            "how probable the hyperparameters are, and the answer is computed with the averages. 90% intervals of "
+            "weights, and of answers in log-odds, are credible intervals from a normal approximation, which includes "
+            "how uncertain the hyperparameters are. An expert who gave no "
             "forecast is left out and the others are reweighted; missing forecasts are not imputed. The model, normal "
             "log-odds given the outcome, is that of J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
             "probabilities”, UAI 2004; beliefs about panels in general, pulling in and learning from open events are "

@@ -91,8 +91,8 @@ def _checked(f: Findings) -> str:
     if serious:
         return f"; there {'is' if serious == 1 else 'are'} {counted(serious, 'sign')} of that, see Checks"
     idle = len(f.checks) - made
-    left = f", and {whole(idle)} could not be made" if idle else ""
-    return f"; {counted(made, 'check')} found no sign of that (few events show only serious problems){left}"
+    left = f"; {whole(idle)} could not be made" if idle else ""
+    return f"; {counted(made, 'check')} found no sign of that, though few events would only show serious problems{left}"
 
 
 def event_forecasts(f: Findings, t: int) -> Array:

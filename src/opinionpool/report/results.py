@@ -41,7 +41,7 @@ def gains_section(f: Findings) -> Html:
         over = best.over_pool
         gains.append(Gain(printable(best.expert), 0.0 - over.mean, 0.0 - over.high, 0.0 - over.low))
         words.insert(0, markup("<p>{}</p>", _beside_best(best, found)))
-        caption += "; that over the expert is wider, as the best expert was picked after the scores were known"
+        caption += "; that over the expert allows for picking the best expert after the scores were known"
     figure = (
         markup("<figure>{}<figcaption>{}.</figcaption></figure>", gain_chart(gains), caption) if gains else Html("")
     )

@@ -245,7 +245,7 @@ def together_lines(found: Together | None) -> list[str]:
     phrase = f"all {len(value.experts):,} together, if the model holds: {phrase}"
     if found.gain is not None:
         phrase += f" (one more expert like them would raise it by {found.gain:.3f})"
-    phrase += f"; at best worth {value.effective:.1f} independent experts of their average accuracy"
+    phrase += f"; with ideal weights worth {value.effective:.1f} independent experts of their average accuracy"
     lines = [phrase]
     lines += [
         printable(f"{listed(group, 4)} say nearly the same (correlated at {REDUNDANT:g} or more)")
