@@ -47,8 +47,8 @@ def _errors(f: Findings) -> Html:
         return section("errors", title, missing("There is nothing to compare.", why))
     errors, n = f.errors, len(f.errors.experts)
     lead = (
-        "The more the errors of two equally good experts correlate, the less the second adds. An error is the log-odds minus their "
-        "mean over events with the same outcome. Correlation 0: unrelated; 1: perfectly correlated. The average "
+        "The more the errors of two equally good experts correlate, the less the second adds. An error is the log-odds "
+        "minus their mean over events with the same outcome. Correlation 0: unrelated; 1: perfectly correlated. The average "
         f"correlation is {two(errors.common)}"
     )
     if errors.common > 0:
@@ -379,7 +379,7 @@ def _method_words(pool: str) -> str:
             "outcomes, beliefs and, with little weight, how far experts agree on open events; these are averaged by "
             "how probable the hyperparameters are, and the answer is computed with the averages. 90% intervals of "
             "weights, and of answers in log-odds, are credible intervals from a normal approximation, which includes "
-            "how uncertain the hyperparameters are. An expert who gave no "
+            "how uncertain the first two hyperparameters are. An expert who gave no "
             "forecast is left out and the others are reweighted; missing forecasts are not imputed. The model, normal "
             "log-odds given the outcome, is that of J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
             "probabilities”, UAI 2004; beliefs about panels in general, pulling in and learning from open events are "
