@@ -48,8 +48,8 @@ def _errors(f: Findings) -> Html:
     errors, n = f.errors, len(f.errors.experts)
     lead = (
         "The more the errors of two equally good experts correlate, the less the second adds. An error is the log-odds "
-        "minus their mean over events with the same outcome. Correlation 0: unrelated; 1: perfectly correlated. The average "
-        f"correlation is {two(errors.common)}"
+        "minus their mean over events with the same outcome. Correlation 0: unrelated; 1: perfectly correlated. The "
+        f"average correlation is {two(errors.common)}"
     )
     if errors.common > 0:
         lead += f", at which two equally good experts are worth {2.0 / (1.0 + errors.common):.1f} independent ones"
