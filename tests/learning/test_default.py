@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit, logsumexp
 
+from opinionpool.estimation import posterior
 from opinionpool.estimation.posterior import Regression, WeightBeliefs, left_open, posterior_mode
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import default
@@ -161,6 +162,29 @@ class TestLearns:
         learned = learn(Forecasts.from_array(rng.random((5, 3000)), [0, 1, 1, 0, None]))
         assert learned.uncertainty is None
         assert np.isfinite(learned.weights).all()
+
+    def test_values_chosen_on_fewer_events_than_experts(self, monkeypatch):
+        """By a mode in terms of the events, of a sample and then of all, and by one in terms of the weights."""
+        x, y = Panel.exchangeable(45, correlation=0.4, accuracy=0.5).simulate(80, seed=1)
+        monkeypatch.setattr(default, "CHOOSING", 40)
+        by_events = learn(Forecasts.from_array(x, y))
+        monkeypatch.setattr(posterior, "FEWER", 0)
+        by_weights = learn(Forecasts.from_array(x, y))
+        assert by_events.weights == pytest.approx(by_weights.weights, abs=1e-6)
+        assert by_events.pool(x) == pytest.approx(by_weights.pool(x), abs=1e-6)
+
+    def test_more_events_than_experts_are_not_worse_than_fewer(self):
+        """A thousand experts with shared errors, together all but certain; asked about events not learned from."""
+        rng = np.random.default_rng(1000)
+        signal, loadings = rng.lognormal(-0.7, 0.5, 1000), rng.normal(0.3, 0.6, (3, 1000))
+        y = rng.integers(0, 2, 1700)
+        errors = rng.normal(size=(1700, 1000)) + rng.normal(size=(1700, 3)) @ loadings
+        x = expit(errors + np.where(y[:, None] == 1, signal, -signal))
+        loss = []
+        for events in (500, 1200):
+            answers = learn(Forecasts.from_array(x[:events], y[:events])).pool(x[1200:])
+            loss.append(-np.log(np.where(y[1200:] == 1, answers, 1 - answers)).mean())
+        assert loss[1] < loss[0] < 0.02
 
     def test_clones_add_nothing(self):
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)

@@ -425,6 +425,9 @@ class Regression:
             along = self.contrasts[..., 0] @ self.beliefs.together
             products = own**2 * self._products + along @ along.T + float((root**2).sum())
         before = None if start is None or start.mode.dual is None else start.mode.dual.amounts
+        if before is not None and len(before) != len(products):
+            # Found by a sample of these events.
+            before = None
         dual = _dual_mode(products, self.outcomes, self.mean_answers[:, 0], self.weight, before, self.anchor)
         if isinstance(own, np.ndarray):
             theta = design.T @ dual.amounts
