@@ -3,6 +3,7 @@
 Panels of unlike experts with several shared sources of error. Learned from all events and from samples of several
 sizes, each is asked about the same fresh events: by how much the mean log loss is worse than that of the pool that
 learned from all, with the standard error of this difference, and the processor seconds of the fit, on one thread.
+Then the log loss of the default pool on fresh events beside those of the data alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ Array = npt.NDArray[np.float64]
 SHAPES = ((200_000, 20), (50_000, 100), (20_000, 500), (8_000, 1_000))
 LIMITS = ((5_000, 500_000), (10_000, 1_000_000), (20_000, 2_000_000), (50_000, 5_000_000))
 FRESH = 20_000
+# Experts, and numbers of events, to compare with the data alone.
+FEW, LEARNED = 20, (500, 2_000, 5_000, 20_000)
 
 
 def drawn(experts: int, events: int, seed: int) -> tuple[Array, npt.NDArray[np.intp]]:
@@ -53,8 +56,25 @@ def losses(pool: op.GaussianPool, q: Array, y: npt.NDArray[np.intp]) -> Array:
     return -np.log(pool.predict_proba(q)[np.arange(len(y)), y])
 
 
+def beside() -> None:
+    """Print the log losses of the default pool, of the data alone and of logistic regression on log-odds."""
+    from scipy.special import logit
+    from sklearn.linear_model import LogisticRegression
+
+    q, y = drawn(FEW, FRESH, 2)
+    print("\n| learned from | default pool | full, data alone | logistic regression |")
+    print("| --- | --- | --- | --- |")
+    for events in LEARNED:
+        seen, happened = drawn(FEW, events, 1)
+        pools = op.GaussianPool(), op.GaussianPool("full", beliefs=None)
+        found = [losses(pool.fit(seen, happened), q, y).mean() for pool in pools]
+        answers = LogisticRegression(C=10.0, max_iter=3000).fit(logit(seen), happened).predict_log_proba(logit(q))
+        found.append(-answers[np.arange(len(y)), y].mean())
+        print(f"| {events:,} | " + " | ".join(f"{loss:.4f}" for loss in found) + " |", flush=True)
+
+
 def main() -> None:
-    """Print a table."""
+    """Print both tables."""
     print("| events x experts | learned from | worse by | seconds |")
     print("| --- | --- | --- | --- |")
     with threadpool_limits(1), warnings.catch_warnings():
@@ -76,6 +96,7 @@ def main() -> None:
                     f"| {events:,} x {experts:,} | {used:,} | {worse.mean():.5f} ± {error:.5f} | {seconds:.1f} |",
                     flush=True,
                 )
+        beside()
 
 
 if __name__ == "__main__":
