@@ -201,3 +201,51 @@ def test_times_that_are_none_are_refused():
         op.GaussianPool().fit([[0.2], [0.6]], [0, 1], times=[["soon"], ["later"]])
     with pytest.raises(op.ShapeError):
         op.GaussianPool().fit([[0.2], [0.6]], [0, 1], times=[["2025-01-01"]])
+
+
+def test_who_repeats_the_prior_or_always_says_the_same_moves_nothing():
+    rng = np.random.default_rng(7)
+    q, y, made = drawn(rng, 60, 10.0)
+    outcomes = [None if t % 10 == 0 else int(each) for t, each in enumerate(y)]
+    pool = op.GaussianPool().fit(q, outcomes, prior=0.4, times=made)
+    answers, ends = (f(q, prior=0.4, times=made) for f in (pool.predict_proba, pool.predict_interval))
+    assert pool.state_.recency.steady < 0.5
+    # Always the newest, so that ages would all change.
+    both = np.concatenate([made, np.full((60, 1), NOW + np.timedelta64(9, "D"))], axis=1)
+    for same in (0.4, 0.7):
+        more = np.concatenate([q, np.full((60, 1), same)], axis=1)
+        larger = op.GaussianPool().fit(more, outcomes, prior=0.4, times=both)
+        assert larger.weights_[-1] == 0
+        np.testing.assert_allclose(larger.predict_proba(more, prior=0.4, times=both), answers, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(larger.predict_interval(more, prior=0.4, times=both), ends, rtol=0, atol=1e-10)
+
+
+def test_a_copy_shares_one_weight_and_moves_nothing(tmp_path):
+    rng = np.random.default_rng(8)
+    q, y, made = drawn(rng, 60, 10.0)
+    pool = op.GaussianPool().fit(q, y, prior=0.5, times=made)
+    answers, ends = (f(q, prior=0.5, times=made) for f in (pool.predict_proba, pool.predict_interval))
+    more, times = (np.concatenate([each, each[:, [1, 1]]], axis=1) for each in (q, made))
+    with pytest.warns(op.OpinionPoolWarning, match="share one weight"):
+        larger = op.GaussianPool().fit(more, y, prior=0.5, times=times)
+    np.testing.assert_allclose(larger.predict_proba(more, prior=0.5, times=times), answers, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(larger.predict_interval(more, prior=0.5, times=times), ends, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(larger.weights_[[1, 4, 5]], pool.weights_[1] / 3, rtol=1e-8)
+    op.save(larger, tmp_path / "pool.json")
+    again = op.load(tmp_path / "pool.json")
+    np.testing.assert_array_equal(
+        again.predict_proba(more, prior=0.5, times=times), larger.predict_proba(more, prior=0.5, times=times)
+    )
+
+
+def test_weights_count_like_repeated_rows():
+    rng = np.random.default_rng(9)
+    for events in (8, 60):
+        q, y, made = drawn(rng, events, 10.0)
+        weight = np.where(np.arange(events) % 3 == 0, 4, 1)
+        rows = np.repeat(np.arange(events), weight)
+        weighted = op.GaussianPool().fit(q, y, prior=0.5, times=made, sample_weight=weight)
+        repeated = op.GaussianPool().fit(q[rows], y[rows], prior=0.5, times=made[rows])
+        assert repeated.state_.recency is not None
+        answers = (pool.predict_proba(q, prior=0.5, times=made) for pool in (weighted, repeated))
+        np.testing.assert_allclose(*answers, rtol=0, atol=1e-7)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.forecasts import Forecasts
@@ -46,12 +47,25 @@ class Duplicates:
     @classmethod
     def among(cls, forecast: Array, experts: tuple[str, ...]) -> Duplicates:
         """Find them in (T, N, K - 1) contrasts, NaN where missing."""
+        columns = (np.ascontiguousarray(forecast[:, i]) for i in range(len(experts)))
+        rows = ((np.flatnonzero(~np.isnan(column[:, 0])), column) for column in columns)
+        return cls._of(((row, column if len(row) == len(column) else column[row]) for row, column in rows), experts)
+
+    @classmethod
+    def among_cells(cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...]) -> Duplicates:
+        """Find them in the contrasts (M, K - 1) of forecasts that are ordered by event."""
+        order = np.argsort(expert, kind="stable")
+        ends = np.cumsum(np.bincount(expert, minlength=len(experts)))
+        cells = (order[end - n : end] for end, n in zip(ends, np.diff(ends, prepend=0), strict=True))
+        return cls._of(((event[cell], contrast[cell]) for cell in cells), experts)
+
+    @classmethod
+    def _of(cls, columns: Iterable[tuple[Index, Array]], experts: tuple[str, ...]) -> Duplicates:
+        """Find them, given each expert's events and contrasts."""
         source = np.full(len(experts), CONSTANT)
         first: list[int] = []
         found: dict[bytes, int] = {}
-        for i in range(len(experts)):
-            column = np.ascontiguousarray(forecast[:, i])
-            given = column[~np.isnan(column[:, 0])]
+        for i, (rows, given) in enumerate(columns):
             if len(given) == 0:
                 source[i] = NEW
                 continue
@@ -59,7 +73,8 @@ class Duplicates:
             if different == 1 and (len(given) >= SEVERAL or not given[0].any()):
                 continue
             enough = len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]
-            source[i] = found.setdefault(column.tobytes() if enough else i.to_bytes(8, "big"), len(found))
+            key = rows.tobytes() + given.tobytes() if enough else i.to_bytes(8, "big")
+            source[i] = found.setdefault(key, len(found))
             if source[i] == len(first):
                 first.append(i)
         if not first:

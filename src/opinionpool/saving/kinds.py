@@ -120,6 +120,12 @@ def _check_recency(recency: Recency) -> None:
         raise SavedPoolError("correlations should lie between 0 and 1")
     both = (*size, *recency.correlations.shape)
     shaped(recency.probabilities, both, "the probabilities of half-lives", least=0.0)
+    if (recency.experts is None) != (recency.source is None):
+        raise SavedPoolError("experts and the distinct ones behind them should both be there, or neither")
+    if recency.experts is not None and recency.source is not None:
+        n = len(recency.experts)
+        if recency.source.shape != (n,) or not ((recency.source >= -2) & (recency.source < n)).all():
+            raise SavedPoolError("each expert should have a distinct one behind it")
 
 
 def _check_topics(effects: TopicEffects) -> None:
@@ -272,7 +278,7 @@ PARTS = (
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
     replace(Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations")),
-    Kind.of("recency", Recency, _check_recency),
+    replace(Kind.of("recency", Recency, _check_recency), optional=("experts", "source")),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
