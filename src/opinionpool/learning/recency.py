@@ -35,7 +35,8 @@ from opinionpool.model.contrasts import contrasts
 # simulation (benchmarks/recency.py): where nothing decays this costs .003 at most.
 HALF_LIVES = (4.0, 2.0, 1.0, 0.5, 0.25)
 STEADY = 0.5
-# How far intercept and slope of the pool that values are compared by are open, and contrasts are looked at.
+# How far intercept and slope of the pool that values are compared by are open; and how far contrasts are looked at, in
+# the metric of log-ratios.
 INTERCEPT, SLOPE, LIMIT = 0.4, 0.35, 4.0
 # From so many events on, and so many forecasts with an age above 0.
 FEWEST = 10
@@ -269,8 +270,9 @@ def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: 
     believed[0] = STEADY
     own = reference[used]
     contrast = contrasts(some.probabilities, own[some.event_index], floor)
-    size = np.abs(contrast).max(axis=1, keepdims=True)
-    contrast = contrast * np.minimum(1.0, LIMIT / np.maximum(size, LIMIT))
+    # A length that treats all classes alike.
+    length = np.sqrt(logodds.inner_products(contrast, contrast))
+    contrast = contrast * np.minimum(1.0, LIMIT / np.maximum(length, LIMIT))[:, None]
     offset = logodds.prior_log_ratios(own)
 
     def evidence(pooled: Array) -> float:
