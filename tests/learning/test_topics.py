@@ -285,3 +285,21 @@ def test_topics_are_not_looked_at_where_they_are_all_the_same():
 def test_one_topic_an_event():
     with pytest.raises(op.ShapeError, match="3 events need one of the topics each"):
         op.GaussianPool().fit([0.2, 0.6, 0.7], [0, 1, 1], topics=["a", "b"])
+
+
+def test_what_is_open_about_the_model_does_not_make_topics_of_one_kind_differ():
+    """With few events and strong experts intervals are wide, yet answers without an outcome are near those with it."""
+    extra = []
+    for seed in range(1000, 1012):
+        rng = np.random.default_rng(seed)
+        y = rng.random(220) < 0.5
+        noise = np.sqrt(0.3) * rng.normal(size=(220, 1)) + np.sqrt(0.7) * rng.normal(size=(220, 5))
+        q = expit(4.0 * np.where(y, 1.0, -1.0)[:, None] / 2.0 + 2.0 * noise)
+        topics, y = np.array(["a", "b"] * 110), y.astype(int)
+        pools = op.GaussianPool().fit(q[:20], y[:20], prior=0.5, topics=topics[:20], classes=[0, 1])
+        plain = op.GaussianPool().fit(q[:20], y[:20], prior=0.5, classes=[0, 1])
+        answers = pools.predict_proba(q[20:], prior=0.5, topics=topics[20:]), plain.predict_proba(q[20:], prior=0.5)
+        one, two = (-np.log(p[np.arange(200), y[20:]]).mean() for p in answers)
+        extra.append(one - two)
+    assert np.mean(extra) <= 0.001
+    assert np.max(extra) <= 0.02

@@ -121,6 +121,11 @@ def test_a_horizon_is_a_time_of_its_own_for_each_event(seed, ahead):
     rows, ends = table(rng)
     if not any(p for p, close in zip(rows["probability"], rows["closes"], strict=True) if close):
         return
+    made = zip(*(rows[name] for name in ("event", "time", "closes")), strict=True)
+    if not any(close and time <= hours(ends[int(event[1:])] - ahead) for event, time, close in made):
+        with pytest.raises(LayoutError, match=f"no forecast was made {ahead} hours or more before"):
+            read_forecasts(rows, duplicates="last", horizon=f"{ahead}h")
+        return
     found = read_forecasts(rows, duplicates="last", horizon=f"{ahead}h")
     for t, event in enumerate(found.events):
         given_then = found.expert_index[found.event_index == t]

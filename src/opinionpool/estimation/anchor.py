@@ -20,7 +20,8 @@ from opinionpool.logodds import metric, softmax, whitened
 # events there are beside so many: differences between experts are learned a little later.
 PRECISION, EVENTS = 0.005, 80.0
 # An outcome tells p(1 − p) about the log-odds of its event. Where the believed p makes that less than this, the rest
-# is taken to say what is believed of any panel; this too fades as events become many.
+# is taken to say what is believed of any panel; this too fades as events become many, and soon beyond hundreds, where
+# extreme answers may be right and their outcomes together say so.
 INFORMATION, INFORMED = 0.045, 400.0
 
 
@@ -90,7 +91,7 @@ class Anchor:
         likeliest = softmax(ratios[:, 1:]).max(axis=1, initial=0.0)
         events = float(weight.sum())
         own = np.full(len(weight), PRECISION * (EVENTS / (EVENTS + events)) ** 2)
-        fading = (INFORMED / (INFORMED + events)) ** 2
+        fading = (INFORMED / (INFORMED + events)) ** 2 / (1.0 + (events / INFORMED) ** 4)
         common = fading * np.maximum(INFORMATION - likeliest * (1.0 - likeliest), 0.0)
         return cls(own * weight, common * weight, mean - believed)
 

@@ -35,7 +35,7 @@ from opinionpool.estimation.posterior import (
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.fitted import Uncertainty
+from opinionpool.learning.fitted import OpenUncertainty, Uncertainty
 from opinionpool.learning.leakage import contrary_notes
 from opinionpool.learning.prior import (
     ACCURACY,
@@ -148,8 +148,8 @@ PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
 # outcomes tell, once there are many more events than these.
 RATE, EXTREMES_EVENTS = 0.5, 40.0
 # How dependent experts are says what sum of the weights is believed, which the same outcomes then move again: for the
-# first they count as no more events than these.
-DEPENDENCE_EVENTS = 20.0
+# first they count as no more events than these, and from many more than the second number on as all that there are.
+DEPENDENCE_EVENTS, DEPENDENCE_LEARNED = 20.0, 2000.0
 # That much of the variance that is left by dependence is open of the sum of the weights: most of that variance is owed
 # to independent experts, who are rare.
 UNDECIDED = 0.25
@@ -391,7 +391,7 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found)
     if uncertainty is not None:
         open_ = left_open(equal, *alternatives)
-        uncertainty = Uncertainty(uncertainty.covariance + open_.T @ open_)
+        uncertainty = OpenUncertainty(uncertainty.covariance + open_.T @ open_, uncertainty)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = marginal_dependence(evidence, shrunken, believed)
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
@@ -440,7 +440,7 @@ def _alternatives(
     found = [each for (each,) in fit_each(regressions, (0.0,))]
     evidence = np.array([each.evidence for each in found])
     events = float(rows.weight.sum())
-    rate = min(RATE, DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + events))
+    rate = min(RATE, max(DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + events), events / (DEPENDENCE_LEARNED + events)))
     probability = posterior_probabilities(evidence[:-1], prior, rate)
     learned = beliefs[0]
     if believed.correlation is None:

@@ -91,6 +91,11 @@ class Uncertainty:
         batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
         return self._errors(panel, batch, panel.pool(probabilities, prior))[1]
 
+    @property
+    def given(self) -> Uncertainty:
+        """The posterior's own, without what other models leave open."""
+        return self
+
     def at_least(self, other: Uncertainty) -> Uncertainty:
         """No combination of intercept and weights is less uncertain than here or there."""
         values, vectors = np.linalg.eigh(other.covariance - self.covariance)
@@ -124,6 +129,30 @@ class Uncertainty:
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         gradient = np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
         return np.asarray(np.einsum("tia,ij,tjb->tab", gradient, self.covariance, gradient, optimize=True))
+
+
+@dataclass(frozen=True, eq=False)
+class OpenUncertainty(Uncertainty):
+    """Uncertainty to which other models than the one that was fitted contribute, while a fit is being made.
+
+    What an answer would have been without its own outcome follows from the posterior alone.
+    """
+
+    posterior: Uncertainty
+
+    @property
+    def given(self) -> Uncertainty:
+        """The posterior's own."""
+        return self.posterior
+
+    def spread_over(self, source: npt.NDArray[np.intp]) -> Uncertainty:
+        """The same for duplicates, as `Uncertainty.spread_over`."""
+        return OpenUncertainty(super().spread_over(source).covariance, self.posterior.spread_over(source))
+
+
+def whole(uncertainty: Uncertainty | None) -> Uncertainty | None:
+    """What is kept once a fit is made: all that is open together."""
+    return Uncertainty(uncertainty.covariance) if isinstance(uncertainty, OpenUncertainty) else uncertainty
 
 
 def debiased(panel: Panel, batch: Batch, rows: slice) -> Array:
@@ -367,7 +396,8 @@ class FittedPanel(Tabular):
             error = both.errors(self.panel, q, own)
             ratio = np.divide(its.errors(other.panel, q, own), error, out=np.ones_like(error), where=error > 0)
             most = max(most, float(ratio.max(initial=1.0)))
-        return replace(self, uncertainty=Uncertainty(both.covariance * most**2))
+        both = Uncertainty(both.covariance * most**2)
+        return replace(self, uncertainty=OpenUncertainty(both.covariance, mine.given))
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
         """Some forecasts as they count by their ages, without these."""
@@ -410,7 +440,7 @@ class FittedPanel(Tabular):
             full = None if plain is None else np.empty_like(plain)
             for rows, q, (own,) in some.dense_blocks(self.experts, public):
                 assert own is not None
-                covariance[rows] = self.uncertainty.ratios_covariance(self.panel, q, own)
+                covariance[rows] = self.uncertainty.given.ratios_covariance(self.panel, q, own)
                 if plain is not None and full is not None:
                     batch = read_batch(q, own, n, d + 1)
                     plain[rows] = batch.contrasts(slice(None), self.panel.settings.floor)

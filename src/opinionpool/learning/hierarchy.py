@@ -291,7 +291,8 @@ def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) 
     mean = float(cells.weight @ squares) / forecasts
     level = cells.by_expert(squares) / np.where(counted, count, 1.0)
     # How far squares scatter within an expert relative to their mean: 2 for two classes and a normal distribution.
-    several = count > 1
+    # The rows that one forecast on an open event stands for add up to 1 but for rounding.
+    several = count > 1.5
     within = cells.by_expert((squares - level[cells.expert]) ** 2)[several] / (count[several] - 1.0)
     base = (level**2)[several]
     inside = float(count[several] @ within) / float(count[several] @ base) if several.any() else 2.0

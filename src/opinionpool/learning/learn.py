@@ -15,7 +15,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
-from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.fitted import FittedPanel, whole
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
@@ -144,7 +144,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
             )
     found = found.with_topics(problem.forecasts, problem.reference, problem.weight)
     notes = (*found.notes, *notes, *(() if recency is None else (recency.note(),)))
-    return replace(found, recency=recency, notes=notes)
+    return replace(found, uncertainty=whole(found.uncertainty), recency=recency, notes=notes)
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
