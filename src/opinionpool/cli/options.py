@@ -219,6 +219,7 @@ def panel_option(command: Command) -> Command:
         metavar="PANEL.toml",
         type=click.Path(exists=True, dir_okay=False),
         help="Beliefs about the experts, for the gaussian pool: a line such as calibration = 0.9 for all; under a line "
-        "[experts.NAME], one such as auc = 0.8 (0.5 is guessing, 1 perfect). All keys, such as correlation, bias, and "
-        "worth (how many events a belief counts for): docs/beliefs.md. Default: what is assumed of any panel.",
+        "[experts.NAME], one such as auc = 0.8 (0.5 is guessing, 1 perfect). How many events a belief counts "
+        "for is its worth, as in auc = { value = 0.8, worth = 50 }; correlation, bias and the other keys are in "
+        "docs/beliefs.md. Default: what is assumed of any panel.",
     )(command)

@@ -290,6 +290,14 @@ def void_note(count: int) -> Note:
 def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellError:
     word, rows = column.words.values[code], column.words.rows(code)
     places = place(column.table, *rows[:3].tolist()) + (", ..." if len(rows) > 3 else "")
+    labels = {str(label).casefold() for label in classes}
+    if labels.isdisjoint(each.strip().casefold() for each in column.words.values):
+        return CellError(
+            f"outcome {shown(word)} is not among the classes of the forecasts ({places}), and no other outcome is: they "
+            f"are {listed(classes, 4)}; outcomes and classes must have the same names",
+            remedies=[],
+            count=len(rows),
+        )
     meant = suggestion(word, [str(label) for label in classes], "these are")
     return CellError(
         f"outcome {shown(word)} is not among the classes of the forecasts ({places}); if it means that an "
