@@ -109,7 +109,7 @@ def test_classes_that_forecasts_were_given_for():
     assert order_classes(["10", "9", "2"], Asked()) == ("2", "9", "10")
     with pytest.raises(CellError, match=r"'hime' is not among the classes .*\(the table, rows 1, 2\).*mean 'home'"):
         settled(["home", "hime", "hime"], stated)
-    with pytest.raises(CellError, match="no other outcome is: they are 'p.away', .*must have the same names") as found:
+    with pytest.raises(CellError, match=r"no other outcome is: they are 'p.away', .*must have the same names") as found:
         settled(["home", "draw"], [f"p.{each}" for each in stated])
     assert not found.value.remedies
     with pytest.raises(LayoutError, match="about classes 'away', 'draw', 'home', and not 'home', 'draw', 'out'"):

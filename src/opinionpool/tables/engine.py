@@ -57,6 +57,11 @@ def engine_errors() -> tuple[type[Exception], ...]:
     return (engine().Error, RuntimeError, UnicodeError)
 
 
+def interrupted(error: Exception) -> bool:
+    """Whether the engine was interrupted, which it says by an error of its own or by a plain one."""
+    return isinstance(error, engine().InterruptException) or "query interrupted" in str(error).lower()
+
+
 def unreadable(source: FileSource, error: Exception) -> TableError:
     """The error for a file that the engine does not understand."""
     kinds = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}
@@ -71,7 +76,7 @@ def readable(source: FileSource) -> Iterator[None]:
     try:
         yield
     except engine_errors() as error:
-        if isinstance(error, engine().InterruptException):
+        if interrupted(error):
             raise KeyboardInterrupt from None
         raise unreadable(source, error) from None
 

@@ -13,8 +13,8 @@ from opinionpool.tables.delimited import with_line_feeds
 from opinionpool.tables.engine import (
     Progress,
     connect,
-    engine,
     engine_errors,
+    interrupted,
     literal,
     unreadable,
     watch,
@@ -38,7 +38,7 @@ def read_file(
             return _LOADERS[source.format](source, connection, on_disk)
     except engine_errors() as error:
         connection.close()
-        if isinstance(error, engine().InterruptException):
+        if interrupted(error):
             raise KeyboardInterrupt from None
         short = csv_short_rows(source) if source.format == "csv" and not source.padded else 0
         if short:

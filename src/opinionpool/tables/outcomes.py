@@ -293,8 +293,8 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
     labels = {str(label).casefold() for label in classes}
     if labels.isdisjoint(each.strip().casefold() for each in column.words.values):
         return CellError(
-            f"outcome {shown(word)} is not among the classes of the forecasts ({places}), and no other outcome is: they "
-            f"are {listed(classes, 4)}; outcomes and classes must have the same names",
+            f"outcome {shown(word)} is not among the classes of the forecasts ({places}), and no other outcome is: "
+            f"they are {listed(classes, 4)}; outcomes and classes must have the same names",
             remedies=[],
             count=len(rows),
         )
