@@ -28,25 +28,17 @@ def optional_reading(command: Command) -> Command:
     """The same where FILE may be left out, and ``reading`` then is None."""
 
     @functools.wraps(command)
-    def wrapper(reading: Reading, **given: object) -> object:
-        if not reading.files and reading.words:
-            raise click.UsageError(f"{reading.words[0]} says how to read FILE, and there is none")
-        if "-" in reading.files:
+    def wrapper(reading: Reading | None, **given: object) -> object:
+        if reading is not None and "-" in reading.files:
             raise click.UsageError("FILE is read again by the page, and standard input can be read once")
-        return command(reading=reading if reading.files else None, **given)
+        return command(reading=reading, **given)
 
-    return stack(_reading_options(required=False), _gather_reading(wrapper), READING)
+    found = _none_without_files(wrapper, "FILE, and there is none")
+    return stack(_reading_options(required=False), _gather_reading(found), READING)
 
 
 def pair_reading(command: Command) -> Command:
     """Give a command the option --files OLD_FILE NEW_FILE and those that say how to read them, as ``reading``."""
-
-    @functools.wraps(command)
-    def wrapper(reading: Reading, **given: object) -> object:
-        if not reading.files and reading.words:
-            raise click.UsageError(f"{reading.words[0]} says how to read files, and there are none: --files OLD NEW")
-        return command(reading=reading if reading.files else None, **given)
-
     files = click.option(
         "--files",
         nargs=2,
@@ -55,7 +47,20 @@ def pair_reading(command: Command) -> Command:
         help="Two files of forecasts: what OLD and what NEW would answer about them. Not needed for the open events "
         "that the saved pools keep.",
     )
-    return stack([files, *_reading_options(required=False)[1:]], _gather_reading(wrapper), READING)
+    found = _none_without_files(command, "files, and there are none: --files OLD NEW")
+    return stack([files, *_reading_options(required=False)[1:]], _gather_reading(found), READING)
+
+
+def _none_without_files(command: Command, what: str) -> Command:
+    """Give a command None in place of options that say how to read no file; to say how is then an error."""
+
+    @functools.wraps(command)
+    def wrapper(reading: Reading, **given: object) -> object:
+        if not reading.files and reading.words:
+            raise click.UsageError(f"{reading.words[0]} says how to read {what}")
+        return command(reading=reading if reading.files else None, **given)
+
+    return wrapper
 
 
 def _reading_options(*, required: bool) -> list[Decorator]:

@@ -122,6 +122,8 @@ class Changes:
         self._again = 0  # events that were known, and come with forecasts
         self._keys: set[int] = set()
         self._experts = tuple(state.experts)
+        # What the table tells of its events beside forecasts and outcomes.
+        self._facts = () if table is None else _facts(table)
         self._present = [] if table is None else present_experts(state)
 
     def plan(self, record: Record, weight: float | None) -> None:
@@ -168,17 +170,7 @@ class Changes:
 
     def _described(self, old: Record, record: Record) -> Record:
         """What was learned of an event, with the topic, group and dates that a table now gives it."""
-        table = self._table
-        if table is None:
-            return old
-        given = {
-            "topic": table.topics is not None,
-            "group": table.groups is not None,
-            "time": table.times is not None,
-            "settled": table.times is not None,
-            "asked": table.asked is not None,
-        }
-        new = {name: getattr(record, name) for name, there in given.items() if there}
+        new = {name: getattr(record, name) for name in self._facts}
         return old if all(getattr(old, name) == value for name, value in new.items()) else old._replace(**new)
 
     def plan_void(self, record: Record) -> None:
@@ -237,6 +229,12 @@ class Changes:
         parts = [self._table] if self._table.void is None else [self._table, self._table.void]
         there = dict.fromkeys(part.experts[i] for part in parts for i in np.unique(part.expert_index).tolist())
         return [*absent_events(self._state, self._keys), *absent_experts(self._present, self._experts, list(there))]
+
+
+def _facts(table: Forecasts) -> tuple[str, ...]:
+    """Which fields of a `Record` a table has columns for."""
+    columns = {"topic": table.topics, "group": table.groups, "time": table.times, "settled": table.times}
+    return tuple(name for name, column in (columns | {"asked": table.asked}).items() if column is not None)
 
 
 # By expert: the probability of the second of two classes, or those of all classes; None withdraws it.

@@ -47,8 +47,7 @@ class SharedClasses:
 
     def lacking(self, long_rows: LongRows, start: int, count: int) -> CellError:
         """Names the first class that is not there."""
-        present = long_rows.label[long_rows.pair == long_rows.pair[start]]
-        lacking = next(name for i, name in enumerate(long_rows.classes) if i not in present)
+        lacking = class_lacking(long_rows, start)
         return CellError(
             f"the forecast by {long_rows.who(start)} has no probability for class {shown(lacking)} "
             f"({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
@@ -56,6 +55,12 @@ class SharedClasses:
             remedies=[{"drop_incomplete": True}],
             count=count,
         )
+
+
+def class_lacking(long_rows: LongRows, start: int) -> str:
+    """The first class for which the forecast of a row has no probability."""
+    present = long_rows.label[long_rows.pair == long_rows.pair[start]]
+    return next(name for i, name in enumerate(long_rows.classes) if i not in present)
 
 
 def fold_rows(

@@ -10,6 +10,7 @@ import numpy as np
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
 from opinionpool.labels import Options
+from opinionpool.tables.class_rows import class_lacking
 from opinionpool.tables.classes import Asked, key
 from opinionpool.tables.frames import place
 from opinionpool.tables.layout import Layout
@@ -190,10 +191,8 @@ def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
             remedies=[{"options": "event"}, {"options": "shared"}],
         )
     first = int(short[0])
-    own = long_rows.label[long_rows.pair == long_rows.pair[first]]
-    lacking = next(name for i, name in enumerate(long_rows.classes) if i not in own)
     return CellError(
-        f"the forecast by {long_rows.who(first)} has no probability for class {shown(lacking)} "
+        f"the forecast by {long_rows.who(first)} has no probability for class {shown(class_lacking(long_rows, first))} "
         f"({place(long_rows.table, int(long_rows.row[first]))}), as others have. If that was left out, it needs "
         f"a row, of 0 too; if each event has options of its own, as {examples}, say --options event",
         remedies=[{"options": "event"}, {"options": "shared", "drop_incomplete": True}],
