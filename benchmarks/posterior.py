@@ -16,9 +16,11 @@ import sys
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.estimation.posterior import Coefficients, Regression
+from opinionpool.estimation.coefficients import Coefficients
+from opinionpool.estimation.regression import Regression
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.prior import Believed, weight_beliefs
+from opinionpool.learning.prior import Believed
+from opinionpool.learning.weight_beliefs import weight_beliefs
 
 Array = npt.NDArray[np.float64]
 

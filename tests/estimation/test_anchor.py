@@ -5,7 +5,9 @@ from scipy.optimize import minimize
 
 from opinionpool import GaussianPool
 from opinionpool.estimation.anchor import Anchor
-from opinionpool.estimation.posterior import Regression, WeightBeliefs, posterior_mode
+from opinionpool.estimation.coefficients import WeightBeliefs
+from opinionpool.estimation.posterior import posterior_mode
+from opinionpool.estimation.regression import Regression
 from opinionpool.logodds import logit, softmax
 
 WEIGHTS = WeightBeliefs(np.array([0.7, 0.7]), 0.4, 0.3, lambda deviation: deviation)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation import likelihood, posterior
+from opinionpool.estimation import likelihood, regression
 from opinionpool.estimation.likelihood import Likelihood, ManyClasses
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import inner_products, metric
@@ -56,7 +56,7 @@ def test_pools_answer_the_same_either_way(monkeypatch, pool):
     q[3, 1] = np.nan
     forecasts, answers = Forecasts.from_array(q, y, classes=range(18)), []
     for most in (16, 10**9):
-        for module in (likelihood, posterior):
+        for module in (likelihood, regression):
             monkeypatch.setattr(module, "MANY_CLASSES", most)
         answers.append(fit_pool(pool, forecasts).pool(forecasts.X))
     assert answers[0] == pytest.approx(answers[1], abs=1e-9)

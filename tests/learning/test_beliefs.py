@@ -16,7 +16,8 @@ from opinionpool.errors import ArgumentError, OpinionPoolError, OpinionPoolWarni
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, beliefs_of_mapping
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION, Believed, weight_beliefs
+from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION, Believed
+from opinionpool.learning.weight_beliefs import weight_beliefs
 from opinionpool.model.accuracy import accuracy_of_auc, accuracy_of_hit_rate, accuracy_of_score
 from opinionpool.model.panel import Panel
 

@@ -8,8 +8,10 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit, logsumexp
 
-from opinionpool.estimation import posterior
-from opinionpool.estimation.posterior import Regression, WeightBeliefs, left_open, posterior_mode
+from opinionpool.estimation import regression
+from opinionpool.estimation.coefficients import WeightBeliefs, left_open
+from opinionpool.estimation.posterior import posterior_mode
+from opinionpool.estimation.regression import Regression
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import default
 from opinionpool.learning.beliefs import Beliefs
@@ -168,7 +170,7 @@ class TestLearns:
         x, y = Panel.exchangeable(45, correlation=0.4, accuracy=0.5).simulate(80, seed=1)
         monkeypatch.setattr(default, "CHOOSING", 40)
         by_events = learn(Forecasts.from_array(x, y))
-        monkeypatch.setattr(posterior, "FEWER", 0)
+        monkeypatch.setattr(regression, "FEWER", 0)
         by_weights = learn(Forecasts.from_array(x, y))
         assert by_events.weights == pytest.approx(by_weights.weights, abs=1e-6)
         assert by_events.pool(x) == pytest.approx(by_weights.pool(x), abs=1e-6)

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize, stats
 
 import opinionpool as op
-from opinionpool.estimation.posterior import intercept_root
+from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.learning.topics import (
     DEVIATION_PROBABILITIES,
     DEVIATIONS,

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.arrays import Array
+from opinionpool.estimation.anchor import Anchor
 
 # Up to so many events a triangle is solved as any matrix is.
 SMALL = 200
@@ -124,3 +126,34 @@ def judged(products: Array, costs: Callable[[Array], EventCosts], amounts: Array
     lower = np.asarray(np.linalg.cholesky(np.eye(len(root)) + root[:, None] * products * root), dtype=np.float64)
     cost = value.total + float(amounts @ ratios) / 2.0
     return DualMode(amounts, -cost - float(np.log(np.diag(lower)).sum()), root, lower)
+
+
+def binary_mode(
+    products: Array,
+    outcomes: npt.NDArray[np.intp],
+    offset: Array,
+    weight: Array,
+    start: Array | None = None,
+    anchor: Anchor | None = None,
+) -> DualMode:
+    """The mode of more coefficients than binary events, with the products (T, T) of their design."""
+    sign = np.where(outcomes == 1, 1.0, -1.0)
+
+    def costs(ratios: Array) -> EventCosts:
+        # Of what happened, and the probability of what did not, precise where it is small.
+        margin = sign * (offset + ratios)
+        small = np.exp(-np.abs(margin))
+        other = np.where(margin >= 0, small, 1.0) / (1.0 + small)
+        loss = np.log1p(small) + np.maximum(-margin, 0.0)
+        return EventCosts(float(weight @ loss), -weight * sign * other, weight * other * (1.0 - other))
+
+    if anchor is None:
+        return dual_mode(products, costs, start)
+    both, push = anchor.own + anchor.common, anchor.common * anchor.distance[:, 0]
+
+    def anchored(ratios: Array) -> EventCosts:
+        plain = costs(ratios)
+        pulled, slope = float(both @ ratios**2 / 2.0 + push @ ratios), both * ratios + push
+        return EventCosts(plain.total + pulled, plain.slope + slope, plain.curvature + both)
+
+    return judged(products, costs, dual_mode(products, anchored, start).amounts)

@@ -18,9 +18,9 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.averages import DUPLICATE
-from opinionpool.estimation.posterior import intercept_root
-from opinionpool.learning.fitted import Uncertainty
+from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.learning.prior import BIAS, believed_slope
+from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.logodds import metric, uncentred
 from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel

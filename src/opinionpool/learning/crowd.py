@@ -23,13 +23,8 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note
-from opinionpool.estimation.posterior import (
-    Mode,
-    harmonic_mean,
-    intercept_root,
-    posterior_mode,
-    posterior_probabilities,
-)
+from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.posterior import Mode, harmonic_mean, posterior_mode, posterior_probabilities
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.hierarchy import Cells, Differences, Hierarchy

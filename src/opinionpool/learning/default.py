@@ -20,26 +20,17 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from opinionpool.arrays import Array, Mask
-from opinionpool.errors import ArgumentError, Note
+from opinionpool.errors import ArgumentError
+from opinionpool.estimation.coefficients import Coefficients, WeightBeliefs, left_open
 from opinionpool.estimation.dense_evidence import evidence_of
 from opinionpool.estimation.evidence import Evidence, option_rows
-from opinionpool.estimation.posterior import (
-    Coefficients,
-    Regression,
-    WeightBeliefs,
-    fit_each,
-    harmonic_mean,
-    left_open,
-    posterior_probabilities,
-)
+from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
+from opinionpool.estimation.regression import Regression, fit_each
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.fitted import OpenUncertainty, Uncertainty
 from opinionpool.learning.leakage import contrary_notes
 from opinionpool.learning.prior import (
-    ACCURACY,
-    CALIBRATION,
     CORRELATION,
     CORRELATIONS,
     LIMIT_PROBABILITIES,
@@ -51,96 +42,22 @@ from opinionpool.learning.prior import (
     UNLIKE_PROBABILITY,
     UNLIKE_WORTH,
     Believed,
-    weight_beliefs,
 )
 from opinionpool.learning.problem import DenseContrasts
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,
-    believed_features,
     common_dependence,
     marginal_dependence,
     marginal_features,
 )
+from opinionpool.learning.uncertainty import OpenUncertainty, Uncertainty
+from opinionpool.learning.unlearned import MOST_UNCERTAIN, DefaultFit, agreement_note, assumed, nothing_learned
+from opinionpool.learning.weight_beliefs import weight_beliefs
 from opinionpool.logodds import whitened
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts
 from opinionpool.model.pooling import fill_missing
-from opinionpool.text import shown
-
-
-def believed_limit(believed: Believed) -> float:
-    """How far extremes are believed: entirely where all else was assessed."""
-    if believed.limit is not None:
-        return believed.limit
-    return np.inf if believed.assessed else harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
-
-
-def prior_uncertainty(believed: Believed, d: int, *, options: bool) -> Uncertainty:
-    """What is open about intercept and weights, for d = K - 1; nothing where all was assessed.
-
-    Where events have options of their own there is no intercept.
-    """
-    n = len(believed)
-    covariance = np.zeros((d + n, d + n))
-    if not believed.assessed:
-        beliefs = weight_beliefs(believed, believed.rho, 1 if options else d)
-        if options:
-            beliefs = replace(beliefs, intercept_spread=0.0)
-        for deviation, probability in zip(SPREADS, SPREAD_PROBABILITIES, strict=True):
-            root = beliefs.root(deviation, d)
-            covariance += probability * root @ root.T
-    return Uncertainty(covariance)
-
-
-def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: bool) -> Note:
-    """Why outcomes had no part in the answer, and what it rests on."""
-    what = "no resolved event has a forecast" if resolved else "no event is resolved"
-    if constant:
-        what = "every expert who forecast a resolved event always gave the same forecast"
-    if constant and nobody:
-        return Note("nothing-learned", f"{what}, so nothing was learned, and the answers are the prior")
-    if believed.assessed:
-        text = "all was assessed, so nothing is learned and the weights follow from the beliefs, without an interval"
-        return Note("assessed", text)
-    if believed.given:
-        open_ = {
-            "no bias": (believed.bias.worth == 0).any(),
-            f"calibration {CALIBRATION:g}": (believed.calibration.worth == 0).any(),
-            f"accuracy {ACCURACY:g} (an AUC of 0.84)": (believed.accuracy.worth == 0).any(),
-            f"correlation {CORRELATION:g}": believed.correlation is None and len(believed) > 1,
-        }
-        assumed = "; ".join(text for text, missing in open_.items() if missing)
-        text = f"{what}, so the weights follow from the beliefs"
-        return Note("nothing-learned", text + f"; assumed where none is given: {assumed}" * bool(assumed))
-    limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_PROBABILITIES)))
-    accurate = "equally accurate" if believed.agreement is None else "the more accurate the more they agree"
-    text = (
-        f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "
-        f"{accurate}, correlated at {CORRELATION:g}, and extreme forecasts count as {limit:.1%} at most "
-        "where the prior is 50%"
-    )
-    return Note("nothing-learned", text)
-
-
-# So many experts are named with what agreement says of them.
-MOST_NAMED = 8
-
-
-def agreement_note(agreement: Agreement, names: list[str]) -> Note:
-    """What agreement says of each expert, best first."""
-    order = np.argsort(-agreement.accuracy, kind="stable")
-    each = [
-        f"{shown(names[i])} {agreement.correlation[i]:.2f} (accuracy {agreement.accuracy[i]:.2f} of typical)"
-        for i in order.tolist()
-    ]
-    more = f", and {len(each) - MOST_NAMED} more" if len(each) > MOST_NAMED else ""
-    text = (
-        f"agreement on {agreement.events:,.6g} events says who is likely to know more; correlation with the others' "
-        f"mean: {', '.join(each[:MOST_NAMED])}{more}"
-    )
-    return Note("agreement", text, len(each))
-
 
 PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
 # How dependent experts are is learned at this rate, as no alternative is quite right and one outcome should not decide
@@ -155,39 +72,10 @@ DEPENDENCE_EVENTS, DEPENDENCE_LEARNED = 20.0, 2000.0
 UNDECIDED = 0.25
 # Values are chosen on this many events, and no more forecasts than these; more would hardly change the choice.
 CHOOSING, CHOOSING_FORECASTS = 4096, 1 << 20
-# Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
-MOST_UNCERTAIN = 1000
 # A spread of weights less probable than this is left out of the average.
 NEGLIGIBLE = 1e-3
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class DefaultFit:
-    """A panel in parts.
-
-    Attributes
-    ----------
-    parts : Parts
-    bias : ndarray, shape (N, K - 1)
-    extremes : Extremes
-    marginal : MarginalFeatures or None
-        What the data say of each expert by itself, extremes believed; if nothing was learned, what is believed of it.
-    uncertainty : Uncertainty or None
-        What is still open; None for more than `MOST_UNCERTAIN` experts.
-    learned : bool
-        Whether outcomes had a part in it.
-    notes : tuple of Note
-    """
-
-    parts: Parts
-    bias: Array
-    extremes: Extremes
-    marginal: MarginalFeatures | None
-    uncertainty: Uncertainty | None
-    learned: bool
-    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -271,7 +159,7 @@ def default_fit(data: DenseContrasts, believed: Believed) -> DefaultFit:
     if len(duplicates.first) > 2:
         believed = believed.agreeing(Agreement.among(distinct, data.weight, each_expert(data.absent)))
     if believed.assessed or not used.any() or nobody:
-        found = _assumed(believed, data.free, options=options)
+        found = assumed(believed, data.free, options=options)
         known = data.resolved
         constant = bool((~np.isnan(contrasts[known & (data.weight > 0), :, 0])).any()) and not used.any()
         notes = [nothing_learned(bool(known.any()), constant, believed, nobody)]
@@ -328,20 +216,6 @@ def _rows(data: DenseContrasts, distinct: Array, used: Mask) -> _Rows:
         data.experts,
         None if data.absent is None else data.absent[used],
         base_intercept=base_intercept,
-    )
-
-
-def _assumed(believed: Believed, d: int, *, options: bool) -> DefaultFit:
-    """What is believed, for d = K - 1."""
-    marginal = believed_features(believed, d) if believed.given else None
-    bias = believed.biases(d)
-    return DefaultFit(
-        believed.parts(believed.rho),
-        bias,
-        Extremes(believed_limit(believed), bias if bias.any() else None),
-        marginal,
-        None if len(believed) > MOST_UNCERTAIN else prior_uncertainty(believed, d, options=options),
-        learned=False,
     )
 
 

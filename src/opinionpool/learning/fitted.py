@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arguments import number
 from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note, ProbabilityError
@@ -19,161 +18,13 @@ from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects, TopicShift, learn_topics, left_out, weights_looked_at
+from opinionpool.learning.uncertainty import OpenUncertainty, Uncertainty, all_classes, debiased
 from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import fill_as_expected
 from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.model.sparse import for_options, pool_cells
 from opinionpool.priors import own_priors, spread_prior
-
-
-@dataclass(frozen=True, eq=False)
-class Uncertainty:
-    """What is not known of L* = L° + a + Σ w_i u_i, u_i the contrasts as far as they are believed."""
-
-    covariance: Array  # (K - 1 + N, K - 1 + N); of the intercept a and the weights w, given the outcomes
-
-    def weight_errors(self, experts: int) -> Array:
-        """Standard errors of the weights, (N,)."""
-        return np.sqrt(np.diag(self.covariance)[-experts:])
-
-    def spread_over(self, source: npt.NDArray[np.intp]) -> Uncertainty:
-        """The same for duplicates; `source` is the distinct expert behind each, -1 for uninformative ones."""
-        copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
-        d = len(self.covariance) - len(copies)
-        share = np.zeros((d + len(source), d + len(copies)))
-        share[:d, :d] = np.eye(d)
-        for i in np.flatnonzero(source >= 0):
-            share[d + i, d + source[i]] = 1.0 / copies[source[i]]
-        return Uncertainty(share @ self.covariance @ share.T)
-
-    def interval(
-        self,
-        panel: PoolingPanel,
-        probabilities: npt.ArrayLike,
-        prior: npt.ArrayLike = 0.5,
-        base_rate: npt.ArrayLike | None = None,
-        level: float = 0.9,
-        shift: TopicShift | None = None,
-    ) -> tuple[Array, Array]:
-        """Interval for each pooled probability, as `Panel.pool`; of each class by itself when K > 2.
-
-        `shift` is what topics do to these answers.
-
-        Returns
-        -------
-        low, high : ndarray, shape (...), or (..., K) when K > 2
-            Symmetric around the answer in log-odds of the class against the others, inside the floors.
-
-        Raises
-        ------
-        ArgumentError
-            For a level outside (0, 1).
-        """
-        level = number(level, "level", 0, 1, between=True)
-        k = len(panel.classes)
-        batch = read_batch(probabilities, prior, len(panel), k)
-        p, error = self._errors(panel, batch, panel.pool(probabilities, prior, base_rate), shift)
-        width = NormalDist().inv_cdf((1.0 + level) / 2.0)
-        ends = np.empty((2, *p.shape))
-        for rows in blocks(batch):
-            with np.errstate(divide="ignore"):
-                odds = np.log(p[rows]) - np.log(p[rows] @ (1.0 - np.eye(k)))
-            floors = logodds.class_floors(panel.settings.pool_floor, batch.prior[rows], 1.0)
-            most = 1.0 - floors @ (1.0 - np.eye(k))
-            for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-                end[rows] = np.clip(logodds.expit(odds + sign * width * error[rows]), floors, most)
-        return batch.shape_answers(ends[0]), batch.shape_answers(ends[1])
-
-    def errors(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
-        """Standard errors of the log-odds of each class against the others, (T, K); 0 where nobody answered."""
-        batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
-        return self._errors(panel, batch, panel.pool(probabilities, prior))[1]
-
-    @property
-    def given(self) -> Uncertainty:
-        """The posterior's own, without what other models leave open."""
-        return self
-
-    def at_least(self, other: Uncertainty) -> Uncertainty:
-        """No combination of intercept and weights is less uncertain than here or there."""
-        values, vectors = np.linalg.eigh(other.covariance - self.covariance)
-        return Uncertainty(self.covariance + (vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-    def ratios_covariance(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
-        """Covariance of the pooled log-ratios, (T, K - 1, K - 1); 0 where nobody answered."""
-        batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
-        return np.concatenate([self._covariance(panel, batch, rows) for rows in blocks(batch)])
-
-    def _errors(
-        self, panel: PoolingPanel, batch: Batch, answers: npt.ArrayLike, shift: TopicShift | None = None
-    ) -> tuple[Array, Array]:
-        """Pooled probabilities of all classes, and the errors of their log-odds, (T, K) both."""
-        k = batch.classes
-        p = _all_classes(answers, k)
-        p = p if shift is None else shift.moved(p, batch.prior, panel.settings.pool_floor)
-        error = np.empty(p.shape)
-        for rows in blocks(batch):
-            others = p[rows] @ (1.0 - np.eye(k))
-            covariance = self._covariance(panel, batch, rows)
-            covariance = covariance if shift is None else shift.spread(rows, covariance)
-            error[rows] = _class_errors(p[rows], others, covariance)
-        return p, error
-
-    def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
-        """Covariance of the pooled log-ratios of some events, (T, K - 1, K - 1); 0 where nobody answered."""
-        assert isinstance(panel, Panel)
-        d, full = batch.classes - 1, debiased(panel, batch, rows)
-        answered = batch.answered[rows]
-        intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
-        gradient = np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
-        return np.asarray(np.einsum("tia,ij,tjb->tab", gradient, self.covariance, gradient, optimize=True))
-
-
-@dataclass(frozen=True, eq=False)
-class OpenUncertainty(Uncertainty):
-    """Uncertainty to which other models than the one that was fitted contribute, while a fit is being made.
-
-    What an answer would have been without its own outcome follows from the posterior alone.
-    """
-
-    posterior: Uncertainty
-
-    @property
-    def given(self) -> Uncertainty:
-        """The posterior's own."""
-        return self.posterior
-
-    def spread_over(self, source: npt.NDArray[np.intp]) -> Uncertainty:
-        """The same for duplicates, as `Uncertainty.spread_over`."""
-        return OpenUncertainty(super().spread_over(source).covariance, self.posterior.spread_over(source))
-
-
-def whole(uncertainty: Uncertainty | None) -> Uncertainty | None:
-    """What is kept once a fit is made: all that is open together."""
-    return Uncertainty(uncertainty.covariance) if isinstance(uncertainty, OpenUncertainty) else uncertainty
-
-
-def debiased(panel: Panel, batch: Batch, rows: slice) -> Array:
-    """Debiased contrasts of some events, as far as extremes are believed, those missing as expected, (T, N, K - 1)."""
-    absent = logodds.no_options(batch.prior[rows][:, None, :])
-    deviation = panel.settings.extremes.deviation(batch.contrasts(rows, panel.settings.floor), absent)
-    return fill_as_expected(deviation, panel.parts)
-
-
-def _all_classes(answers: npt.ArrayLike, k: int) -> Array:
-    """Pooled probabilities of all classes, (T, K)."""
-    p = np.asarray(answers).reshape((-1,) if k == 2 else (-1, k))
-    return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
-
-
-def _class_errors(p: Array, others: Array, covariance: Array) -> Array:
-    """Standard errors of each class's log-odds against the others, (T, K), from those of the log-ratios."""
-    # Entry c, j: how the log-odds of class c against the others go with the log-probability of class j.
-    slope = np.where(np.eye(p.shape[1], dtype=bool), 1.0, -p[:, None, :] / others[:, :, None])[:, :, 1:]
-    variance = np.einsum("tca,tab,tcb->tc", slope, covariance, slope, optimize=True)
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +135,7 @@ class FittedPanel(Tabular):
         if topics is None or self.topics is None:
             return p
         batch = read_batch(q, prior, len(self.panel), len(self.classes))
-        both = _all_classes(p, batch.classes)
+        both = all_classes(p, batch.classes)
         shift = self.topic_shift(both, batch, base_rate, topics)
         return batch.shape_answers(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
 
@@ -324,7 +175,7 @@ class FittedPanel(Tabular):
         p = pool_cells(self.panel, forecasts, prior, base_rate)
         if self.topics is None or forecasts.topics is None:
             return p
-        both, found = _all_classes(p, len(self.classes)), np.empty_like(p)
+        both, found = all_classes(p, len(self.classes)), np.empty_like(p)
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, prior, base_rate):
             assert own is not None
             batch = read_batch(q, own, len(self.panel), len(self.classes))
@@ -358,7 +209,7 @@ class FittedPanel(Tabular):
         prior, shift = self.reference(prior), None
         if self.topics is not None and topics is not None:
             batch = read_batch(q, prior, len(self.panel), len(self.classes))
-            both = _all_classes(self.panel.pool(q, prior, base_rate), batch.classes)
+            both = all_classes(self.panel.pool(q, prior, base_rate), batch.classes)
             shift = self.topic_shift(both, batch, base_rate, topics)
         return self.uncertainty.interval(self.panel, q, prior, base_rate, level, shift)
 
@@ -427,7 +278,7 @@ class FittedPanel(Tabular):
         used = used[topics != ""]
         some, prior = forecasts.select_events(used), reference[used]
         public = logodds.public_probabilities(prior)
-        common = _all_classes(
+        common = all_classes(
             replace(self, topics=None).pool_forecasts(replace(some, topics=None), public), prior.shape[1]
         )
         ratios = logodds.prior_log_ratios(common)

@@ -24,7 +24,8 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
-from opinionpool.estimation.posterior import intercept_root, posterior_mode, posterior_probabilities
+from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.posterior import posterior_mode, posterior_probabilities
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import CONSTANT, Duplicates
 from opinionpool.learning.prior import CALIBRATION, CORRELATION_PROBABILITIES, CORRELATIONS

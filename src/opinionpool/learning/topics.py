@@ -22,7 +22,8 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
-from opinionpool.estimation.posterior import Mode, intercept_root, posterior_mode, posterior_probabilities
+from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.posterior import Mode, posterior_mode, posterior_probabilities
 from opinionpool.text import counted, shown
 
 # How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by

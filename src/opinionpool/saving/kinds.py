@@ -12,10 +12,11 @@ from opinionpool.arrays import Array
 from opinionpool.errors import Note, SavedPoolError
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
-from opinionpool.learning.fitted import FittedPanel, Uncertainty
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
+from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts

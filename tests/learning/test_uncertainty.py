@@ -7,11 +7,11 @@ from scipy.special import expit, logit
 
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError
-from opinionpool.estimation.posterior import intercept_root
+from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import prior as believed
-from opinionpool.learning.fitted import Uncertainty
 from opinionpool.learning.learn import learn
+from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import fill_as_expected

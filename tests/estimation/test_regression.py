@@ -5,8 +5,9 @@ import pytest
 from scipy.optimize import minimize
 
 from opinionpool.estimation.anchor import Quadratic
-from opinionpool.estimation.newton import BinaryLikelihoods, modes
-from opinionpool.estimation.posterior import Regression, WeightBeliefs, fit_each
+from opinionpool.estimation.coefficients import WeightBeliefs
+from opinionpool.estimation.posterior import BinaryLikelihoods, modes
+from opinionpool.estimation.regression import Regression, fit_each
 
 DEVIATIONS = (0.0, 0.1, 0.6)
 BELIEFS = WeightBeliefs(np.array([0.5, 0.2, 0.3]), 0.4, 0.3, lambda deviation: deviation)

@@ -1,0 +1,133 @@
+"""Intercept and weights of a log pool: what is believed of them, what a regression found, and what that leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.estimation.posterior import Mode
+
+
+@dataclass(frozen=True, eq=False)
+class WeightBeliefs:
+    """Means and spreads of the coefficients.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (N,)
+        Of the weights.
+    slope_spread : float
+        Standard deviation of the sum of the weights as they move in proportion.
+    intercept_spread : float
+        In log-odds, a class-symmetric spread when K > 2; 0 where there is no intercept.
+    deviation : callable
+        From how much weights would differ without beliefs to how they do: a number where all do so
+        alike, about their mean; else a root of their covariance, (N, N).
+    guide : ndarray or None, shape (N,)
+        How weights move with how good a guide agreement is, for a standard deviation of what is believed of that.
+    """
+
+    mean: Array
+    slope_spread: float
+    intercept_spread: float
+    deviation: Callable[[float], float | Array]
+    guide: Array | None = None
+
+    def root(self, deviation: float, d: int) -> Array:
+        """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
+        n, own, intercept = len(self.mean), self.deviation(deviation), self.intercept_root(d)
+        columns = np.zeros((d + n, self.shared + intercept.shape[1]))
+        columns[:d, self.shared :] = intercept
+        columns[d:, : self.shared] = self.together
+        if not moves(own, n):
+            return columns
+        free = np.zeros((d + n, n))
+        free[d:] = own if isinstance(own, np.ndarray) else own * (np.eye(n) - 1.0 / n)
+        return np.concatenate([columns, free], axis=1)
+
+    @property
+    def shared(self) -> int:
+        """How many coefficients move all weights."""
+        return 1 if self.guide is None else 2
+
+    @cached_property
+    def together(self) -> Array:
+        """How each of these moves them: their sum, and how good a guide agreement is, (N, 1 or 2)."""
+        share = self.mean / self.mean.sum() if self.slope_spread > 0 else np.zeros(len(self.mean))
+        columns = [self.slope_spread * share, *(() if self.guide is None else (self.guide,))]
+        return np.stack(columns, axis=1)
+
+    def intercept_root(self, d: int) -> Array:
+        """Root of the covariance of the intercept, (K - 1, K - 1), or (K - 1, 0) where there is none."""
+        return intercept_root(self.intercept_spread, d)[:, : d if self.intercept_spread > 0 else 0]
+
+
+def moves(own: float | Array, n: int) -> bool:
+    """Whether n weights differ."""
+    return isinstance(own, np.ndarray) or (own > 0 and n > 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """What a regression found.
+
+    Attributes
+    ----------
+    values : ndarray, shape (K - 1 + N,)
+        Intercept and weights.
+    evidence : float
+        Log probability of the outcomes under the beliefs.
+    mode : Mode
+        The standardised coefficients.
+    beliefs : WeightBeliefs
+    deviation : float
+        How much weights were taken to differ.
+    """
+
+    values: Array
+    evidence: float
+    mode: Mode
+    beliefs: WeightBeliefs
+    deviation: float
+
+    def covariance(self) -> Array:
+        """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""
+        root = self._root()
+        return np.asarray(root @ self.mode.covariance @ root.T)
+
+    def rows(self) -> Array:
+        """The same as the outer product of rows, (P, K - 1 + N)."""
+        value, vector = np.linalg.eigh(self.mode.covariance)
+        return np.asarray((self._root() @ (vector * np.sqrt(np.maximum(value, 0.0)))).T)
+
+    def _root(self) -> Array:
+        return self.beliefs.root(self.deviation, len(self.values) - len(self.beliefs.mean))
+
+
+def left_open(answer: Coefficients, alternatives: list[Coefficients], probability: Array) -> Array:
+    """What alternatives leave open beyond the covariance of an answer, as rows (R, K - 1 + N): see `Coefficients.rows`.
+
+    They differ from the answer, and may be less certain than it is.
+    """
+    off = np.sqrt(probability)[:, None] * (np.array([each.values for each in alternatives]) - answer.values)
+    more = np.concatenate([np.sqrt(p) * each.rows() for p, each in zip(probability, alternatives, strict=True)])
+    less = answer.rows()
+    basis = np.linalg.qr(np.concatenate([more, less]).T)[0]
+    more, less = more @ basis, less @ basis
+    value, vector = np.linalg.eigh(more.T @ more - less.T @ less)
+    return np.concatenate([off, np.sqrt(np.maximum(value, 0.0))[:, None] * (basis @ vector).T])
+
+
+def intercept_root(spread: float, d: int) -> Array:
+    """Root of the covariance of an intercept about 0, (K - 1, K - 1): independent log-probabilities favour no class."""
+    return np.asarray(spread * _unit_root(d))
+
+
+@cache
+def _unit_root(d: int) -> Array:
+    """The same for a spread of 1."""
+    return np.asarray(np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)

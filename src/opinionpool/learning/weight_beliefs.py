@@ -1,0 +1,192 @@
+"""Beliefs about weights, which follow from those about features by Theorem 3.1, to first order (model.md, 2.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.estimation.coefficients import WeightBeliefs
+from opinionpool.learning.agreement import GUIDE
+from opinionpool.learning.prior import (
+    BIAS,
+    CORRELATION_PROBABILITIES,
+    CORRELATIONS,
+    GUIDE_SPREAD,
+    SLOPE,
+    Believed,
+)
+from opinionpool.model.nested import NestedCorrelation
+
+Block = TypeVar("Block", float, Array)
+
+
+# How far the logarithm of the experts' accuracy is open; weights do not depend on it, errors of calibration do.
+LEVEL = 1.0
+# Below this share of the largest, an eigenvalue of a covariance is rounding.
+ROUNDING = 1e-11
+
+
+def weight_beliefs(believed: Believed, rho: float, d: int = 1, slope: float = SLOPE) -> WeightBeliefs:
+    """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1.
+
+    d = K - 1, and the sum of the weights may be off by a factor of 1 ± `slope`.
+    """
+    open_ = _Open(believed, rho, believed.weights(rho), d, slope)
+    mean, intercept = open_.mean, open_.intercept_spread()
+    if believed.alike:
+        return WeightBeliefs(mean, open_.together(), intercept, open_.deviation_alike, open_.guide())
+    return WeightBeliefs(mean, 0.0, intercept, cache(open_.deviation))
+
+
+@dataclass(frozen=True, eq=False)
+class _Open:
+    """Beliefs about features at one correlation, and the weights that they mean."""
+
+    believed: Believed
+    rho: float
+    mean: Array
+    free: int
+    slope: float
+
+    @property
+    def noise(self) -> float:
+        """σ²/μ² of a typical expert."""
+        return float((2.0 / self.believed.accuracy.value).mean())
+
+    def features(self, noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
+        """Covariance of errors of log κ and log m per event, from A and 2R²."""
+        # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
+        noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
+        both = 2.0 * noise + squared
+        return (noise + squared, both), (both, 4.0 * noise + squared)
+
+    def intercept_spread(self) -> float:
+        """Of Σ w_i b_i, biases being off together."""
+        n, spread = len(self.mean), self.believed.parts(self.rho).spread
+        per_event = float((spread**2).mean()) * (1.0 + (n - 1) * self.rho) / n
+        each = BIAS / np.sqrt(1.0 + BIAS**2 * self.believed.bias.worth / per_event)
+        return float(np.abs(self.mean @ each))
+
+    @property
+    def worths(self) -> tuple[float, float, float]:
+        """Of beliefs about calibration and accuracy of all experts, and about their correlation."""
+        panel_beliefs = self.believed
+        return (
+            float(panel_beliefs.calibration.worth[0]),
+            float(panel_beliefs.accuracy.worth[0]),
+            panel_beliefs.correlation_worth,
+        )
+
+    def of_correlation(self) -> tuple[float, float, float]:
+        """What is open about the correlation by itself, and the errors per event, by itself and with features.
+
+        Nothing is open where nothing is believed, as `CORRELATIONS` are then averaged.
+        """
+        n, rho = len(self.mean), self.rho
+        if self.believed.correlation is None or n == 1:
+            return 0.0, 1.0, 0.0
+        level = (1.0 - rho) * (1.0 + (n - 1) * rho)
+        centre = float(np.dot(CORRELATION_PROBABILITIES, CORRELATIONS))
+        assumed = float(np.dot(CORRELATION_PROBABILITIES, (np.array(CORRELATIONS) - centre) ** 2))
+        return assumed, 2.0 * level**2 / (n * (n - 1)) / self.free, -2.0 * rho * level / n / self.free
+
+    def together(self) -> float:
+        """Spread of the sum of equal weights."""
+        n, rho = len(self.mean), self.rho
+        shared, squared = self.noise * (1.0 + (n - 1) * rho) / n, 2.0 * (1.0 + (n - 1) * rho**2) / n
+        assumed, single, beside = self.of_correlation()
+        per_event = np.full((3, 3), beside)
+        per_event[:2, :2] = self.features(shared, squared)
+        per_event[2, 2] = single
+        left = _conditioned(np.diag([self.slope**2, LEVEL**2, assumed]), np.array(self.worths), per_event)
+        change = np.array([1.0, 0.0, -(n - 1) / (1.0 + (n - 1) * rho)])
+        return float(self.mean.sum() * np.sqrt(change @ left @ change))
+
+    def guide(self) -> Array | None:
+        """How weights move with how good a guide agreement is, for a standard deviation of that, (N,)."""
+        if self.believed.agreement is None:
+            return None
+        equal = float(self.believed.calibration.value.mean()) / (1.0 + (len(self.mean) - 1) * self.rho)
+        return GUIDE_SPREAD / GUIDE * (self.mean - equal)
+
+    def slopes(self) -> tuple[float, float]:
+        """How a typical weight changes with log calibration and log accuracy of its expert, beside the others."""
+        n, rho, kappa = len(self.mean), self.rho, float(self.believed.calibration.value.mean())
+        level = 1.0 + (n - 1) * rho
+        return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
+
+    def differing(self, deviation: float) -> float:
+        """Variance of log calibration, and of log accuracy, that makes weights differ by `deviation`."""
+        by_calibration, by_accuracy = self.slopes()
+        return deviation**2 / (by_calibration**2 + by_accuracy**2)
+
+    def deviation_alike(self, deviation: float) -> float:
+        """How much equal weights differ once beliefs about all experts are counted, where it would be `deviation`."""
+        worths, rho = self.worths[:2], self.rho
+        if not any(worths):
+            return deviation
+        per_event = self.features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
+        left = _conditioned(self.differing(deviation) * np.eye(2), np.array(worths), np.array(per_event))
+        change = np.array(self.slopes())
+        return float(np.sqrt(change @ left @ change))
+
+    def deviation(self, deviation: float) -> Array:
+        """Root of the covariance of weights, (N, N), where they would differ by `deviation` without beliefs."""
+        n, panel_beliefs, variance = len(self.mean), self.believed, self.differing(deviation)
+        r, differing = panel_beliefs.parts(self.rho).dependence.matrix(), variance * (np.eye(n) - 1.0 / n)
+        noise = 2.0 / np.sqrt(np.outer(panel_beliefs.accuracy.value, panel_beliefs.accuracy.value)) * r
+        assumed, single, beside = self.of_correlation()
+        prior, per_event = np.zeros((2 * n + 1, 2 * n + 1)), np.full((2 * n + 1, 2 * n + 1), beside)
+        prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = self.slope**2 + differing, LEVEL**2 + differing, assumed
+        per_event[:-1, :-1] = np.block([list(row) for row in self.features(noise, 2.0 * r**2)])
+        per_event[-1, -1] = single
+        # What is believed of everybody is worth what the least is worth of anybody.
+        worths = np.concatenate(
+            [panel_beliefs.calibration.worth, panel_beliefs.accuracy.worth, [panel_beliefs.correlation_worth]]
+        )
+        common = np.repeat(
+            [panel_beliefs.calibration.worth.min(), panel_beliefs.accuracy.worth.min(), worths[-1]], [n, n, 1]
+        )
+        left = _conditioned(prior, common, per_event)
+        left[n:-1] -= left[n:-1].mean(axis=0)
+        left[:, n:-1] -= left[:, n:-1].mean(axis=1, keepdims=True)
+        own = 1.0 / np.sqrt(1.0 + np.diag(left) * (worths - common) / np.diag(per_event))
+        change = np.concatenate([np.diag(self.mean), *self._jacobians()], axis=1) * own
+        covariance = change @ left @ change.T
+        value, vector = np.linalg.eigh((covariance + covariance.T) / 2.0)
+        return np.asarray(vector * np.sqrt(np.where(value > ROUNDING * value[-1], value, 0.0)))
+
+    def _jacobians(self) -> tuple[Array, Array]:
+        """∂w/∂log m, (N, N), and ∂w/∂ρ, (N, 1), of w = κ/√m R⁻¹√m."""
+        believed, n = self.believed, len(self.mean)
+        size = np.sqrt(believed.accuracy.value)
+        among = believed.parts(self.rho).dependence
+        inverse = (believed.calibration.value / size)[:, None] * np.linalg.inv(among.matrix())
+        solved = among.solve(size)
+        shares, change = np.ones((n, n)), np.diag(size)
+        if isinstance(among, NestedCorrelation):
+            shares = among.shares()
+            # R_ij = ρ e^(−|x_i − x_j|/2), x = log m: the stronger one's accuracy takes some off, the weaker one's adds.
+            moved = self.rho * shares * np.sign(size[None, :] - size[:, None])
+            change = change + np.diag(moved.T @ solved) + moved * solved
+        by_accuracy = (inverse @ change - np.diag(self.mean)) / 2.0
+        by_correlation = -inverse @ (shares @ solved - solved)
+        return by_accuracy, by_correlation[:, None]
+
+
+def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
+    """What is open about quantities once those of some worth were seen where they are believed to be."""
+    left, before = covariance.copy(), 0.0
+    for level in np.unique(worth[worth > 0]).tolist():
+        # Events on which all of so much worth are seen, beyond those on which the others are seen too.
+        those = np.flatnonzero(worth >= level)
+        seen = left[np.ix_(those, those)] + per_event[np.ix_(those, those)] / (level - before)
+        size = np.sqrt(np.diag(seen))
+        known = left[:, those] / size
+        left -= known @ np.linalg.pinv(seen / np.outer(size, size), rcond=ROUNDING, hermitian=True) @ known.T
+        before = level
+    return np.asarray(np.where(np.abs(left) > ROUNDING * np.abs(covariance).max(), left, 0.0))
