@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit, logsumexp
 
@@ -50,6 +50,7 @@ class TestAnswers:
         assert 0.9 < logit(learned.pool(np.full(n, 0.6))) / logit(0.6) < 1.6
 
     @settings(max_examples=25)
+    @example(450660, 10, 8, 0.8)  # one expert whose only forecast is the prior
     @given(seeds, st.sampled_from([1, 2, 3, 10, 60]), st.sampled_from([1, 3, 8]), st.sampled_from([0, 0.8]))
     def test_any_data_give_an_answer_that_keeps_the_symmetries(self, seed, t, n, missing):
         x, y = messy(seed, t, n, missing)

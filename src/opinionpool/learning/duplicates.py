@@ -20,6 +20,8 @@ from opinionpool.text import listed
 
 # So many forecasts, all the same, say nothing; so does a single one that repeats the prior.
 SEVERAL = 3
+# Log-ratios that differ by no more are the same.
+ROUNDING = 1e-9
 # Experts who agree on at least so many events, with so many different forecasts, are duplicates.
 DUPLICATED = 5, 3
 CONSTANT, NEW = -1, -2
@@ -70,7 +72,7 @@ class Duplicates:
                 source[i] = NEW
                 continue
             different = _different(given)
-            if different == 1 and (len(given) >= SEVERAL or not given[0].any()):
+            if different == 1 and (len(given) >= SEVERAL or np.abs(given[0]).max() <= ROUNDING):
                 continue
             enough = len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]
             key = rows.tobytes() + given.tobytes() if enough else i.to_bytes(8, "big")
