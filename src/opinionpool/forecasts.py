@@ -16,23 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief, expect_type, labels_given, names_given
-from opinionpool.arrays import Array, Index, is_blank
+from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.labels import (
-    UNRESOLVED,
-    Options,
-    check_options,
-    classes_of,
-    encode_among,
-    event_labels,
-    option_slots,
-    padded,
-    read_labels,
-    uniform_probabilities,
-)
+from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_labels, read_labels
 from opinionpool.logodds import LEAST, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, repeated, unknown_expert
+from opinionpool.option_sets import Options, check_options, encode_among, option_slots, padded, uniform_probabilities
 from opinionpool.text import listed, shown
 
 # Numbers in a dense block of events x experts.
@@ -333,32 +323,30 @@ class Forecasts(Tabular):
     def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None) -> Array:
         """The same of a run of events, by all experts or by these, of whom those with forecasts are some."""
         expect_type(rows, slice, "rows")
-        first, last, step = rows.indices(len(self.events))
-        if step != 1:
+        if rows.indices(len(self.events))[2] != 1:
             raise ShapeError(f"rows must be a run of events, one after the other, and it is {rows}")
-        cells = slice(*np.searchsorted(self.event_index, (first, last)))
-        column = self.expert_index[cells]
         if experts is not None and (experts := names_given(experts, "experts", ExpertError)) != self.experts:
-            position = {name: i for i, name in enumerate(experts)}
-            lacking = [name for name in self.experts if name not in position]
+            known = set(experts)
+            lacking = [name for name in self.experts if name not in known]
             if lacking:
                 raise ExpertError(
                     f"experts must name all who have forecasts, and {shown(lacking[0])} is not among them"
                 )
-            column = np.array([position[name] for name in self.experts], dtype=np.intp)[column]
-        names = self.experts if experts is None else experts
-        dense = np.full((last - first, len(names), *self.probabilities.shape[1:]), np.nan)
-        dense[self.event_index[cells] - first, column] = self.probabilities[cells]
-        return dense
+        return self._dense(self.probabilities, rows, self.experts if experts is None else experts)
 
     def dense_ages(self, rows: slice, experts: Sequence[str]) -> Array:
         """How old the forecasts on a run of events are, in days, (t, N), by these experts; NaN where unknown."""
+        return self._dense(self.ages, rows, experts)
+
+    def _dense(self, values: Array, rows: slice, experts: Sequence[str]) -> Array:
+        """Values of cells (M, ...) on a run of events, (t, N, ...), by experts of whom its own are some."""
         first, last, _ = rows.indices(len(self.events))
         cells = slice(*np.searchsorted(self.event_index, (first, last)))
-        found = np.full((last - first, len(experts)), np.nan)
-        position = {name: i for i, name in enumerate(experts)}
-        column = np.array([position[name] for name in self.experts], dtype=np.intp)[self.expert_index[cells]]
-        found[self.event_index[cells] - first, column] = self.ages[cells]
+        column = self.expert_index[cells]
+        if experts != self.experts:
+            column = _places(self.experts, experts)[column]
+        found = np.full((last - first, len(experts), *values.shape[1:]), np.nan)
+        found[self.event_index[cells] - first, column] = values[cells]
         return found
 
     def dense_blocks(
@@ -430,9 +418,7 @@ class Forecasts(Tabular):
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:
         """The same as forecasts by more experts, of whom its own are some, in the order of `names`."""
-        place = {expert: i for i, expert in enumerate(names)}
-        columns = np.array([place[expert] for expert in self.experts], dtype=np.intp)
-        return replace(self, experts=tuple(names), expert_index=columns[self.expert_index])
+        return replace(self, experts=tuple(names), expert_index=_places(self.experts, names)[self.expert_index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -465,6 +451,12 @@ class History:
         kept = kept[np.argsort(place[self.event[kept]], kind="stable")]
         forecasts = self.forecasts.select_events(kept)
         return History(forecasts, place[self.event[kept]], self.share[kept], self.begin[kept])
+
+
+def _places(experts: Sequence[str], names: Sequence[str]) -> Index:
+    """Where each expert is among some names."""
+    place = {name: i for i, name in enumerate(names)}
+    return np.array([place[expert] for expert in experts], dtype=np.intp)
 
 
 def _lengths(options: Options) -> Index:
@@ -504,119 +496,6 @@ def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
         raise ShapeError(f"the prior must be one or one per event, {shape}, and its shape is {given.shape}") from None
 
 
-def encode_outcomes(
-    outcomes: Sequence[object] | npt.ArrayLike | None, classes: tuple[object, ...], events: int
-) -> npt.NDArray[np.intp]:
-    """Outcomes as positions in `classes`, -1 where None or NaN.
-
-    Raises
-    ------
-    OutcomeError
-        Names the first outcome that is not a class.
-    """
-    if outcomes is None:
-        return np.full(events, UNRESOLVED)
-    codes = {label: i for i, label in enumerate(classes)}
-    try:
-        count = len(outcomes)  # type: ignore[arg-type]
-    except TypeError:
-        count = -1
-    if count < 0 or isinstance(outcomes, (str, bytes)) or hasattr(outcomes, "columns"):
-        raise OutcomeError(f"outcomes must be a sequence, one for each of {events} events, and it is {brief(outcomes)}")
-    encoded = np.full(count, UNRESOLVED)
-    for i, outcome in enumerate(outcomes):  # type: ignore[arg-type]
-        if is_blank(outcome):
-            continue
-        try:
-            encoded[i] = codes[outcome]
-        except (KeyError, TypeError):
-            names = ", ".join(repr(label) for label in classes[:10])
-            raise OutcomeError(f"each outcome must be one of {names}, and outcome {i} is {brief(outcome)}") from None
-    return encoded
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Counts of some forecasts.
-
-    Examples
-    --------
-    >>> f = Forecasts.from_array([[0.9, 0.7], [0.2, float("nan")]], [1, None])
-    >>> Totals.of(f) + Totals.of(f)
-    Totals(classes=(0, 1), events=4, experts=2, cells=6, outcomes=(0, 2))
-    """
-
-    classes: tuple[object, ...]
-    events: int
-    experts: int
-    cells: int
-    outcomes: tuple[int, ...]  # resolved events by class
-
-    @classmethod
-    def of(cls, forecasts: Forecasts) -> Totals:
-        """Those of forecasts in memory."""
-        t, n = forecasts.shape
-        known = forecasts.outcomes[forecasts.resolved]
-        counts = np.bincount(known, minlength=len(forecasts.classes)).tolist()
-        return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts))
-
-    def __add__(self, other: Totals) -> Totals:
-        """Both together, by the same experts on other events."""
-        counts = tuple(a + b for a, b in zip(self.outcomes, other.outcomes, strict=True))
-        return Totals(self.classes, self.events + other.events, self.experts, self.cells + other.cells, counts)
-
-    @property
-    def resolved(self) -> int:
-        """Resolved events."""
-        return sum(self.outcomes)
-
-
-def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
-    """The forecasts of several parts, by the same experts on different events, as one."""
-    first = parts[0]
-    starts = np.cumsum([0, *(len(part.events) for part in parts[:-1])])
-    t = sum(len(part.events) for part in parts)
-
-    def column(name: str, blank: Any) -> Any:  # noqa: ANN401 - arrays of several types
-        values = [getattr(part, name) for part in parts]
-        if all(value is None for value in values):
-            return None
-        like = next(value for value in values if value is not None)
-        filled = [
-            np.full((len(part.events), *like.shape[1:]), blank, dtype=like.dtype) if value is None else value
-            for part, value in zip(parts, values, strict=True)
-        ]
-        return np.concatenate(filled) if t else like
-
-    return replace(
-        first,
-        events=tuple(event for part in parts for event in part.events),
-        event_index=np.concatenate([part.event_index + start for part, start in zip(parts, starts, strict=True)]),
-        expert_index=np.concatenate([part.expert_index for part in parts]),
-        probabilities=np.concatenate([part.probabilities for part in parts]),
-        outcomes=np.concatenate([part.outcomes for part in parts]),
-        prior=column("prior", np.nan),
-        times=column("times", np.datetime64("NaT", "us")),
-        groups=column("groups", ""),
-        settled=column("settled", False),
-        closes=column("closes", np.datetime64("NaT", "us")),
-        void=None,
-        texts=None,
-        topics=column("topics", ""),
-        asked=column("asked", np.datetime64("NaT", "us")),
-        made=_times_of_cells(parts),
-        notes=(),
-    )
-
-
-def _times_of_cells(parts: Sequence[Forecasts]) -> npt.NDArray[np.datetime64] | None:
-    """When each forecast of several parts was made; None if nobody knows."""
-    if all(part.made is None for part in parts):
-        return None
-    never = np.datetime64("NaT", "us")
-    return np.concatenate([np.full(len(p.event_index), never) if p.made is None else p.made for p in parts])
-
-
 def _sets(options: object) -> Options:
     """Labels of each event's own options, as tuples."""
     found = labels_given(options, "options", ShapeError) if not isinstance(options, (list, tuple)) else options
@@ -633,41 +512,3 @@ def _kept(keep: npt.ArrayLike, events: int) -> Index:
     if positions.ndim != 1:
         raise ShapeError(f"keep must be a mask of {events} events, or positions among them, and it is {brief(keep)}")
     return np.asarray(positions, dtype=np.intp)
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Which of T events belong together."""
-
-    unit: str  # what they share: "group" or "date"
-    # (T,); a number for each event; those without a label, or date, are groups of their own, with the last numbers.
-    # Later dates have larger numbers.
-    member: npt.NDArray[np.intp]
-    shared: int  # how many labels, or dates, there are
-
-
-def by_group(forecasts: Forecasts) -> Clusters | None:
-    """Events by the group that they were given; None if none was."""
-    if forecasts.groups is None:
-        return None
-    return Clusters("group", *_numbered(forecasts.groups, forecasts.groups == ""))
-
-
-def by_date(forecasts: Forecasts) -> Clusters | None:
-    """Events by their day; None if they have no times."""
-    if forecasts.times is None:
-        return None
-    return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
-
-
-def by_settlement(forecasts: Forecasts) -> Clusters | None:
-    """Events by the day on which they closed or were resolved; None if that is known of none."""
-    if forecasts.times is None or forecasts.settled is None or not forecasts.settled.any():
-        return None
-    unknown = np.isnat(forecasts.times) | ~forecasts.settled
-    return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), unknown))
-
-
-def _numbered(labels: npt.NDArray[np.generic], single: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.intp], int]:
-    distinct, member = np.unique(labels, return_inverse=True)
-    return np.asarray(np.where(single, len(distinct) + np.arange(len(single)), member)), len(distinct)

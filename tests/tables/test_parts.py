@@ -14,8 +14,8 @@ import pytest
 from opinionpool.cli import app as cli
 from opinionpool.errors import CellError, DuplicateError, Note
 from opinionpool.estimation import sampling
-from opinionpool.forecasts import Forecasts, one_after_another
-from opinionpool.learning.parts import PartsSource
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.parts import PartsSource, one_after_another
 from opinionpool.logodds import expit
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_from, fit_pool

@@ -19,8 +19,8 @@ from opinionpool.analysis.significance import at_least, holm, not_normal, rank_c
 from opinionpool.arguments import expect_type
 from opinionpool.arrays import Array, Index
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import uniform_probabilities
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.option_sets import uniform_probabilities
 from opinionpool.text import counted, shown
 
 # Of each family of tests.

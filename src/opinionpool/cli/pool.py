@@ -15,7 +15,7 @@ from opinionpool.cli.inputs import read_for
 from opinionpool.cli.kept import Kept, keep
 from opinionpool.cli.output import conclude, destination, progress
 from opinionpool.errors import Note
-from opinionpool.forecasts import Forecasts, Totals
+from opinionpool.forecasts import Forecasts
 from opinionpool.labels import label_text
 from opinionpool.learning.parts import PartsSource
 from opinionpool.model.pooling import Settings
@@ -25,6 +25,7 @@ from opinionpool.report import answers, summary
 from opinionpool.report.answers import Pooled
 from opinionpool.report.listing import write_json, write_listing
 from opinionpool.report.order import open_rows, ordered
+from opinionpool.report.summary import Totals
 from opinionpool.tables.parts import PartNotes, Parts
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
+from opinionpool.clusters import by_date, by_group
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.posterior import posterior_mode, posterior_probabilities
 from opinionpool.estimation.sampling import spread_evenly
-from opinionpool.forecasts import Forecasts, by_date, by_group
+from opinionpool.forecasts import Forecasts
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.problem import DenseContrasts

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from opinionpool.estimation.sampling import (
     stands_for,
     with_contents,
 )
-from opinionpool.forecasts import Forecasts, one_after_another
+from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem, Seen
 from opinionpool.learning.request import Request
 from opinionpool.logodds import public_probabilities
@@ -129,3 +130,49 @@ class _Sample:
         kept, beyond = least(keys, group, self.rooms)
         self.limits = np.minimum(self.limits, beyond)
         self._kept = [(keys[kept], together if kept.all() else together.select_events(kept))]
+
+
+def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
+    """The forecasts of several parts, by the same experts on different events, as one."""
+    first = parts[0]
+    starts = np.cumsum([0, *(len(part.events) for part in parts[:-1])])
+    t = sum(len(part.events) for part in parts)
+
+    def column(name: str, blank: Any) -> Any:  # noqa: ANN401 - arrays of several types
+        values = [getattr(part, name) for part in parts]
+        if all(value is None for value in values):
+            return None
+        like = next(value for value in values if value is not None)
+        filled = [
+            np.full((len(part.events), *like.shape[1:]), blank, dtype=like.dtype) if value is None else value
+            for part, value in zip(parts, values, strict=True)
+        ]
+        return np.concatenate(filled) if t else like
+
+    return replace(
+        first,
+        events=tuple(event for part in parts for event in part.events),
+        event_index=np.concatenate([part.event_index + start for part, start in zip(parts, starts, strict=True)]),
+        expert_index=np.concatenate([part.expert_index for part in parts]),
+        probabilities=np.concatenate([part.probabilities for part in parts]),
+        outcomes=np.concatenate([part.outcomes for part in parts]),
+        prior=column("prior", np.nan),
+        times=column("times", np.datetime64("NaT", "us")),
+        groups=column("groups", ""),
+        settled=column("settled", False),
+        closes=column("closes", np.datetime64("NaT", "us")),
+        void=None,
+        texts=None,
+        topics=column("topics", ""),
+        asked=column("asked", np.datetime64("NaT", "us")),
+        made=_times_of_cells(parts),
+        notes=(),
+    )
+
+
+def _times_of_cells(parts: Sequence[Forecasts]) -> npt.NDArray[np.datetime64] | None:
+    """When each forecast of several parts was made; None if nobody knows."""
+    if all(part.made is None for part in parts):
+        return None
+    never = np.datetime64("NaT", "us")
+    return np.concatenate([np.full(len(p.event_index), never) if p.made is None else p.made for p in parts])

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.forecasts import Forecasts, Totals
+from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.model.panel import Panel
 from opinionpool.pools.fitted_pool import Fitted
@@ -26,9 +28,47 @@ if TYPE_CHECKING:
 DESCRIPTIVE = ("format", "layout", "positive", "times", "unresolved")
 
 
+@dataclass(frozen=True)
+class Totals:
+    """Counts of some forecasts.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.9, 0.7], [0.2, float("nan")]], [1, None])
+    >>> Totals.of(f) + Totals.of(f)
+    Totals(classes=(0, 1), events=4, experts=2, cells=6, outcomes=(0, 2))
+    """
+
+    classes: tuple[object, ...]
+    events: int
+    experts: int
+    cells: int
+    outcomes: tuple[int, ...]  # resolved events by class
+
+    @classmethod
+    def of(cls, forecasts: Forecasts | Totals) -> Totals:
+        """Those of forecasts in memory, or of those that were counted in parts."""
+        if isinstance(forecasts, Totals):
+            return forecasts
+        t, n = forecasts.shape
+        known = forecasts.outcomes[forecasts.resolved]
+        counts = np.bincount(known, minlength=len(forecasts.classes)).tolist()
+        return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts))
+
+    def __add__(self, other: Totals) -> Totals:
+        """Both together, by the same experts on other events."""
+        counts = tuple(a + b for a, b in zip(self.outcomes, other.outcomes, strict=True))
+        return Totals(self.classes, self.events + other.events, self.experts, self.cells + other.cells, counts)
+
+    @property
+    def resolved(self) -> int:
+        """Resolved events."""
+        return sum(self.outcomes)
+
+
 def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
     """What was read, for JSON."""
-    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    size = Totals.of(forecasts)
     most = size.events * size.experts
     return {
         "events": size.events,
@@ -86,19 +126,19 @@ def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
 
 def outcome_totals(forecasts: Forecasts | Totals) -> list[int]:
     """Resolved events by outcome, K numbers."""
-    return list((Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts).outcomes)
+    return list(Totals.of(forecasts).outcomes)
 
 
 def missing(forecasts: Forecasts | Totals) -> str:
     """How many forecasts there could be and are not."""
-    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    size = Totals.of(forecasts)
     most = size.events * size.experts
     return "none missing" if size.cells == most else f"{percent((most - size.cells) / most)} missing"
 
 
 def size_line(forecasts: Forecasts | Totals) -> str:
     """Events, experts, resolved, missing."""
-    size = Totals.of(forecasts) if isinstance(forecasts, Forecasts) else forecasts
+    size = Totals.of(forecasts)
     events = f"{counted(size.events, 'event')}, {whole(size.resolved)} resolved"
     return f"{events}; {counted(size.experts, 'expert')}, {counted(size.cells, 'forecast')}, {missing(size)}"
 

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from opinionpool.arguments import one_of, whole_number
 from opinionpool.arrays import Index
+from opinionpool.clusters import Clusters, by_date, by_group, by_settlement
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.estimation.sampling import Keys, event_contents, mixed
-from opinionpool.forecasts import Clusters, Forecasts, by_date, by_group, by_settlement
+from opinionpool.forecasts import Forecasts
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.occasions import Times, first_answered
 from opinionpool.tables.times import as_span

@@ -15,8 +15,8 @@ from opinionpool.arguments import expect_type, labels_given, names_given, number
 from opinionpool.arrays import Array, frequencies, is_blank
 from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
 from opinionpool.estimation.moments import Moments
-from opinionpool.forecasts import Forecasts, encode_outcomes
-from opinionpool.labels import UNRESOLVED
+from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED, encode_outcomes
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
 from opinionpool.streams.changes import (

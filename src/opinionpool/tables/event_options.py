@@ -9,7 +9,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
-from opinionpool.labels import Options
+from opinionpool.option_sets import Options
 from opinionpool.tables.class_rows import class_lacking
 from opinionpool.tables.classes import Asked, key
 from opinionpool.tables.frames import place

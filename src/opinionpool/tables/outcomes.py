@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.errors import CellError, Note, literal
-from opinionpool.labels import FAMILIES, UNRESOLVED, UNSETTLED, VOID, Options, option_slots
+from opinionpool.labels import FAMILIES, UNRESOLVED, UNSETTLED, VOID
+from opinionpool.option_sets import Options, option_slots
 from opinionpool.tables.cells import MISSING, looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.frames import Table, Words, cell_error, place

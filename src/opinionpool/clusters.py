@@ -1,0 +1,48 @@
+"""Events whose outcomes may depend on each other: those of one group, or of one day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.forecasts import Forecasts
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Which of T events belong together."""
+
+    unit: str  # what they share: "group" or "date"
+    # (T,); a number for each event; those without a label, or date, are groups of their own, with the last numbers.
+    # Later dates have larger numbers.
+    member: npt.NDArray[np.intp]
+    shared: int  # how many labels, or dates, there are
+
+
+def by_group(forecasts: Forecasts) -> Clusters | None:
+    """Events by the group that they were given; None if none was."""
+    if forecasts.groups is None:
+        return None
+    return Clusters("group", *_numbered(forecasts.groups, forecasts.groups == ""))
+
+
+def by_date(forecasts: Forecasts) -> Clusters | None:
+    """Events by their day; None if they have no times."""
+    if forecasts.times is None:
+        return None
+    return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
+
+
+def by_settlement(forecasts: Forecasts) -> Clusters | None:
+    """Events by the day on which they closed or were resolved; None if that is known of none."""
+    if forecasts.times is None or forecasts.settled is None or not forecasts.settled.any():
+        return None
+    unknown = np.isnat(forecasts.times) | ~forecasts.settled
+    return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), unknown))
+
+
+def _numbered(labels: npt.NDArray[np.generic], single: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.intp], int]:
+    distinct, member = np.unique(labels, return_inverse=True)
+    return np.asarray(np.where(single, len(distinct) + np.arange(len(single)), member)), len(distinct)
