@@ -23,7 +23,8 @@ import numpy.typing as npt
 from scipy.stats import norm, t as student
 
 from opinionpool.logodds import FLOOR
-from opinionpool.scoring.comparison import AVERAGE, DEFAULT, compare_pools
+from opinionpool.scoring.compare import compare_pools
+from opinionpool.scoring.comparison import AVERAGE, DEFAULT
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS, Sums, difference_intervals
 from opinionpool.scoring.scores import log_score
 from opinionpool.tables.read import read_forecasts

@@ -28,7 +28,7 @@ import opinionpool as op
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
-from opinionpool.scoring.comparison import compare_pools
+from opinionpool.scoring.compare import compare_pools
 from opinionpool.streams.stream import Stream
 
 Array = npt.NDArray[np.float64]
@@ -210,7 +210,7 @@ def report() -> Iterator[Row]:
         target = str(Path(folder) / "page.html")
         whole = (*OPINIONPOOL, "report", str(GENERAL_KNOWLEDGE), "-o", target)
         needed = (
-            "import opinionpool as op; from opinionpool.scoring.comparison import compare_pools; "
+            "import opinionpool as op; from opinionpool.scoring.compare import compare_pools; "
             f"f = op.read_forecasts({str(GENERAL_KNOWLEDGE)!r}); op.GaussianPool().fit(f); compare_pools(f)"
         )
         seconds = interleave(whole, command(needed), 1, clock=processor_seconds)

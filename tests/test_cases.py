@@ -34,7 +34,7 @@ CASES = {
     ),
     3: (
         "scoring/test_scores.py::test_hard_forecasts_are_ranked_and_counted",
-        "scoring/test_comparison.py::TestExperts::test_hard_zeros_count_as_the_floor",
+        "scoring/test_compare.py::TestExperts::test_hard_zeros_count_as_the_floor",
     ),
     4: ("estimators/test_pools.py::test_zeros_and_ones_are_floored_alike_at_both_ends",),
     6: ("pools/test_rule.py::TestWorkedNumbers::test_experts_who_each_rule_out_another_class",),
@@ -97,7 +97,7 @@ CASES = {
         "pools/test_rule.py::TestWorkedNumbers::test_missing_forecasts_renormalise_the_linear_pool",
         "cli/test_answers.py::test_an_event_without_forecasts_gets_the_prior",
     ),
-    44: ("scoring/test_comparison.py::TestExperts::test_an_expert_is_scored_on_what_it_answered",),
+    44: ("scoring/test_compare.py::TestExperts::test_an_expert_is_scored_on_what_it_answered",),
     46: (
         "tables/test_read.py::test_runs_of_one_expert_are_averaged_within_the_expert",
         "test_cases.py::test_ten_runs_of_one_expert_count_once",
@@ -149,8 +149,8 @@ CASES = {
     71: ("estimators/test_pools.py::test_zero_weight_is_no_event_and_weight_two_is_the_event_twice",),
     74: ("test_cases.py::test_a_saved_pool_is_plain_json_and_answers_to_the_last_bit",),
     75: (
-        "scoring/test_comparison.py::TestSplits::test_the_first_block_in_time_stays_without_a_score",
-        "scoring/test_comparison.py::TestSplits::test_dates_with_random_folds_are_noted",
+        "scoring/test_compare.py::TestSplits::test_the_first_block_in_time_stays_without_a_score",
+        "scoring/test_compare.py::TestSplits::test_dates_with_random_folds_are_noted",
         "test_cases.py::test_six_dated_events_in_two_folds_leave_two_without_a_score",
     ),
     76: (
@@ -160,7 +160,7 @@ CASES = {
     78: ("tables/test_read.py::test_times_without_a_zone_are_utc",),
     79: (
         "pools/test_registry.py::test_an_expert_who_cannot_have_been_wrong_is_told_wherever_something_is_learned",
-        "scoring/test_comparison.py::TestExperts::test_experts_who_cannot_be_wrong_are_noted",
+        "scoring/test_compare.py::TestExperts::test_experts_who_cannot_be_wrong_are_noted",
     ),
     81: (
         "estimators/test_pools.py::test_a_base_rate_of_one_per_cent_turns_80_into_4",

@@ -19,7 +19,7 @@ from opinionpool.model.sparse import pool_cells
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.scoring import scores
-from opinionpool.scoring.comparison import compare_pools
+from opinionpool.scoring.compare import compare_pools
 
 MU = np.array([1.0, 1.5, 0.7])
 SIGMA = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.7], [0.5, 0.7, 1.4]])

@@ -13,7 +13,8 @@ _NAMES = {
     "estimators.calibration": ("LogOddsTransformer", "calibration_curve", "recalibrate"),
     "analysis.selection": ("best_subset", "gain_from", "gain_from_one_more", "subset_path"),
     "analysis.near_duplicates": ("redundant_groups",),
-    "scoring.comparison": ("Comparison", "compare_pools"),
+    "scoring.compare": ("compare_pools",),
+    "scoring.comparison": ("Comparison",),
     "analysis.checks": ("check_model",),
     "analysis.diff": ("Diff", "diff"),
     "errors": (

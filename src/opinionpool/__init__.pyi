@@ -62,7 +62,8 @@ from opinionpool.learning.beliefs import (
 from opinionpool.model.full_panel import FullPanel as FullPanel
 from opinionpool.model.panel import Panel as Panel
 from opinionpool.report.page import make_report as make_report
-from opinionpool.scoring.comparison import Comparison as Comparison, compare_pools as compare_pools
+from opinionpool.scoring.compare import compare_pools as compare_pools
+from opinionpool.scoring.comparison import Comparison as Comparison
 from opinionpool.scoring.reliability import (
     auc as auc,
     decompose as decompose,

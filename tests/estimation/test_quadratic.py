@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import LinearConstraint, minimize, nnls
 
-from opinionpool.estimation.simplex import least_quadratic, shortest
+from opinionpool.estimation.quadratic import least_quadratic, shortest
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 20, 80])

@@ -16,7 +16,7 @@ from opinionpool.learning.learn import learn
 from opinionpool.learning.shrinkage import PAIR_WORTH
 from opinionpool.pools.fit import fit_pool
 from opinionpool.scoring.calibration_band import reliability_curve
-from opinionpool.scoring.comparison import compare_pools
+from opinionpool.scoring.compare import compare_pools
 from opinionpool.scoring.learning_curve import learning_curve
 
 

@@ -249,7 +249,7 @@ class Comparing:
     """Which pools to compare, and how events are split, as given on the command line."""
 
     pools: tuple[str, ...] | None
-    by: str | None  # as `opinionpool.scoring.comparison` calls it
+    by: str | None  # as `opinionpool.scoring.compare` calls it
     gap: str
     folds: int
     repeats: int | None

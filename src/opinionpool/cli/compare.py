@@ -77,7 +77,7 @@ def _contest(
     forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, belief_file: BeliefFile
 ) -> Comparison:
     """The comparison that the command line asked for."""
-    from opinionpool.scoring.comparison import compare_pools
+    from opinionpool.scoring.compare import compare_pools
 
     try:
         with progress("comparing") as advance:

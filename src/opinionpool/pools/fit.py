@@ -42,7 +42,7 @@ PoolLike: TypeAlias = str | HasSettings
 
 @dataclass(frozen=True)
 class Configured:
-    """A pool with options of its own, as `opinionpool.scoring.comparison.compare_pools` takes it."""
+    """A pool with options of its own, as `opinionpool.scoring.compare.compare_pools` takes it."""
 
     rule: str  # a name in `POOLS`
     options: Mapping[str, Any] = field(default_factory=dict)

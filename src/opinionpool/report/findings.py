@@ -27,7 +27,8 @@ from opinionpool.progress import Progress, advancing
 from opinionpool.report.answers import Pooled, pool_events
 from opinionpool.report.html import Html, event_name
 from opinionpool.report.order import SORTS, open_rows
-from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, compare
+from opinionpool.scoring.compare import compare
+from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore
 from opinionpool.scoring.learning_curve import LearningCurve, curve_of
 from opinionpool.scoring.splits import Splits
 
@@ -193,7 +194,7 @@ def find(
     forecasts : Forecasts
     pool : str or pool, default "gaussian"
     fit, splits : FitOptions, Splits
-        As for `opinionpool.scoring.comparison.compare`.
+        As for `opinionpool.scoring.compare.compare`.
     options : ReportOptions
     progress : callable or bool, optional
 

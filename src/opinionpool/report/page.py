@@ -62,7 +62,7 @@ def make_report(
     pool : str or pool, default "gaussian"
         A name in `opinionpool.pools.registry.POOLS`, or a pool with options such as ``op.LinearPool(weights=...)``.
     prior, beliefs, by, repeats, progress
-        As for `opinionpool.scoring.comparison.compare_pools`.
+        As for `opinionpool.scoring.compare.compare_pools`.
     source : Source, optional
         Title and date of the page, and where the forecasts come from.
     sort : {"probability", "interval", "disagreement", "event", "file"}

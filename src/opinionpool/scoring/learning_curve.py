@@ -84,7 +84,7 @@ def learning_curve(
     forecasts : Forecasts
     pool : str, default "gaussian"
     by, folds, prior, beliefs, seed, progress
-        As for `opinionpool.scoring.comparison.compare_pools`.
+        As for `opinionpool.scoring.compare.compare_pools`.
     rounds : int, default 1
         How often events are dealt; once forward in time.
     comparison : Comparison, optional

@@ -200,7 +200,7 @@ NO_GAP = np.timedelta64(0, "us")
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """How events are split to score pools; the fields are those of `opinionpool.scoring.comparison.compare_pools`."""
+    """How events are split to score pools; the fields are those of `opinionpool.scoring.compare.compare_pools`."""
 
     by: str | None = None
     folds: int = 5

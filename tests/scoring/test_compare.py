@@ -14,7 +14,8 @@ from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
-from opinionpool.scoring.comparison import Difference, compare_pools
+from opinionpool.scoring.compare import compare_pools
+from opinionpool.scoring.comparison import Difference
 from opinionpool.scoring.scores import brier_score, log_loss, log_score
 from opinionpool.scoring.splits import random_splits, time_splits
 

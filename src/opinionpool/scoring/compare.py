@@ -1,0 +1,318 @@
+"""Pools and experts compared out of sample.
+
+Every pool is scored on the same events, none of which it has learned from. An expert is compared with a pool on the
+events that both answered: nothing is filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arguments import expect_type
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import ArgumentError, LearningError, Note
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.leakage import leakage_notes, leaked_experts
+from opinionpool.learning.learn import is_crowd
+from opinionpool.learning.prior import Believed
+from opinionpool.logodds import FLOOR, public_probabilities
+from opinionpool.pools.fit import Configured, FitOptions, PoolLike, configured
+from opinionpool.pools.registry import POOLS
+from opinionpool.priors import with_priors
+from opinionpool.progress import Progress, advancing
+from opinionpool.scoring.comparison import (
+    AVERAGE,
+    DEFAULT,
+    LEVEL,
+    BaseRate,
+    Comparison,
+    Difference,
+    ExpertScore,
+    PoolScore,
+)
+from opinionpool.scoring.cross_validation import Trial, run_trial
+from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
+from opinionpool.scoring.occasions import Occasions
+from opinionpool.scoring.scores import at_floor, log_score
+from opinionpool.scoring.splits import Plan, Splits, clusters_of
+from opinionpool.text import counted
+
+# Names of pools, pools of `opinionpool.estimators` with their options, or either by what they are to be called.
+Contenders: TypeAlias = PoolLike | list[PoolLike] | tuple[PoolLike, ...] | Mapping[str, PoolLike]
+
+
+def compare_pools(
+    forecasts: Forecasts,
+    pools: Contenders | None = None,
+    *,
+    folds: int = 5,
+    repeats: int | None = None,
+    by: str | None = None,
+    gap: Any = 0,  # noqa: ANN401 - a number, a text or a span of time
+    prior: npt.ArrayLike | None = None,
+    beliefs: Beliefs | None = None,
+    seed: int = 0,
+    progress: Progress = None,
+) -> Comparison:
+    """Compare pools, and the experts themselves, out of sample.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        With a history (`read_forecasts` with ``history=True``), scores are averages over each event's life, from its
+        first forecast until it closed; what is learned from are the forecasts that stood last all the same.
+    pools : sequence of str or pools, or mapping from names to these, optional
+        Names in `opinionpool.pools.registry.POOLS`, or pools with options such as ``op.LinearPool(weights=...)``, which
+        are not fitted here; all names if not given, but for a crowd (see
+        `opinionpool.learning.learn.is_crowd`) those that would give each of its experts a weight. The average is always
+        compared.
+    folds : int, default 5
+        Into how many parts the events are cut; fewer if there are not as many events, dates or groups.
+    repeats : int, optional
+        How often that is done anew, 1,000 times at most; if not given, until it hardly matters, and 20 times at most.
+    by : {None, "time", "group"}
+        Parts at random, with outcomes spread evenly, whatever the order of events; forward in time, learning only from
+        outcomes that were known before the first of the scored events was answered; or parts that do not share a group.
+    gap : number of days, str or timedelta, default 0
+        With ``by="time"``: the time from when an outcome was known to the answers that it may help to give.
+    prior : as for `opinionpool.pools.fit.fit_pool`
+    beliefs : Beliefs, optional
+        What "gaussian" is to believe; what is assumed of any panel if not given.
+    seed : int, default 0
+    progress : callable or bool, optional
+        Called with the share that is done; True shows a bar on standard error once there is something to wait for.
+
+    Raises
+    ------
+    ArgumentError, LearningError, ProbabilityError
+        If an argument breaks a rule, or there are too few events.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(5)
+    >>> y = rng.random(60) < 0.5
+    >>> q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(60, 3)))))
+    >>> found = compare_pools(Forecasts.from_array(q, y.astype(int)), ["average", "extremized"])
+    >>> found.best.pool, found.best.over_average.verdict, found.scored
+    ('extremized', 'better', 60)
+    >>> mine = {"mine": Configured("linear", {"weights": [2, 1, 1]})}
+    >>> compare_pools(Forecasts.from_array(q, y.astype(int)), mine).reference
+    'mine'
+    """
+    splits = Splits.of(by, folds, repeats, gap, seed)
+    return compare(forecasts, pools, splits, FitOptions(prior, beliefs), progress)
+
+
+def compare(
+    forecasts: Forecasts,
+    pools: Contenders | None,
+    splits: Splits,
+    fit: FitOptions,
+    progress: Progress = None,
+) -> Comparison:
+    """The same, with arguments that go together."""
+    expect_type(forecasts, Forecasts, "forecasts")
+    beliefs, by, seed = fit.beliefs, splits.by, splits.seed
+    chosen = _contenders(pools, beliefs, timed=forecasts.made is not None)
+    forecasts, prior = with_priors(forecasts, fit.prior)
+    plan = Plan.of(forecasts, splits)
+    sample = forecasts.select_events(plan.rows)
+    crowded = _without_weights(chosen, sample) if pools is None else []
+    if beliefs is not None:
+        expect_type(beliefs, Beliefs, "beliefs")
+        Believed.of(beliefs, forecasts.experts)
+    from threadpoolctl import threadpool_limits
+
+    # Many small fits: threads that share one would mostly wait for each other.
+    with threadpool_limits(1), advancing(progress, "comparing pools") as advance:
+        trial = run_trial(sample, chosen, plan.splits, splits.rounds, prior, advance)
+    if AVERAGE not in trial.pools:
+        raise LearningError("; ".join(note.text for note in trial.notes))
+    scored = ~np.isnan(trial.outside.log_score[:, 0])
+    clusters, unit, notes = clusters_of(sample, scored, by)
+    units = len(np.unique(clusters[scored]))
+    reference = next((name for name in trial.pools if chosen[name].rule == DEFAULT), trial.pools[-1])
+    own = trial.by_occasion[:, trial.pools.index(reference)]
+    occasions = Occasions.of(sample)
+    scores = np.full((len(forecasts.events), len(trial.pools)), np.nan)
+    scores[plan.rows] = trial.outside.log_score
+    answers = {
+        name: _placed(forecast, plan.rows, forecasts) for name, forecast in zip(trial.pools, trial.answers, strict=True)
+    }
+    return Comparison(
+        pools=_pool_scores(trial, chosen, clusters, seed),
+        experts=_expert_scores(occasions, own, clusters, seed),
+        reference=reference,
+        events=int(forecasts.resolved.sum()),
+        scored=int(scored.sum()),
+        scores=dict(zip(trial.pools, scores.T, strict=True)),
+        answers=answers,
+        by=by or "random",
+        folds=len(plan.splits(0)),
+        rounds=trial.rounds,
+        unit=unit,
+        units=units,
+        notes=(
+            *plan.notes,
+            *_endless(occasions),
+            *notes,
+            *leakage_notes(sample.experts, leaked_experts(sample)),
+            *crowded,
+            *trial.notes,
+        ),
+        topics=forecasts.topics,
+        base=_base(trial, clusters),
+        time_averaged=occasions.over_life,
+    )
+
+
+def _endless(occasions: Occasions) -> list[Note]:
+    """That events are not scored whose lives have no known end."""
+    count = int(occasions.without.sum())
+    if not count:
+        return []
+    text = f"{counted(count, 'resolved event')} not scored, since it is unknown when they closed or were forecast"
+    return [Note("no-life", text, count)]
+
+
+def _base(trial: Trial, clusters: Index) -> BaseRate:
+    sums = Sums.of(trial.base.log_score, clusters)
+    loss, brier = np.nanmean(trial.base.log_loss), np.nanmean(trial.base.brier)
+    return BaseRate(float(sums.mean[0]), float(sums.error[0]), float(loss), float(brier))
+
+
+def _placed(forecast: Array, rows: Index, forecasts: Forecasts) -> Array:
+    """Answers about some events among all, NaN elsewhere."""
+    placed = np.full((len(forecasts.events), *forecast.shape[1:]), np.nan)
+    placed[rows] = forecast
+    return placed
+
+
+def _contenders(pools: Contenders | None, beliefs: Beliefs | None, *, timed: bool) -> dict[str, Configured]:
+    """The pools to compare by what they are called, the average first."""
+    if isinstance(pools, Mapping):
+        each: list[tuple[str | None, PoolLike]] = list(pools.items())
+    elif pools is None:
+        # What looks at times is like another pool where there are none.
+        each = [(None, name) for name, pool in POOLS.items() if timed or not pool.timed]
+    else:
+        each = [(None, pool) for pool in (pools if isinstance(pools, list | tuple) else [pools])]
+    found = {AVERAGE: Configured(AVERAGE)}
+    for label, pool in each:
+        own = configured(pool, beliefs)
+        name = _label(pool) if label is None else str(label)
+        if name in found and own != found[name]:
+            raise ArgumentError(f"two pools are called {name!r}; give them names: pools={{'one': ..., 'other': ...}}")
+        found[name] = own
+    return found
+
+
+def _label(pool: PoolLike) -> str:
+    """What a pool is called: by its name where its options are the usual ones, else as it is written."""
+    if isinstance(pool, str):
+        return pool
+    written = repr(pool)
+    return pool.rule if written.endswith("()") else written
+
+
+def _without_weights(pools: dict[str, Configured], sample: Forecasts) -> list[Note]:
+    """Leave out the pools that learn a weight for every expert of a crowd, and say so."""
+    if not is_crowd(sample, np.ones(len(sample.events))):
+        return []
+    each = len(sample.probabilities) / np.count_nonzero(sample.counts)
+    weighing = [name for name in pools if POOLS[pools[name].rule].weighs]
+    for name in weighing:
+        del pools[name]
+    text = (
+        f"{' and '.join(weighing)} are left out: they would learn a weight for each of {len(sample.experts):,} experts "
+        f"from {each:.3g} forecasts, which takes long and says little; --pools (in Python pools=) takes them by name"
+    )
+    return [Note("left-out", text, len(weighing))]
+
+
+def _pool_scores(trial: Trial, pools: Mapping[str, Configured], clusters: Index, seed: int) -> tuple[PoolScore, ...]:
+    outside, names = trial.outside, trial.pools
+    sums = Sums.of(outside.log_score, clusters)
+    score, error = sums.mean, sums.error
+    order = np.argsort(-score, kind="stable")
+    p, best, average = len(names), int(order[0]), names.index(AVERAGE)
+    beside = np.delete(outside.log_score, average, axis=1) - outside.log_score[:, [average]]
+    over_average = _spread(difference_intervals(beside, clusters, level=LEVEL, seed=seed))
+    over_average.insert(average, Difference(0.0, 0.0, 0.0))
+    # The best is known in hindsight only, so these hold for every pair of pools at once.
+    first, second = np.triu_indices(p, 1)
+    between = outside.log_score[:, first] - outside.log_score[:, second]
+    pairs = _spread(difference_intervals(between, clusters, level=LEVEL, seed=seed))
+    over_best = [Difference(0.0, 0.0, 0.0)] * p
+    for i, j, pair in zip(first.tolist(), second.tolist(), pairs, strict=True):
+        if j == best:
+            over_best[i] = pair
+        elif i == best:
+            over_best[j] = Difference(0.0 - pair.mean, 0.0 - pair.high, 0.0 - pair.low)
+    loss, brier = np.nanmean(outside.log_loss, axis=0), np.nanmean(outside.brier, axis=0)
+    inside = np.nanmean(trial.inside.log_score, axis=0)
+    skill = 1.0 - loss / np.nanmean(trial.base.log_loss)
+    return tuple(
+        PoolScore(
+            names[i],
+            float(score[i]),
+            float(error[i]),
+            float(loss[i]),
+            float(brier[i]),
+            float(outside.auc[i]),
+            float(inside[i]) if pools[names[i]].learns else float("nan"),
+            over_average[i],
+            over_best[i],
+            float(skill[i]),
+        )
+        for i in order.tolist()
+    )
+
+
+def _spread(intervals: Intervals) -> list[Difference]:
+    rows = zip(intervals.mean.tolist(), intervals.low.tolist(), intervals.high.tolist(), strict=True)
+    return [Difference(*row) for row in rows]
+
+
+def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
+    """Each expert who answered on a scored occasion, beside a pool whose scores are `own`, (S,)."""
+    sample, n = occasions.forecasts, len(occasions.forecasts.experts)
+    scores, lost = np.full(sample.shape, np.nan), np.zeros(n, dtype=np.intp)
+    even = None if sample.even is None else public_probabilities(sample.even)
+    scored = ~np.isnan(own)
+    for i in range(n):
+        scores[:, i] = log_score(sample.X[:, i], sample.outcomes, even, floor=FLOOR)
+        at = at_floor(sample.X[:, i], sample.outcomes, FLOOR) & scored
+        lost[i] = len(np.unique(occasions.event[at]))
+    scores[~scored] = np.nan
+    answered = ~np.isnan(scores)
+    beside = np.where(answered, own[:, None], np.nan)
+    if occasions.over_life:
+        # On each event over the time for which the expert's forecast stood.
+        covered = occasions.sums(answered.astype(np.float64))
+        time = np.where(covered > 0, covered, np.nan)
+        scores, beside = (occasions.sums(np.where(answered, x, 0.0)) / time for x in (scores, beside))
+    else:
+        covered = answered.astype(np.float64)
+    differences = _spread(difference_intervals(scores - beside, clusters, level=LEVEL, seed=seed))
+    number = (~np.isnan(scores)).sum(axis=0)
+    mean, pool = (np.nansum(x, axis=0) / np.maximum(number, 1) for x in (scores, beside))
+    coverage = np.nansum(covered, axis=0) / max(len(np.unique(occasions.event[scored])), 1)
+    found = [
+        ExpertScore(
+            sample.experts[i],
+            int(number[i]),
+            float(mean[i]),
+            float(pool[i]),
+            int(lost[i]),
+            differences[i],
+            float(coverage[i]),
+        )
+        for i in np.flatnonzero(number).tolist()
+    ]
+    return tuple(sorted(found, key=lambda expert: -expert.over_pool.mean))
