@@ -98,6 +98,23 @@ def test_lines_that_end_in_several_ways_far_down_the_file():
 
 
 @pytest.mark.parametrize(
+    "data",
+    [
+        "event,ann,bob,outcome\nq1,.5,.6,1\nq2,.5,.6",
+        "event,ann,bob,outcome\nq1,.5,.6,1\nq",
+        '{"event":"q1","expert":"a","probability":0.5}\n{"event":"q2","ex',
+    ],
+)
+def test_a_file_that_was_cut_off_is_not_read(data):
+    with pytest.raises(TableError, match=r"ends in the middle of .*cut off") as caught:
+        read(data)
+    assert not caught.value.remedies
+    # Rows that end early throughout, or a line that was ended, are as they were meant.
+    assert len(read("event,ann,bob,outcome\nq1,.5,.6\nq2,.5,.6")[1]) == 2
+    assert len(read("event,ann,bob,outcome\nq1,.5,.6,1\nq2,.5,.6\n")[1]) == 2
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("a,b\n1,2\n3\n", r"line 3: 1 field, and the header has 2 \(a, b\)"),

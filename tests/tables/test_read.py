@@ -177,7 +177,7 @@ def test_repeated_forecasts_are_listed_or_follow_a_rule():  # case 57
     untimed = read("event,expert,p\nq1,A,.8\nq1,A,.2\n", duplicates="last")
     same(untimed, [[0.2]])
     assert "the last row of the file, since there are no times" in notes(untimed)["duplicates"].text
-    with pytest.raises(ArgumentError, match="duplicates must be one of last, mean, time-weighted, and it is 'first'"):
+    with pytest.raises(ArgumentError, match="duplicates must be one of last, last-row, mean, time-weighted, and it is 'first'"):
         read(LONG, duplicates="first")
 
 
@@ -286,6 +286,27 @@ def test_outcomes_known_after_the_cutoff_are_not_known():
         read("event,A\nq1,.5\n", as_of="2025-03-01")
     with pytest.raises(ArgumentError, match="as_of must be a time"):
         read(text, as_of="yesterday")
+
+
+def test_what_became_known_at_an_unknown_time_was_not_known_before():
+    text = (
+        "event,expert,p,time,closes,resolved_at,y\nq1,A,.5,2025-01-01,,2025-02-01,1\nq2,A,.5,2025-01-01,,,0\n"
+        "q3,A,.5,2025-01-01,2025-04-01,,annulled\nq4,A,.5,2025-01-01,2025-02-01,,annulled\nq5,A,.5,2025-01-01,,,void\n"
+    )
+    found = read(text, as_of="2025-03-01")
+    assert dict(zip(found.events, found.outcomes.tolist(), strict=True)) == {"q1": 1, "q2": -1, "q3": -1, "q5": -1}
+    assert sorted(note.text.partition(",")[0] for note in found.notes if note.code in {"as-of-outcomes", "void"}) == [
+        "1 event left out as void (annulled",
+        "1 event resolved",
+        "2 events annulled",
+    ]
+    undated = read(text, as_of="2025-03-01", columns={"resolved_at": None})
+    assert dict(zip(undated.events, undated.outcomes.tolist(), strict=True)) == {"q1": 1, "q2": 0}
+
+
+def test_void_events_do_not_count_among_exact_forecasts():
+    rows = "".join(f"q{i},A,.5,{'void' if i > 5 else i % 2}\n" for i in range(9))
+    assert notes(read("event,expert,p,y\n" + rows))["halves"].text == "6 of 6 probabilities are exactly 0.5"
 
 
 def test_when_an_event_belongs():

@@ -94,3 +94,12 @@ def test_an_argument_that_can_be_read_in_two_ways_asks_which():
         ArgumentError, match=r"--as-of can be read in two ways, and it is '03/04/2025': say --dates dmy"
     ):
         as_time("03/04/2025", "--as-of")
+
+
+def test_days_of_spreadsheets_are_read_to_the_second():
+    moments = [datetime(2026, 1, 18, 23, 0, 0), datetime(2026, 1, 19, 7, 45, 13)]
+    for digits in (6, 9, 12):
+        days = [f"{(moment - datetime(1899, 12, 30)) / timedelta(days=1):.{digits}f}" for moment in moments]
+        found = read_times(read_frame({"time": days}), 0)
+        assert found.astype("datetime64[s]").tolist() == moments, digits
+        assert (found == found.astype("datetime64[s]")).all()

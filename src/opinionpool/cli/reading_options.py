@@ -126,9 +126,10 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         ),
         click.option(
             "--duplicates",
-            type=click.Choice(["last", "mean", "time-weighted"]),
+            type=click.Choice(["last", "last-row", "mean", "time-weighted"]),
             help="Which of several forecasts by one expert on one event counts: the last (by time; in the order of the "
-            "file if there are no times), their mean, or their mean over the time that each stood. Default: an error.",
+            "file if there are no times), the same and of several at one time the last row, their mean, or their mean "
+            "over the time that each stood. Default: an error.",
         ),
         click.option(
             "--as-of",

@@ -37,6 +37,7 @@ class Facts:
     # groups, topics: (events,); "" where blank
     groups: npt.NDArray[np.str_] | None
     topics: npt.NDArray[np.str_] | None
+    dated: bool  # whether there is a column of times of resolution
 
     @property
     def ends(self) -> Times:
@@ -131,6 +132,7 @@ def read_facts(
         notes=(*notes, *days),
         groups=_labels("group", layout, melted),
         topics=_labels("topic", layout, melted),
+        dated="resolved_at" in layout.roles or (joined is not None and "resolved_at" in joined.roles),
     )
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from opinionpool.errors import TableError
 from opinionpool.tables.delimited import bad_encoding
 from opinionpool.tables.sources import CELL, FileSource
+from opinionpool.text import counted
 
 _JSON_LINES = 'JSON lines are wanted, one object in each line: {"event": "q1", "expert": "A", "probability": 0.7}'
 
@@ -44,10 +45,17 @@ def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
 
 
 def csv_short_rows(source: FileSource) -> int:
-    """How many rows of a CSV file end before the header does; 0 where some are longer, or not well formed."""
-    width, short = len(source.header), 0
+    """How many rows of a CSV file end before the header does; 0 where some are longer, or not well formed.
+
+    Raises
+    ------
+    TableError
+        If the file ends in the middle of its last row, which is the only short one and has no line end.
+    """
+    width, short, cut = len(source.header), 0, (0, 0)
     try:
-        for _, record in numbered_records(source):
+        for line, record in numbered_records(source):
+            cut = (line, len(record))
             if len(record) > width:
                 return 0
             # A record of one cell is more likely a line that is no record.
@@ -57,7 +65,27 @@ def csv_short_rows(source: FileSource) -> int:
                 return 0
     except (TableError, UnicodeDecodeError):
         return 0
+    if short == 1 and cut[1] < width and not _ends_a_line(source):
+        raise _cut_off(source, *cut)
     return short
+
+
+def _ends_a_line(source: FileSource) -> bool:
+    """Whether the last line of a text has a line end."""
+    last = ""
+    with source.lines() as lines:
+        for last in lines:  # noqa: B007 - the last one is used
+            pass
+    return last.endswith(("\n", "\r"))
+
+
+def _cut_off(source: FileSource, line: int, cells: int) -> TableError:
+    """The error for a file whose last row is not complete."""
+    return TableError(
+        f"{source.name} ends in the middle of a row: line {line}, the last, has {counted(cells, 'cell')} of "
+        f"{len(source.header)} and no line end. Was it cut off, as by a download that broke? Then get it again; if it "
+        "is complete, end its last line"
+    )
 
 
 def csv_fault(source: FileSource) -> TableError | None:
@@ -69,8 +97,13 @@ def csv_fault(source: FileSource) -> TableError | None:
     width = len(source.header)
     short = [name if len(name) <= 30 else name[:27] + "..." for name in source.header[:6]]
     names = ", ".join(short) + (", ..." if width > 6 else "")
+    last = 0
     try:
+        for last, _ in numbered_records(source):  # noqa: B007 - the last one is used
+            pass
         for line, record in numbered_records(source):
+            if line == last and 0 < len(record) < width and not _ends_a_line(source):
+                return _cut_off(source, line, len(record))
             if len(record) != width and record:
                 fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
                 return TableError(
@@ -95,6 +128,11 @@ def json_fault(source: FileSource) -> TableError | None:
             try:
                 is_object = isinstance(json.loads(line), dict) if line.strip() else True
             except (ValueError, RecursionError) as error:
+                if number > 1 and not line.endswith("\n") and line.lstrip().startswith("{"):
+                    return TableError(
+                        f"{source.name} ends in the middle of line {number}: was it cut off, as by a download that "
+                        "broke? Then get it again"
+                    )
                 return TableError(f"{source.name}, line {number} is not JSON: {error}; {_JSON_LINES}")
             if not is_object:
                 return TableError(f"{source.name}, line {number}: every line must hold one object; {_JSON_LINES}")

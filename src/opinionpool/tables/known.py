@@ -34,32 +34,44 @@ def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts) -> tuple[Lo
     return long_rows, [*notes, *early]
 
 
-def known_by(cutoff: np.datetime64 | None, outcomes: Index, resolved_at: Times) -> tuple[Index, list[Note]]:
-    """Outcomes as they were known at the cutoff."""
+def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tuple[Index, list[Note]]:
+    """Outcomes as they were known at the cutoff; those of unknown time were not, where there are such times."""
     if cutoff is None:
         return outcomes, []
-    if np.isnat(resolved_at).all():
+    if not facts.dated:
         text = "there are no times of resolution, so every outcome counts as known at the time of --as-of"
         return outcomes, [Note("as-of-outcomes", text)]
-    later = (resolved_at > cutoff) & (outcomes != UNRESOLVED)
-    if not later.any():
-        return outcomes, []
-    template = "{count:event} resolved after the time of --as-of, taken as not resolved"
-    return np.where(later, UNRESOLVED, outcomes), [Note.of("as-of-outcomes", template, int(later.sum()))]
+    later = (facts.resolved_at > cutoff) & (outcomes != UNRESOLVED)
+    undated = np.isnat(facts.resolved_at) & (outcomes != UNRESOLVED)
+    notes = _counted(later, "resolved after the time of --as-of, taken as not resolved")
+    notes += _counted(
+        undated,
+        "resolved, nobody knows when, taken as not resolved at the time of --as-of; --column resolved_at= takes every "
+        "outcome as known",
+    )
+    return np.where(later | undated, UNRESOLVED, outcomes), notes
 
 
-def void_by(
-    cutoff: np.datetime64 | None, settled: Settled, resolved_at: Times
-) -> tuple[npt.NDArray[np.bool_], list[Note]]:
-    """Which events were known to be void at the cutoff, and the notes on outcomes."""
-    later = np.zeros(len(settled.void), dtype=bool) if cutoff is None else settled.void & (resolved_at > cutoff)
-    if not later.any():
+def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[npt.NDArray[np.bool_], list[Note]]:
+    """Which events were known to be void at the cutoff, and the notes on outcomes.
+
+    What was annulled at an unknown time was open until it closed.
+    """
+    if cutoff is None or not facts.dated:
         return settled.void, list(settled.notes)
-    void = settled.void & ~later
+    later = settled.void & (facts.resolved_at > cutoff)
+    undated = settled.void & np.isnat(facts.resolved_at) & ~(facts.closes <= cutoff)
+    void = settled.void & ~later & ~undated
     notes = [note for note in settled.notes if note.code != "void"]
     notes += [void_note(int(void.sum()))] if void.any() else []
-    template = "{count:event} annulled after the time of --as-of, taken as open"
-    return void, [*notes, Note.of("as-of-outcomes", template, int(later.sum()))]
+    notes += _counted(later, "annulled after the time of --as-of, taken as open")
+    notes += _counted(undated, "annulled, nobody knows when, and not closed at the time of --as-of, taken as open")
+    return void, notes
+
+
+def _counted(events: npt.NDArray[np.bool_], what: str) -> list[Note]:
+    """A note on some events; none if there are none."""
+    return [Note.of("as-of-outcomes", "{count:event} " + what, int(events.sum()))] if events.any() else []
 
 
 def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:

@@ -24,7 +24,7 @@ from opinionpool.text import listed, shown, suggestion
 # What the command line calls fields whose options may be repeated.
 _SINGULAR = {"columns": "column", "missing_values": "missing-value"}
 # Which of several forecasts counts.
-RULES = ("last", "mean", "time-weighted")
+RULES = ("last", "last-row", "mean", "time-weighted")
 _LISTS = ("classes", "missing_values", "include", "exclude")
 _FLAGS = ("percent", "merge_names", "drop_incomplete", "expert_from_name", "history")
 # What scores are of; `compare` alone asks for it.

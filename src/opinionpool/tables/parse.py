@@ -103,9 +103,9 @@ def _read_as(known: _Known) -> Forecasts:
     timed, late = in_time(parsed.melted.long_rows, request, facts)
     times = time_notes(timed, facts)
     chosen = _choose(known, parsed, timed)
-    known.reading.counts.append(ForecastCounts.of(chosen.long_rows))
-    outcomes, hidden = known_by(request.cutoff, parsed.settled.outcomes, facts.resolved_at)
-    void, voided = void_by(request.cutoff, parsed.settled, facts.resolved_at)
+    void, voided = void_by(request.cutoff, parsed.settled, facts)
+    known.reading.counts.append(ForecastCounts.of(_not_void(chosen.long_rows, void)))
+    outcomes, hidden = known_by(request.cutoff, parsed.settled.outcomes, facts)
     notes = (*_reading_notes(known, parsed, chosen, times), *voided, *late, *hidden, *chosen.notes)
     if known.whole is None:
         notes += (*forecast_notes(known.reading.counts[0], parsed.layout),)
@@ -115,6 +115,11 @@ def _read_as(known: _Known) -> Forecasts:
         history = _history(forecasts, stood, parsed.melted.written, request, known.reading)
         forecasts = replace(forecasts, history=history)
     return _finished(forecasts, parsed.options, void, request)
+
+
+def _not_void(long_rows: LongRows, void: npt.NDArray[np.bool_]) -> LongRows:
+    """What was forecast on events that are not void."""
+    return long_rows.select(~void[long_rows.event]) if void.any() else long_rows
 
 
 def _parse(known: _Known) -> _Parsed:

@@ -52,9 +52,10 @@ def read_forecasts(
     options : {"event", "shared"}, optional
         Whether each event has options of its own, in a long table with classes, or all events share their classes. If
         not given, they are its own where sets that differ have no class in common; where they do, an error asks.
-    duplicates : {"last", "mean", "time-weighted"}, optional
+    duplicates : {"last", "last-row", "mean", "time-weighted"}, optional
         Which of several forecasts by one expert on one event counts; several are an error if not given. The last is
-        that with the latest time, or the last row if there are no times. "time-weighted" is their mean over the time
+        that with the latest time, or the last row if there are no times; several of the latest time are an error,
+        with "last-row" the last of them counts. "time-weighted" is their mean over the time
         that each stood, until the next by the same expert, the last until the event closed or was resolved, or until
         `as_of`, or else until the newest forecast on the event.
     as_of : str, date, datetime or datetime64, optional

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import DuplicateError, LayoutError, Note, Remedy, literal
 from opinionpool.tables.frames import Table, place
-from opinionpool.tables.times import Times
+from opinionpool.tables.times import Times, time_text
 from opinionpool.text import listed, quoted, shown
 
 # Sums over classes that are this close to 1 are left as they are.
@@ -97,7 +97,7 @@ def drop_late(
         unknown = np.isnat(long_rows.time)
         long_rows = _drop(long_rows, unknown, Note("no-time", "without a time to compare with --as-of"), notes)
         late = long_rows.time > as_of if long_rows.time is not None else unknown
-        long_rows = _drop(long_rows, late, Note("as-of", f"later than {_date(as_of)}"), notes)
+        long_rows = _drop(long_rows, late, Note("as-of", f"later than {time_text(as_of)}"), notes)
     for limit, what in limits:
         if long_rows.time is not None:
             long_rows = _drop(long_rows, long_rows.time > limit[long_rows.event], what, notes)
@@ -110,10 +110,6 @@ def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], what: Note, notes: l
     count = len(np.unique(long_rows.pair[late])) if long_rows.classes else int(late.sum())
     notes.append(Note.of(what.code, "{count:forecast} left out, " + literal(what.text), count))
     return long_rows.select(~late)
-
-
-def _date(time: np.datetime64) -> str:
-    return str(time).removesuffix(".000000")
 
 
 def withdrawn_only(long_rows: LongRows) -> LongRows:
@@ -150,9 +146,9 @@ def one_each(
     Parameters
     ----------
     long_rows : LongRows
-    rule : {None, "last", "mean", "time-weighted"}
-        What to do with several: refuse; keep the latest, by time if there is one, then by position; average; or
-        average over the time that each stood.
+    rule : {None, "last", "last-row", "mean", "time-weighted"}
+        What to do with several: refuse; keep the latest, by time if there is one; the same, and of several at one time
+        the last row; average; or average over the time that each stood.
     time_column : str or None
         The header of the column that the times are from.
     unused : sequence of int
@@ -194,12 +190,12 @@ def one_each(
         mean = _over_time(long_rows.select(order), time_column, unused, until)
         return mean, [*notes, Note.of("duplicates", many + "their mean over time counts", len(pairs))]
     by = (
-        f"the last by column {shown(time_column)}"
+        f"the last by column {shown(time_column)}{', and of one time the last row,' if rule == 'last-row' else ''}"
         if time_column
         else "the last row of the file, since there are no times,"
     )
     note = Note.of("duplicates", many + literal(f"{by} counts"), len(pairs))
-    return _latest(long_rows, time_column, unused), [*notes, note]
+    return _latest(long_rows, time_column if rule == "last" else None, unused), [*notes, note]
 
 
 def _stamps(long_rows: LongRows) -> Index:
@@ -306,10 +302,10 @@ def _tied(
         numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
         each.append(f"{ordered.who(first)}, {numbers} ({place(table, *ordered.row[first:end][:5].tolist())})")
     ways = (
-        "correct the time in one of these rows or leave it out, say --duplicates mean for their average, or "
-        "--column time= if the last in the file counts"
+        "correct the time in one of these rows or leave it out, or say --duplicates last-row if of one time the last "
+        "row counts, or --duplicates mean for their average"
     )
-    remedies: list[Remedy] = [{"duplicates": "mean"}]
+    remedies: list[Remedy] = [{"duplicates": "last-row"}, {"duplicates": "mean"}]
     if able:
         verb = "distinguishes them" if len(able) == 1 else "distinguish them"
         name = quoted(able[0])

@@ -256,9 +256,20 @@ def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
         value = float(word)
         if not low <= value < high:
             raise ValueError(word)
-        return _SHEETS + timedelta(days=value) if units is None else _ORIGIN + timedelta(seconds=value / units)
+        return _of_days(word) if units is None else _ORIGIN + timedelta(seconds=value / units)
 
     return _guarded(read), what
+
+
+def _of_days(word: str) -> datetime:
+    """A time that a spreadsheet wrote as a number of days, to the minute, second or millisecond that its digits tell.
+
+    >>> _of_days("46040.958333"), _of_days("46040.9583"), _of_days("46040.5")
+    (datetime.datetime(2026, 1, 18, 23, 0), datetime.datetime(2026, 1, 18, 23, 0), datetime.datetime(2026, 1, 18, 12, 0))
+    """
+    digits = len(word.partition(".")[2])
+    units = 1440 if digits <= 4 else 86_400 if digits <= 7 else 86_400_000
+    return _SHEETS + timedelta(milliseconds=round(float(word) * units) * (86_400_000 // units))
 
 
 def span(times: Times) -> tuple[str | None, str | None]:
@@ -274,6 +285,15 @@ def span(times: Times) -> tuple[str | None, str | None]:
     ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
     first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
     return first, last
+
+
+def time_text(time: np.datetime64) -> str:
+    """One time in UTC, without the clock where it is midnight.
+
+    >>> time_text(np.datetime64("2025-03-01T00:00", "us")), time_text(np.datetime64("2025-02-28T22:30", "us"))
+    ('2025-03-01', '2025-02-28T22:30:00Z')
+    """
+    return str(time.astype("datetime64[D]")) if time == time.astype("datetime64[D]") else f"{time.astype('M8[s]')}Z"
 
 
 def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64:
