@@ -24,8 +24,8 @@ FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t")
 # What a missing outcome looks like after it was turned into text.
 _LOST = ("", "nan", "none", "<na>", "nat", "na", "n/a", "null", "-", ".")
 # Words for outcomes that are none.
-VOID = frozenset({"void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous"})
-UNSETTLED = frozenset({"unresolved", "open", "pending", "tbd", "unknown", "undetermined", "?"})
+VOID = frozenset({"void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous", "annulliert"})
+UNSETTLED = frozenset({"unresolved", "open", "pending", "tbd", "unknown", "undetermined", "offen", "?"})
 
 
 def label_text(label: object) -> str:

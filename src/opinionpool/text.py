@@ -60,13 +60,29 @@ def counted(number: int, noun: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """A value as it is typed after an option.
+    """A value as it is typed after an option, cut when it is long.
 
     >>> quoted("-1"), quoted("no idea")
     ('-1', "'no idea'")
     """
     value = value if len(value) <= 60 else value[:57] + "..."
-    return value if value and all(c.isalnum() or c in "+-.,_@%" for c in value) else repr(value)
+    if value and all(c.isalnum() or c in "+-.,_@%" for c in value):
+        return value
+    return typed(value) if value.isprintable() else repr(value)
+
+
+def typed(word: str) -> str:
+    r"""A word of a command as a shell takes it, in double quotes where it has single ones.
+
+    >>> print(typed("q1"), typed("no idea"), typed("Question <> 'Total'"), typed("\"My question\" <> 'Total'"))
+    q1 'no idea' "Question <> 'Total'" "\"My question\" <> 'Total'"
+    """
+    import shlex
+
+    # Between double quotes these are no plain characters.
+    if "'" not in word or not {"!", "$", "`"}.isdisjoint(word):
+        return shlex.quote(word)
+    return '"' + re.sub(r'(["\\])', r"\\\1", word) + '"'
 
 
 FORMULAS = frozenset("=+-@\t\r")  # how they begin

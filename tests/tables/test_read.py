@@ -177,7 +177,9 @@ def test_repeated_forecasts_are_listed_or_follow_a_rule():  # case 57
     untimed = read("event,expert,p\nq1,A,.8\nq1,A,.2\n", duplicates="last")
     same(untimed, [[0.2]])
     assert "the last row of the file, since there are no times" in notes(untimed)["duplicates"].text
-    with pytest.raises(ArgumentError, match="duplicates must be one of last, last-row, mean, time-weighted, and it is 'first'"):
+    with pytest.raises(
+        ArgumentError, match="duplicates must be one of last, last-row, mean, time-weighted, and it is 'first'"
+    ):
         read(LONG, duplicates="first")
 
 

@@ -415,6 +415,160 @@ STRANGERS = [
         experts=2,
         resolved=2,
     ),
+    Stranger(
+        "titles above the header, and days as spreadsheets number them",
+        {
+            "titled.tsv": "Export of 20 Feb 2026\t\t\t\t\n\nQuestion\tAnalyst\tP\tEntered\tHappened?\n"
+            "q1\tann\t0.2\t46040.75\tTRUE\nq1\tann\t0.9\t46041.5\tTRUE\nq1\tbob\t0.5\t46040.958333\tTRUE\n"
+            "q2\tbob\t0.3\t46041.25\t\n"
+        },
+        {"q1": 0.7, "q2": 0.3},
+        runs=1,
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "a forecasting hub's file of probabilities by category, outcomes beside it",
+        {
+            "hub.csv": "reference_date,model_id,target,location,output_type,output_type_id,value\n"
+            + "".join(
+                f"{day},{model},rate change,{place},pmf,{label},{p}\n"
+                for day, model, place, ps in [
+                    ("2026-01-03", "a-base", "US", (0.5, 0.3, 0.2)),
+                    ("2026-01-03", "b-net", "US", (0.7, 0.1, 0.2)),
+                    ("2026-01-10", "a-base", "06", (0.2, 0.2, 0.6)),
+                ]
+                for label, p in zip(("up", "flat", "down"), ps, strict=True)
+            ),
+            "oracle.csv": "reference_date,location,observation\n2026-01-03,US,up\n2026-01-10,06,\n",
+        },
+        {
+            "2026-01-03 / US": {"up": 0.6, "flat": 0.2, "down": 0.2},
+            "2026-01-10 / 06": {"up": 0.2, "flat": 0.2, "down": 0.6},
+        },
+        runs=1,
+        options=("--outcomes", "oracle.csv"),
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "a judge's log: scores by class in an object, the label and the prompt in another",
+        {
+            "judges.jsonl": "".join(
+                json.dumps(
+                    {
+                        "run_id": run,
+                        "model": model,
+                        "sample": {"prompt": f"Is {run} right?", "label": label},
+                        "scores": {"pass": p, "fail": round(1 - p, 2)},
+                        "latency_ms": 300,
+                    }
+                )
+                + "\n"
+                for run, label, ps in [("r1", "pass", (0.9, 0.5)), ("r2", "fail", (0.3, 0.1)), ("r3", None, (0.6, 0.8))]
+                for model, p in zip(("m-a", "m-b"), ps, strict=True)
+            )
+        },
+        {"r1": {"pass": 0.7, "fail": 0.3}, "r2": {"pass": 0.2, "fail": 0.8}, "r3": {"pass": 0.7, "fail": 0.3}},
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "columns of classifiers and classes without a colon, images by number",
+        {
+            "images.csv": "image,res_prob_cat,res_prob_dog,res_prob_owl,vit_prob_cat,vit_prob_dog,vit_prob_owl,"
+            "true_label\n1017,0.5,0.3,0.2,0.7,0.1,0.2,cat\n1005,0.2,0.2,0.6,0.4,0.2,0.4,owl\n1044,,,,0.1,0.1,0.8,\n"
+        },
+        {
+            "1017": {"cat": 0.6, "dog": 0.2, "owl": 0.2},
+            "1005": {"cat": 0.3, "dog": 0.2, "owl": 0.5},
+            "1044": {"cat": 0.1, "dog": 0.1, "owl": 0.8},
+        },
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "bets with a direction of their own, what is known of the market in an object",
+        {
+            "bets.jsonl": "".join(
+                json.dumps(
+                    {
+                        "id": f"b{i}",
+                        "contractId": market,
+                        "userName": user,
+                        "createdTime": 1767426868653 + i,
+                        "outcome": "YES" if p > 0.5 else "NO",
+                        "probAfter": p,
+                        "isFilled": True,
+                        "contract": {"question": f"{market}?", "resolution": resolution},
+                    }
+                )
+                + "\n"
+                for i, (market, user, p, resolution) in enumerate(
+                    [
+                        ("c1", "ann", 0.2, "YES"),
+                        ("c1", "bob", 0.9, "YES"),
+                        ("c1", "ann", 0.7, "YES"),
+                        ("c2", "bob", 0.1, "NO"),
+                        ("c3", "ann", 0.6, None),
+                    ]
+                )
+            )
+        },
+        {"c1": 0.8, "c2": 0.1, "c3": 0.6},
+        runs=1,
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "questions by their wording beside a status",
+        {
+            "site.csv": "question_name,user,answer_option,forecast,correct_answer,status\n"
+            "Rain?,ann,Yes,90%,Yes,Closed\nRain?,ann,No,10%,Yes,Closed\nRain?,bob,Yes,50%,Yes,Closed\n"
+            "Rain?,bob,No,50%,Yes,Closed\nSnow?,ann,Yes,30%,,Active\nSnow?,ann,No,70%,,Active\n"
+        },
+        {"Rain?": {"Yes": 0.7, "No": 0.3}, "Snow?": {"Yes": 0.3, "No": 0.7}},
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "averages at the end, days of closing, a word for open in German",
+        {
+            "Runde.csv": "Frage;Müller;Schmidt;Schließt am;Ergebnis\nRegen?;62,5 %;37,5 %;13.01.2026;ja\n"
+            "Schnee?;20 %;10 %;14.02.2026;offen\nMittelwert;41,3 %;23,8 %;;\n"
+        },
+        {"Regen?": 0.5, "Schnee?": 0.15},
+        runs=1,
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "a form with the time of the answer and a name in words",
+        {
+            "form.csv": "Timestamp,Your name,Rain?,Snow?\n02/20/2026 14:00:11,ann,90,30\n02/20/2026 14:01:11,bob,50,\n",
+            "key.csv": "Question,Answer\nRain?,Yes\n",
+        },
+        {"Rain?": 0.7, "Snow?": 0.3},
+        runs=1,
+        options=("--outcomes", "key.csv"),
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "from when to when each forecast stood",
+        {
+            "stood.csv": "Question ID,Forecaster ID,Start Time,End Time,Probability Yes,Scheduled Close Time,"
+            "Resolution\n"
+            "1,7,2026-01-02T10:00:00Z,2026-01-09T10:00:00Z,0.2,2026-02-01T00:00:00Z,yes\n"
+            "1,7,2026-01-09T10:00:00Z,,0.9,2026-02-01T00:00:00Z,yes\n1,8,2026-01-03T10:00:00Z,,0.5,2026-02-01T00:00:00Z,"
+            "yes\n2,8,2026-01-03T10:00:00Z,2026-01-20T00:00:00Z,0.8,2026-02-01T00:00:00Z,no\n"
+            "2,7,2026-01-05T10:00:00Z,,0.4,2026-02-01T00:00:00Z,no\n"
+        },
+        {"1": 0.7, "2": 0.4},
+        runs=1,
+        experts=2,
+        resolved=2,
+    ),
 ]
 
 NAMES = [stranger.mess for stranger in STRANGERS]

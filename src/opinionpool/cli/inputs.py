@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,6 +12,7 @@ import click
 from opinionpool.cli.arguments import BeliefFile, Reading
 from opinionpool.cli.help import READING
 from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
+from opinionpool.text import typed
 
 if TYPE_CHECKING:
     from opinionpool.forecasts import Forecasts
@@ -115,8 +115,8 @@ def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPo
 def _typed() -> tuple[str, list[str], list[str]]:
     """The present command as it was typed: its name, and its arguments and options that do not say how to read FILE."""
     context = click.get_current_context()
-    typed = list(context.find_root().obj or [])
-    raw, _, _ = context.command.make_parser(context).parse_args(typed[1:])
+    line = list(context.find_root().obj or [])
+    raw, _, _ = context.command.make_parser(context).parse_args(line[1:])
     arguments, options = [], []
     for parameter in context.command.params:
         value = raw.get(parameter.name or "")
@@ -126,6 +126,6 @@ def _typed() -> tuple[str, list[str], list[str]]:
             arguments += [value] if isinstance(value, str) and parameter.name != "files" else []
             continue
         given = value if isinstance(value, list) else [value]
-        words = ["" if isinstance(each, bool) else f" {shlex.quote(str(each))}" for each in given]
+        words = ["" if isinstance(each, bool) else f" {typed(str(each))}" for each in given]
         options += [f" {parameter.opts[-1]}{word}" for word in words]
     return context.info_name or "pool", arguments, options

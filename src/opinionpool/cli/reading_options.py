@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shlex
 from dataclasses import fields
 from typing import Any
 
@@ -204,9 +203,10 @@ def _gather_reading(command: Command) -> Command:
         reading = _reading(files, file, own, topic)
         if file is not None:
             from opinionpool.report.listing import printable
+            from opinionpool.text import typed
 
-            typed = shlex.join(reading.options.arguments()) or "no options"
-            click.echo(f"reading with {printable(file)}: {printable(typed)}", err=True)
+            words = " ".join(map(typed, reading.options.arguments())) or "no options"
+            click.echo(f"reading with {printable(file)}: {printable(words)}", err=True)
         return command(**given, reading=reading)
 
     return wrapper

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from opinionpool.cli.output import destination, progress, tell
 from opinionpool.cli.reading_options import reading
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import printable
+from opinionpool.text import typed
 
 if TYPE_CHECKING:
     from opinionpool.analysis.diff import Diff
@@ -158,7 +158,7 @@ def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[
     today = datetime.now(tz=UTC).astimezone()
     date = f"{today.day} {today:%B %Y}"
     digests = tuple((os.path.basename(name), _digest(name)) for name in inputs if os.path.isfile(name))
-    return Source(title or named, date, shlex.join(["opinionpool", *words]), digests)
+    return Source(title or named, date, " ".join(map(typed, ["opinionpool", *words])), digests)
 
 
 def _digest(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -18,6 +19,8 @@ CELLS, LOOKS = 1 << 18, 9
 ROWS = 1 << 15
 # How far probabilities over classes may be off 1 by rounding.
 _OFF = 0.02
+# A day with its year, as a cell begins.
+_DATE = re.compile(r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})(?!\d)", re.ASCII)
 
 
 class Contents:
@@ -88,6 +91,11 @@ class Contents:
     def marked(self, column: int) -> bool:
         """Whether numbers of a column have per cent signs."""
         return any(word.endswith("%") for word in self._head.words(column).values[:50])
+
+    def dates(self, column: int) -> bool:
+        """Whether a column holds days with their year, and nothing else."""
+        words = [word for word in self._head.words(column).values[:50] if word.lower() not in self._missing]
+        return bool(words) and all(map(_DATE.match, words))
 
     def is_index(self, column: int) -> bool:
         """Whether a column numbers the rows, one after the other."""

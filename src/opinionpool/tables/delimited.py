@@ -11,10 +11,12 @@ from dataclasses import replace
 
 from opinionpool.errors import LayoutError, Note, TableError
 from opinionpool.tables.sources import CELL, FileSource, Workspace, check_columns, open_binary
-from opinionpool.text import shown, without_apostrophe
+from opinionpool.text import counted, shown, without_apostrophe
 
 HEAD = 1 << 18
 _LONGEST_HEADER = 1 << 24
+# Characters within which titles stand above the header.
+_TITLES = 1 << 14
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -109,7 +111,14 @@ def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> Fi
     preamble = re.match(r"(?:[ \t]*\r?\n)*", text[excel.end() :] if excel else text)
     skip = (1 if excel else 0) + (preamble[0].count("\n") if preamble else 0)
     text = text[(excel.end() if excel else 0) + (len(preamble[0]) if preamble else 0) :]
-    delimiter, header = _dialect(text, whole, excel[1] if excel else None)
+    separator = excel[1] if excel else None
+    delimiter, header, agreeing = _dialect(text, whole, separator)
+    if agreeing < 0.5 or not all(header):
+        titles = _titles(text, separator)
+        if titles:
+            skip, text = skip + titles, "".join(text.splitlines(keepends=True)[titles:])
+            how += f", below {counted(skip, 'line')} that {'is' if skip == 1 else 'are'} no header"
+            delimiter, header, _ = _dialect(text, whole, separator)
     if not header:
         if text:
             raise TableError(f"{name} is not a table: its first line has a cell of more than {CELL:,} characters")
@@ -122,8 +131,31 @@ def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> Fi
     return FileSource(name, path, "csv", gzipped, delimiter, header, skip, (Note("format", separated + how),))
 
 
-def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...]]:
-    """The field separator under which the first records have as many fields as the header, and the header."""
+def _titles(text: str, separator: str | None) -> int:
+    r"""How many lines stand above the names of columns: titles, which fill few cells, and blank lines.
+
+    >>> _titles("Export of 1 May\n\nevent,ann,bob\nq1,0.5,0.4\n", None)
+    2
+    >>> _titles("event,ann\nq1,0.5,0.4,0.3,0.2\n", None)
+    0
+    """
+    lines = text[:_TITLES].splitlines()[:20]
+    for delimiter in [separator] if separator else _DELIMITERS:
+        cells = [[cell.strip(' "') for cell in line.split(delimiter)] for line in lines]
+        filled = [sum(map(bool, row)) for row in cells]
+        header = next((i for i, count in enumerate(filled) if count >= 3 and not any(map(_is_number, cells[i]))), 0)
+        above = filled[:header]
+        if above and 2 * max(above) < filled[header] and '"' not in "".join(lines[:header]):
+            return header
+    return 0
+
+
+def _is_number(cell: str) -> bool:
+    return bool(re.fullmatch(r"[+-]?\d*[.,]?\d+\s*%?", cell))
+
+
+def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...], float]:
+    """The field separator under which the first records have as many fields as the header, the header, and how many."""
     best: tuple[tuple[float, int], str, list[str]] = ((-1.0, 0), ",", [])
     for delimiter in [separator] if separator else _DELIMITERS:
         records: list[list[str]] = []
@@ -144,7 +176,7 @@ def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[
         width = len(records[0])
         agreeing = sum(len(record) == width for record in records) / len(records) if width > 1 else 0.0
         best = max(best, ((agreeing, width), delimiter, records[0]), key=lambda candidate: candidate[0])
-    return best[1], tuple(without_apostrophe(cell.strip()) for cell in best[2])
+    return best[1], tuple(without_apostrophe(cell.strip()) for cell in best[2]), best[0][0]
 
 
 def bad_encoding(name: str, lines: Iterable[bytes]) -> TableError | None:

@@ -16,7 +16,6 @@ from opinionpool.tables.lives import before_horizon, check_timed
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Settled, void_note
 from opinionpool.tables.statements import LongRows, drop_late
-from opinionpool.tables.times import Times
 
 
 def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts) -> tuple[LongRows, list[Note]]:

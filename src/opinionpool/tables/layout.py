@@ -103,7 +103,7 @@ def layout_notes(layout: Layout, names: Sequence[str]) -> list[Note]:
         text += f", a column per event: {counted(len(layout.events), 'event')} ({listed(layout.events)})"
     elif layout.shape == CLASSES:
         text = f"a row per forecast, {layout.shape}"
-    text += f" by class ({listed(classes)})" if classes else ""
+    text += f" ({listed(classes)})" if layout.shape == CLASSES else f" by class ({listed(classes)})" if classes else ""
     text += f"{': ' if layout.long else '; '}{roles}" if roles else ""
     if layout.shape == WIDE and "event" not in layout.roles:
         text += "; no event column, so rows are numbered"

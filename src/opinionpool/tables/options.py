@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
@@ -19,7 +18,7 @@ from opinionpool.tables.frames import BETWEEN
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.roles import Columns, check_columns
 from opinionpool.tables.times import as_span, as_time, check_dates
-from opinionpool.text import listed, shown, suggestion
+from opinionpool.text import listed, shown, suggestion, typed
 
 # What the command line calls fields whose options may be repeated.
 _SINGULAR = {"columns": "column", "missing_values": "missing-value"}
@@ -235,7 +234,7 @@ def command_line(command: str, files: Sequence[str], outcomes: object, options: 
     """What is typed to read files with these options."""
     words = ["opinionpool", command, *files]
     words += [] if outcomes is None else ["--outcomes", str(outcomes)]
-    return shlex.join([*words, *options.arguments()])
+    return " ".join(map(typed, [*words, *options.arguments()]))
 
 
 def _is_unicode(text: str) -> bool:

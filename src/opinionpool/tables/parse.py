@@ -30,6 +30,7 @@ from opinionpool.tables.recognise import recognise
 from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, one_each
+from opinionpool.tables.totals import refuse_totals, total_notes
 from opinionpool.text import counted, quoted
 
 
@@ -130,6 +131,7 @@ def _parse(known: _Known) -> _Parsed:
     observed = _observed(table, layout, events.codes, joined)
     missing = reading.rules.missing_words
     if known.whole is None:
+        refuse_totals(table, layout, events, [column.words.codes for column in observed if column.table is table])
         layout = split_classes(layout, distinct_outcomes(observed, missing))
     melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, known.contents, reading)
     options = find_options(melted, layout, request.options, request.asked)
@@ -173,6 +175,7 @@ def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Seque
     return (
         *known.table.notes,
         *layout_notes(parsed.layout, known.table.names),
+        *total_notes(parsed.layout, known.table.names),
         *times,
         *known.reading.log.notes(),
         *known.reading.notes,

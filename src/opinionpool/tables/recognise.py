@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from opinionpool.errors import LayoutError
-from opinionpool.labels import UNSETTLED, VOID
+from opinionpool.labels import FAMILIES, UNSETTLED, VOID
 from opinionpool.tables.candidates import INDEX, OF_ROWS, REMARKS, TIMES, Candidates
 from opinionpool.tables.cells import MISSING
 from opinionpool.tables.contents import Contents
@@ -30,8 +30,11 @@ from opinionpool.tables.roles import (
     says_outcome,
     single,
     text_column,
+    within,
 )
-from opinionpool.text import listed, quoted, shown
+from opinionpool.text import listed, quoted, shown, typed
+
+_ID = re.compile(r"(^|_)id$")
 
 
 def recognise(contents: Contents, columns: Mapping[str, str | None] | None = None, parts: Sequence[str] = ()) -> Layout:
@@ -62,12 +65,50 @@ def recognise(contents: Contents, columns: Mapping[str, str | None] | None = Non
 
 
 def _recognised(seen: Candidates) -> Layout:
+    _ask_of_hub(seen)
     experts, probabilities = seen.candidates("expert"), seen.candidates("probability")
     if experts and probabilities:
         return _long(seen)
     if seen.given.get("expert") is None and not experts:
         return _wide(seen) if not _has_expert(seen, probabilities) else _long(seen)
     return _without_probability(seen)
+
+
+# What forecasting hubs call their columns: which numbers a row holds, of what, and the one number.
+_HUB = ("output_type", "output_type_id", "value")
+
+
+def _ask_of_hub(seen: Candidates) -> None:
+    """Where a table is a forecasting hub's, whose events are named by all columns of a task, ask for just that."""
+    places = {normal(name): i for i, name in enumerate(seen.names)}
+    if not set(_HUB) <= set(places) or seen.named("event") or seen.emptied("event"):
+        return
+    own = {places[name] for name in _HUB} | set(seen.candidates("expert"))
+    look = seen.contents
+    task = [i for i in range(len(seen.names)) if i not in own and i not in seen.aside and look.distinct(i) > 1]
+    if not task:
+        return
+    kinds = look.words(places["output_type"])
+    mixed = "pmf" in kinds.values and len(kinds.values) > 1
+    event = tuple(seen.names[i] for i in task)
+    kind, label = (seen.names[places[name]] for name in _HUB[:2])
+    columns: dict[str, object] = {"event": event[0] if len(event) == 1 else event, "class": label}
+    words = [*(f"--column event={quoted(name)}" for name in event), f"--column class={quoted(label)}"]
+    if "target" in places and not seen.named("outcome"):
+        # There a target is what is forecast, and not what came of it.
+        columns["outcome"] = None
+        words.append("--column outcome=")
+    remedy: dict[str, object] = {"columns": columns}
+    if mixed:
+        remedy["where"] = f"{kind} = 'pmf'"
+        words.append(f"--where {typed(str(remedy['where']))}")
+    together = listed(event) if len(event) == 1 else f"all of {listed(event)} together"
+    verb = "says" if len(event) == 1 else "say"
+    raise LayoutError(
+        f"{seen.table} has the columns of a forecasting hub, where {together} {verb} what a row is about: say "
+        f"{' '.join(words)}",
+        remedies=[remedy],
+    )
 
 
 def _has_expert(seen: Candidates, probabilities: Sequence[int]) -> bool:
@@ -144,12 +185,39 @@ def _class_columns(seen: Candidates, columns: Sequence[int]) -> Layout:
     }
     roles = _row_roles(seen, ("event", "expert"))
     unused = [i for i in range(len(seen.names)) if i not in (*roles.values(), *columns) and i not in seen.aside]
-    cells = tuple((None, _class_name(seen.names[i])) for i in columns)
+    outcomes = seen.contents.words(roles["outcome"]).values if "outcome" in roles else []
+    cells = tuple((None, label) for label in _class_names([seen.names[i] for i in columns], outcomes))
     return Layout(roles, tuple(columns), cells, tuple(unused), guessed=tuple(seen.guessed))
 
 
-def _class_name(header: str) -> str:
-    """The class that a column of probabilities is about."""
+def _class_names(headers: Sequence[str], outcomes: Sequence[str]) -> list[str]:
+    """The classes that columns of probabilities are about, by their headers.
+
+    What all of them begin with is no part of the names where it is an object that holds them, a word for
+    probabilities, or where what is left are outcomes.
+
+    >>> _class_names(["probs.safe", "probs.unsafe"], []), _class_names(["model_yes", "model_no"], ["yes", "NO"])
+    (['safe', 'unsafe'], ['yes', 'no'])
+    >>> _class_names(["model_yes", "model_no"], []), _class_names(["prob_a", "b"], [])
+    (['model_yes', 'model_no'], ['a', 'b'])
+    """
+    names = [_without_prefix(header) for header in headers]
+    first, last = min(headers), max(headers)
+    same = [one == other for one, other in zip(first, last, strict=False)]
+    common = first[: same.index(False) if False in same else len(same)]
+    inner = common[: common.rfind(".") + 1]
+    if inner:
+        names = [header[len(inner) :] for header in headers]
+    words = {word.lower() for word in outcomes}
+    left = [header[len(common) :] for header in headers]
+    # The common beginning must end where a word does, or "pass" and "past" would be "s" and "t".
+    if words and re.search(r"[\W_]$", common) and words & {label.lower() for label in left}:
+        names = left
+    return names
+
+
+def _without_prefix(header: str) -> str:
+    """A header without a word for probabilities before it."""
     for prefix in ("probability_", "prob_", "p_"):
         if header.lower().startswith(prefix) and len(header) > len(prefix):
             return header[len(prefix) :]
@@ -175,11 +243,17 @@ def _row_roles(seen: Candidates, wanted: Sequence[str]) -> dict[str, int]:
     if "probability" in roles:
         _find_verdict(seen, roles)
     _find_outcome(seen, [roles["event"]])
+    _find_stretches(seen, roles["event"])
     for role in TIMES:
         _one_of(seen, role)
     if "probability" in roles and not seen.candidates("class") and "class" not in seen.given:
         _guess_class(seen, roles)
     return {**single(seen.table, seen.names, seen.found, ROLES)}
+
+
+def _one_to_one(look: Contents, one: int, other: int) -> bool:
+    """Whether two columns say the same in other words."""
+    return not look.varies_within(one, [other]) and not look.varies_within(other, [one])
 
 
 def _one_of(seen: Candidates, role: str) -> None:
@@ -188,7 +262,7 @@ def _one_of(seen: Candidates, role: str) -> None:
     if len(hits) > 1 and role in {"event", "expert"}:
         first, *others = hits
         look = seen.contents
-        if not any(look.varies_within(i, [first]) or look.varies_within(first, [i]) for i in others):
+        if all(_one_to_one(look, i, first) for i in others):
             seen.keep(role, [first])
 
 
@@ -203,6 +277,12 @@ def _guess_event(seen: Candidates, expert: int) -> None:
     free = [i for i in seen.free() if look.kind(i) == "words" or look.numbers_rows(i)]
     able = [i for i in free if look.present(i) == 1 and look.distinct(i) > 1 and not look.is_index(i)]
     unique = [i for i in able if not look.repeats([i, expert])]
+    text = text_column(seen.names, able)
+    if text is not None:
+        # An id, or else the wording itself.
+        ids = [i for i in able if _ID.search(normal(seen.names[i])) and _one_to_one(look, i, text)]
+        seen.guess("event", next(iter(ids), text))
+        return
     if len(unique or able) == 1:
         seen.guess("event", (unique or able)[0])
         return
@@ -253,6 +333,10 @@ def _find_outcome(seen: Candidates, events: Sequence[int]) -> None:
         return
     hits = seen.candidates("outcome")
     fixed = [i for i in hits if not events or not look.varies_within(i, events)]
+    if hits and not fixed:
+        # What each expert answered may stand beside what is known of the event.
+        inner = [i for i in within(seen.names, "outcome") if i not in hits and not look.varies_within(i, events)]
+        fixed = inner if len(inner) == 1 else []
     seen.keep("outcome", fixed or hits)
     if hits:
         return
@@ -260,11 +344,31 @@ def _find_outcome(seen: Candidates, events: Sequence[int]) -> None:
     able = [
         i
         for i, name in enumerate(seen.names)
-        if i not in taken and says_outcome(name) and (look.unit(i) == "binary" or 0 < look.distinct(i) <= 2)
+        if i not in taken
+        and ((says_outcome(name) and 0 < look.distinct(i) <= 2) or (normal(name) == "resolved" and _is_yes_no(look, i)))
     ]
     able = [i for i in able if not events or not look.varies_within(i, events)]
     if len(able) == 1:
         seen.guess("outcome", able[0])
+
+
+def _is_yes_no(look: Contents, column: int) -> bool:
+    """Whether a column holds both of yes and no, or the like, and blanks: not whether events are resolved."""
+    words = {word.lower() for word in look.words(column).values}
+    return look.present(column) < 1 and any(words == set(family) for family in FAMILIES)
+
+
+def _find_stretches(seen: Candidates, event: int) -> None:
+    """The columns from when to when each forecast stood, where they are called start and end."""
+    free = {normal(seen.names[i]): i for i in seen.free()}
+    start, end = free.get("start_time"), free.get("end_time")
+    # What all forecasts on an event have in common is when it begins itself.
+    known = {*seen.found, *seen.given}
+    if start is None or not known.isdisjoint({"time", "expires"}) or not seen.contents.varies_within(start, [event]):
+        return
+    seen.guess("time", start)
+    if end is not None:
+        seen.guess("expires", end)
 
 
 def _guess_class(seen: Candidates, roles: Mapping[str, int]) -> None:
@@ -318,18 +422,44 @@ def _wide(seen: Candidates) -> Layout:
             f"probability, or a row per event and a column per expert; this one has {listed(names)}"
         )
     unused = tuple(sorted(set(free) - set(experts)))
-    cells: tuple[tuple[str | None, str | None], ...] = tuple((names[i], None) for i in experts)
+    cells = _class_grid(look, experts) or tuple((names[i], None) for i in experts)
     if _are_classes(look, experts, roles.get("outcome")):
-        cells = tuple(("forecast", _class_name(names[i])) for i in experts)
+        outcomes = look.words(roles["outcome"]).values
+        cells = tuple(("forecast", label) for label in _class_names([names[i] for i in experts], outcomes))
     return Layout(roles, experts, cells, unused, priors, guessed=tuple(seen.guessed))
+
+
+def _class_grid(look: Contents, columns: Sequence[int]) -> tuple[tuple[str | None, str | None], ...] | None:
+    """Expert and class of each column, where headers have both and each expert's numbers add up to 1 in every row.
+
+    The class is what follows the last separator, such as ``resnet_prob_cat``; headers with a colon are known anyway.
+    """
+    headers = [look.table.names[i] for i in columns]
+    parts = [re.fullmatch(r"(.*[^\W_])[\W_]+([^\W_]+)", header) for header in headers]
+    if not headers or any(part is None or ":" in header for part, header in zip(parts, headers, strict=True)):
+        return None
+    pairs = [(part[1], part[2]) for part in parts if part is not None]
+    of_expert: dict[str, list[int]] = {}
+    for (expert, _), column in zip(pairs, columns, strict=True):
+        of_expert.setdefault(expert, []).append(column)
+    classes = dict.fromkeys(label for _, label in pairs)
+    if len(classes) < 2 or len(pairs) != len(set(pairs)) or len(pairs) != len(of_expert) * len(classes):
+        return None
+    if len(of_expert) < 2 or not all(map(look.rows_sum_to_one, of_expert.values())):
+        return None
+    return tuple((_SAYS_PROBABILITY.sub("", expert) or expert, label) for expert, label in pairs)
+
+
+_SAYS_PROBABILITY = re.compile(r"[\W_]+(?:p|prob|probs|proba|probability)$", re.IGNORECASE)
 
 
 def _are_classes(look: Contents, columns: Sequence[int], outcome: int | None) -> bool:
     """Whether columns are one forecast over classes, which outcomes name, and no experts."""
     if outcome is None or len(columns) < 2 or not look.rows_sum_to_one(columns):
         return False
-    classes = {_class_name(look.table.names[i]).lower() for i in columns}
-    words = {word.lower() for word in look.words(outcome).values}
+    outcomes = look.words(outcome).values
+    classes = {label.lower() for label in _class_names([look.table.names[i] for i in columns], outcomes)}
+    words = {word.lower() for word in outcomes}
     return bool(words & classes) and words <= classes | VOID | UNSETTLED | MISSING
 
 
@@ -357,12 +487,10 @@ def _wide_event(seen: Candidates, free: Sequence[int]) -> int | None:
             return i
     words = [i for i in free if look.kind(i) == "words"]
     unlike = [i for i in words if _names_rows(look, i)]
-    ids = [
-        i
-        for i in free
-        if re.search(r"(^|_)id$", normal(seen.names[i])) and look.numbers_rows(i) and look.present(i) == 1
-    ]
-    return next(iter([*unlike, *ids]), None)
+    ids = [i for i in free if _ID.search(normal(seen.names[i])) and look.numbers_rows(i) and look.present(i) == 1]
+    # Whole numbers that are no per cent, in the first column, number cases.
+    first = [i for i in free[:1] if i == 0 and look.numbers_rows(i) and look.present(i) == 1 and not look.unit(i)]
+    return next(iter([*unlike, *ids, *first]), None)
 
 
 def _names_rows(look: Contents, column: int) -> bool:
@@ -374,7 +502,7 @@ def _wide_experts(seen: Candidates, free: Sequence[int], roles: Mapping[str, int
     look, names = seen.contents, seen.names
     # What happened must not be taken as a forecast, even where another column plays that role.
     taken = {name for role in ("outcome", "prior") if role in roles for name in SYNONYMS[role] if len(name) > 1}
-    able = [i for i in free if look.kind(i) != "words" and normal(names[i]) not in taken]
+    able = [i for i in free if look.kind(i) != "words" and normal(names[i]) not in taken and not look.dates(i)]
     counting = [i for i in able if _counts(look, names[i], i)]
     likely = [i for i in able if look.unit(i) and i not in counting]
     if not likely:

@@ -23,7 +23,8 @@ event: event event_id question question_id questionid id item item_id claim clai
 expert: expert expert_id forecaster forecaster_id user user_id userid username user_name model model_id model_name
     source judge judge_id participant participant_id respondent respondent_id rater rater_id annotator annotator_id
     predictor method agent worker worker_id pollster bookmaker bookie trader trader_id bettor bettor_id pundit analyst
-    grader labeler labeller evaluator classifier forecaster_name
+    grader labeler labeller evaluator classifier forecaster_name forecaster_username your_name full_name
+    participant_name respondent_name email email_address
     experte expertin prognostiker experto experta
 probability: probability prob p forecast forecast_probability prediction predicted predicted_probability estimate value
     p_yes prob_yes probability_yes yes_probability prob_1 confidence certainty percent percentage probability_percent
@@ -32,18 +33,22 @@ probability: probability prob p forecast forecast_probability prediction predict
 class: class class_label option category choice answer_option outcome_class candidate party
     klasse kategorie classe categorie clase categoria
 outcome: outcome result resolution y label truth answer actual y_true ground_truth resolved_to observed target gold
-    gold_label winner human human_label correct_answer
+    gold_label winner human human_label correct_answer true_label true_class true_outcome
+    observation
     ergebnis ausgang resultat resultado
 verdict: verdict vote decision judgement judgment predicted_label predicted_class predicted_outcome
 time: time timestamp date datetime created_at created created_time forecast_time forecast_date forecasted_at made_at
-    submitted submitted_at submission_time updated_at
+    submitted submitted_at submission_time updated_at entered entered_at entered_on
     zeit zeitpunkt datum heure fecha hora
 closes: closes closes_at closes_on close_time close_date closing_time closing_date closed_at closed_on closed deadline
+    scheduled_close_time actual_close_time schließt schließt_am schliesst schliesst_am endet_am
 resolved_at: resolved_at resolve_time resolution_time resolution_date resolve_date resolved_on resolved_time
+    actual_resolve_time
 expires: expires expires_at expiry expiry_date expiration expired_at valid_until
 prior: prior prior_probability reference_prior
 group: group
-text: text question_text question_title event_text event_title event_name market_title question title claim statement
+text: text question_text question_title question_name event_text event_title event_name market_title question title
+    claim statement prompt
 topic: topic
 """
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
@@ -67,13 +72,13 @@ def says_outcome(name: str) -> bool:
 
 
 def normal(name: str) -> str:
-    """A header as names are compared, without its unit and its accents.
+    """A header as names are compared, without its unit, its accents and question marks.
 
-    >>> normal("Question ID"), normal("questionId"), normal("Probability (%)"), normal("Événement")
-    ('question_id', 'question_id', 'probability', 'evenement')
+    >>> normal("Question ID"), normal("questionId"), normal("Probability (%)"), normal("Événement"), normal("Happened?")
+    ('question_id', 'question_id', 'probability', 'evenement', 'happened')
     """
     name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[(\[]?%[)\]]?", "", name))
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[(\[]?%[)\]]?|\?$", "", name.rstrip()))
     return re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower()
 
 
@@ -102,7 +107,27 @@ def find_roles(table: str, names: Sequence[str], given: Columns, wanted: Sequenc
                 hits = ids if len(ids) == 1 else hits
                 found[role] = hits
                 break
+        else:
+            hits = [i for i in within(names, role) if i not in taken]
+            if hits:
+                found[role] = hits
     return found
+
+
+# Roles that a value within an object can play by its own name, as "question.resolution".
+_WITHIN = ("event", "expert", "outcome", "time", "closes", "resolved_at", "topic", TEXT)
+
+
+def within(names: Sequence[str], role: str) -> list[int]:
+    """Columns from objects in a row whose own name, after the last full stop, is one of a role's.
+
+    >>> within(["id", "contract.resolution", "contract.closeTime", "p.1"], "outcome")
+    [1]
+    """
+    if role not in _WITHIN:
+        return []
+    parts = [name.rpartition(".") for name in names]
+    return [i for i, (outer, _, own) in enumerate(parts) if outer and normal(own) in SYNONYMS[role]]
 
 
 def text_column(names: Sequence[str], free: Sequence[int]) -> int | None:
@@ -112,7 +137,8 @@ def text_column(names: Sequence[str], free: Sequence[int]) -> int | None:
     2
     """
     normals = {i: normal(names[i]) for i in free}
-    return next((i for text in SYNONYMS[TEXT] for i in free if normals[i] == text), None)
+    own = next((i for text in SYNONYMS[TEXT] for i in free if normals[i] == text), None)
+    return own if own is not None else next((i for i in within(names, TEXT) if i in free), None)
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:

@@ -1,0 +1,97 @@
+"""Rows and columns of a wide table that sum up the others, by their names: no events, and no experts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from opinionpool.arrays import Index
+from opinionpool.errors import LayoutError, Note
+from opinionpool.tables.frames import BLANK, Table, Words, place
+from opinionpool.tables.layout import WIDE, Layout
+from opinionpool.tables.roles import normal
+from opinionpool.text import counted, listed, quoted, typed
+
+# What programs and people call them; "Max" is a name, and "n" may be an event.
+_NAMES = frozenset(
+    {
+        *("total", "totals", "grand_total", "subtotal", "sum", "average", "averages", "avg", "mean", "median"),
+        *("column_average", "column_mean", "standard_deviation", "std_dev", "stdev"),
+        *("summe", "gesamt", "gesamtsumme", "mittelwert", "durchschnitt", "moyenne", "somme", "promedio", "totale"),
+    }
+)
+
+
+def names_total(name: str) -> bool:
+    """Whether a name is that of a summary of others.
+
+    >>> names_total("Mean:"), names_total("Column average"), names_total("Mean reversion?")
+    (True, True, False)
+    """
+    return normal(name.rstrip(" :=")) in _NAMES
+
+
+def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Index]) -> None:
+    """Refuse a wide table that ends with rows of totals or averages, which would be pooled as events.
+
+    Parameters
+    ----------
+    table : Table
+    layout : Layout
+    events : Words
+        The event of each row.
+    outcomes : sequence of ndarray of int, shape (rows,)
+        Codes of outcomes of each row: what has an outcome is an event.
+
+    Raises
+    ------
+    LayoutError
+        Names them, and the condition that leaves them out.
+    """
+    if layout.shape != WIDE or "event" not in layout.roles:
+        return
+    rows: list[int] = []
+    for row in range(len(events.codes) - 1, 0, -1):
+        code = int(events.codes[row])
+        if code != BLANK and not names_total(events.values[code]):
+            break
+        if code != BLANK and all(codes[row] == BLANK for codes in outcomes):
+            rows.insert(0, row)
+    if not rows:
+        return
+    names = list(dict.fromkeys(events.values[events.codes[row]] for row in rows))
+    column = table.names[layout.roles["event"]]
+    where = f"{_column(column)} <> {_literal(names[0])}"
+    if len(names) > 1:
+        where = f"not {_column(column)} in ({', '.join(map(_literal, names))})"
+    verb = "is no event but sums" if len(names) == 1 else "are no events but sum"
+    raise LayoutError(
+        f"{listed(names)} ({place(table, *rows)}), at the end of the table, {verb} up the others, by the name: "
+        f"--where {typed(where)} leaves {'it' if len(names) == 1 else 'them'} out; an event needs another name",
+        remedies=[{"where": where}],
+        count=len(rows),
+    )
+
+
+def _column(name: str) -> str:
+    """A column in a condition."""
+    return name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    """A text in a condition."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def total_notes(layout: Layout, names: Sequence[str]) -> list[Note]:
+    """A note on columns that sum up the others, by their names, and would count as experts."""
+    if layout.shape != WIDE or len(layout.experts) < 3:
+        return []
+    found = [names[i] for i in layout.experts if names_total(names[i])]
+    if not found or len(found) == len(layout.experts):
+        return []
+    ways = " ".join(f"--exclude {quoted(name)}" for name in found)
+    verb = "sums" if len(found) == 1 else "sum"
+    what = f"{'column' if len(found) == 1 else 'columns'} {listed(found)} {verb} up the others, by the name"
+    text = f"{what}, and {'counts' if len(found) == 1 else 'count'} as {counted(len(found), 'expert')}: if not, {ways}"
+    return [Note("totals", text, len(found), serious=True)]

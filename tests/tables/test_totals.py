@@ -1,0 +1,40 @@
+"""Rows and columns that sum up the others are no events and no experts."""
+
+import pytest
+
+from opinionpool.errors import LayoutError
+from opinionpool.tables.read import read_forecasts
+
+TABLE = {
+    "Question": ["q1", "q2", "q3", "Total", "Average:"],
+    "Anna": ["50%", "20%", "30%", "100%", "33.3%"],
+    "Ben": ["60%", "60%", "90%", "210%", "70%"],
+    "Mean": ["55%", "40%", "60%", "155%", "51.7%"],
+    "outcome": ["yes", "no", "", "", ""],
+}
+
+
+def test_rows_of_totals_are_refused_with_the_condition_that_leaves_them_out(tmp_path):
+    with pytest.raises(LayoutError, match=r"'Total', 'Average:' \(the table, rows 3, 4\), .* no events") as caught:
+        read_forecasts(TABLE)
+    assert caught.value.remedies == ({"where": "not Question in ('Total', 'Average:')"},)
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(",".join(row) for row in zip(*[[k, *v] for k, v in TABLE.items()], strict=True)) + "\n")
+    found = read_forecasts(file, **caught.value.remedies[0])
+    assert found.events == ("q1", "q2", "q3")
+    note = next(note for note in found.notes if note.code == "totals")
+    assert note.serious
+    assert "--exclude Mean" in note.text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"outcome": ["yes", "no", "", "no", "yes"]},  # what has an outcome is an event
+        {"Question": ["Total", "Mean", "q1", "q2", "q3"]},  # and so is what stands above others
+        {"Question": ["q1", "q2", "q3", "Total recall?", "Mean reversion"]},
+    ],
+)
+def test_events_that_are_called_alike_stay(changes):
+    table = {**TABLE, "Ben": TABLE["Anna"], **changes}
+    assert len(read_forecasts(table, exclude=["Mean"]).events) == 5
