@@ -345,7 +345,8 @@ def _find_outcome(seen: Candidates, events: Sequence[int]) -> None:
         i
         for i, name in enumerate(seen.names)
         if i not in taken
-        and ((says_outcome(name) and 0 < look.distinct(i) <= 2) or (normal(name) == "resolved" and _is_yes_no(look, i)))
+        and (says_outcome(name) or (normal(name) == "resolved" and _is_yes_no(look, i)))
+        and (look.unit(i) == "binary" or 0 < look.distinct(i) <= 2)
     ]
     able = [i for i in able if not events or not look.varies_within(i, events)]
     if len(able) == 1:
@@ -354,8 +355,9 @@ def _find_outcome(seen: Candidates, events: Sequence[int]) -> None:
 
 def _is_yes_no(look: Contents, column: int) -> bool:
     """Whether a column holds both of yes and no, or the like, and blanks: not whether events are resolved."""
-    words = {word.lower() for word in look.words(column).values}
-    return look.present(column) < 1 and any(words == set(family) for family in FAMILIES)
+    words = {word.lower() for word in look.words(column).values} - MISSING
+    both = (look.unit(column) == "binary" and look.distinct(column) > 1) or words in map(set, FAMILIES)
+    return look.present(column) < 1 and both
 
 
 def _find_stretches(seen: Candidates, event: int) -> None:
