@@ -152,7 +152,7 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
         rule = f"be at least {LEAST:g}" if 0 < value < LEAST else "lie strictly between 0 and 1"
         raise ProbabilityError(f"the {what} must {rule}, and it is {value:.15g}")
     if classes == 2:
-        return np.stack([1.0 - p, p], axis=-1)
+        return all_classes(p, 2)
     if p.ndim == 0 or p.shape[-1] != classes:
         raise ShapeError(f"the {what} of {classes} classes needs {classes} values on its last axis, not {p.shape}")
     total = p.sum(axis=-1, keepdims=True)
@@ -328,6 +328,11 @@ def centred(ratios: Array) -> Array:
 def public_probabilities(p: Array) -> Array:
     """Class probabilities (..., K) as users give and get them: only of the second class, (...), when K = 2."""
     return np.asarray(p[..., 1]) if p.shape[-1] == 2 else p
+
+
+def all_classes(p: Array, classes: int) -> Array:
+    """Class probabilities (..., K) from those that users give and get: the other way round."""
+    return np.stack([1.0 - p, p], axis=-1) if classes == 2 else p
 
 
 def public_log_odds(ratios: Array) -> Array:

@@ -93,7 +93,7 @@ def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | Non
         even = spread_prior(prior, (t,), k)
     own = even
     if forecasts.prior is not None:
-        given = np.stack([1.0 - forecasts.prior, forecasts.prior], axis=1) if k == 2 else forecasts.prior
+        given = logodds.all_classes(forecasts.prior, k)
         own = np.where(np.isnan(given).any(axis=1, keepdims=True), even, given)
     own = logodds.class_probabilities(own[:, 1] if k == 2 else own, k)
     if ((own > 0) != (uniform_probabilities(forecasts.sizes, k) > 0)).any():

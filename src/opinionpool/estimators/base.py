@@ -9,20 +9,19 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags, check_array
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array, as_numbers
+from opinionpool.arrays import Array
 from opinionpool.errors import (
     ArgumentError,
     Note,
     OpinionPoolWarning,
     OutcomeError,
     ProbabilityError,
-    ShapeError,
 )
 from opinionpool.estimators.fitted import FitState, FittedAttributes
-from opinionpool.estimators.given import Given, in_our_terms, label_array, labels_of, timed
+from opinionpool.estimators.given import EVENTS, Given, columns_of, label_array, labels_of, timed
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
@@ -38,15 +37,12 @@ from opinionpool.estimators.inputs import (
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode, event_labels
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.logodds import check_probabilities, public_probabilities
+from opinionpool.logodds import FLOOR, POOL_FLOOR, all_classes, check_probabilities, public_probabilities
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors, own_priors
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.text import listed
-
-# More events than this are answered in parts.
-EVENTS = 1 << 17
 
 
 class _Read(NamedTuple):
@@ -81,6 +77,10 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
     """
 
     binary_only: ClassVar[bool] = False
+
+    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        self.floor = floor
+        self.pool_floor = pool_floor
 
     def fit(
         self,
@@ -172,7 +172,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             without(times, "times", "times")
             layout = ExpertColumns.of_forecasts(X)
             return _Read(X, layout, label_array(X.classes), layout.columns, 0)
-        names, q = column_names(X), self._columns(X)
+        names, q = column_names(X), columns_of(X, self)
         labels, known = labels_of(aligned(y, row_keys(X), "y"), len(q), type(self).__name__, given)
         classes = settled_classes(labels, given, names, q)
         notes = pair_notes(q) if len(classes) == 2 and not named_classes(names) else ()
@@ -230,11 +230,11 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             if times is not None:
                 timed = self._with_times(X, q, about, times, fitted)
                 p = state.pool_forecasts(timed, prior, base_rate)
-                return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
-            if k == 2 and len(q) > EVENTS and about is None and _own(prior) and _own(base_rate):
+            elif k == 2 and len(q) > EVENTS and about is None and _own(prior) and _own(base_rate):
                 return _pool_in_parts(state, q, prior, base_rate)
-            p = np.asarray(state.pool(q, prior, base_rate, about))
-        return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
+            else:
+                p = state.pool(q, prior, base_rate, about)
+        return all_classes(np.asarray(p), k)
 
     def _asked(
         self,
@@ -255,7 +255,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             )
         keys, who = row_keys(X), type(self).__name__
         names = column_names(X)
-        columns, _ = flattened(self._columns(X, fitted.layout), len(fitted.classes))
+        columns, _ = flattened(columns_of(X, self, fitted.layout), len(fitted.classes))
         if fitted.layout.count > 1 and (names is None) != (fitted.names is None):
             warnings.warn(_names_note(who, fitted.names), OpinionPoolWarning, stacklevel=4)
         q, _ = fitted.layout.forecasts(fitted.layout.arrange(columns, names, who))
@@ -343,42 +343,6 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         tags.input_tags.three_d_array = True
         tags.classifier_tags.multi_class = not self.binary_only
         return tags
-
-    def _columns(self, X: Given, fitted: ExpertColumns | None = None) -> Array:
-        """X as float64, (T, C) or (T, N, K); a vector as one column if there is one expert."""
-        if (
-            fitted is not None
-            and type(X) is np.ndarray
-            and X.ndim == 2
-            and X.dtype in (np.float64, np.float32)
-            and X.size > EVENTS
-        ):
-            # What `check_array` would look for, whoever pools finds too.
-            return X
-        if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size and X.min() >= 0 and X.max() <= 1:
-            # Nothing of it is here; the least is NaN where one is.
-            return X
-        # What scikit-learn says of sparse matrices is what its users know.
-        given = X if hasattr(X, "toarray") else as_numbers(X)
-        with in_our_terms("X"):
-            array = check_array(
-                given,
-                dtype=np.float64,
-                ensure_all_finite="allow-nan",
-                ensure_2d=False,
-                allow_nd=True,
-                ensure_min_samples=1 if fitted is None else 0,
-                estimator=self,
-                input_name="X",
-            )
-        if array.ndim == 1:
-            if fitted is not None and fitted.count > 1:
-                raise ShapeError(
-                    f"X has one axis, and there are {len(fitted.experts)} experts. Reshape your data: "
-                    "array.reshape(1, -1) if it is a single event"
-                )
-            array = array.reshape(-1, 1)
-        return np.asarray(array)
 
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:

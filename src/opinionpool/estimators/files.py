@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
+from opinionpool.estimators.kinds import estimator_kinds
 from opinionpool.saving.codec import Kinds
 from opinionpool.saving.files import POOLS, read, write
 
@@ -61,10 +63,11 @@ def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was sa
     return read(path, lambda name: _kinds(estimators=name.startswith("estimator")))
 
 
+@cache
 def _kinds(*, estimators: bool) -> Kinds:
     if not estimators:
         return POOLS
     # They bring scikit-learn, for which nobody else should wait.
-    from opinionpool.estimators.saved import ESTIMATORS
+    from opinionpool.estimators import pools
 
-    return ESTIMATORS
+    return estimator_kinds(*(getattr(pools, name) for name in pools.__all__))

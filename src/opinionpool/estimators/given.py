@@ -1,4 +1,4 @@
-"""What is given to fit, beside forecasts: labels of outcomes and times, in our terms."""
+"""What scikit-learn hands over, in our terms: forecasts as columns, labels of outcomes, and times."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from opinionpool.arrays import Array, NotANumberError, as_array, times_of_cells, unmasked
+from opinionpool.arrays import Array, NotANumberError, as_array, as_numbers, times_of_cells, unmasked
 from opinionpool.errors import (
     OpinionPoolError,
     OutcomeError,
@@ -25,6 +26,8 @@ from opinionpool.labels import Labels, read_labels
 
 # Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
 Given: TypeAlias = Any
+# More events than this are answered in parts.
+EVENTS = 1 << 17
 
 
 @contextmanager
@@ -38,6 +41,46 @@ def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Itera
         raise NotANumberError(f"{name}: {problem}") from None
     except ValueError as problem:
         raise error(f"{name}: {problem}") from None
+
+
+def columns_of(X: Given, estimator: BaseEstimator, fitted: ExpertColumns | None = None) -> Array:
+    """X as float64, (T, C) or (T, N, K); a vector as one column if there is one expert.
+
+    `fitted` are the columns of the fit, where X is to be answered.
+
+    Raises
+    ------
+    ShapeError, NotANumberError
+        If X is no array of numbers, or lacks an axis.
+    """
+    if type(X) is np.ndarray and X.ndim == 2:
+        if fitted is not None and X.dtype in (np.float64, np.float32) and X.size > EVENTS:
+            # What `check_array` would look for, whoever pools finds too.
+            return X
+        if X.dtype == np.float64 and X.size and X.min() >= 0 and X.max() <= 1:
+            # Nothing of it is here; the least is NaN where one is.
+            return X
+    # What scikit-learn says of sparse matrices is what its users know.
+    given = X if hasattr(X, "toarray") else as_numbers(X)
+    with in_our_terms("X"):
+        array = check_array(
+            given,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=1 if fitted is None else 0,
+            estimator=estimator,
+            input_name="X",
+        )
+    if array.ndim == 1:
+        if fitted is not None and fitted.count > 1:
+            raise ShapeError(
+                f"X has one axis, and there are {len(fitted.experts)} experts. Reshape your data: "
+                "array.reshape(1, -1) if it is a single event"
+            )
+        array = array.reshape(-1, 1)
+    return np.asarray(array)
 
 
 def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:

@@ -14,7 +14,7 @@ from opinionpool.arrays import Array, axes, frequencies
 from opinionpool.errors import ArgumentError, Note, OutcomeError
 from opinionpool.estimators.base import BasePool
 from opinionpool.estimators.fitted import FitState
-from opinionpool.estimators.given import Given, label_array, labels_of, times_by_expert
+from opinionpool.estimators.given import Given, columns_of, label_array, labels_of, times_by_expert
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
@@ -124,7 +124,7 @@ class IncrementalPool(BasePool):
     def _add_rows(
         self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given, topics: Given, times: Given
     ) -> None:
-        names, keys, columns = column_names(X), row_keys(X), self._columns(X)
+        names, keys, columns = column_names(X), row_keys(X), columns_of(X, self)
         fitted = self._known() if self._begun is not None else None
         allowed = classes if fitted is None else fitted.classes
         labels, known = labels_of(aligned(y, keys, "y"), len(columns), type(self).__name__, allowed)

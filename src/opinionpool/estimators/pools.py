@@ -98,11 +98,10 @@ class GaussianPool(IncrementalPool):
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
     ) -> None:
+        super().__init__(floor=floor, pool_floor=pool_floor)
         self.structure = structure
         self.beliefs = beliefs
         self.class_model = class_model
-        self.floor = floor
-        self.pool_floor = pool_floor
 
     def predict_interval(
         self,
@@ -210,9 +209,8 @@ class LinearPool(IncrementalPool):
     rule = "linear"
 
     def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        super().__init__(floor=floor, pool_floor=pool_floor)
         self.weights = weights
-        self.floor = floor
-        self.pool_floor = pool_floor
 
 
 class LogPool(IncrementalPool):
@@ -238,9 +236,8 @@ class LogPool(IncrementalPool):
     rule = "log"
 
     def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        super().__init__(floor=floor, pool_floor=pool_floor)
         self.weights = weights
-        self.floor = floor
-        self.pool_floor = pool_floor
 
 
 class IndependentPool(IncrementalPool):
@@ -260,10 +257,6 @@ class IndependentPool(IncrementalPool):
 
     rule = "independent"
 
-    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        self.floor = floor
-        self.pool_floor = pool_floor
-
 
 class AveragePool(IncrementalPool):
     """AvgOps: the mean probability of the experts present.
@@ -280,10 +273,6 @@ class AveragePool(IncrementalPool):
     """
 
     rule = "average"
-
-    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        self.floor = floor
-        self.pool_floor = pool_floor
 
 
 class GeometricPool(IncrementalPool):
@@ -305,9 +294,8 @@ class GeometricPool(IncrementalPool):
     rule = "geometric"
 
     def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        super().__init__(floor=floor, pool_floor=pool_floor)
         self.weights = weights
-        self.floor = floor
-        self.pool_floor = pool_floor
 
 
 class MedianPool(IncrementalPool):
@@ -326,10 +314,6 @@ class MedianPool(IncrementalPool):
 
     rule = "median"
 
-    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        self.floor = floor
-        self.pool_floor = pool_floor
-
 
 class RecentMedianPool(IncrementalPool):
     """The median probability, newer forecasts counting for more, as on Metaculus; the median where times are unknown.
@@ -347,10 +331,6 @@ class RecentMedianPool(IncrementalPool):
     """
 
     rule = "recent-median"
-
-    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        self.floor = floor
-        self.pool_floor = pool_floor
 
 
 class TrimmedPool(IncrementalPool):
@@ -373,9 +353,8 @@ class TrimmedPool(IncrementalPool):
     rule = "trimmed"
 
     def __init__(self, trim: float = TRIM, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        super().__init__(floor=floor, pool_floor=pool_floor)
         self.trim = trim
-        self.floor = floor
-        self.pool_floor = pool_floor
 
 
 class ExtremizedPool(IncrementalPool):
@@ -397,9 +376,8 @@ class ExtremizedPool(IncrementalPool):
     rule = "extremized"
 
     def __init__(self, factor: float = FACTOR, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
+        super().__init__(floor=floor, pool_floor=pool_floor)
         self.factor = factor
-        self.floor = floor
-        self.pool_floor = pool_floor
 
 
 class RecalibratedPool(IncrementalPool):
@@ -424,9 +402,8 @@ class RecalibratedPool(IncrementalPool):
     def __init__(
         self, penalty: float = logarithmic.PENALTY, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR
     ) -> None:
+        super().__init__(floor=floor, pool_floor=pool_floor)
         self.penalty = penalty
-        self.floor = floor
-        self.pool_floor = pool_floor
 
 
 class BetaLinearPool(IncrementalPool):
@@ -460,7 +437,6 @@ class BetaLinearPool(IncrementalPool):
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
     ) -> None:
+        super().__init__(floor=floor, pool_floor=pool_floor)
         self.weights = weights
         self.penalty = penalty
-        self.floor = floor
-        self.pool_floor = pool_floor

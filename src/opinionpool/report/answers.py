@@ -14,7 +14,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.logodds import POOL_FLOOR, public_log_odds, public_probabilities
+from opinionpool.logodds import POOL_FLOOR, all_classes, public_log_odds, public_probabilities
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
@@ -188,7 +188,7 @@ def _class_columns(pooled: Pooled, only_open: bool) -> list[Column]:
 def _own(pooled: Pooled) -> list[list[float]]:
     """The probabilities of each event's classes or options."""
     p = pooled.probabilities
-    table = np.stack([1.0 - p, p], axis=1) if p.ndim == 1 else p
+    table = all_classes(p, len(pooled.forecasts.classes))
     return [row[:k] for row, k in zip(table.tolist(), pooled.forecasts.sizes.tolist(), strict=True)]
 
 

@@ -20,6 +20,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
+from opinionpool.logodds import all_classes
 from opinionpool.pools.fit import Configured, FitOptions, PoolLike, configured, fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
@@ -161,7 +162,7 @@ class Findings:
         even = self.forecasts.even
         if even is None:
             return p
-        table = np.stack([1.0 - p, p], axis=-1) if p.ndim == 1 else p
+        table = all_classes(p, even.shape[1])
         return np.where(even == 0, np.nan, table)
 
     @property

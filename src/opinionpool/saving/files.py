@@ -68,15 +68,7 @@ def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
 
 
 def read(path: str | os.PathLike[str], kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401 - whatever was saved
-    """The pool in a file; `kinds_of` gives the types to read it with from the name of its own.
-
-    Raises
-    ------
-    SavedPoolError
-        If the file is no saved pool, is damaged, or is of a format that this release does not know.
-    OSError
-        If it cannot be read.
-    """
+    """The pool in a file; `kinds_of` gives the types to read it with from the name of its own. Errors as `op.load`."""
     name = file_path(path)
     try:
         with open(name, "rb") as file:
