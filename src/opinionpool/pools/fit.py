@@ -124,6 +124,18 @@ def fit_pool(
     (array([1., 0.]), 0.8)
     """
     problem = Problem.of(forecasts, prior, sample_weight)
+    return fit_problem(problem, name, floor=floor, pool_floor=pool_floor, **options)
+
+
+def fit_problem(
+    problem: Problem,
+    name: str,
+    *,
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+    **options: Any,  # noqa: ANN401 - each pool has its own
+) -> Fitted:
+    """The same with forecasts, prior and frequencies in one, which several fits may share."""
     return fit_from(problem, name, Settings(floor, pool_floor), **options)
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.problem import Problem
 from opinionpool.logodds import public_probabilities
-from opinionpool.pools.fit import Configured, fit_pool
+from opinionpool.pools.fit import Configured, fit_problem
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import own_priors
 from opinionpool.scoring.occasions import Occasions
@@ -179,14 +180,34 @@ def answers_of(state: Fitted, events: Forecasts) -> Array:
     return state.pool_forecasts(events, prior)
 
 
-def base_rates(state: Fitted, events: Forecasts) -> Array:
-    """What the base rate alone says of some events, (T,) or (T, K): their own priors, else the prior of a fit."""
+def base_rates(prior: Array | None, events: Forecasts) -> Array:
+    """What the base rate alone says of some events, (T,) or (T, K): their own priors, else the prior of a fit, (K,)."""
     own = own_priors(events, None) if events.options is not None else events.prior
     if own is not None:
         return own
-    assert state.prior is not None
-    rate = np.asarray(public_probabilities(state.prior))
+    assert prior is not None
+    rate = np.asarray(public_probabilities(prior))
     return np.broadcast_to(rate, (len(events.events), *rate.shape))
+
+
+# So many fits of each pool that learns nothing but the prior are kept.
+KEPT = 16
+
+
+@dataclass(frozen=True, eq=False)
+class _Unlearned:
+    """A pool that learned nothing but the prior, and what it answered on S occasions so far."""
+
+    state: Fitted
+    answers: Array  # (S,) or (S, K)
+    known: Mask  # (S,)
+
+    def answers_at(self, at: Index, scored: Forecasts) -> Array:
+        """Its answers on some of the occasions, each found once."""
+        new = at[~self.known[at]]
+        if len(new):
+            self.answers[new], self.known[new] = answers_of(self.state, scored.select_events(new)), True
+        return np.asarray(self.answers[at])
 
 
 @dataclass(eq=False)
@@ -201,13 +222,15 @@ class _Run:
     notes: list[Note] = field(default_factory=list)
     counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     fits: int = 0
+    # By the name of the pool and the prior.
+    unlearned: dict[str, dict[bytes | None, _Unlearned]] = field(default_factory=dict)
 
     def all_events(self) -> dict[str, Array]:
         """In-sample answers of the pools that can be fitted; a note on each of the others."""
-        answers, failed = {}, []
+        answers, failed, problem = {}, [], Problem.of(self.sample, self.prior, None)
         for name in self.pools:
             try:
-                answers[name] = answers_of(self._fit(name, self.sample), self.occasions.forecasts)
+                answers[name] = answers_of(self._fit(name, problem), self.occasions.forecasts)
             except OpinionPoolError as error:
                 failed.append(f"{name} is left out: {error}")
         if not answers:
@@ -218,25 +241,43 @@ class _Run:
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
         """Each pool's answers on the occasions that a round scores, NaN on the others; the base rate's are last."""
         scored = self.occasions.forecasts
-        shape = (len(scored.events), *scored.probabilities.shape[1:])
-        answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]
+        answers = [self._unanswered() for _ in (*pools, "base rate")]
         for number, split in enumerate(splits):
             at = self.occasions.among(split.test)
             train, test = self.sample.select_events(split.train), scored.select_events(at)
+            problem = Problem.of(train, self.prior, None)
             self.fits += 1
             for place, name in enumerate(pools):
-                state = self._fit(name, train)
-                self._remember(name, state)
-                answers[place][at] = answers_of(state, test)
-                if place == 0:
-                    answers[-1][at] = base_rates(state, test)
+                if self.pools[name].learns:
+                    state = self._fit(name, problem)
+                    self._remember(name, state)
+                    answers[place][at] = answers_of(state, test)
+                else:
+                    answers[place][at] = self._unlearned(name, problem).answers_at(at, scored)
                 if self.progress is not None:
                     self.progress(done + share * (number + (place + 1) / len(pools)) / len(splits))
+            answers[-1][at] = base_rates(problem.shared, test)
         return answers
 
-    def _fit(self, name: str, events: Forecasts) -> Fitted:
+    def _unanswered(self) -> Array:
+        """Answers on all occasions, NaN."""
+        scored = self.occasions.forecasts
+        return np.full((len(scored.events), *scored.probabilities.shape[1:]), np.nan)
+
+    def _fit(self, name: str, problem: Problem) -> Fitted:
         pool = self.pools[name]
-        return fit_pool(pool.rule, events, prior=self.prior, **pool.settings())
+        return fit_problem(problem, pool.rule, **pool.settings())
+
+    def _unlearned(self, name: str, problem: Problem) -> _Unlearned:
+        """The fit of a pool that learns nothing but the prior: the same for all parts that have the same prior."""
+        kept = self.unlearned.setdefault(name, {})
+        prior = None if problem.shared is None else problem.shared.tobytes()
+        if prior not in kept:
+            if len(kept) == KEPT:
+                del kept[next(iter(kept))]
+            answers = self._unanswered()
+            kept[prior] = _Unlearned(self._fit(name, problem), answers, np.zeros(len(answers), dtype=bool))
+        return kept[prior]
 
     def _remember(self, name: str, state: Fitted) -> None:
         for note in state.notes:
