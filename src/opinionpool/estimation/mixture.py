@@ -38,7 +38,7 @@ class Point:
     # (C, C), or None; second derivatives plus 1, of all experts or of `columns`; None if not asked for
     hessian: Array | None
     columns: Index | None = None  # (C,), or None; the experts of `hessian`; None for all
-    # (N,), or None; where `hessian` may be indefinite, the units to measure it in: the root of the diagonal of its
+    # (C,), or None; where `hessian` may be indefinite, the units to measure it in: the root of the diagonal of its
     # convex part
     scale: Array | None = None
     gap: float = field(init=False)  # the largest derivative of the mean log-likelihood towards one expert
@@ -66,8 +66,8 @@ class Likelihood(Protocol):
     def slope(self, pooled: Array, step: Array) -> float:
         """Its derivative along `step`."""
 
-    def alike(self, i: int, j: int) -> bool:
-        """Whether two experts gave the same forecasts wherever it counts."""
+    def alike(self, places: Index) -> list[Index]:
+        """Which of some experts gave the same forecasts wherever it counts: groups of two or more."""
 
 
 class Complete:
@@ -125,10 +125,18 @@ class Complete:
         """See `Likelihood`."""
         return -float(self.share @ (step[0] / pooled[0]))
 
-    def alike(self, i: int, j: int) -> bool:
+    def alike(self, places: Index) -> list[Index]:
         """See `Likelihood`."""
-        self.passes += 2 / self.q.shape[1]
-        return bool(((self.q[:, i] == self.q[:, j]) | (self.share == 0)).all())
+        self.passes += len(places) / self.q.shape[1]
+        return _equal_columns(self.q[np.ix_(self.share > 0, places)], places)
+
+
+def _equal_columns(values: Array, places: Index) -> list[Index]:
+    """The places of columns (T, C) that are equal, in groups of two or more."""
+    groups: dict[bytes, list[int]] = {}
+    for place, column in zip(places.tolist(), np.ascontiguousarray(values.T), strict=True):
+        groups.setdefault(column.tobytes(), []).append(place)
+    return [np.array(group) for group in groups.values() if len(group) > 1]
 
 
 class _Pairs(NamedTuple):
@@ -188,21 +196,22 @@ class Partial:
         v = np.maximum(w - self.least, 0.0)
         return np.asarray(v / v.sum())
 
-    def _by_v(self, x: Array) -> Array:
-        """Derivatives by w, on the first axis, as derivatives by v."""
-        return np.asarray((1.0 - LEAST) * x + self.least * x.sum(axis=0))
+    def _by_v(self, x: Array, columns: Index | None = None) -> Array:
+        """Derivatives by w, on the last axis, as derivatives by v, all of them or those of `columns`."""
+        some = x if columns is None else x[..., columns]
+        return np.asarray((1.0 - LEAST) * some + self.least * x.sum(axis=-1, keepdims=True))
 
     def read(self, v: Array, curved: bool = True, columns: Index | None = None) -> Point:  # noqa: ARG002
-        """See `Likelihood`; always with the whole Hessian.
+        """See `Likelihood`; always with the Hessian.
 
         With e = q/num − [present]/den and g = [present]/den, all of them rows, the score is Σ e, and ∇² is
         Σ (ee' + eg' + ge'): what cancels between the two logarithms, when den is small, is never formed.
         """
         events, size = self.q.shape
-        w = self.weights(v)
+        w, width = self.weights(v), size if columns is None else len(columns)
         pooled = np.empty((2, events))
-        score, scale = np.zeros(size), np.ones(size)
-        half = np.zeros((size, size))
+        score, scale = np.zeros(size), np.zeros(size)
+        half = np.zeros((width, width))
         cells: list[tuple[Array, Array]] = []
         for start in range(0, events, self.rows):
             rows = slice(start, start + self.rows)
@@ -217,27 +226,29 @@ class Partial:
             scale += (root / den) ** 2 @ g
             g *= (2.0 * root / den)[:, None]
             g += e
-            if self.pairs is None:
-                half += e.T @ g
-            else:
+            if columns is None and self.pairs is not None:
                 cells.append((e[here], g[here]))
-        if self.pairs is not None:
+            else:
+                half += self._by_v(e, columns).T @ self._by_v(g, columns)
+        if columns is None and self.pairs is not None:
             left, right = (np.concatenate(part) for part in zip(*cells, strict=True))
             products = left[self.pairs.left] * right[self.pairs.right]
             half += np.bincount(self.pairs.place, weights=products, minlength=size * size).reshape(size, size)
+            half = self._by_v(self._by_v(half).T).T
         self.passes += 1
-        scale += half.diagonal()
-        hessian = self._by_v(self._by_v(0.5 * (half + half.T)).T) + 1.0
-        return Point(v, self.objective(pooled), self._by_v(score), pooled, hessian, scale=np.sqrt(scale))
+        hessian = 0.5 * (half + half.T) + 1.0
+        scale = (scale if columns is None else scale[columns]) + hessian.diagonal()
+        return Point(v, self.objective(pooled), self._by_v(score), pooled, hessian, columns, np.sqrt(scale))
 
     def model(self, here: Point, curved: Point) -> tuple[Array, Index | None]:
         """See `Likelihood`: the Hessian of those with weight or about to get it, negative curvature reversed."""
         assert curved.hessian is not None
         assert curved.scale is not None
-        columns = np.flatnonzero((here.v > 0) | (here.score > 0))
-        scale = np.outer(curved.scale[columns], curved.scale[columns])
-        values, vectors = np.linalg.eigh(curved.hessian[columns[:, None], columns] / scale)
-        return (vectors * np.maximum(np.abs(values), FLAT)) @ vectors.T * scale, columns
+        among = np.arange(len(here.v)) if curved.columns is None else curved.columns
+        active = np.flatnonzero((here.v[among] > 0) | (here.score[among] > 0))
+        scale = np.outer(curved.scale[active], curved.scale[active])
+        values, vectors = np.linalg.eigh(curved.hessian[active[:, None], active] / scale)
+        return (vectors * np.maximum(np.abs(values), FLAT)) @ vectors.T * scale, among[active]
 
     def objective(self, pooled: Array) -> float:
         """See `Likelihood`."""
@@ -248,8 +259,7 @@ class Partial:
         ratio = step / pooled
         return -float(self.share @ (ratio[0] - ratio[1]))
 
-    def alike(self, i: int, j: int) -> bool:
+    def alike(self, places: Index) -> list[Index]:
         """See `Likelihood`."""
-        self.passes += 2 / self.q.shape[1]
-        both = self.present[:, i]
-        return bool((both == self.present[:, j]).all() and (self.q[both, i] == self.q[both, j]).all())
+        self.passes += len(places) / self.q.shape[1]
+        return _equal_columns(np.where(self.present, self.q, np.nan)[:, places], places)

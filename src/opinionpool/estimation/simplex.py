@@ -149,9 +149,10 @@ def _start(q: Array, share: Array) -> tuple[Array, Point | None, float]:
     return here.v, curved, (read + thin.passes) / stride
 
 
-def _near(here: Point, margin: float) -> Index | None:
-    """The experts with weight or with a derivative less than `margin` below 0; None if they are many."""
-    (near,) = ((here.v > 0) | (here.score > -margin)).nonzero()
+def _near(here: Point, margin: float, there: Array | None = None) -> Index | None:
+    """The experts with weight here or there, or with a derivative less than `margin` below 0; None if they are many."""
+    close = (here.v > 0) | (here.score > -margin)
+    (near,) = (close if there is None else close | (there > 0)).nonzero()
     return near if 2 * len(near) <= len(here.v) else None
 
 
@@ -175,9 +176,8 @@ def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_i
         rough = _with_missing(q[chosen], part, present[chosen], _rough(len(part)), STRIDE)
         there = likelihood.read(likelihood.position(rough.weights))
         here, read = min(here, there, key=lambda point: point.objective), rough.passes / stride
-    here, curved, iterations = _maximise(likelihood, here, None, tolerance, max_iterations)
-    assert curved.hessian is not None
-    v = _averaged(likelihood, here.v, curved.hessian, np.arange(experts))
+    here, _, iterations = _maximise(likelihood, here, None, tolerance, max_iterations)
+    v = _averaged(likelihood, here.v, np.arange(experts))
     weights[answered] = likelihood.weights(v) * (experts / size)
     return SimplexFit(weights, here.gap, iterations, likelihood.passes + read, here.gap <= tolerance)
 
@@ -195,12 +195,14 @@ def _maximise(
             here = curved = likelihood.read(here.v, True, _near(here, NEAR * here.gap))
         fast = here.gap <= FAST * before and (here.gap <= CLOSE or not likelihood.short)
         x = _step(likelihood, here, curved)
-        there = likelihood.read(x, not fast, curved.columns)
+        # Where every point has a Hessian of its own, that of experts far from any weight is not needed.
+        columns = curved.columns if likelihood.concave else _near(here, here.gap, x)
+        there = likelihood.read(x, not fast, columns)
         if not _better(likelihood, here, there):
             x = _shorter(likelihood, here, there)
             if x is here.v and curved is here:
                 return here, curved, step
-            there = likelihood.read(x, True, curved.columns)
+            there = likelihood.read(x, True, columns)
         if there.hessian is None and there.gap > tolerance:
             _learn(curved, there.v - here.v, here.score - there.score)
         elif there.hessian is not None:
@@ -273,7 +275,7 @@ def _shared(likelihood: Complete, here: Point, curved: Point, tolerance: float) 
         return here
     v = here.v.copy()
     v[places] = found
-    v = _averaged(likelihood, v / v.sum(), matrix, places)
+    v = _averaged(likelihood, v / v.sum(), places)
     if np.abs(v - here.v).max() <= ROUNDING:
         here.v = v
         return here
@@ -294,18 +296,9 @@ def _singular(curved: Point, tied: Mask) -> bool:
     return float(pivots.min()) ** 2 < 1e3 * TIED
 
 
-def _averaged(likelihood: Likelihood, v: Array, matrix: Array, places: Index) -> Array:
-    """`v` with the mean among experts who always gave the same forecasts, found by equal rows of the Hessian."""
-    v, left = v.copy(), np.ones(len(places), dtype=bool)
-    total = matrix.sum(axis=1)
-    for k, place in enumerate(places):
-        if not left[k]:
-            continue
-        close = 1e-9 * np.abs(matrix[k]).max()
-        # Rows with other sums need no closer look.
-        like = np.flatnonzero(left & (np.abs(total - total[k]) <= close * len(matrix)))
-        like = like[np.abs(matrix[like] - matrix[k]).max(axis=1) <= close]
-        twins = [place, *(other for other in places[like] if other > place and likelihood.alike(place, other))]
-        left &= ~np.isin(places, twins)
-        v[twins] = v[twins].mean()
+def _averaged(likelihood: Likelihood, v: Array, places: Index) -> Array:
+    """`v` with the mean among those of some experts who always gave the same forecasts."""
+    v = v.copy()
+    for same in likelihood.alike(places):
+        v[same] = v[same].mean()
     return v
