@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,9 @@ from opinionpool.estimation.anchor import Anchor
 # Up to so many events a triangle is solved as any matrix is.
 SMALL = 200
 _STEPS = 50
-_TOLERANCE = 1e-12
+# Where the cost would fall by less than this, a whole step squares what is left, and another one with the same factor
+# makes a thousandth of it.
+_NEAR = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,7 @@ def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Arra
     costs : callable
         Of the log-odds Dθ, (T,).
     start : ndarray, shape (T,), optional
-        Where to begin; the answer does not depend on it.
+        Log-odds to begin with; the answer does not depend on them.
 
     Examples
     --------
@@ -90,22 +93,28 @@ def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Arra
     >>> found.amounts, round(found.evidence, 4)
     (array([0.5]), -0.5966)
     """
-    amounts = np.zeros(len(products)) if start is None else start
-    ratios = products @ amounts
+    return judged(products, costs, _amounts(products, costs, start))
+
+
+def _amounts(products: Array, costs: Callable[[Array], EventCosts], start: Array | None) -> Array:
+    """What the events contribute at the mode, (T,)."""
+    amounts = ratios = np.zeros(len(products))
     value = costs(ratios)
+    if start is not None:
+        # Log-odds that need not be those of any amounts, but lead to some.
+        value = costs(start)
+        amounts = _step(_factor(products, value), products, value.curvature * start - value.slope)
+        ratios = products @ amounts
+        value = costs(ratios)
     cost = value.total + float(amounts @ ratios) / 2.0
     for _ in range(_STEPS):
-        root = np.sqrt(value.curvature)
-        system = np.eye(len(root)) + root[:, None] * products * root
-        target = value.curvature * ratios - value.slope
-        lower = np.asarray(np.linalg.cholesky(system), dtype=np.float64)
-        step = target - root * _solved(lower, root * (products @ target)) - amounts
+        factor = _factor(products, value)
+        step = _step(factor, products, -value.slope - amounts)
         moved = products @ step
         decrease = -float((value.slope + amounts) @ moved)
-        if decrease < _TOLERANCE:
-            # So close, a whole step squares what is left.
-            amounts, cost = amounts + step, cost - decrease / 2.0
-            break
+        if decrease < _NEAR:
+            amounts = amounts + step
+            return amounts + _step(factor, products, -costs(ratios + moved).slope - amounts)
         length = 1.0
         while True:
             trial, reached = amounts + length * step, ratios + length * moved
@@ -115,15 +124,35 @@ def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Arra
                 break
             length /= 2.0
         amounts, ratios, cost = trial, reached, tried
-    return DualMode(amounts, -cost - float(np.log(np.diag(lower)).sum()), root, lower)
+    return amounts
+
+
+class _Factor(NamedTuple):
+    """W^½ and the Cholesky factor of I + W^½ DDᵀ W^½, for curvatures W."""
+
+    root: Array
+    lower: Array
+
+
+def _factor(products: Array, value: EventCosts) -> _Factor:
+    root = np.sqrt(value.curvature)
+    system = root[:, None] * products
+    system *= root
+    system.flat[:: len(root) + 1] += 1.0
+    return _Factor(root, np.asarray(np.linalg.cholesky(system), dtype=np.float64))
+
+
+def _step(factor: _Factor, products: Array, residual: Array) -> Array:
+    """(I + W DDᵀ)⁻¹ of a residual (T,)."""
+    root, lower = factor
+    return np.asarray(residual - root * _solved(lower, root * (products @ residual)))
 
 
 def judged(products: Array, costs: Callable[[Array], EventCosts], amounts: Array) -> DualMode:
     """What these amounts (T,), which may be those of another mode, are worth by the costs of log-odds."""
     ratios = products @ amounts
     value = costs(ratios)
-    root = np.sqrt(value.curvature)
-    lower = np.asarray(np.linalg.cholesky(np.eye(len(root)) + root[:, None] * products * root), dtype=np.float64)
+    root, lower = _factor(products, value)
     cost = value.total + float(amounts @ ratios) / 2.0
     return DualMode(amounts, -cost - float(np.log(np.diag(lower)).sum()), root, lower)
 
@@ -136,7 +165,10 @@ def binary_mode(
     start: Array | None = None,
     anchor: Anchor | None = None,
 ) -> DualMode:
-    """The mode of more coefficients than binary events, with the products (T, T) of their design."""
+    """The mode of more coefficients than binary events, with the products (T, T) of their design.
+
+    `start` are log-odds beyond the offset, (T,), to begin with.
+    """
     sign = np.where(outcomes == 1, 1.0, -1.0)
 
     def costs(ratios: Array) -> EventCosts:
@@ -156,4 +188,4 @@ def binary_mode(
         pulled, slope = float(both @ ratios**2 / 2.0 + push @ ratios), both * ratios + push
         return EventCosts(plain.total + pulled, plain.slope + slope, plain.curvature + both)
 
-    return judged(products, costs, dual_mode(products, anchored, start).amounts)
+    return judged(products, costs, _amounts(products, anchored, start))

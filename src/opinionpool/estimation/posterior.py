@@ -82,7 +82,8 @@ def posterior_mode(
     t, p, d = design.shape
     if p > t and d == 1:
         plain = design[..., 0]
-        dual = binary_mode(plain @ plain.T, outcomes, offset[:, 0], weight, anchor=anchor)
+        begun = None if start is None else plain @ start
+        dual = binary_mode(plain @ plain.T, outcomes, offset[:, 0], weight, begun, anchor)
         return Mode(plain.T @ dual.amounts, dual.evidence, np.empty((0, 0)), dual=dual, design=lambda: plain)
     if p > t * d:
         # Coefficients that no event sees stay at 0: solve among the others.

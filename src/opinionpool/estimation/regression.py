@@ -174,10 +174,7 @@ class Regression:
         else:
             along = self.contrasts[..., 0] @ self.beliefs.together
             products = own**2 * self._products + along @ along.T + float((root**2).sum())
-        before = None if start is None or start.mode.dual is None else start.mode.dual.amounts
-        if before is not None and len(before) != len(products):
-            # Found by a sample of these events.
-            before = None
+        before = None if start is None else self._beyond_mean(start.values)
         dual = binary_mode(products, self.outcomes, self.mean_answers[:, 0], self.weight, before, self.anchor)
         if isinstance(own, np.ndarray):
             theta = design.T @ dual.amounts
@@ -187,6 +184,10 @@ class Regression:
             theta = np.concatenate([dual.amounts @ along, level, free - free.mean()])
         design_again = partial(self._binary_design, deviation)
         return Mode(theta, dual.evidence, np.empty((0, 0)), dual=dual, design=design_again)
+
+    def _beyond_mean(self, values: Array) -> Array:
+        """Log-odds of two classes by an intercept and weights, (1 + N,), beyond those by the mean weights, (T,)."""
+        return np.asarray(values[0] + self.contrasts[..., 0] @ (values[1:] - self.beliefs.mean))
 
     @cached_property
     def _products(self) -> Array:
