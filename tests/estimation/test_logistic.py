@@ -426,3 +426,33 @@ class TestIterations:
         fit = logistic_fit(x, s, max_iterations=2)
         assert not fit.converged
         assert fit.gradient_norm > 1e-8
+
+
+class TestFewerEventsThanCoefficients:
+    """In terms of the events, against Newton's method by coefficients, and the quick proof against the long one."""
+
+    @pytest.mark.parametrize("intercept", [True, False])
+    @pytest.mark.parametrize("weighted", [True, False])
+    def test_the_same_minimum(self, intercept, weighted):
+        rng = np.random.default_rng(7)
+        x, s = 2.0 * rng.normal(size=(30, 45)), rng.integers(0, 2, 30)
+        frequency = rng.integers(1, 4, 30) if weighted else None
+        offset = rng.normal(size=(30, 1))
+        data = Likelihood.of(x[..., None], s, offset, frequency, intercept)
+        belief = newton.Belief(np.full(45, 45.0), 1.0, np.full(45, 1 / 45))
+        phi, found = newton.minimum_by_events(data, belief, 1e-8)
+        direct, other = newton.minimise(newton.Problem(data, belief), np.zeros(data.size), 1e-10, 100)
+        assert found.converged
+        assert other.converged
+        assert phi == pytest.approx(direct, abs=1e-8)
+
+    def test_independent_gains_are_found_by_either_way(self, monkeypatch):
+        rng = np.random.default_rng(8)
+        x, s = rng.normal(size=(20, 30)), rng.integers(0, 2, 20)
+        # Of the second, two gains are opposite, and the others separate the outcomes all the same.
+        cases = [(x, s), (np.concatenate([x, x[:1]]), np.append(s, 1 - s[0]))]
+        found = [newton._independent(Likelihood.of(x[..., None], s, np.zeros(1), None, True), 0.0) for x, s in cases]
+        assert found == [True, False]
+        assert logistic_fit(*cases[0]).separated
+        monkeypatch.setattr(newton, "_independent", lambda *_: False)
+        assert [logistic_fit(*case).separated for case in cases] == [True, True]

@@ -18,10 +18,10 @@ from opinionpool.estimation.anchor import Anchor
 
 # Up to so many events a triangle is solved as any matrix is.
 SMALL = 200
-_STEPS = 50
-# Where the cost would fall by less than this, a whole step squares what is left, and another one with the same factor
-# makes a thousandth of it.
-_NEAR = 1e-5
+_STEPS, _MORE = 50, 4
+# Where the cost would fall by less than the first, whole steps lead to the mode, and the same factor serves for all of
+# them: the first leaves about the square, and each of the others a thousandth of the error, until the second.
+_NEAR, _TOLERANCE = 1e-5, 1e-18
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +113,7 @@ def _amounts(products: Array, costs: Callable[[Array], EventCosts], start: Array
         moved = products @ step
         decrease = -float((value.slope + amounts) @ moved)
         if decrease < _NEAR:
-            amounts = amounts + step
-            return amounts + _step(factor, products, -costs(ratios + moved).slope - amounts)
+            return _ended(factor, products, costs, amounts, step)
         length = 1.0
         while True:
             trial, reached = amounts + length * step, ratios + length * moved
@@ -125,6 +124,20 @@ def _amounts(products: Array, costs: Callable[[Array], EventCosts], start: Array
             length /= 2.0
         amounts, ratios, cost = trial, reached, tried
     return amounts
+
+
+def _ended(
+    factor: _Factor, products: Array, costs: Callable[[Array], EventCosts], amounts: Array, step: Array
+) -> Array:
+    """The mode, from near it."""
+    for _ in range(_MORE):
+        amounts = amounts + step
+        ratios = products @ amounts
+        residual = -costs(ratios).slope - amounts
+        step = _step(factor, products, residual)
+        if float(residual @ (products @ step)) < _TOLERANCE:
+            break
+    return amounts + step
 
 
 class _Factor(NamedTuple):

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
+from opinionpool.estimation.dual import binary_mode
 from opinionpool.estimation.likelihood import Likelihood, Value, separating_direction
-from opinionpool.logodds import metric
+from opinionpool.logodds import expit, metric
 
 # After so many steps without proof that the coefficients are finite, it is found out whether they are.
 _PATIENCE = 8
@@ -129,6 +130,8 @@ class Problem:
         Independent gains, as when there are more experts than events, can all be positive at once.
         """
         free = self.unpenalised
+        if self.data.gains_count <= self.data.size == free.shape[1] and _independent(self.data, self._constant):
+            return True
         basis = free @ _scaled_basis(free.T @ self._gram @ free, self._constant)[0]
         if basis.shape[1] == self.data.gains_count:
             return True
@@ -185,6 +188,28 @@ def _definite_solution(matrix: Array, vector: Array) -> Array | None:
     return np.asarray(np.linalg.solve(matrix, vector), dtype=np.float64)
 
 
+def _binary_design(data: Likelihood, shift: Array) -> Array:
+    """What multiplies intercept and weights in the log-odds of two classes, after a shift (N,), (T, P)."""
+    design = np.ones((len(data.s), data.size))
+    np.subtract(data.x[..., 0], shift, out=design[:, : len(shift)])
+    return design
+
+
+def _independent(data: Likelihood, constant: float) -> bool:
+    """Whether the gains of two classes are safely independent; if not, they may be so all the same."""
+    if data.classes > 2:
+        return False
+    rows = _binary_design(data, data.shift[:, 0])
+    square = (rows**2).sum(axis=0)
+    varying = square > constant * len(rows)
+    rows = rows[:, varying] / np.sqrt(square[varying])
+    length = np.sqrt((rows**2).sum(axis=1))
+    if not length.all():
+        return False
+    rows /= length[:, None]
+    return _definite_solution(rows @ rows.T, np.zeros(len(rows))) is not None
+
+
 def _scaled_basis(gram: Array, constant: float) -> tuple[Array, Array]:
     """A basis of the directions that a Gram matrix determines, and its dual: what is orthogonal to all others.
 
@@ -235,6 +260,23 @@ def minimise(problem: Problem, phi: Array, tolerance: float, limit: int) -> tupl
         else:
             return phi, Found(norm, iterations, separated=not exists and problem.separated())
         phi, value, trust = phi + step, trial, 8.0 * trust
+
+
+def minimum_by_events(data: Likelihood, belief: Belief, tolerance: float) -> tuple[Array, Found]:
+    """The same where two classes have fewer events than coefficients, each of which has a penalty."""
+    design = _binary_design(data, np.zeros(len(data.shift)))
+    penalty = np.append(belief.weights, [belief.intercept] * data.intercept)
+    center = np.append(belief.center, [0.0] * data.intercept)
+    offset = data.offset[:, 0] + design @ center
+    frequency = np.ones(len(design)) if data.frequency is None else data.frequency
+    inverse = (design / penalty).T
+    found = binary_mode(design @ inverse, data.s, offset, frequency)
+    moved = inverse @ found.amounts
+    surprise = frequency * (expit(offset + design @ moved) - (data.s == 1))
+    norm = float(np.abs((surprise + found.amounts) @ design).max()) / data.events
+    phi = moved + center
+    phi[len(data.shift) :] += data.shift[:, 0] @ phi[: len(data.shift)]
+    return phi, Found(norm, 1, converged=norm <= tolerance)
 
 
 def _improves(value: Value, trial: Value, step: Array) -> bool:
@@ -357,8 +399,10 @@ def logistic_fit(
         separated = found.separated
     if separated:
         belief = belief.completed(SEPARATED_PENALTY)
-        problem = Problem(data, belief)
-        phi, found = minimise(problem, np.zeros(data.size), tolerance, max_iterations)
+        if data.classes == 2 and 0 < len(data.s) < data.size:
+            phi, found = minimum_by_events(data, belief, tolerance)
+        else:
+            phi, found = minimise(Problem(data, belief), np.zeros(data.size), tolerance, max_iterations)
     coefficients = data.to_raw @ phi
     return LogisticFit(
         intercept=coefficients[experts:] if intercept else np.zeros(free),
