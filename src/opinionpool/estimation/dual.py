@@ -18,10 +18,10 @@ from opinionpool.estimation.anchor import Anchor
 
 # Up to so many events a triangle is solved as any matrix is.
 SMALL = 200
-_STEPS, _MORE = 50, 4
+_STEPS, _MORE = 50, 6
 # Where the cost would fall by less than the first, whole steps lead to the mode, and the same factor serves for all of
 # them: the first leaves about the square, and each of the others a thousandth of the error, until the second.
-_NEAR, _TOLERANCE = 1e-5, 1e-18
+_NEAR, _TOLERANCE = 1e-5, 1e-24
 
 
 @dataclass(frozen=True, eq=False)

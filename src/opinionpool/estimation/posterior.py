@@ -16,7 +16,7 @@ from opinionpool.estimation.likelihood import Likelihood, Value, add_product
 
 _STEPS = 50
 # The evidence is as of one step before the end, and off by about the root of this.
-_TOLERANCE = 1e-14
+_TOLERANCE = 1e-16
 # Rows of a design that are weighted at once, in bytes, so that they stay in the cache.
 _BLOCK_BYTES = 1 << 19
 
