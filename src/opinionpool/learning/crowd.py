@@ -1,15 +1,18 @@
 """Learning from a crowd: thousands of experts with a handful of forecasts each.
 
 A weight per expert, as in `opinionpool.learning.default`, or a covariance, would need an array of events x experts.
-Here experts have a common correlation and features that are shrunken towards the crowd's
-(`opinionpool.learning.hierarchy`), so their weights follow from the features, for whoever is present (model.md,
-sections 2.2 and 2.3). What outcomes still decide are four numbers, as in the default pool: how far extreme statements
-are believed, how much of the differences between experts to believe (`SHARES`), and a slope and an intercept for the
-answer. They are judged on contrasts pooled with each expert's features as its other forecasts show them, so an expert
-does not look good for having been learned from the event. Every step is linear in the number of forecasts.
+Here features are shrunken towards the crowd's (`opinionpool.learning.hierarchy`), and weights follow from them, for
+whoever is present (model.md, sections 2.2, 2.3 and 8). What outcomes still decide are a few numbers, as in the default
+pool: how far extreme statements are believed, how much of the differences between experts to believe (`SHARES`),
+whether experts have one correlation or nested evidence (`opinionpool.learning.crowd_dependence`), and a slope and an
+intercept for the answer. They are judged on contrasts pooled with each expert's features as its other forecasts show
+them, so an expert does not look good for having been learned from the event. Every step is linear in the number of
+forecasts.
 
-Open events tell of features too: each then stands for one event of every class, as probable as the crowd says (EM,
-Dempster, Laird and Rubin, JRSS B 39, 1977), for `ROUNDS` rounds. The four numbers are those of resolved events alone.
+Open events tell of features too: for each expert such an event stands for one of every class, as probable as the others
+on it say (EM, Dempster, Laird and Rubin, JRSS B 39, 1977), for `ROUNDS` rounds; without its own forecast, which would
+agree with itself. The panel is then used for the same events, whose forecasts had a part in it: its slope is lowered as
+far as answers are larger than they would be if experts were known from their other forecasts.
 """
 
 from __future__ import annotations
@@ -23,25 +26,33 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note
-from opinionpool.estimation.coefficients import intercept_root
-from opinionpool.estimation.posterior import Mode, harmonic_mean, posterior_mode, posterior_probabilities
+from opinionpool.estimation.posterior import Mode, harmonic_mean, posterior_probabilities
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.labels import UNRESOLVED
-from opinionpool.learning.hierarchy import Cells, Differences, Hierarchy
-from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, SLOPE
+from opinionpool.learning.crowd_cells import Cells
+from opinionpool.learning.crowd_dependence import (
+    COMMON,
+    NEGLIGIBLE,
+    NESTED,
+    PROBABILITIES,
+    RATE,
+    Mixture,
+    Model,
+    Pooled,
+)
+from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.hierarchy import Differences, Hierarchy, Start, nested_correlation
+from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.model.contrasts import Extremes
-from opinionpool.model.correlation import CommonCorrelation
-from opinionpool.model.features import Parts, cell_weights
+from opinionpool.model.features import Parts
 
-BIAS = 0.4
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 SHARE_PROBABILITIES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
-# What a fit may be divided by when a bias is read from an intercept.
-LEAST_SLOPE = 0.3
-# Rounds in which open events count as what the crowd says of them; outcomes less probable than `NEGLIGIBLE` do not.
-# What it says rests on the same forecasts, and counts with so much of its log-odds.
-ROUNDS, NEGLIGIBLE, CAUTION = 2, 1e-3, 0.5
+# Rounds in which open events count as what the others on them say.
+ROUNDS = 2
+# Shares and dependence are chosen on about so many events; more would hardly change the choice.
+CHOOSING = 4096
 # So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance.
 CONSTANT = 10
 
@@ -54,6 +65,7 @@ class CrowdFit:
     bias: Array  # (N, K - 1)
     extremes: Extremes
     share: float  # how much of the differences between experts is believed
+    common: float  # the probability that experts have one correlation, not nested evidence
     notes: tuple[Note, ...]
 
 
@@ -62,125 +74,206 @@ def crowd_fit(data: SparseContrasts) -> CrowdFit:
 
     Where events have options of their own, nobody has a bias.
     """
+    duplicates = Duplicates.in_crowd(data.event, data.expert, data.contrasts, data.experts)
+    if len(duplicates.first) < len(data.experts):
+        found = crowd_fit(_distinct(data, duplicates))
+        parts, notes = duplicates.parts(found.parts), duplicates.notes + found.notes
+        return replace(found, parts=parts, bias=duplicates.rows(found.bias), notes=notes)
     constant = _constant(data.expert, data.contrasts, len(data.experts))
     resolved = (data.outcomes != UNRESOLVED)[data.event]
     used = (data.weight[data.event] > 0) & ~constant[data.expert]
     task, unresolved = data.among(used & resolved), data.among(used & ~resolved)
-    of_limits = posterior_probabilities([_AtLimit.at(task, limit).evidence() for limit in LIMITS], LIMIT_PROBABILITIES)
-    extremes = Extremes(harmonic_mean(LIMITS, of_limits))
-    fitted = _AtLimit.at(task, extremes.limit)
+    extremes, start = _extremes(task)
+    fitted = _AtLimit.at(task, extremes.limit, start)
     if len(unresolved.outcomes):
         for _ in range(ROUNDS):
-            fitted = _AtLimit.at(task, extremes.limit, fitted.supposed(unresolved))
-    share = fitted.share
-    parts, bias = fitted.panel(share)
+            start, supposed = fitted.crowd.start, fitted.supposed(unresolved)
+            fitted = _AtLimit.at(task, extremes.limit, start, supposed)
+    parts, bias = fitted.panel(fitted.used_again())
     spread = np.where(constant, 0.0, parts.spread)
     contrast = np.where(constant, 0.0, parts.contrast)
-    notes = constant_notes(data.experts, constant)
-    return CrowdFit(Parts(contrast, spread, parts.dependence), bias, extremes, share, tuple(notes))
+    notes = tuple(constant_notes(data.experts, constant))
+    share, (common, _) = fitted.choice
+    return CrowdFit(Parts(contrast, spread, parts.dependence), bias, extremes, share, float(common), notes)
+
+
+def dependence_in_words(common: float) -> str:
+    """How experts depend on each other if one correlation is so probable, and not nested evidence.
+
+    >>> dependence_in_words(0.97)
+    'one correlation (97% probable; else nested evidence)'
+    """
+    if common > 1.0 - NEGLIGIBLE:
+        return "one correlation"
+    if common < NEGLIGIBLE:
+        return "nested evidence"
+    first, other = ("one correlation", "nested evidence") if common >= 1 / 2 else ("nested evidence", "one correlation")
+    return f"{first} ({max(common, 1.0 - common):.0%} probable; else {other})"
+
+
+def _extremes(task: SparseContrasts) -> tuple[Extremes, Start]:
+    """How far extremes are believed, and the crowd as it then is, nearly."""
+    start, evidence = None, []
+    for limit in LIMITS:
+        fitted = _AtLimit.at(task, limit, start)
+        start = fitted.crowd.start
+        evidence.append(np.logaddexp.reduce(fitted.common_scores))
+    assert start is not None
+    return Extremes(harmonic_mean(LIMITS, posterior_probabilities(evidence, LIMIT_PROBABILITIES))), start
+
+
+def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
+    """The forecasts of distinct experts."""
+    first = np.zeros(len(data.experts), dtype=bool)
+    first[duplicates.first] = True
+    found = data.among(first[data.expert])
+    names = tuple(data.experts[i] for i in duplicates.first.tolist())
+    return replace(found, expert=duplicates.source[found.expert], experts=names)
 
 
 def _cells(task: SparseContrasts, limit: float, root: Array) -> Cells:
     """Forecasts as far as they are believed, whitened."""
-    k, absent = task.contrasts.shape[1] + 1, task.absent
-    signs, own = logodds.signature(k)[task.outcomes], None
-    if absent is not None:
-        signs, own = logodds.levelled(signs, absent), k - 1.0 - absent.sum(axis=1)
+    absent = task.absent
     believed = Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event])
-    return Cells(
-        task.event,
-        task.expert,
-        believed @ root,
-        (signs @ root)[task.event],
-        task.weight[task.event],
-        len(task.outcomes),
-        len(task.experts),
-        own,
-    )
+    own = None if absent is None else np.asarray(task.contrasts.shape[1] - absent.sum(axis=1), dtype=np.float64)
+    signs = _signs(task, task.outcomes) @ root
+    weight, events = task.weight[task.event], len(task.outcomes)
+    return Cells(task.event, task.expert, believed @ root, signs[task.event], weight, events, len(task.experts), own)
+
+
+def _signs(task: SparseContrasts, outcomes: Index) -> Array:
+    """The signature of what happens on each event, (T, K - 1)."""
+    signs = logodds.signature(task.contrasts.shape[1] + 1)[outcomes]
+    return signs if task.absent is None else logodds.levelled(signs, task.absent)
+
+
+@dataclass(frozen=True, eq=False)
+class _Open:
+    """Open events: their forecasts, and what others say of each, (M, K)."""
+
+    task: SparseContrasts
+    cells: Cells
+    probability: Array
+
+    def of_every_class(self, root: Array) -> list[Cells]:
+        """For each of these forecasts one of every class, as frequent as it is probable."""
+        found = []
+        for k, probability in enumerate(self.probability.T):
+            signs = _signs(self.task, np.full(len(self.task.outcomes), k)) @ root
+            found.append(replace(self.cells, signs=signs[self.cells.event], weight=self.cells.weight * probability))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class _AtLimit:
-    """A task with extremes moderated to some limit, and the crowd as it then is."""
+    """Events with extremes moderated to some limit, and the crowd as it then is."""
 
-    task: SparseContrasts
+    task: SparseContrasts  # resolved events
+    extremes: Extremes
     root: Array
     cells: Cells
+    every: Cells  # with those of open events
     crowd: Hierarchy
-    otherwise: Differences
-    extremes: Extremes
+    otherwise: Differences  # of each row, for its expert by its other forecasts
+    opened: _Open | None = None
 
     @classmethod
-    def at(cls, task: SparseContrasts, limit: float, supposed: SparseContrasts | None = None) -> _AtLimit:
-        """Learned from these events, and from those whose outcome is supposed."""
+    def at(
+        cls, task: SparseContrasts, limit: float, start: Start | None = None, supposed: _Open | None = None
+    ) -> _AtLimit:
+        """Learned from these events, and from those whose outcome is supposed; `start` is near what will be found."""
         root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
-        cells = _cells(task, limit, root)
-        every = cells if supposed is None else _cells(task.and_then(supposed), limit, root)
-        crowd = Hierarchy.learn(every)
-        found, m = crowd.deviation_otherwise(every), len(cells.event)
-        otherwise = Differences(found.bias[:m], found.contrast[:m], found.log_spread[:m])
-        return cls(task, root, cells, crowd, otherwise, Extremes(limit))
+        every = cells = _cells(task, limit, root)
+        if supposed is not None:
+            every = cells.and_then(*supposed.of_every_class(root))
+        crowd = Hierarchy.learn(every, start)
+        return cls(task, Extremes(limit), root, cells, every, crowd, crowd.deviation_otherwise(every), supposed)
+
+    @property
+    def step(self) -> int:
+        """Every so-manieth resolved event is enough for a choice."""
+        return -(-self.cells.events // CHOOSING)
+
+    def model(self, kind: str, share: float) -> Model:
+        """A kind of dependence, with the correlation of pairs on the same event."""
+        if kind == COMMON:
+            return Model(kind, self.crowd.correlation)
+        (rows, cells), found = self.cells.on_events(self.step), self.crowd.features(self.crowd.deviation, share)
+        return Model(kind, nested_correlation(cells, self.crowd.errors[rows], found.contrast / found.spread))
+
+    def mode(self, model: Model, share: float, step: int = 1) -> Mode:
+        """Slope and intercept of the answers by a model with a share of the differences, on every so-manieth event.
+
+        Each expert is taken to be as its other forecasts show it.
+        """
+        rows, cells = self.cells.on_events(step)
+        pooled = Pooled.by(model, cells, self.crowd.features(self.otherwise.among(rows), share), self.root)
+        task, times = self.task, self.task.weight.sum() / self.task.weight[::step].sum()
+        return pooled.mode(
+            task.outcomes[::step], task.reference[::step], times * task.weight[::step], biased=self.cells.biased
+        )
 
     @cached_property
-    def share(self) -> float:
-        """How much of the differences between experts is believed."""
-        return SHARES[int(np.argmax(self.scores()))]
+    def common_scores(self) -> Array:
+        """Log evidence of each share with one correlation, and what is believed of it, (shares,)."""
+        model = self.model(COMMON, 0.0)
+        found = [self.mode(model, share, self.step).evidence for share in SHARES]
+        return np.array(found) + np.log(SHARE_PROBABILITIES)
 
-    def supposed(self, unresolved: SparseContrasts) -> SparseContrasts:
-        """For each open event one of every class, as frequent as the crowd says it is probable."""
-        parts, bias = self.panel(self.share)
-        event, expert, absent = unresolved.event, unresolved.expert, unresolved.absent
-        events, own = len(unresolved.outcomes), None if absent is None else absent[event]
-        among = CommonCorrelation(len(parts.contrast), self.crowd.correlation)
-        weights = cell_weights(event, expert, parts.contrast[expert], parts.spread[expert], among, events)
-        believed = weights[:, None] * (self.extremes.believed(unresolved.contrasts, own) - bias[expert])
-        pooled = np.stack([np.bincount(event, column, events) for column in believed.T], axis=-1)
-        probability = logodds.softmax(unresolved.reference + CAUTION * pooled)
-        copies = [
-            replace(
-                unresolved,
-                outcomes=np.full(events, k),
-                weight=unresolved.weight * probability[:, k],
-            ).among(probability[event, k] > NEGLIGIBLE)
-            for k in range(probability.shape[1])
+    @cached_property
+    def choice(self) -> tuple[float, Array]:
+        """How much of the differences between experts is believed, and how probable each kind of dependence then is."""
+        # Experts who do not differ have one correlation.
+        others = [self.mode(self.model(NESTED, share), share, self.step).evidence for share in SHARES[1:]]
+        nested = np.append(self.common_scores[0], np.array(others) + np.log(SHARE_PROBABILITIES[1:]))
+        found, believed = np.array([self.common_scores, nested]), np.array(list(PROBABILITIES.values()))
+        best = int(np.argmax(np.logaddexp.reduce(found + np.log(believed)[:, None], axis=0)))
+        return SHARES[best], posterior_probabilities(found[:, best], believed, RATE)
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        """The models that have a part in the answer, and how."""
+        share, probability = self.choice
+        kinds = [(kind, p) for kind, p in zip(PROBABILITIES, probability.tolist(), strict=True) if p > NEGLIGIBLE]
+        models = tuple(self.model(kind, share) for kind, _ in kinds)
+        modes = [self.mode(model, share) for model in models]
+        return Mixture.of(models, np.array([p for _, p in kinds]), modes, self.cells.contrasts.shape[1])
+
+    def supposed(self, unresolved: SparseContrasts) -> _Open:
+        """What the others on each open event say of it, by one correlation."""
+        cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit, self.root)
+        share, model = SHARES[int(np.argmax(self.common_scores))], self.model(COMMON, 0.0)
+        found = Mixture.of((model,), np.ones(1), [self.mode(model, share)], cells.contrasts.shape[1])
+        features = self.crowd.features(self.crowd.deviation, share).among(cells.expert)
+        pooled = Pooled.by_others(model, cells, features, self.root)
+        return _Open(unresolved, cells, logodds.softmax(unresolved.reference[cells.event] + found.answers([pooled])))
+
+    def used_again(self) -> float:
+        """How large answers on open events are without a part in what is known of the experts, relative to with one."""
+        if self.opened is None:
+            return 1.0
+        share, mixture = self.choice[0], self.mixture
+        task, cells, first = self.opened.task, self.opened.cells, len(self.cells.event)
+        alone = self.crowd.features(self.otherwise.among(slice(first, first + len(cells.event))), share)
+        again = self.crowd.features(self.crowd.deviation, share).among(cells.expert)
+        answers = [
+            mixture.answers([Pooled.by(model, cells, features, self.root) for model in mixture.models])
+            for features in (alone, again)
         ]
-        found = copies[0]
-        for each in copies[1:]:
-            found = found.and_then(each)
-        return found
+        # As a logistic regression of one on the other, its first step: weighted by what an outcome would tell.
+        p = logodds.softmax(task.reference + answers[0])[:, 1:]
+        told = p * answers[1] - p * (p * answers[1]).sum(axis=1, keepdims=True)
+        both, own = (float(task.weight @ (told * each).sum(axis=1)) for each in answers)
+        return float(np.clip(both / own, 0.0, 1.0)) if own > 0 else 1.0
 
-    def mode(self, share: float) -> Mode:
-        """Slope and intercept with a share of the differences between experts."""
-        features, cells = self.crowd.features(self.otherwise, share), self.cells
-        dependence = CommonCorrelation(cells.experts, self.crowd.correlation)
-        weights = cell_weights(cells.event, cells.expert, features.contrast, features.spread, dependence, cells.events)
-        columns = (cells.contrasts - features.bias).T
-        pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1) @ np.linalg.inv(self.root)
-        design = SLOPE * pooled[:, None, :]
-        if cells.biased:
-            shift = intercept_root(BIAS, pooled.shape[1]).T * cells.by_event(weights)[:, None, None]
-            design = np.concatenate([design, shift], axis=1)
-        return posterior_mode(design, self.task.outcomes, self.task.reference + pooled, self.task.weight)
-
-    def scores(self) -> Array:
-        """Log evidence of each share, with the log of what is believed of it."""
-        return np.array([self.mode(share).evidence for share in SHARES]) + np.log(SHARE_PROBABILITIES)
-
-    def evidence(self) -> float:
-        """Log evidence, averaged over shares."""
-        return float(np.logaddexp.reduce(self.scores()))
-
-    def panel(self, share: float) -> tuple[Parts, Array]:
-        """Parts and bias of all experts."""
-        theta = self.mode(share).coefficients
-        slope = 1.0 + SLOPE * float(theta[0])
-        features = self.crowd.features(self.crowd.deviation, share)
+    def panel(self, factor: float) -> tuple[Parts, Array]:
+        """Parts and bias of all experts, with so much of the slope."""
+        mixture, features = self.mixture, self.crowd.features(self.crowd.deviation, self.choice[0])
         bias = features.bias @ np.linalg.inv(self.root)
         if self.cells.biased:
-            bias -= intercept_root(BIAS, self.cells.contrasts.shape[1]) @ theta[1:] / max(slope, LEAST_SLOPE)
-        n = len(self.task.experts)
-        dependence = CommonCorrelation(n, self.crowd.correlation if n > 1 else 0.0)
-        return Parts(slope * features.contrast, features.spread, dependence), bias
+            bias += mixture.shift
+        dependence = mixture.among(features.contrast / features.spread)
+        return Parts(factor * mixture.total * features.contrast, features.spread, dependence), bias
 
 
 def _constant(expert: Index, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:

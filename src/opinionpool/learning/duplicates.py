@@ -13,6 +13,7 @@ from opinionpool.errors import Note
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.prior import CORRELATION
+from opinionpool.model.copied import CopiedCorrelation
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.model.nested import NestedCorrelation
@@ -60,6 +61,23 @@ class Duplicates:
         ends = np.cumsum(np.bincount(expert, minlength=len(experts)))
         cells = (order[end - n : end] for end, n in zip(ends, np.diff(ends, prepend=0), strict=True))
         return cls._of(((event[cell], contrast[cell]) for cell in cells), experts)
+
+    @classmethod
+    def in_crowd(cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...]) -> Duplicates:
+        """The same for so many experts that only likely duplicates are compared; whoever has none is distinct."""
+        n, likely = len(experts), _alike(event, expert, contrast, len(experts))
+        source = np.arange(n)
+        if likely.any():
+            cells, own = likely[expert], np.cumsum(likely) - 1
+            among = tuple(np.array(experts, dtype=object)[likely])
+            found = cls.among_cells(event[cells], own[expert[cells]], contrast[cells], among)
+            groups = np.where(found.source >= 0, found.source, len(found.first))
+            first = np.append(found.first, 0)[groups]
+            # Constant ones are left to who asks.
+            first = np.where(found.source >= 0, first, np.arange(len(first)))
+            source[likely] = np.flatnonzero(likely)[first]
+        first, source = np.unique(source, return_inverse=True)
+        return cls(source.ravel(), first, _notes(source.ravel(), experts))
 
     @classmethod
     def _of(cls, columns: Iterable[tuple[Index, Array]], experts: tuple[str, ...]) -> Duplicates:
@@ -114,6 +132,8 @@ class Duplicates:
 
     def _dependence(self, among: Dependence) -> Dependence:
         n, known, new = len(self.source), self.source >= 0, self.new
+        if known.all():
+            return CopiedCorrelation(among, self.source)
         if isinstance(among, CommonCorrelation) and known.sum() == len(self.first):
             # Of one expert there is no correlation to take over.
             return CommonCorrelation(n, among.rho if among.size > 1 else CORRELATION)
@@ -156,6 +176,26 @@ def _different(given: Array) -> int:
         if found >= DUPLICATED[1]:
             return found
     return len(np.unique(values, axis=axis))
+
+
+def _alike(event: Index, expert: Index, contrast: Array, n: int) -> npt.NDArray[np.bool_]:
+    """Experts with enough forecasts who have the same sum of hashes as another, (n,): all who repeat another."""
+    key = event.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    with np.errstate(over="ignore"):
+        for column in contrast.T:
+            bits = np.ascontiguousarray(column).view(np.uint64)
+            key = (key ^ bits ^ (key >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(32)
+    # Sums of doubles round; those of halves of 26 bits do not.
+    halves = (key & np.uint64((1 << 26) - 1)), key >> np.uint64(38)
+    sums = [np.bincount(expert, half.astype(np.float64), n) for half in halves]
+    count = np.bincount(expert, minlength=n)
+    many = np.flatnonzero(count >= DUPLICATED[0])
+    rows = np.stack([count[many], *(each[many] for each in sums)], axis=1)
+    _, which, number = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    alike = np.zeros(n, dtype=bool)
+    alike[many[number[which.ravel()] > 1]] = True
+    return alike
 
 
 def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note, ...]:

@@ -10,17 +10,21 @@ in the number of forecasts: everything is sums by expert and sums by event. Log-
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.learning.crowd_cells import Cells, Regressions
+from opinionpool.model.nested import NestedCorrelation
 
 CONTRAST, VARIANCE, CORRELATION = 1.0, 2.0, 0.65
 # What these count, in resolved events.
 PANEL_WORTH = 10.0
 LOWEST, HIGHEST = 0.0, 0.99
-# Rounds in which what is shared, experts and the crowd are made to fit each other, and steps of EM in each.
-ROUNDS, STEPS = 6, 10
+# Rounds in which what is shared, experts and the crowd are made to fit each other, fewer where they nearly do, and steps of
+# EM in each.
+ROUNDS, FEWER_ROUNDS, STEPS = 6, 3, 10
 # Squares scatter at least so much.
 LEAST_SCATTER = 0.5
 # How far experts differ is at least 1 / this of their forecasts' variance.
@@ -30,120 +34,36 @@ PRIOR_EXPERTS, WORTH = 10.0, 40.0
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """M forecasts on T resolved events, ordered by event."""
-
-    # event, expert: (M,)
-    event: Index
-    expert: Index
-    contrasts: Array  # (M, K - 1); whitened
-    signs: Array  # (M, K - 1); whitened signature of what happened
-    weight: Array  # (M,); frequencies
-    # events, experts: T and N
-    events: int
-    experts: int
-    # (T,); where events have options of their own, towards which nobody can be biased, how many of the K - 1
-    # coordinates each has
-    own: Array | None = None
-
-    @property
-    def biased(self) -> bool:
-        """Whether experts may be biased towards a class."""
-        return self.own is None
-
-    @property
-    def free(self) -> Array:
-        """How many coordinates each event has, (T,)."""
-        return np.full(self.events, float(self.contrasts.shape[1])) if self.own is None else self.own
-
-    @property
-    def rows(self) -> float:
-        """Coordinates of all forecasts."""
-        return float(self.weight @ self.free[self.event])
-
-    def squares(self, values: Array) -> Array:
-        """Mean squares over the coordinates of each forecast, (M,)."""
-        return np.asarray((values**2).sum(axis=1) / self.free[self.event])
-
-    def by_expert(self, values: Array) -> Array:
-        """Weighted sums, (N,)."""
-        return np.bincount(self.expert, weights=self.weight * values, minlength=self.experts).astype(np.float64)
-
-    @property
-    def event_weight(self) -> Array:
-        """Frequency of each event, (T,)."""
-        weight = np.zeros(self.events)
-        weight[self.event] = self.weight
-        return weight
-
-    def by_event(self, values: Array) -> Array:
-        """Sums without weights, (T,)."""
-        return np.bincount(self.event, weights=values, minlength=self.events).astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Regressions:
-    """Sums for a ridge regression each: count, signature, value, and their products; arrays of one shape (...)."""
-
-    count: Array
-    signs: Array
-    value: Array
-    length: Array
-    cross: Array
-    square: Array
-
-    @classmethod
-    def by_expert(cls, cells: Cells, values: Array) -> Regressions:
-        """Of each expert's values (M, K - 1)."""
-        signs = np.stack([cells.by_expert(column) for column in cells.signs.T], axis=-1)
-        value = np.stack([cells.by_expert(column) for column in values.T], axis=-1)
-        return cls(
-            cells.by_expert(np.ones(len(values))),
-            signs,
-            value,
-            cells.by_expert((cells.signs**2).sum(axis=1)),
-            cells.by_expert((cells.signs * values).sum(axis=1)),
-            cells.by_expert((values**2).sum(axis=1)),
-        )
-
-    def without(self, cells: Cells, values: Array) -> Regressions:
-        """For each forecast, the sums of its expert's other forecasts, (M,)."""
-        # An event that stands for several is left out once.
-        own, weight = cells.expert, np.minimum(cells.weight, 1.0)
-        return Regressions(
-            self.count[own] - weight,
-            self.signs[own] - weight[:, None] * cells.signs,
-            self.value[own] - weight[:, None] * values,
-            self.length[own] - weight * (cells.signs**2).sum(axis=1),
-            self.cross[own] - weight * (cells.signs * values).sum(axis=1),
-            self.square[own] - weight * (values**2).sum(axis=1),
-        )
-
-    def solve(self, worth: tuple[float, float], length: float) -> tuple[Array, Array, Array, Array]:
-        """Bias (..., K - 1), contrast (...), residual squares (...), and the pivot of the contrast (...)."""
-        count = self.count + worth[0]
-        pivot = self.length + worth[1] * length - (self.signs**2).sum(axis=-1) / count
-        contrast = (self.cross - (self.signs * self.value).sum(axis=-1) / count) / pivot
-        bias = (self.value - contrast[..., None] * self.signs) / count[..., None]
-        fitted = (bias * self.value).sum(axis=-1) + contrast * self.cross
-        size = self.count * (bias**2).sum(axis=-1) + self.length * contrast**2
-        both = 2.0 * contrast * (bias * self.signs).sum(axis=-1)
-        return bias, contrast, np.maximum(self.square - 2.0 * fitted + size + both, 0.0), pivot
-
-
-@dataclass(frozen=True, eq=False)
 class Differences:
-    """From the crowd, of experts: bias (..., K - 1), contrast (...) and logarithm of the spread (...)."""
+    """From the crowd, of experts."""
 
-    bias: Array
-    contrast: Array
-    log_spread: Array
+    bias: Array  # (..., K - 1)
+    contrast: Array  # (...)
+    log_spread: Array  # (...)
+    variance: Array  # (...); what is open about bias and contrast adds so much to the variance of a forecast
+
+    def among(self, rows: Index | slice) -> Differences:
+        """Some of them."""
+        return Differences(self.bias[rows], self.contrast[rows], self.log_spread[rows], self.variance[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Bias (..., K - 1), contrast and spread of experts, whitened."""
+    """Bias (..., K - 1), contrast and spread of experts, whitened; the spread of the next forecast of each."""
 
+    bias: Array
+    contrast: Array
+    spread: Array
+
+    def among(self, rows: Index | slice) -> Features:
+        """Some of them."""
+        return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
+
+
+class Start(NamedTuple):
+    """The correlation of a crowd, how its experts (N,) differ from it in bias and contrast, and their spreads."""
+
+    correlation: float
     bias: Array
     contrast: Array
     spread: Array
@@ -165,13 +85,20 @@ class Hierarchy:
     squares: Array  # (M,); squared residuals, with what is shared
     experts_squares: Array  # (N,); their sums by expert
     length: float  # squared length of the signature of one event
+    errors: Array  # (M, K - 1); standardised residuals, with what is shared
 
     @classmethod
-    def learn(cls, cells: Cells) -> Hierarchy:
-        """Learn it from the forecasts, each in turn of what is shared, of experts, and of the crowd."""
+    def learn(cls, cells: Cells, start: Start | None = None) -> Hierarchy:
+        """Learn it from the forecasts, each in turn of what is shared, of experts, and of the crowd.
+
+        `start` is what was found in nearly the same forecasts.
+        """
         length = float((cells.signs**2).sum(axis=1).mean())
         rho, spread, of_expert = CORRELATION, np.ones(cells.experts), np.zeros_like(cells.contrasts)
-        for _ in range(ROUNDS):
+        if start is not None:
+            rho, spread = start.correlation, start.spread
+            of_expert = start.bias[cells.expert] + start.contrast[cells.expert][:, None] * cells.signs
+        for _ in range(ROUNDS if start is None else FEWER_ROUNDS):
             bias, contrast = _crowd(cells, rho, length)
             residual = cells.contrasts - bias - contrast * cells.signs
             values = residual - _shared(cells, residual - of_expert, spread, rho)
@@ -194,10 +121,18 @@ class Hierarchy:
                 squares,
                 cells.by_expert(squares),
                 length,
+                residual,
             )
             spread = found.features(found.deviation, 1.0).spread
-            rho = _correlation(cells, residual - of_expert, spread)
-        return replace(found, correlation=rho)
+            errors = (residual - of_expert) / spread[cells.expert][:, None]
+            rho = _correlation(cells, errors)
+        return replace(found, correlation=rho, errors=errors)
+
+    @property
+    def start(self) -> Start:
+        """What is found in nearly the same forecasts will be near this."""
+        found = self.deviation
+        return Start(self.correlation, found.bias, found.contrast, self.features(found, 1.0).spread)
 
     @property
     def deviation(self) -> Differences:
@@ -206,23 +141,27 @@ class Hierarchy:
 
     def deviation_otherwise(self, cells: Cells) -> Differences:
         """For each forecast (M,), how its expert differs by what its other forecasts show."""
-        squares = self.experts_squares[cells.expert] - np.minimum(cells.weight, 1.0) * self.squares
+        squares = self.experts_squares[cells.expert] - cells.of_forecast(cells.once * self.squares)
         return self._differences(self.sums.without(cells, self.values), np.maximum(squares, 0.0))
 
     def features(self, deviation: Differences, share: float) -> Features:
         """Features with a share of the differences."""
-        spread = np.sqrt(self.variance) * np.exp(share * deviation.log_spread)
-        return Features(self.bias + share * deviation.bias, self.contrast + share * deviation.contrast, spread)
+        variance = self.variance * np.exp(2.0 * share * deviation.log_spread) + share * deviation.variance
+        bias, contrast = self.bias + share * deviation.bias, self.contrast + share * deviation.contrast
+        return Features(bias, contrast, np.sqrt(variance))
 
     def _differences(self, sums: Regressions, squares: Array) -> Differences:
-        bias, contrast = sums.solve(self.worth, self.length)[:2]
+        bias, contrast, _, pivot = sums.solve(self.worth, self.length)
         own = (self.spread_worth * self.variance + squares) / (self.spread_worth + sums.count)
-        return Differences(bias, contrast, np.log(own / self.variance) / 2.0)
+        # What all on an event share is taken out before bias and contrast are found.
+        of_bias, of_contrast = sums.uncertain(self.worth, pivot)
+        open_ = of_bias + of_contrast * self.length / sums.signs.shape[-1]
+        return Differences(bias, contrast, np.log(own / self.variance) / 2.0, (1.0 - self.correlation) * own * open_)
 
 
 def _crowd(cells: Cells, rho: float, length: float) -> tuple[Array, float]:
     """Generalised least squares: the n forecasts on an event count as n/(1 + (n − 1) rho)."""
-    number = cells.by_event(np.ones(len(cells.event)))
+    number = cells.number
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
     off = cells.contrasts - CONTRAST * cells.signs
     sums = Regressions(
@@ -239,12 +178,15 @@ def _crowd(cells: Cells, rho: float, length: float) -> tuple[Array, float]:
 
 
 def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
-    """What is expected of each residual from all on the same event, itself included, for what they share."""
+    """What is expected of each residual from those of the others on the same event, for what they share.
+
+    Without its own, so that nothing of a forecast is in what the other forecasts of its expert say.
+    """
     scale = spread[cells.expert]
-    number = cells.by_event(np.ones(len(scale)))
-    totals = np.stack([cells.by_event(column / scale) for column in residual.T], axis=-1)
-    level = rho * totals / (1.0 + (number - 1.0) * rho)[:, None]
-    return np.asarray(scale[:, None] * level[cells.event])
+    others = cells.number[cells.event] - 1.0
+    z = residual / scale[:, None]
+    totals = np.stack([cells.by_event(column)[cells.event] - column for column in z.T], axis=-1)
+    return np.asarray(scale[:, None] * (rho / (1.0 + np.maximum(others - 1.0, 0.0) * rho))[:, None] * totals)
 
 
 def _worths(cells: Cells, sums: Regressions, length: float, independent: int) -> tuple[float, float]:
@@ -256,9 +198,7 @@ def _worths(cells: Cells, sums: Regressions, length: float, independent: int) ->
     variance, worth = float(sums.square.sum()) / rows, (WORTH if cells.biased else np.inf, WORTH)
     for _ in range(STEPS):
         bias, contrast, square, pivot = sums.solve(worth, length)
-        count = sums.count + worth[0]
-        of_contrast = variance / pivot
-        of_bias = variance * (1.0 / count + (sums.signs**2).sum(axis=-1) / (d * count**2 * pivot))
+        of_bias, of_contrast = (variance * each for each in sums.uncertain(worth, pivot))
         biases = ((bias**2).sum(axis=-1) / d + of_bias)[counted].sum()
         contrasts = (contrast**2 + of_contrast)[counted].sum()
         # Coefficients are determined by the data in so far as their uncertainty is less than it was.
@@ -303,13 +243,25 @@ def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) 
     return _within(inside / excess)
 
 
-def _correlation(cells: Cells, residual: Array, spread: Array) -> float:
+def _correlation(cells: Cells, errors: Array) -> float:
     """The common correlation, from pairs on the same event."""
-    off = residual / spread[cells.expert][:, None]
-    number = cells.by_event(np.ones(len(off)))
-    summed = np.sum([cells.by_event(column) ** 2 for column in off.T], axis=0)
-    products = (summed - cells.by_event((off**2).sum(axis=1))) / cells.free
+    number = cells.number
+    summed = np.sum([cells.by_event(column) ** 2 for column in errors.T], axis=0)
+    products = (summed - cells.by_event((errors**2).sum(axis=1))) / cells.free
     weight = cells.event_weight
     pairs, events = float(weight @ (number * (number - 1.0))), float(weight[number > 1].sum())
-    found = float(weight @ products) / pairs if pairs else 0.0
+    return _as_believed(float(weight @ products) / pairs if pairs else 0.0, events)
+
+
+def nested_correlation(cells: Cells, errors: Array, signal: Array) -> float:
+    """The correlation of nested evidence, from pairs on the same event; signals are those of experts, (N,)."""
+    among = NestedCorrelation(signal, 0.0)
+    weight = cells.event_weight
+    products, squares = among.pairs(cells.event, cells.expert, errors, cells.events)
+    total, events = float(weight @ squares), float(weight[cells.number > 1].sum())
+    return _as_believed(float(weight @ (products / cells.free)) / total if total else 0.0, events)
+
+
+def _as_believed(found: float, events: float) -> float:
+    """A correlation shrunken towards the believed one."""
     return float(np.clip((PANEL_WORTH * CORRELATION + events * found) / (PANEL_WORTH + events), LOWEST, HIGHEST))

@@ -210,7 +210,7 @@ def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
 def _learn_crowd(problem: Problem, settings: Settings) -> FittedPanel:
     """The crowd's learner, without an array of cells."""
     # Most panels are no crowd, and should not wait for its learner.
-    from opinionpool.learning.crowd import crowd_fit
+    from opinionpool.learning.crowd import crowd_fit, dependence_in_words
 
     found = crowd_fit(problem.sparse(settings.floor))
     settings, bias = settings._replace(extremes=found.extremes), logodds.public_log_odds(found.bias)
@@ -219,8 +219,8 @@ def _learn_crowd(problem: Problem, settings: Settings) -> FittedPanel:
     answered = int((counts > 0).sum())
     text = (
         f"{answered:,} experts gave {counts.sum() / answered:.3g} forecasts each on resolved events, so they were "
-        f"learned as a crowd: one correlation, features shrunken towards the crowd's, with {found.share:.0%} of their "
-        "differences"
+        f"learned as a crowd: {dependence_in_words(found.common)}, features shrunken towards the crowd's, with "
+        f"{found.share:.0%} of their differences"
     )
     notes = (Note("crowd", text), *found.notes)
     return FittedPanel(panel, problem.shared, "crowd", problem.events, counts, problem.present, notes)

@@ -57,6 +57,13 @@ class Dependence(Protocol):
         """Values (T, N) where present, and their conditional expectation given these elsewhere."""
 
 
+class CellWise(Protocol):
+    """A correlation by which weights follow forecast by forecast, without a matrix."""
+
+    def solve_cells(self, event: Index, expert: Index, v: Array, events: int) -> Array:
+        """R_SS⁻¹ v_S for the experts S of each event, by forecast, (M,)."""
+
+
 @dataclass(frozen=True)
 class CommonCorrelation:
     """One correlation for all pairs of experts."""

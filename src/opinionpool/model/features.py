@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,14 @@ from opinionpool.arguments import one_of
 from opinionpool.arrays import Array, Index, Mask, as_numbers, axes
 from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
 from opinionpool.logodds import signature, uncentred
-from opinionpool.model.correlation import CommonCorrelation, Dependence, matrix_correlation
+from opinionpool.model.copied import CopiedCorrelation
+from opinionpool.model.correlation import CellWise, CommonCorrelation, Dependence, matrix_correlation
+from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 
 # Contrasts and their spreads beyond this are a mistake, and their squares would overflow.
 LARGEST = 1e100
 DEPENDENCES = ("common", "nested")
-# Correlations by which weights follow forecast by forecast.
-CellWise = CommonCorrelation | NestedCorrelation
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class Parts:
     def cell_weights(self, event: Index, expert: Index, events: int) -> Array | None:
         """The same, forecast by forecast of experts who say something, (M,); None where these take a matrix."""
         among = self.dependence
-        if not isinstance(among, CellWise) or among.rho == 1.0:
+        if not _is_cell_wise(among):
             return None
         return cell_weights(event, expert, self.contrast[expert], self.spread[expert], among, events)
 
@@ -100,6 +101,15 @@ class Parts:
             )
 
 
+def _is_cell_wise(among: Dependence) -> TypeGuard[CellWise]:
+    """Whether weights take no matrix."""
+    if isinstance(among, CommonCorrelation | NestedCorrelation):
+        return among.rho < 1.0
+    if isinstance(among, MixedCorrelation):
+        return all(_is_cell_wise(each) for each in among.models)
+    return isinstance(among, CopiedCorrelation) and _is_cell_wise(among.distinct)
+
+
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: CellWise, events: int
 ) -> Array:
@@ -110,8 +120,8 @@ def cell_weights(
     event, expert : ndarray of int, shape (M,)
     contrast, spread : ndarray, shape (M,)
         Of the expert of each forecast.
-    dependence : CommonCorrelation or NestedCorrelation
-        A common correlation below 1.
+    dependence : CellWise
+        Correlations below 1.
     events : int
 
     Examples

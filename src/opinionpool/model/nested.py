@@ -67,12 +67,6 @@ class NestedCorrelation:
         return np.argsort(self._level, kind="stable")
 
     @cached_property
-    def _rank(self) -> Index:
-        rank = np.empty(self.size, dtype=np.intp)
-        rank[self._order] = np.arange(self.size)
-        return rank
-
-    @cached_property
     def _sign(self) -> Array:
         return np.where(self.signal < 0, -1.0, 1.0)
 
@@ -116,7 +110,7 @@ class NestedCorrelation:
 
     def solve_cells(self, event: Index, expert: Index, v: Array, events: int) -> Array:
         """R_SS⁻¹ v_S for the experts S of each event, by forecast, (M,)."""
-        cells = _Cells.of(event, self._rank[expert], events)
+        cells = _Cells.of(event, self._level[expert], events)
         level = cells.arranged(self._level[expert])
         value = cells.arranged(v * self._sign[expert])
         seen = np.ones(len(value), dtype=bool)
@@ -129,11 +123,38 @@ class NestedCorrelation:
             solved = cells.shared(solved, tied)
         return np.asarray(cells.as_given(solved) * self._sign[expert])
 
+    def pairs(self, event: Index, expert: Index, values: Array, events: int) -> tuple[Array, Array]:
+        """For each event, over the pairs of forecasts on it: R_ij / ρ times values_i · values_j, and its square.
+
+        Parameters
+        ----------
+        event, expert : ndarray of int, shape (M,)
+        values : ndarray, shape (M, d)
+        events : int
+
+        Returns
+        -------
+        products, squares : ndarray, shape (T,)
+        """
+        cells = _Cells.of(event, self._level[expert], events)
+        level, value = cells.arranged(self._level[expert]), values[cells.order] * self._sign[expert][cells.order, None]
+        decay = _decay_between(level[cells.before], level)[0]
+        products, squares = np.zeros(events), np.zeros(events)
+        below, number = np.zeros((events, values.shape[1])), np.zeros(events)
+        for step in cells.steps[1:]:
+            # What those before have in common with this one.
+            own, before, fall = cells.those(step), cells.before[step], decay[step]
+            below[own] = fall[:, None] * (below[own] + value[before])
+            number[own] = fall**2 * (number[own] + 1.0)
+            products[own] += (below[own] * value[step]).sum(axis=1)
+            squares[own] += number[own]
+        return products, squares
+
     def expected(self, values: Array, present: Mask) -> Array:
         """Values (T, N) where present, and what is expected of the others given these, in O(TN)."""
         t, n = present.shape
         event, expert = np.divmod(np.arange(t * n), n)
-        cells = _Cells.of(event, self._rank[expert], t)
+        cells = _Cells.of(event, self._level[expert], t)
         level, sign = cells.arranged(self._level[expert]), self._sign[expert]
         value = cells.arranged(np.where(present, values, 0.0).ravel() * sign)
         _, found = self._smoothed(cells, level, value, cells.arranged(present.ravel()))
@@ -260,12 +281,14 @@ class _Cells:
     events: int
 
     @classmethod
-    def of(cls, event: Index, rank: Index, events: int) -> _Cells:
-        by_event = np.lexsort((rank, event))
+    def of(cls, event: Index, level: Array, events: int) -> _Cells:
+        by_event = np.lexsort((level, event))
         number = np.bincount(event, minlength=events)
         first = np.cumsum(number) - number
         place = np.arange(len(event)) - np.repeat(first, number)
-        by_place = np.argsort(place, kind="stable")
+        # Few numbers are sorted faster in few bits.
+        short = place.astype(np.uint16) if number.max(initial=0) < 1 << 16 else place
+        by_place = np.argsort(short, kind="stable")
         where = np.empty(len(event), dtype=np.intp)
         where[by_place] = np.arange(len(event))
         before = np.full(len(event), -1, dtype=np.intp)

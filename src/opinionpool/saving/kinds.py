@@ -18,9 +18,11 @@ from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
 from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.model.contrasts import Extremes
+from opinionpool.model.copied import CopiedCorrelation
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
 from opinionpool.model.full_panel import Discriminant, FullPanel
+from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
@@ -273,6 +275,8 @@ PARTS = (
     Kind.of("settings", Settings, _check_settings),
     Kind.of("common-correlation", CommonCorrelation, _check_common),
     Kind.of("nested-evidence", NestedCorrelation, _check_nested),
+    Kind.of("mixed-dependence", MixedCorrelation, _nothing),
+    Kind.of("copies", CopiedCorrelation, _nothing),
     Kind.of("correlation-matrix", MatrixCorrelation, _check_dependence),
     Kind.of("parts", Parts, _check_parts),
     Kind.of("discriminant", Discriminant, _check_means),

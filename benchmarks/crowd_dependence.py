@@ -1,0 +1,97 @@
+"""Crowds whose experts have one correlation, or nested evidence: which is recognised, and what is gained by it.
+
+python benchmarks/crowd_dependence.py [draws]          a table; half a minute a draw
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning import crowd
+from opinionpool.learning.crowd import CrowdFit, crowd_fit
+from opinionpool.learning.problem import Problem
+from opinionpool.logodds import FLOOR, expit, logit
+from opinionpool.model.nested import NestedCorrelation
+from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import Settings
+from opinionpool.model.sparse import pool_cells
+
+Array = npt.NDArray[np.float64]
+
+EVENTS, EXPERTS, EACH, CORRELATION = 4000, 1500, 12, 0.4
+RESOLVED = 100, 500, 2000
+# Only one of the models, or both.
+CHOICES = {"learned": (0.5, 0.5), "common": (1.0, 1e-300), "nested": (1e-300, 1.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A crowd of whom log contrasts ~ N(-.3, .5²), log spreads ~ N(.2, .3²), and biases ~ N(0, .4²)."""
+
+    forecasts: Forecasts
+    outcomes: npt.NDArray[np.intp]
+    optimal: Array  # log-odds by whoever knows all features
+
+    @classmethod
+    def drawn(cls, seed: int, resolved: int, *, nested: bool) -> Simulated:
+        rng = np.random.default_rng(seed)
+        contrast = np.exp(-0.3 + 0.5 * rng.normal(size=EXPERTS))
+        spread = np.exp(0.2 + 0.3 * rng.normal(size=EXPERTS))
+        bias = 0.4 * rng.normal(size=EXPERTS)
+        expert = np.stack([np.sort(rng.choice(EXPERTS, EACH, replace=False)) for _ in range(EVENTS)])
+        y = (rng.random(EVENTS) < 0.5).astype(np.intp)
+        signal = (contrast / spread)[expert]
+        errors, answers = np.empty(expert.shape), np.empty(EVENTS)
+        for t in range(EVENTS):
+            r = np.full((EACH, EACH), CORRELATION)
+            if nested:
+                r = NestedCorrelation(signal[t], CORRELATION).matrix()
+            np.fill_diagonal(r, 1.0)
+            errors[t] = np.linalg.cholesky(r) @ rng.normal(size=EACH)
+            moved = signal[t] * (2 * y[t] - 1) + errors[t]
+            answers[t] = 2.0 * np.linalg.solve(r, signal[t]) @ moved
+        given = bias[expert] + spread[expert] * (signal * (2 * y - 1)[:, None] + errors)
+        events, experts = tuple(f"q{i}" for i in range(EVENTS)), tuple(f"e{i}" for i in range(EXPERTS))
+        event, known = np.repeat(np.arange(EVENTS), EACH), np.where(np.arange(EVENTS) < resolved, y, -1)
+        q = expit(given.ravel())
+        return cls(Forecasts(events, experts, (0, 1), event, expert.ravel(), q, known), y, answers)
+
+    def loss(self, answers: Array) -> float:
+        """Mean log loss on open events, of log-odds."""
+        some = self.forecasts.outcomes < 0
+        return float(np.logaddexp(0.0, np.where(self.outcomes == 1, -answers, answers))[some].mean())
+
+    def fitted(self, believed: tuple[float, float]) -> tuple[CrowdFit, float]:
+        """What is learned with these probabilities of the models beforehand, and its loss."""
+        with patch.dict(crowd.PROBABILITIES, dict(zip(crowd.PROBABILITIES, believed, strict=True))):
+            found = crowd_fit(Problem.of(self.forecasts, 0.5, None).sparse(FLOOR))
+        settings = Settings(extremes=found.extremes)
+        panel = Panel.from_parts(found.parts, found.bias[:, 0], self.forecasts.experts, settings=settings)
+        return found, self.loss(logit(pool_cells(panel, self.forecasts, 0.5)))
+
+
+def main(draws: int) -> None:
+    """Print the table."""
+    print("| truth | resolved | learned | one correlation | nested | optimal | probability of the truth |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for nested in (False, True):
+        for resolved in RESOLVED:
+            rows = []
+            for seed in range(1, draws + 1):
+                one = Simulated.drawn(seed, resolved, nested=nested)
+                fits = [one.fitted(believed) for believed in CHOICES.values()]
+                common = fits[0][0].common
+                rows.append([*(loss for _, loss in fits), one.loss(one.optimal), 1.0 - common if nested else common])
+            mean = np.mean(rows, axis=0)
+            truth = "nested" if nested else "one correlation"
+            print(f"| {truth} | {resolved:,} | " + " | ".join(f"{value:.3f}" for value in mean) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 6)
