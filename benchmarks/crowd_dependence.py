@@ -40,6 +40,7 @@ class Simulated:
 
     @classmethod
     def drawn(cls, seed: int, resolved: int, *, nested: bool) -> Simulated:
+        """Of so many events with an outcome, the first ones."""
         rng = np.random.default_rng(seed)
         contrast = np.exp(-0.3 + 0.5 * rng.normal(size=EXPERTS))
         spread = np.exp(0.2 + 0.3 * rng.normal(size=EXPERTS))

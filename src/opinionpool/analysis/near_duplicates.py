@@ -10,7 +10,10 @@ import numpy.typing as npt
 from opinionpool.arguments import expect_type, number
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ShapeError
-from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.copied import CopiedCorrelation
+from opinionpool.model.correlation import CommonCorrelation, Dependence
+from opinionpool.model.mixed import MixedCorrelation
+from opinionpool.model.nested import NestedCorrelation
 from opinionpool.model.panel import Panel
 
 # Of two equally accurate experts who are correlated so much, the second makes the accuracy 5% larger.
@@ -93,10 +96,25 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
     informative = np.flatnonzero(panel.informative)
     if len(informative) < 2:
         return []
-    if isinstance(panel.parts.dependence, CommonCorrelation):
-        return [tuple(panel.names[i] for i in informative)] if panel.parts.dependence.rho >= least else []
+    among = panel.parts.dependence
+    if isinstance(among, CommonCorrelation):
+        return [tuple(panel.names[i] for i in informative)] if among.rho >= least else []
+    if isinstance(among, CopiedCorrelation) and _at_most(among.distinct) < least:
+        groups = [tuple(panel.names[i] for i in group if panel.informative[i]) for group in among.groups]
+        return [group for group in groups if len(group) > 1]
+    if _at_most(among) < least:
+        return []
     correlation = panel.correlation[np.ix_(informative, informative)]
     if not (np.triu(correlation, 1) >= least).any():
         return []
     found = clusters(correlation).groups(least)
     return [tuple(panel.names[informative[i]] for i in group) for group in found]
+
+
+def _at_most(among: Dependence) -> float:
+    """Two of these experts are not more correlated, as far as that is known without a matrix."""
+    if isinstance(among, CommonCorrelation | NestedCorrelation):
+        return among.rho
+    if isinstance(among, MixedCorrelation):
+        return float(among.share @ [_at_most(each) for each in among.models])
+    return 1.0

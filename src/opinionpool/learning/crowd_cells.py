@@ -90,7 +90,7 @@ class Cells:
     @cached_property
     def number(self) -> Array:
         """Rows on each event, (T,)."""
-        return np.bincount(self.event, minlength=self.events).astype(np.float64)
+        return self.by_event(np.ones(len(self.event)))
 
     @cached_property
     def event_weight(self) -> Array:
@@ -107,7 +107,7 @@ class Cells:
             return values
         columns = values.reshape(len(values), -1).T
         summed = [np.bincount(self.forecast, column)[self.forecast] for column in columns]
-        return np.stack(summed, axis=-1).reshape(values.shape)
+        return np.asarray(np.stack(summed, axis=-1).reshape(values.shape), dtype=np.float64)
 
     @property
     def once(self) -> Array:

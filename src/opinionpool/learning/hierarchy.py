@@ -22,8 +22,8 @@ CONTRAST, VARIANCE, CORRELATION = 1.0, 2.0, 0.65
 # What these count, in resolved events.
 PANEL_WORTH = 10.0
 LOWEST, HIGHEST = 0.0, 0.99
-# Rounds in which what is shared, experts and the crowd are made to fit each other, fewer where they nearly do, and steps of
-# EM in each.
+# Rounds in which what is shared, experts and the crowd are made to fit each other, fewer where they nearly do, and
+# steps of EM in each.
 ROUNDS, FEWER_ROUNDS, STEPS = 6, 3, 10
 # Squares scatter at least so much.
 LEAST_SCATTER = 0.5

@@ -115,7 +115,7 @@ class CopiedCorrelation:
         return order, np.concatenate([[0], np.flatnonzero(np.diff(self.source[order])) + 1])
 
     def _summed(self, v: Array) -> Array:
-        return np.bincount(self.source, v, self.distinct.size)
+        return np.asarray(np.bincount(self.source, v, self.distinct.size), dtype=np.float64)
 
     def _mean(self, v: Array) -> Array:
         return self._summed(v) / np.maximum(self._summed(np.ones(self.size)), 1.0)

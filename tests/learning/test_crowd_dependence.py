@@ -1,0 +1,275 @@
+"""Which dependence holds among a crowd, copies in it, and experts known from what others say of open events."""
+
+import numpy as np
+import pytest
+
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.crowd import crowd_fit
+from opinionpool.learning.crowd_cells import Cells, Regressions
+from opinionpool.learning.crowd_dependence import Mixture, Model, Pooled
+from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.hierarchy import Features, Hierarchy, _shared, nested_correlation
+from opinionpool.learning.learn import learn
+from opinionpool.learning.problem import Problem
+from opinionpool.logodds import FLOOR, expit, logit
+from opinionpool.model.copied import CopiedCorrelation
+from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation
+from opinionpool.model.features import Parts
+from opinionpool.model.mixed import MixedCorrelation
+from opinionpool.model.nested import NestedCorrelation
+from opinionpool.saving.files import POOLS, read, to_bytes, write
+
+
+class Crowd:
+    """Twelve forecasts an event by 600 unequal experts of known features, drawn event by event with a matrix."""
+
+    def __init__(self, seed, *, nested, events=1200, experts=600, each=12, rho=0.4):
+        rng = np.random.default_rng(seed)
+        self.contrast = np.exp(-0.3 + 0.5 * rng.normal(size=experts))
+        self.spread = np.exp(0.2 + 0.3 * rng.normal(size=experts))
+        self.bias = 0.4 * rng.normal(size=experts)
+        self.y = (rng.random(events) < 0.5).astype(np.intp)
+        own = np.stack([np.sort(rng.choice(experts, each, replace=False)) for _ in range(events)])
+        signal = self.contrast / self.spread
+        error = np.empty(own.shape)
+        for t, some in enumerate(own):
+            low, high = np.minimum.outer(signal[some], signal[some]), np.maximum.outer(signal[some], signal[some])
+            r = rho * (low / high if nested else np.ones((each, each)))
+            np.fill_diagonal(r, 1.0)
+            error[t] = np.linalg.cholesky(r) @ rng.normal(size=each)
+        given = self.bias[own] + self.contrast[own] * (2 * self.y - 1)[:, None] + self.spread[own] * error
+        self.event, self.expert, self.given = np.repeat(np.arange(events), each), own.ravel(), given.ravel()
+        self.experts = tuple(f"e{i}" for i in range(experts))
+
+    def forecasts(self, resolved):
+        events = tuple(f"q{i}" for i in range(len(self.y)))
+        y = np.where(np.arange(len(self.y)) < resolved, self.y, -1)
+        return Forecasts(events, self.experts, (0, 1), self.event, self.expert, expit(self.given), y)
+
+    def loss(self, p, first):
+        return -float(np.log(np.where(self.y == 1, p, 1.0 - p))[first:].mean())
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["common", "nested"])
+def crowd(request):
+    return request.param, Crowd(3, nested=request.param)
+
+
+class TestWhichHolds:
+    def test_outcomes_tell(self, crowd):
+        nested, one = crowd
+        found = crowd_fit(Problem.of(one.forecasts(1200), 0.5, None).sparse(FLOOR))
+        assert found.common < 0.1 if nested else found.common > 0.9
+
+    def test_the_truth_is_worth_more_on_open_events(self, crowd, monkeypatch):
+        nested, one = crowd
+        f = one.forecasts(600)
+        losses = {}
+        for kind in ("common", "nested"):
+            believed = {"common": 1e-300, "nested": 1e-300} | {kind: 1.0}
+            monkeypatch.setattr("opinionpool.learning.crowd.PROBABILITIES", believed)
+            losses[kind] = one.loss(learn(f, prior=0.5).pool_forecasts(f), 600)
+        monkeypatch.undo()
+        learned = one.loss(learn(f, prior=0.5).pool_forecasts(f), 600)
+        true, other = ("nested", "common") if nested else ("common", "nested")
+        assert losses[true] < losses[other]
+        assert learned < losses[true] + 0.25 * (losses[other] - losses[true])
+
+    def test_nested_correlation_from_pairs(self):
+        one = Crowd(1, nested=True)
+        s = one.contrast / one.spread
+        error = (one.given - one.bias[one.expert]) / one.spread[one.expert] - s[one.expert] * (2 * one.y - 1)[one.event]
+        t, n = len(one.y), len(one.experts)
+        cells = Cells(one.event, one.expert, error[:, None], error[:, None], np.ones(len(error)), t, n)
+        # Ten events' worth of a belief in 0.65.
+        assert nested_correlation(cells, error[:, None], s) == pytest.approx(0.4, abs=0.03)
+
+    def test_pairs_one_by_one(self):
+        rng = np.random.default_rng(0)
+        signal = np.append(rng.normal(size=7), [0.0, 1.0, 1.0])
+        event, expert = np.nonzero(rng.random((20, 10)) < 0.6)
+        values = rng.normal(size=(len(event), 2))
+        among = NestedCorrelation(signal, 0.5)
+        products, squares = among.pairs(event, expert, values, 20)
+        shares = among.shares()
+        for t in range(20):
+            own = np.flatnonzero(event == t)
+            pairs = [(a, b) for a in own for b in own if a < b]
+            share = [shares[expert[a], expert[b]] for a, b in pairs]
+            expected = sum(k * values[a] @ values[b] for k, (a, b) in zip(share, pairs, strict=True))
+            assert products[t] == pytest.approx(expected, abs=1e-12)
+            assert squares[t] == pytest.approx(np.sum(np.square(share)), abs=1e-12)
+
+
+class TestMixture:
+    def test_answers_are_averaged_in_log_odds(self):
+        rng = np.random.default_rng(2)
+        signal, z = rng.uniform(0.2, 2.0, 5), rng.normal(size=5)
+        models, share = (CommonCorrelation(5, 0.3), NestedCorrelation(signal, 0.6)), np.array([0.3, 0.7])
+        among = MixedCorrelation(models, share)
+        one, other = (np.linalg.solve(each.matrix(), signal) @ z for each in models)
+        assert among.solve(signal) @ z == pytest.approx(0.3 * one + 0.7 * other, rel=1e-12)
+        some = np.array([0, 2, 3])
+        assert among.subset(some).solve(signal[some]) == pytest.approx(
+            among.solve_present(signal, np.isin(np.arange(5), some)[None])[0, some], rel=1e-12
+        )
+        assert among.solve_cells(np.zeros(3, dtype=int), some, signal[some], 1) == pytest.approx(
+            among.subset(some).solve(signal[some]), rel=1e-12
+        )
+        assert among.times(z) == pytest.approx(among.matrix() @ z, rel=1e-12)
+
+    def test_panel_gives_the_mean_of_what_each_model_answers(self):
+        """Slopes differ between models, and the panel of the mixture has one."""
+        rng = np.random.default_rng(4)
+        n, d = 6, 1
+        features = Features(np.zeros((n, d)), rng.uniform(0.3, 1.5, n), rng.uniform(0.5, 2.0, n))
+        models = Model("common", 0.3), Model("nested", 0.5)
+        mixture = Mixture(models, np.array([0.4, 0.6]), np.array([1.3, 0.8]), np.zeros((2, d)))
+        x = rng.normal(size=(n, 1))
+        cells = Cells(np.zeros(n, dtype=int), np.arange(n), x, x, np.ones(n), 1, n)
+        answer = mixture.answers([Pooled.by(model, cells, features, np.eye(1)) for model in models])
+        among = mixture.among(features.contrast / features.spread)
+        parts = Parts(mixture.total * features.contrast, features.spread, among)
+        assert parts.weights_for(np.ones((1, n), dtype=bool)) @ x == pytest.approx(answer, rel=1e-12)
+
+    def test_saved_and_read(self, tmp_path):
+        found = learn(Crowd(0, nested=False, events=150).forecasts(150), prior=0.5)
+        assert found.structure == "crowd"
+        write(found, tmp_path / "pool.json")
+        again = read(tmp_path / "pool.json", lambda _: POOLS)
+        f = Crowd(1, nested=False, events=150).forecasts(0)
+        assert (again.pool_forecasts(f) == found.pool_forecasts(f)).all()
+        assert to_bytes(again) == to_bytes(found)
+        assert isinstance(again.panel.parts.dependence, MixedCorrelation)
+
+
+class TestOthers:
+    @pytest.mark.parametrize("rho", [0.0, 0.4])
+    def test_what_others_say_with_each_left_out(self, rho):
+        rng = np.random.default_rng(5)
+        event, expert = np.nonzero(rng.random((12, 5)) < 0.6)
+        x = rng.normal(size=(len(event), 1))
+        own = Features(np.zeros((5, 1)), rng.uniform(0.3, 1.5, 5), rng.uniform(0.5, 2.0, 5)).among(expert)
+        model = Model("common", rho)
+        cells = Cells(event, expert, x, x, np.ones(len(x)), 12, 5)
+        found = Pooled.by_others(model, cells, own, np.eye(1))
+        for m in range(len(x)):
+            kept = np.arange(len(x)) != m
+            fewer = Cells(event[kept], expert[kept], x[kept], x[kept], np.ones(kept.sum()), 12, 5)
+            without = Pooled.by(model, fewer, own.among(np.flatnonzero(kept)), np.eye(1))
+            assert found.contrasts[m] == pytest.approx(without.contrasts[event[m]], abs=1e-12)
+            assert found.weights[m] == pytest.approx(without.weights[event[m]], abs=1e-12)
+
+    def test_an_open_forecast_is_left_out_with_all_its_rows(self):
+        rng = np.random.default_rng(6)
+        event, expert = np.nonzero(rng.random((10, 4)) < 0.7)
+        m = len(event)
+        x, signs, p = rng.normal(size=(m, 1)), np.where(rng.random((m, 1)) < 0.5, -1.0, 1.0), rng.random(m)
+        known = Cells(event, expert, x, signs, np.ones(m), 10, 4)
+        classes = [Cells(event, expert, x, np.full((m, 1), s), w, 10, 4) for s, w in ((-1.0, 1 - p), (1.0, p))]
+        every = known.and_then(*classes)
+        values = every.contrasts
+        found = Regressions.by_expert(every, values).without(every, values)
+        for row in range(3 * m):
+            kept = every.forecast != every.forecast[row]
+            own = kept & (every.expert == every.expert[row])
+            assert found.count[row] == pytest.approx(every.weight[own].sum())
+            assert found.cross[row] == pytest.approx((every.weight * every.signs[:, 0] * values[:, 0])[own].sum())
+
+    def test_what_is_shared_is_expected_from_the_others_alone(self):
+        rng = np.random.default_rng(7)
+        event, expert = np.nonzero(rng.random((8, 6)) < 0.6)
+        x, spread, rho = rng.normal(size=(len(event), 1)), rng.uniform(0.5, 2.0, 6), 0.4
+        cells = Cells(event, expert, x, x, np.ones(len(x)), 8, 6)
+        found = _shared(cells, x, spread, rho)[:, 0]
+        covariance = np.where(np.eye(6, dtype=bool), 1.0, rho) * np.outer(spread, spread)
+        for m in range(len(x)):
+            others = np.flatnonzero((event == event[m]) & (np.arange(len(x)) != m))
+            among = covariance[np.ix_(expert[others], expert[others])]
+            expected = covariance[expert[m], expert[others]] @ np.linalg.solve(among, x[others, 0])
+            assert found[m] == pytest.approx(expected, abs=1e-12)
+
+    def test_spread_of_the_next_forecast_has_what_is_open_about_the_expert(self):
+        """Against the ridge regression's covariance, for an expert of few and one of many forecasts."""
+        one = Crowd(11, nested=False, events=400)
+        signs = (2.0 * one.y - 1)[one.event, None]
+        cells = Cells(one.event, one.expert, one.given[:, None], signs, np.ones(len(one.given)), 400, 600)
+        found = Hierarchy.learn(cells)
+        known = found.deviation
+        for i in (0, int(np.bincount(one.expert).argmax())):
+            x = np.column_stack([np.ones((one.expert == i).sum()), signs[one.expert == i, 0]])
+            precision = x.T @ x + np.diag([found.worth[0], found.worth[1] * found.length])
+            own = (found.spread_worth * found.variance + found.experts_squares[i]) / (found.spread_worth + len(x))
+            # After what all share, so much of the variance is noise. Two outcomes are equally probable.
+            open_ = np.trace(np.linalg.inv(precision)) * (1.0 - found.correlation) * own
+            assert known.variance[i] == pytest.approx(open_, rel=0.02)
+            spread = found.features(known, 1.0).spread[i]
+            assert spread == pytest.approx(np.sqrt(own + open_), rel=0.02)
+
+
+class TestCopies:
+    def test_an_exact_copy_of_the_busiest_expert_changes_no_answer(self):
+        one = Crowd(8, nested=False, events=400)
+        busiest = int(np.bincount(one.expert).argmax())
+        own, copy = one.expert == busiest, len(one.experts)
+        event = np.append(one.event, one.event[own])
+        order = np.argsort(event, kind="stable")
+        expert = np.append(one.expert, np.full(own.sum(), copy))[order]
+        q = expit(np.append(one.given, one.given[own]))[order]
+        f = one.forecasts(200)
+        more = Forecasts(f.events, (*f.experts, "copy"), (0, 1), event[order], expert, q, f.outcomes)
+        without, found = learn(f, prior=0.5), learn(more, prior=0.5)
+        assert isinstance(found.panel.parts.dependence, CopiedCorrelation)
+        assert [note.code for note in found.notes].count("clones") == 1
+        assert logit(found.pool_forecasts(more)) == pytest.approx(logit(without.pool_forecasts(f)), abs=1e-9)
+        one_event = np.flatnonzero(one.event[own] == one.event[own][0])
+        assert len(one_event) == 1
+        present = np.zeros((1, copy + 1), dtype=bool)
+        present[0, [busiest, copy, busiest - 1]] = True
+        weights = found.panel.weights_for(present)[0]
+        assert weights[busiest] == pytest.approx(weights[copy], rel=1e-12)
+        alone = without.panel.weights_for(present[:, :copy])[0]
+        assert weights[busiest] + weights[copy] == pytest.approx(alone[busiest], rel=1e-9)
+
+    def test_found_as_where_all_are_compared(self):
+        rng = np.random.default_rng(9)
+        event, expert = np.nonzero(rng.random((60, 30)) < 0.3)
+        x = rng.normal(size=(len(event), 2))
+        for to, of in ((28, 3), (29, 3), (27, 5)):
+            kept = expert != to
+            event, expert, x = event[kept], expert[kept], x[kept]
+            own = expert == of
+            event, x = np.append(event, event[own]), np.concatenate([x, x[own]])
+            expert = np.append(expert, np.full(own.sum(), to))
+        order = np.lexsort((expert, event))
+        cells = event[order], expert[order], x[order], tuple(f"e{i}" for i in range(30))
+        compared, found = Duplicates.among_cells(*cells), Duplicates.in_crowd(*cells)
+        assert (compared.first[compared.source] == found.first[found.source]).all()
+        assert len(found.first) == 27
+        assert [note.text for note in found.notes] == [note.text for note in compared.notes]
+
+    def test_few_equal_forecasts_are_no_copies(self):
+        event = np.repeat(np.arange(4), 2)
+        found = Duplicates.in_crowd(event, np.tile([0, 1], 4), np.arange(4.0).repeat(2)[:, None], ("a", "b", "c"))
+        assert len(found.first) == 3
+
+    def test_as_by_the_pseudo_inverse(self):
+        rng = np.random.default_rng(10)
+        distinct, source = CommonCorrelation(4, 0.5), np.array([0, 1, 1, 3, 2, 1, 3])
+        among = CopiedCorrelation(distinct, source)
+        matrix = MatrixCorrelation(distinct.matrix()[np.ix_(source, source)])
+        v, present = rng.normal(size=4)[source], rng.random((20, 7)) < 0.6
+        assert among.matrix() == pytest.approx(matrix.array)
+        assert among.solve(v) == pytest.approx(matrix.solve(v), abs=1e-12)
+        assert among.solve_present(v, present) == pytest.approx(matrix.solve_present(v, present), abs=1e-12)
+        assert among.times(v) == pytest.approx(matrix.times(v), abs=1e-12)
+        values = (rng.normal(size=(20, 4)))[:, source]
+        assert among.expected(values, present) == pytest.approx(matrix.expected(values, present), abs=1e-9)
+        event, expert = np.nonzero(present)
+        cells = among.solve_cells(event, expert, v[expert], 20)
+        assert cells == pytest.approx(matrix.solve_present(v, present)[event, expert], abs=1e-12)
+        some = np.array([0, 3, 6])
+        assert among.subset(some).matrix() == pytest.approx(matrix.subset(some).matrix())
+        assert not isinstance(among.subset(np.array([0, 3])), CopiedCorrelation)
+        drawn = among.correlate(rng.normal(size=(20_000, 7)))
+        assert np.corrcoef(drawn.T) == pytest.approx(matrix.array, abs=0.03)
