@@ -31,9 +31,7 @@ CORRELATION = 0.5
 def rows() -> Iterator[Row]:
     """Measure one run with all events resolved, and one with half of them."""
     found, half = (
-        json.loads(
-            subprocess.run([sys.executable, __file__, share], check=True, capture_output=True, text=True).stdout
-        )
+        json.loads(subprocess.run([sys.executable, __file__, share], check=True, capture_output=True, text=True).stdout)
         for share in ("0", "0.5")
     )
     what = f"crowd, {found['forecasts']:,} forecasts by {EXPERTS:,} on {EVENTS:,} events"
