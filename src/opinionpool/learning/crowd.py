@@ -254,16 +254,16 @@ class _AtLimit:
             return 1.0
         share, mixture = self.choice[0], self.mixture
         task, cells, first = self.opened.task, self.opened.cells, len(self.cells.event)
-        alone = self.crowd.features(self.otherwise.among(slice(first, first + len(cells.event))), share)
+        without = self.crowd.features(self.otherwise.among(slice(first, first + len(cells.event))), share)
         again = self.crowd.features(self.crowd.deviation, share).among(cells.expert)
         answers = [
             mixture.answers([Pooled.by(model, cells, features, self.root) for model in mixture.models])
-            for features in (alone, again)
+            for features in (without, again)
         ]
         # As a logistic regression of one on the other, its first step: weighted by what an outcome would tell.
         p = logodds.softmax(task.reference + answers[0])[:, 1:]
-        told = p * answers[1] - p * (p * answers[1]).sum(axis=1, keepdims=True)
-        both, own = (float(task.weight @ (told * each).sum(axis=1)) for each in answers)
+        information = p * answers[1] - p * (p * answers[1]).sum(axis=1, keepdims=True)
+        both, own = (float(task.weight @ (information * each).sum(axis=1)) for each in answers)
         return float(np.clip(both / own, 0.0, 1.0)) if own > 0 else 1.0
 
     def panel(self, factor: float) -> tuple[Parts, Array]:
