@@ -1,5 +1,7 @@
 """What changed between two pools: the parts of a move are those of the steps made by hand, and add up to it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -65,7 +67,7 @@ def test_parts_are_those_of_the_steps_and_add_up(seed, classes):
         k = () if move.label is None else move.label
         chain = [answer(fit, move.event, before)[k] for fit in fits]
         chain.append(answer(fits[-1], move.event, after)[k])
-        expected = [*np.diff(chain), 0.0]
+        expected = [*np.diff(chain), 0.0, 0.0]
         assert move.parts == pytest.approx(expected, abs=1e-10)
         assert (move.old, move.new) == pytest.approx((chain[0], chain[-1]), abs=1e-10)
         assert sum(move.parts) == pytest.approx(move.moved, abs=1e-14)
@@ -105,7 +107,7 @@ def test_files_take_the_place_of_what_the_pools_keep():
     learned = stream.learn()
     assert move.old == pytest.approx(learned.pool_forecasts(one)[0])
     assert move.new == pytest.approx(learned.pool_forecasts(two)[0])
-    assert move.parts == pytest.approx((0, 0, 0, move.moved, 0))
+    assert move.parts == pytest.approx((0, 0, 0, move.moved, 0, 0))
     with pytest.raises(ArgumentError, match="give the forecasts of both"):
         op.diff(stream, stream, one)
     stranger = op.Forecasts.from_array([[0.6]], events=["x"], experts=["zoe"])
@@ -139,7 +141,7 @@ def test_more_events_than_are_kept_are_not_told_apart():
     found = op.diff(old, new)
     (move,) = found.moves
     assert [note.code for note in found.notes] == ["not-split"]
-    assert move.parts == pytest.approx((0, move.moved, 0, 0, 0), abs=1e-10)
+    assert move.parts == pytest.approx((0, move.moved, 0, 0, 0, 0), abs=1e-10)
 
 
 def test_pools_that_cannot_be_compared():
@@ -207,3 +209,41 @@ def test_pools_and_files_in_the_wrong_order_are_noticed():
     assert not op.diff(old, new, *files).notes
     (note,) = op.diff(old, new, *files[::-1]).notes
     assert "outcomes of 9 events, and those of the new one of 8: are the files in the wrong order?" in note.text
+
+
+def dated(day, topic="x"):
+    """Some forecasts, of which the first event was resolved on some day."""
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.1, 0.9, (12, 3))
+    days = np.array(["2025-03-01"] * 4 + ["2025-03-05"] * 8, dtype="datetime64[us]")
+    days[0] = np.datetime64(day)
+    outcomes = [*(rng.random(10) < p[:10, 0]).astype(int).tolist(), None, None]
+    forecasts = op.Forecasts.from_array(p, outcomes, times=days, topics=[topic, *("y" * 11)])
+    return dataclasses.replace(forecasts, settled=np.ones(12, dtype=bool))
+
+
+def test_a_date_that_was_corrected_is_a_correction():
+    old, new = (TrainedPool.fit("gaussian", dated(day)) for day in ("2025-03-01", "2025-03-05"))
+    assert old.stream.fingerprint != new.stream.fingerprint
+    found = op.diff(old, new)
+    assert len(found.corrections) == 1
+    assert found.moves[0].moved != 0
+    for move in found.moves:
+        parts = dict(zip(STEPS, move.parts, strict=True))
+        assert parts.pop("corrections") == pytest.approx(move.moved, abs=1e-9)
+        assert list(parts.values()) == pytest.approx([0.0] * 5, abs=1e-9)
+
+
+def test_what_another_release_made_of_the_same_is_its_part():
+    old = TrainedPool.fit("gaussian", dated("2025-03-01"))
+    # As if an older release had learned less from the same events.
+    other = TrainedPool.fit("gaussian", dated("2025-03-01"), beliefs=op.Beliefs(calibration=0.5))
+    earlier = dataclasses.replace(other, stream=old.stream, options={}, release="0.0.9")
+    found = op.diff(earlier, old)
+    assert max(abs(move.moved) for move in found.moves) > 0.001
+    for move in found.moves:
+        parts = dict(zip(STEPS, move.parts, strict=True))
+        assert parts["software"] == pytest.approx(move.moved, abs=1e-9)
+        assert sum(move.parts) == pytest.approx(move.moved, abs=1e-12)
+    back = op.diff(old, earlier).moves[0]
+    assert back.parts[-1] == pytest.approx(back.moved, abs=1e-9)

@@ -1,6 +1,8 @@
 """The weekly run: a table that is exported again and again, and a pool that goes on learning from it."""
 
+import dataclasses
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -289,3 +291,38 @@ def test_no_forecast_at_a_horizon_is_an_error_that_says_so(file, command):
     for by in ([], ["--by-time"]):
         said = command("compare", path, "--duplicates", "last", "--horizon", "400d", *by, status=1)
         assert "no forecast was made 400 days or more before its event closed" in said.err
+
+
+def test_another_rule_for_duplicates_than_before_is_noted(file, command):
+    run(command, file, "w3.csv", week(3), "--save", "a.json")
+    name = file(HEAD + "".join(week(4)), "w4.csv")
+    said = command("pool", name, "--duplicates", "mean", "--model", "a.json", "--save", "b.json")
+    assert "note: the pool was made with --duplicates last, and this table is read with mean" in said.err
+    assert op.load("b.json").duplicates == "last"
+    assert "was made with" not in run(command, file, "w4.csv", week(4), "--model", "a.json", "--save", "c.json").err
+    # Files that do not say it are read as before.
+    saved = json.loads(pathlib.Path("a.json").read_text())
+    del saved["checksum"], saved["content"]["duplicates"], saved["content"]["release"]
+    file(json.dumps(saved), "older.json")
+    assert op.load("older.json").release is None
+    said = command("pool", name, "--duplicates", "mean", "--model", "older.json", "--save", "d.json")
+    assert "was made with" not in said.err
+
+
+def test_corrections_beyond_the_sample(file, command):
+    """What is no longer kept is corrected where its forecasts come again, and else says how to go on."""
+    table = op.Forecasts.from_array(np.linspace(0.1, 0.9, 12)[:, None], [0, 1] * 6, events=[f"q{t}" for t in range(12)])
+    stream = op.Stream(capacity=4)
+    stream.add(table)
+    flipped = dataclasses.replace(table, outcomes=np.where(np.arange(12) < 6, 1 - table.outcomes, table.outcomes))
+    notes = stream.add(flipped, whole=True)
+    assert "6 outcomes corrected" in [note.text for note in notes]
+    whole = op.Stream(capacity=4)
+    whole.add(flipped)
+    assert stream.fingerprint == whole.fingerprint
+    assert stream.events == pytest.approx(whole.events)
+    other = dataclasses.replace(table, probabilities=table.probabilities / 2)
+    with pytest.raises(
+        op.ArgumentError, match=r"no longer in the sample, and it came with other ones: .* --save without"
+    ):
+        stream.add(other, whole=True)

@@ -212,6 +212,25 @@ class TestEvents:
         assert stream.fingerprint == before
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
 
+    def test_the_fingerprint_is_that_of_all_there_is(self):
+        def made(close="2025-03-01", topic="x", time="2025-02-01", p=0.4, group=None):
+            stream = Stream()
+            stream.forecast("a", {"ann": 0.8, "bob": 0.3}, topic=topic, closes=close, time="2025-01-01", group=group)
+            stream.resolve("a", 1)
+            stream.forecast("b", {"ann": p}, time=time)
+            return stream
+
+        same_as, others = made(), [made("2025-03-02"), made(topic="y"), made(time="2025-02-02"), made(p=0.5)]
+        prints = [stream.fingerprint for stream in (same_as, *others, made(group="g"))]
+        assert len(set(prints)) == len(prints)
+        assert made().fingerprint == prints[0]
+        reverse = Stream()
+        reverse.forecast("b", {"ann": 0.4}, time="2025-02-01")
+        for name, value in (("bob", 0.3), ("ann", 0.8)):
+            reverse.forecast("a", {name: value}, topic="x", closes="2025-03-01", time="2025-01-01")
+        reverse.resolve("a", 1)
+        assert reverse.fingerprint == prints[0]
+
     def test_weights_are_frequencies_and_are_corrected(self):
         f = simulated(30)
         stream = fed(f)

@@ -2,7 +2,8 @@
 
 A move is split by going from the old pool to the new one in steps, in an order that is always the same: corrections and
 annulled events, outcomes learned, agreement on open events, new or revised forecasts, beliefs and settings. After each
-step the answer is computed again, so the parts add up to the move exactly.
+step the answer is computed again, so the parts add up to the move exactly. Where a pool was fitted by another release,
+what this one makes of the same is computed too, and the difference is a part of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.text import counted, listed
 
 # The parts of a move, in the order in which they are made.
-STEPS = ("corrections", "outcomes", "agreement", "forecasts", "beliefs")
+STEPS = ("corrections", "outcomes", "agreement", "forecasts", "beliefs", "software")
 # What is compared of each expert.
 FEATURES = ("weight", "calibration", "accuracy", "bias")
 
@@ -233,22 +234,26 @@ def _moves(
     """How far the answer about each event moved, and by which steps."""
     if not now.events:
         return ()
-    settings = _same_settings(old, new)
-    corrected = learned = old.learned
+    # Where a pool was fitted by another release, what this one makes of the same shows which part is the release's.
+    first, last = old.fitted_now(), new.fitted_now()
+    corrected = learned = first
     if stages is not None:
-        corrected = old.learned if stages.corrected is None else stages.corrected.fit(old.name, **old.options)
+        corrected = first if stages.corrected is None else stages.corrected.fit(old.name, **old.options)
         learned = corrected if stages.learned is None else stages.learned.fit(old.name, **old.options)
-    final = new.learned if settings else _refitted(old, new)
+    final = last if _same_settings(old, new) else _refitted(old, new)
     # Who has left the panel says nothing to the new pool.
     known = was.select_experts([name for name in was.experts if name in set(new.experts)])
-    chain = [(old.learned, was), (corrected, was), (learned, was), (final, known), (final, now), (new.learned, now)]
+    chain = [(first, was), (corrected, was), (learned, was), (final, known), (final, now), (last, now)]
     answers = [_answers(*each) for each in chain]
     if stages is None:
         # Outcomes stand for all that was learned.
         answers[1] = answers[0]
         answers[2] = answers[3]
-    table = np.array(answers)
-    parts = np.diff(table, axis=0)
+    before = answers[0] if first is old.learned else _answers(old.learned, was)
+    after = answers[-1] if last is new.learned else _answers(new.learned, now)
+    table = np.array([before, *answers[1:-1], after])
+    parts = np.diff(np.array(answers), axis=0)
+    parts = np.concatenate([parts, [(answers[0] - before) + (after - answers[-1])]])
     size = np.abs(table[-1] - table[0]).reshape(len(now.events), -1).max(axis=1)
     moves = []
     for t in np.argsort(-size, kind="stable").tolist():

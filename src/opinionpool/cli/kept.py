@@ -115,6 +115,7 @@ def keep(
     model: tuple[str, TrainedPool] | None,
     *,
     learning: bool,
+    duplicates: str | None = None,
 ) -> Kept:
     """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning.
 
@@ -131,6 +132,8 @@ def keep(
         A file, and what is in it.
     learning : bool
         Whether what it learns is to be saved.
+    duplicates : str, optional
+        By which rule one of several forecasts was chosen in these.
 
     Raises
     ------
@@ -150,13 +153,15 @@ def keep(
         # What a pool needs to go on learning is loaded where it is to be saved.
         from opinionpool.streams.trained import TrainedPool
 
-        trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
+        trained = replace(TrainedPool.fit(name, forecasts, prior=prior, **options), duplicates=duplicates)
         learned = trained.learned
         return Kept(name, learned, forecasts, prior, prior is not None, trained, None, learned.notes)
     file, trained = model
     if learning:
+        before = trained.duplicates
         trained, new = trained.updated(forecasts)
-        notes = (*trained.learned.notes, *new)
+        trained = replace(trained, duplicates=before or duplicates)
+        notes = (*trained.learned.notes, *new, *_other_rule(before, duplicates))
     else:
         strange = [expert for expert in forecasts.experts if expert not in set(trained.experts)]
         if strange:
@@ -169,6 +174,18 @@ def keep(
     given = prior is not None or (trained.stream is not None and trained.stream.prior is not None)
     aligned = forecasts.by_experts(trained.experts)
     return Kept(trained.name, trained.learned, aligned, prior, given, trained, file, notes)
+
+
+def _other_rule(before: str | None, now: str | None) -> tuple[Note, ...]:
+    """A note where several forecasts by one expert are counted otherwise than when the pool was made."""
+    if before is None or now is None or before == now:
+        return ()
+    text = (
+        f"the pool was made with --duplicates {before}, and this table is read with {now}: what it learned before "
+        f"stays by the former rule, so it is a mixture; say --duplicates {before}, or make it anew, --save without "
+        "--model"
+    )
+    return (Note("other-duplicates", text, serious=True),)
 
 
 def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:

@@ -84,7 +84,7 @@ def pool_files(
             first = matched(first, model[1], model[0])
         prior, rate = prior_option("--prior", pooling.prior, first), prior_option("--base-rate", base_rate, first)
         if parts is None:
-            pool = _whole(first, pooling, keeping, model, prior, rate)
+            pool = _whole(first, pooling, keeping, model, prior, rate, reading.options.duplicates)
         else:
             pool = _learned(parts, pooling, prior, rate) if model is None else _kept(parts, first, model, prior, rate)
         _write(pool, rate, listing, writing)
@@ -97,12 +97,13 @@ def _whole(
     model: tuple[str, TrainedPool] | None,
     prior: float | Array | None,
     rate: float | Array | None,
+    duplicates: str | None,
 ) -> _Pool:
     """A pool for forecasts that are in memory, and may be saved."""
     belief_file = pooling.belief_file()
-    kept = keep(
-        forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), model, learning=keeping.save is not None
-    )
+    options = pooling.options(belief_file.beliefs)
+    learning = keeping.save is not None
+    kept = keep(forecasts, pooling.pool, prior, options, model, learning=learning, duplicates=duplicates)
 
     def answer(_: Forecasts) -> tuple[Pooled, Sequence[Note]]:
         return kept.pooled(rate), ()

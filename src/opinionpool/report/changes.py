@@ -13,16 +13,17 @@ from opinionpool.text import listed
 # Events and experts that a table shows for people; CSV has all.
 SHOWN, SHOWN_EXPERTS = 25, 10
 # A part of a move as a table and as a sentence call it.
-TITLES = dict(zip(STEPS, ("corrected", "outcomes", "agreement", "forecasts", "beliefs"), strict=True))
+TITLES = dict(zip(STEPS, ("corrected", "outcomes", "agreement", "forecasts", "beliefs", "software"), strict=True))
 CAUSES = dict(
     zip(
         STEPS,
         (
-            "corrected outcomes and annulled events",
+            "corrections and annulled events",
             "outcomes learned",
             "agreement on open events",
             "new or revised forecasts",
             "beliefs and settings",
+            "another release of opinionpool",
         ),
         strict=True,
     )
@@ -112,7 +113,7 @@ def change_lines(found: Diff) -> list[str]:
     lines = [f"{_prior(found)}{whole(round(was, 6))} resolved events before, {whole(round(now, 6))} now"]
     for what, events in (
         ("outcomes learned", found.outcomes),
-        ("outcomes or learned forecasts corrected", found.corrections),
+        ("outcomes, dates, topics or learned forecasts corrected", found.corrections),
         ("events annulled or no longer there", found.gone),
         ("events opened", found.opened),
     ):

@@ -304,4 +304,8 @@ def _check_trained(trained: TrainedPool) -> None:
         raise SavedPoolError("the pool and what it learned from have different classes")
 
 
-KINDS = (*PARTS, *STREAMS, Kind.of("trained-pool", TrainedPool, _check_trained))
+KINDS = (
+    *PARTS,
+    *STREAMS,
+    replace(Kind.of("trained-pool", TrainedPool, _check_trained), optional=("release", "duplicates")),
+)

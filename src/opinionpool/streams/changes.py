@@ -92,7 +92,8 @@ def _as_learned(state: StreamState, record: Record, entry: Entry, *, complete: b
         what = "came with other ones" if complete else "must come with them"
         raise ArgumentError(
             f"event {shown(record.event)} is corrected, its forecasts are no longer in the sample, and it {what}: give "
-            "all forecasts on it as they were when it was learned"
+            "all forecasts on it as they were when it was learned, or learn from the whole table anew, --save without "
+            "--model"
         )
     return old
 

@@ -114,5 +114,28 @@ def content(record: Record, columns: Columns) -> bytes:
     return hashlib.sha256(b"".join(sized)).digest()
 
 
+def particulars(record: Record, columns: Columns) -> bytes | None:
+    """A digest of what is known of an event beside its forecasts and outcome; None where nothing is.
+
+    Times, topic, group and when each forecast was made; of an event that is not resolved, its forecasts too.
+    """
+    order, labels = columns.sorted(record.experts)
+    made = b"" if record.made is None or np.isnat(record.made).all() else _stamps(record.made[order])
+    moments = np.array([record.time or _NEVER, record.asked or _NEVER], dtype="datetime64[us]")
+    names = [name.encode("utf-8", "surrogatepass") for name in (record.topic or "", record.group or "")]
+    if record.outcome >= 0 and not (made or any(names) or record.settled or not np.isnat(moments).all()):
+        return None
+    event = content(record, columns) if record.outcome < 0 else str(record.event).encode("utf-8", "surrogatepass")
+    parts = [event, labels, made, _stamps(moments), bytes([record.settled]), *names]
+    return hashlib.sha256(b"".join(piece for part in parts for piece in (_size(len(part)), part))).digest()
+
+
+_NEVER = np.datetime64("NaT", "us")
+
+
+def _stamps(times: npt.NDArray[np.datetime64]) -> bytes:
+    return times.astype("datetime64[us]").astype("<i8").tobytes()
+
+
 # How long a part of what is digested is.
 _size = struct.Struct("<q").pack

@@ -22,8 +22,8 @@ class Stages:
     Attributes
     ----------
     corrected : Stream or None
-        The old one with outcomes, forecasts and weights of resolved events as the new one has them, and without events
-        that the new one does not have. None where nothing of this kind happened.
+        The old one with outcomes, forecasts, weights, dates, topics and groups of resolved events as the new one has
+        them, and without events that the new one does not have. None where nothing of this kind happened.
     learned : Stream or None
         The same with the events that were resolved since, as the new one has them. None where there are none.
     corrections, gone, outcomes : tuple of str
@@ -122,7 +122,14 @@ def _same(one: Record, other: Record) -> bool:
     mine, theirs = np.argsort(one.experts), np.argsort(other.experts)
     same = np.array_equal(one.experts[mine], other.experts[theirs])
     same = same and np.array_equal(one.probabilities[mine], other.probabilities[theirs])
-    return bool(same and np.array_equal(_numbers(one.prior), _numbers(other.prior)))
+    same = same and np.array_equal(one.times_made()[mine], other.times_made()[theirs], equal_nan=True)
+    return bool(same and np.array_equal(_numbers(one.prior), _numbers(other.prior)) and _facts(one) == _facts(other))
+
+
+def _facts(record: Record) -> tuple[object, ...]:
+    """What of an event plays a part in learning, beside forecasts and outcome."""
+    end = (record.time, record.asked) if record.settled else (None, None)
+    return *end, record.group or "", record.topic or ""
 
 
 def _numbers(prior: object) -> np.ndarray:

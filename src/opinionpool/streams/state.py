@@ -20,7 +20,7 @@ from opinionpool.estimation.sampling import row_keys
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.leakage import SURE, SURE_EVENTS
 from opinionpool.streams.columns import Columns
-from opinionpool.streams.events import Record, content
+from opinionpool.streams.events import Record, content, particulars
 from opinionpool.streams.journal import Journal
 from opinionpool.streams.ledger import Entry, Ledger
 from opinionpool.streams.moments import BLOCK, Clock, Tally
@@ -123,12 +123,23 @@ class StreamState:
 
     @property
     def fingerprint(self) -> int:
-        """The sum of the digests of all resolved events with an id."""
+        """The sum of the digests of all resolved events with an id, without their times, topics and groups."""
         return self._sum
 
     @fingerprint.setter
     def fingerprint(self, value: int) -> None:
         self._sum = value
+
+    def described(self) -> int:
+        """The sum of the digests of what else there is: open events with forecasts, times, topics and groups.
+
+        Of resolved events that are no longer in the sample, and so of no account in learning, nothing of it is kept.
+        """
+        columns = self._columns if self._columns.names is self.tally.experts else Columns().renewed(self.tally.experts)
+        opened = [record for record in self.open.values() if len(record.experts)]
+        known = [record for record in self.reservoir.settled() if isinstance(record.event, str)]
+        digests = (particulars(record, columns) for record in (*opened, *known))
+        return sum(int.from_bytes(digest, "little") for digest in digests if digest is not None) % _WHOLE
 
     def together(self, names: tuple[object, ...]) -> npt.NDArray[np.intp] | None:
         """Index of experts who answered together before, in this order; None if they did not."""

@@ -16,6 +16,7 @@ from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.streams.stream import Stream
 from opinionpool.text import listed
+from opinionpool.version import __version__
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +32,18 @@ class TrainedPool:
         From which it goes on learning.
     options : mapping
         Those of the pool.
+    release : str or None
+        Of opinionpool, which fitted it; None in files that do not say it.
+    duplicates : str or None
+        By which rule one of several forecasts was chosen in the files that it learned from, if that is known.
     """
 
     name: str
     learned: Fitted
     stream: Stream | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    release: str | None = __version__
+    duplicates: str | None = None
 
     @classmethod
     def fit(
@@ -115,7 +122,14 @@ class TrainedPool:
             raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
         stream = self.stream.copy()
         notes = stream.add(forecasts, whole=True)
-        return replace(self, stream=stream, learned=stream.fit(self.name, **self.options)), notes
+        learned = stream.fit(self.name, **self.options)
+        return replace(self, stream=stream, learned=learned, release=__version__), notes
+
+    def fitted_now(self) -> Fitted:
+        """What this release makes of what it learned from; the same as `learned` if it was fitted by it."""
+        if self.stream is None or self.release == __version__:
+            return self.learned
+        return self.stream.fit(self.name, **self.options)
 
     def pool(
         self,

@@ -97,11 +97,13 @@ class StreamView:
     @property
     @exclusive
     def fingerprint(self) -> str:
-        """64 hexadecimal digits that depend on what was learned, event by event, in any order (SHA-256, added up).
+        """64 hexadecimal digits that depend on what is in the stream, event by event, in any order (SHA-256, added up).
 
-        Rows without ids have no part in it, nor have times, topics, groups and open events.
+        That is forecasts, outcomes, weights, times, topics and groups, and open events with their forecasts. Rows
+        without ids have no part in it, nor have times, topics and groups of resolved events that are no longer in the
+        sample.
         """
-        return f"{self._state.fingerprint:064x}"
+        return f"{(self._state.fingerprint + self._state.described()) % (1 << 256):064x}"
 
     def __repr__(self) -> str:
         return f"<Stream of {self.count} resolved and {len(self._state.open)} open events, {len(self.experts)} experts>"
