@@ -226,9 +226,10 @@ def log_odds(p):
     return np.log(p) - np.log1p(-p)
 
 
-@settings(max_examples=15)
-@given(st.integers(0, 2**32), st.integers(2, 3))
-def test_intervals_never_narrow_where_events_are_declared_dependent(seed, classes):
+@settings(max_examples=25)
+@given(st.integers(0, 2**32), st.sampled_from([(2, None), (3, None), (2, "topics"), (3, "topics"), (3, "full")]))
+def test_intervals_never_narrow_where_events_are_declared_dependent(seed, kind):
+    classes, beside = kind
     rng = np.random.default_rng(seed)
     events, experts, groups = (int(rng.integers(*limits)) for limits in ((15, 70), (1, 5), (1, 10)))
     member = rng.integers(groups, size=events)
@@ -237,11 +238,10 @@ def test_intervals_never_narrow_where_events_are_declared_dependent(seed, classe
     q = np.exp(signal) / np.exp(signal).sum(axis=2, keepdims=True)
     q[rng.random((events, experts)) < 0.15] = np.nan
     y = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
-    f = Forecasts.from_array(q[..., 1] if classes == 2 else q, y, classes=tuple(range(classes)))
-    one, other = (
-        learn(f, class_model="symmetric"),
-        learn(replace(f, groups=member.astype(str)), class_model="symmetric"),
-    )
+    topics = rng.choice(["a", "b"], events) if beside == "topics" else None
+    f = Forecasts.from_array(q[..., 1] if classes == 2 else q, y, classes=tuple(range(classes)), topics=topics)
+    model = "full" if beside == "full" else "symmetric"
+    one, other = (learn(each, class_model=model) for each in (f, replace(f, groups=member.astype(str))))
     width, wider = (
         log_odds(high) - log_odds(low) for low, high in (each.forecast_intervals(f) for each in (one, other))
     )

@@ -1,18 +1,19 @@
-"""Intercepts and slopes by topic: beside SciPy and exact refits, at every door, and in simulation."""
+"""Intercepts, slopes and weights by topic: beside SciPy, at every door, and in simulation."""
+
+import warnings
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import linalg, optimize, stats
 
 import opinionpool as op
 from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.learning.topic_fit import Common, TopicEvents, learn_topics
 from opinionpool.learning.topics import (
     DEVIATION_PROBABILITIES,
     DEVIATIONS,
     LEVEL_PROBABILITIES,
     LEVELS,
-    learn_topics,
-    left_out,
 )
 from opinionpool.logodds import expit, logit, softmax
 
@@ -30,27 +31,46 @@ def drawn(rng, topics, events, intercept=0.0, slope=0.0, experts=3):
     return expit(contrast), y, np.array([f"t{g}" for g in label]), true, a
 
 
-def by_scipy(ratios, beyond, y, root, contrasts=None):
-    """Mode and log evidence (Laplace) of one topic's coefficients, by a general optimizer."""
-    d, free = ratios.shape[1], root.shape[1]
+def by_scipy(events, root, common=None):
+    """Mode, covariance and log evidence (Laplace) of all coefficients in one vector, by a general optimizer.
+
+    First what `common` (K - 1 + N, P) makes of P numbers, then what `root` makes of those of each topic.
+    """
+    names, (t, d) = sorted(set(events.topics.tolist()) - {""}), events.offset.shape
+    level = np.broadcast_to(np.eye(d), (t, d, d))
+    own = np.concatenate([level, events.beyond[:, :, None]], axis=2)
+    columns = []
+    if events.contrasts is not None:
+        experts = events.contrasts.swapaxes(1, 2)
+        own = np.concatenate([own, experts], axis=2)
+        columns = [np.concatenate([level, experts], axis=2) @ common]
+    columns += [np.equal(events.topics, name)[:, None, None] * own @ root for name in names]
+    design, y = np.concatenate(columns, axis=2), np.eye(d + 1)[events.outcomes][:, 1:]
+
+    def probabilities(theta):
+        return softmax(events.offset + design @ theta)
 
     def cost(theta):
-        both = root @ theta
-        added = both[:d] + both[d] * beyond
-        if contrasts is not None:
-            added = added + np.einsum("tnd,n->td", contrasts, both[d + 1 :])
-        p = softmax(ratios + added)
-        return -np.log(p[np.arange(len(y)), y]).sum() + theta @ theta / 2
+        p = probabilities(theta)
+        slope = np.einsum("t,td,tdp->p", events.weight, p[:, 1:] - y, design) + theta
+        return -events.weight @ np.log(p[np.arange(t), events.outcomes]) + theta @ theta / 2, slope
 
-    found = optimize.minimize(cost, np.zeros(free), method="BFGS", options={"gtol": 1e-9})
-    step = 1e-4
-    unit = np.eye(free) * step
-    curvature = [
-        [(cost(found.x + a + b) - cost(found.x + a - b) - cost(found.x - a + b) + cost(found.x - a - b)) for b in unit]
-        for a in unit
-    ]
-    spread = np.linalg.slogdet(np.array(curvature) / (4 * step**2))[1] / 2
-    return root @ found.x, -found.fun - spread
+    found = optimize.minimize(cost, np.zeros(design.shape[2]), jac=True, method="BFGS", options={"gtol": 1e-9})
+    p = probabilities(found.x)[:, 1:]
+    bent = p[:, :, None] * (np.eye(d) - p[:, None, :]) * events.weight[:, None, None]
+    curvature = np.einsum("tdp,tde,teq->pq", design, bent, design, optimize=True) + np.eye(len(found.x))
+    turn = linalg.block_diag(*([] if common is None else [common]), *[root] * len(names))
+    evidence = -found.fun - np.linalg.slogdet(curvature)[1] / 2
+    return turn @ found.x, turn @ np.linalg.inv(curvature) @ turn.T, evidence
+
+
+def root_of(level, deviation, d, n=0):
+    """Root of the covariance of intercept, slope and weights of a topic."""
+    root = np.zeros((d + 1 + n, d + 1 + n))
+    root[:d, :d], root[d, d] = intercept_root(LEVELS[level][0], d), LEVELS[level][1]
+    if n:
+        root[d + 1 :, d + 1 :] = DEVIATIONS[deviation] * (np.eye(n) - 1 / n)
+    return root
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -60,54 +80,68 @@ def test_intercepts_and_slopes_are_those_of_a_general_optimizer(k):
     beyond = rng.normal(size=(len(topics), k - 1))
     y = rng.integers(0, k, len(topics))
     y[:30] = k - 1
-    found = learn_topics(topics, beyond - 0.3, np.full_like(beyond, -0.3), y, np.ones(len(y)))
-    values, evidence = np.zeros((4, 3, k)), np.zeros(4)
-    for place, (intercept, slope) in enumerate(LEVELS):
-        root = np.zeros((k, k))
-        root[: k - 1, : k - 1], root[-1, -1] = intercept_root(intercept, k - 1), slope
-        for g, name in enumerate("abc"):
-            mine = topics == name
-            values[place, g], own = by_scipy(beyond[mine] - 0.3, beyond[mine], y[mine], root)
-            evidence[place] += own
+    events = TopicEvents(topics, beyond - 0.3, beyond, y, np.ones(len(y)))
+    found = learn_topics(events).effects
+    each = [by_scipy(events, root_of(level, 0, k - 1)) for level in range(4)]
+    evidence = np.array([own for _, _, own in each])
     levels = np.exp(evidence - evidence.max()) * LEVEL_PROBABILITIES
     levels /= levels.sum()
-    expected = np.tensordot(levels, values, 1)
+    expected = np.tensordot(levels, [values.reshape(3, k) for values, _, _ in each], 1)
     np.testing.assert_allclose(found.levels, levels, atol=1e-5)
     np.testing.assert_allclose(found.intercept, expected[:, :-1], atol=1e-5)
     np.testing.assert_allclose(found.slope, expected[:, -1], atol=1e-5)
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_weights_by_topic_are_those_of_a_general_optimizer(k):
-    # Two of four experts are the same; topic c has fewer events than coefficients.
-    rng, d = np.random.default_rng(13), k - 1
-    topics = np.repeat(["a", "b", "c"], [40, 15, 2])
-    contrasts = rng.normal(size=(len(topics), 4, d)) * 2
-    contrasts[:, 1] = contrasts[:, 0]
+def test_what_is_common_and_what_is_not_are_one_posterior(k):
+    """Beside a general optimizer of all coefficients together; topic c has fewer events than coefficients."""
+    rng, d, n = np.random.default_rng(13), k - 1, 3
+    topics = np.repeat(["", "a", "b", "c"], [6, 30, 15, 2])
+    t = len(topics)
+    contrasts = rng.normal(size=(t, n, d)) * 2
     beyond = 0.3 * contrasts.sum(axis=1)
-    shares = np.array([[0.5, 0, 0], [0.5, 0, 0], [0, 1, 0], [0, 0, 1]])
-    y = np.where(contrasts[:, 3, 0] + rng.normal(size=len(topics)) > 0, 1, 0)
+    y = np.where(contrasts[:, 2, 0] + rng.normal(size=t) > 0, 1, 0)
     y[:4] = k - 1
-    found = learn_topics(topics, beyond - 0.3, np.full_like(beyond, -0.3), y, np.ones(len(y)), contrasts, shares)
-    shape = len(LEVELS), len(DEVIATIONS)
-    values, evidence = np.zeros((*shape, 3, k + 4)), np.zeros(shape)
-    for i, (intercept, slope) in enumerate(LEVELS):
-        for j, deviation in enumerate(DEVIATIONS):
-            root = np.zeros((k + 4, k + 3))
-            root[:d, :d], root[d, d] = intercept_root(intercept, d), slope
-            root[k:, k:] = deviation * shares @ (np.eye(3) - 1 / 3)
-            for g, name in enumerate("abc"):
-                mine = topics == name
-                values[i, j, g], own = by_scipy(beyond[mine] - 0.3, beyond[mine], y[mine], root, contrasts[mine])
-                evidence[i, j] += own
-    posterior = np.exp(evidence - evidence.max()) * np.outer(LEVEL_PROBABILITIES, DEVIATION_PROBABILITIES)
+    order = rng.permutation(t)
+    events = TopicEvents(
+        topics[order],
+        0.2 * contrasts.sum(axis=1)[order] - 0.3,
+        beyond[order],
+        y[order],
+        rng.integers(1, 3, t).astype(float),
+        contrasts[order],
+    )
+    equal = np.zeros((d + n, d + 1))
+    equal[:d, :d], equal[d:, d] = intercept_root(0.3, d), 0.1
+    apart = np.concatenate([equal, np.zeros((d + n, n))], axis=1)
+    apart[d:, d + 1 :] = 0.3 * (np.eye(n) - 1 / n)
+    common = Common([equal, apart], [0.6, 0.4])
+    found = learn_topics(events, common, weights=True)
+    shape = 2, len(LEVELS), len(DEVIATIONS)
+    evidence, size = np.zeros(shape), d + 1 + n
+    values = np.zeros((*shape, d + n + 3 * size))
+    covariance = np.zeros((*shape, *2 * values.shape[-1:]))
+    for cell in np.ndindex(shape):
+        root = root_of(cell[1], cell[2], d, n)
+        root = root[:, root.any(axis=0)] if root.any() else np.zeros((size, 1))
+        values[cell], covariance[cell], evidence[cell] = by_scipy(events, root, common.roots[cell[0]])
+    prior = np.einsum("i,j,k->ijk", common.prior, LEVEL_PROBABILITIES, DEVIATION_PROBABILITIES)
+    posterior = np.exp(evidence - evidence.max()) * prior
     posterior /= posterior.sum()
-    np.testing.assert_allclose(found.deviations, posterior.sum(axis=0), atol=1e-3)
-    np.testing.assert_allclose(found.levels, posterior.sum(axis=1), atol=1e-3)
-    expected = np.einsum("ij,ijgp->gp", posterior, values)
-    np.testing.assert_allclose(found.weights, expected[:, k:], atol=1e-3)
-    np.testing.assert_allclose(found.slope, expected[:, d], atol=1e-3)
-    np.testing.assert_allclose(found.weights.sum(axis=1), 0, atol=1e-9)
+    mean = np.einsum("ijk,ijkp->p", posterior, values)
+    away = values - mean
+    whole = np.einsum("ijk,ijkpq->pq", posterior, covariance + away[..., :, None] * away[..., None, :])
+    np.testing.assert_allclose(found.effects.deviations, posterior.sum(axis=(0, 1)), atol=1e-3)
+    np.testing.assert_allclose(found.effects.levels, posterior.sum(axis=(0, 2)), atol=1e-3)
+    np.testing.assert_allclose(found.values, mean[: d + n], atol=1e-3)
+    effects = np.concatenate([found.effects.intercept, found.effects.slope[:, None], found.effects.weights], axis=1)
+    np.testing.assert_allclose(effects, mean[d + n :].reshape(3, size), atol=1e-3)
+    np.testing.assert_allclose(found.effects.weights.sum(axis=1), 0, atol=1e-9)
+    np.testing.assert_allclose(found.covariance, whole[: d + n, : d + n], atol=1e-3)
+    for g in range(3):
+        mine = slice(d + n + g * size, d + n + (g + 1) * size)
+        np.testing.assert_allclose(found.effects.covariance[g], whole[mine, mine], atol=1e-3)
+        np.testing.assert_allclose(found.effects.cross[g], whole[mine, : d + n], atol=1e-3)
 
 
 def test_who_knows_more_on_a_topic_counts_more_there():
@@ -132,35 +166,36 @@ def test_who_knows_more_on_a_topic_counts_more_there():
 
 
 def test_weights_are_frequencies():
-    rng = np.random.default_rng(4)
-    topics, beyond = np.repeat(["a", "b"], 10), rng.normal(size=(20, 1))
-    y, weight = rng.integers(0, 2, 20), rng.integers(1, 4, 20)
-    one = learn_topics(topics, beyond, 0 * beyond, y, weight.astype(float))
-    rows = np.repeat(np.arange(20), weight)
-    two = learn_topics(topics[rows], beyond[rows], 0 * beyond[rows], y[rows], np.ones(len(rows)))
-    np.testing.assert_allclose(one.intercept, two.intercept, rtol=1e-9)
-    np.testing.assert_allclose(one.covariance, two.covariance, rtol=1e-7)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        q, y, topics, _, _ = drawn(rng, 3, 4, 0.5)
+        q[rng.random(q.shape) < 0.3] = np.nan
+        weight = rng.integers(1, 4, len(y))
+        one = op.GaussianPool().fit(q, y, prior=0.5, topics=topics, sample_weight=weight.astype(float))
+        rows = np.repeat(np.arange(len(y)), weight)
+        two = op.GaussianPool().fit(q[rows], y[rows], prior=0.5, topics=topics[rows])
+        answers = [logit(pool.predict_proba(q, prior=0.5, topics=topics)[:, 1]) for pool in (one, two)]
+        np.testing.assert_allclose(*answers, atol=1e-7)
 
 
-def test_answers_without_an_events_own_outcome_are_those_of_refits():
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(60, 3)) * [1.0, 1.5, 0.5]
-    y = (rng.random(60) < expit(x @ [1.0, 0.5, 0.0])).astype(int)
-
-    def fit(rows):
-        def cost(w):
-            return np.logaddexp(0, np.where(y[rows] == 1, -1, 1) * (x[rows] @ w)).sum() + w @ w / 2
-
-        return optimize.minimize(cost, np.zeros(3), method="BFGS", options={"gtol": 1e-10}).x
-
-    every = np.arange(60)
-    w = fit(every)
-    p = expit(x @ w)
-    covariance = np.linalg.inv((x * (p * (1 - p))[:, None]).T @ x + np.eye(3))
-    own = np.einsum("ti,ij,tj->t", x, covariance, x)[:, None, None]
-    found = left_out((x @ w)[:, None], y, own)[:, 0]
-    exact = np.array([x[t] @ fit(every[every != t]) for t in range(60)])
-    assert np.abs(found - exact).max() < 0.15 * np.abs(x @ w - exact).max()
+def test_copies_and_who_repeats_the_prior_move_nothing():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        q, y, topics, _, _ = drawn(rng, 2, 9, 0.5)
+        q[rng.random(q.shape) < 0.4] = np.nan
+        # Few events are resolved, so that only open ones show who is a copy.
+        outcomes = np.where(np.arange(len(y)) % 3 > 0, np.nan, y)
+        kept = {"prior": 0.4, "topics": topics}
+        plain = op.GaussianPool().fit(q, outcomes, **kept)
+        for more in (q[:, :1], np.full((len(y), 1), 0.4)):
+            both = np.concatenate([q, more], axis=1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", op.OpinionPoolWarning)
+                pool = op.GaussianPool().fit(both, outcomes, **kept)
+            found, expected = pool.predict_proba(both, **kept), plain.predict_proba(q, **kept)
+            np.testing.assert_allclose(logit(found[:, 1]), logit(expected[:, 1]), atol=1e-10)
+            ends = pool.predict_interval(both, **kept), plain.predict_interval(q, **kept)
+            np.testing.assert_allclose(*(logit(each) for each in ends), atol=1e-6)
 
 
 def test_every_door_gives_the_same_answers(tmp_path):
@@ -212,16 +247,16 @@ def test_new_topics_get_the_common_values_and_are_less_certain():
     rng = np.random.default_rng(7)
     q, y, topics, _, _ = drawn(rng, 4, 60, 0.8)
     state = op.GaussianPool().fit(q, y, topics=topics).state_
-    common = op.GaussianPool().fit(q, y).state_
-    np.testing.assert_array_equal(state.pool(q), common.pool(q))
-    np.testing.assert_array_equal(state.pool(q, topics="another"), common.pool(q))
-    np.testing.assert_array_equal(state.pool(q, topics=[""] * len(q)), common.pool(q))
-    np.testing.assert_array_equal(state.interval(q, topics=""), common.interval(q))
+    common = state.pool(q)
+    np.testing.assert_array_equal(state.pool(q, topics="another"), common)
+    np.testing.assert_array_equal(state.pool(q, topics=[""] * len(q)), common)
+    np.testing.assert_array_equal(state.interval(q, topics=""), state.interval(q))
     width = np.subtract(*(logit(end) for end in state.interval(q, topics="another")))
-    assert (np.abs(width) > np.abs(np.subtract(*(logit(end) for end in common.interval(q))))).all()
+    assert (np.abs(width) > np.abs(np.subtract(*(logit(end) for end in state.interval(q))))).all()
     # Nobody answered: the prior, as it is.
     nobody = np.full((1, 3), np.nan)
-    assert state.pool(nobody, topics="t0") == common.pool(nobody)
+    assert state.pool(nobody, topics="t0") == state.pool(nobody)
+    assert state.pool(nobody, prior=0.3, topics="t0") == 0.3
     with pytest.raises(op.ArgumentError, match="learned nothing about topics"):
         op.GaussianPool().fit(q, y).predict_proba(q, topics=topics)
 
@@ -251,10 +286,14 @@ def test_classes_in_another_order_give_the_same_answers():
     q = np.exp(says) / np.exp(says).sum(axis=2, keepdims=True)
     topics = np.where(rng.random(150) < 0.3 + 0.4 * (y == 2), "a", "b")
     order = [2, 0, 1]
-    one = op.GaussianPool(class_model="symmetric").fit(q, y, topics=topics).predict_proba(q, topics=topics)
     moved = np.array([order.index(each) for each in y])
-    two = op.GaussianPool(class_model="symmetric").fit(q[..., order], moved, topics=topics)
-    np.testing.assert_allclose(two.predict_proba(q[..., order], topics=topics), one[:, order], atol=1e-7)
+    for about in ({"topics": topics}, {}):
+        one = op.GaussianPool(class_model="symmetric").fit(q, y, **about)
+        two = op.GaussianPool(class_model="symmetric").fit(q[..., order], moved, **about)
+        answers = one.predict_proba(q, **about)[:, order], two.predict_proba(q[..., order], **about)
+        np.testing.assert_allclose(*answers, atol=1e-11)
+        ends = one.predict_interval(q, **about)[:, order], two.predict_interval(q[..., order], **about)
+        np.testing.assert_allclose(*(logit(each) for each in ends), atol=1e-8)
 
 
 def test_topics_that_do_not_differ_cost_little_and_those_that_do_are_found():

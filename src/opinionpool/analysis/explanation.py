@@ -295,7 +295,9 @@ def explain(
 
 def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | None) -> Array | None:
     """What the topic adds to the log-ratios, (K - 1,); None where nothing is known of topics."""
-    if not topic or not isinstance(state, FittedPanel) or state.topics is None or not batch.answered[0]:
+    if not topic or not isinstance(state, FittedPanel) or state.topics is None:
+        return None
+    if not batch.answered_by(state.panel.informative)[0]:
         return None
     common = class_probabilities(state.pool(batch.q[0], prior), batch.classes)
     return np.asarray(state.topic_shift(common[None], batch, None, topic).ratios[0])

@@ -95,6 +95,10 @@ class Anchor:
         common = fading * np.maximum(INFORMATION - likeliest * (1.0 - likeliest), 0.0)
         return cls(own * weight, common * weight, mean - believed)
 
+    def among(self, rows: Index) -> Anchor:
+        """That of some of the events."""
+        return Anchor(self.own[rows], self.common[rows], self.distance[rows])
+
     def quadratic(self, design: Array) -> Quadratic:
         """What coefficients cost, by their design (T, P, K - 1)."""
         _, p, d = design.shape

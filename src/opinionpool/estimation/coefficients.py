@@ -10,6 +10,7 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.estimation.posterior import Mode
+from opinionpool.logodds import whitened
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +102,7 @@ class Coefficients:
 
     def rows(self) -> Array:
         """The same as the outer product of rows, (P, K - 1 + N)."""
-        value, vector = np.linalg.eigh(self.mode.covariance)
-        return np.asarray((self._root() @ (vector * np.sqrt(np.maximum(value, 0.0)))).T)
+        return np.asarray(covariance_rows(self.mode.covariance) @ self._root().T)
 
     def _root(self) -> Array:
         return self.beliefs.root(self.deviation, len(self.values) - len(self.beliefs.mean))
@@ -115,11 +115,36 @@ def left_open(answer: Coefficients, alternatives: list[Coefficients], probabilit
     """
     off = np.sqrt(probability)[:, None] * (np.array([each.values for each in alternatives]) - answer.values)
     more = np.concatenate([np.sqrt(p) * each.rows() for p, each in zip(probability, alternatives, strict=True)])
-    less = answer.rows()
+    return np.concatenate([off, excess(more, answer.rows(), len(answer.values) - len(answer.beliefs.mean))])
+
+
+def covariance_rows(covariance: Array) -> Array:
+    """A covariance (P, P) as the outer product of rows, (P, P)."""
+    value, vector = np.linalg.eigh(covariance)
+    return np.asarray((vector * np.sqrt(np.maximum(value, 0.0))).T)
+
+
+def excess(more: Array, less: Array, d: int) -> Array:
+    """Rows (R, P) whose products MᵀM are what those of some rows have beyond those of others, wherever they have more.
+
+    That is the positive part of the difference; the first d = K - 1 columns, log-ratios against the first class, are
+    whitened for it, so that it does not depend on which class that is.
+
+    Examples
+    --------
+    >>> found = excess(np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[2.0, 0.0], [0.0, 1.0]]), 1)
+    >>> (found.T @ found).round(9) + 0.0
+    array([[0., 0.],
+           [0., 3.]])
+    """
+    turn = np.eye(more.shape[1])
+    turn[:d, :d] = whitened(np.eye(d))
+    more, less = more @ turn, less @ turn
     basis = np.linalg.qr(np.concatenate([more, less]).T)[0]
     more, less = more @ basis, less @ basis
     value, vector = np.linalg.eigh(more.T @ more - less.T @ less)
-    return np.concatenate([off, np.sqrt(np.maximum(value, 0.0))[:, None] * (basis @ vector).T])
+    rows = np.sqrt(np.maximum(value, 0.0))[:, None] * (basis @ vector).T
+    return np.asarray(rows if d == 1 else rows @ np.linalg.inv(turn))
 
 
 def intercept_root(spread: float, d: int) -> Array:

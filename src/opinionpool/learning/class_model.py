@@ -245,7 +245,8 @@ def _differing(learned: FittedPanel, weights: ClassWeights, found: Found) -> Fit
         if learned.uncertainty is None
         else ClassUncertainty(learned.uncertainty.covariance, weights, found.covariance)
     )
-    return replace(learned, panel=weights.full_panel(found.coefficients), uncertainty=uncertainty)
+    # What topics add to the symmetric panel's answers was learned together with that.
+    return replace(learned, panel=weights.full_panel(found.coefficients), uncertainty=uncertainty, topics=None)
 
 
 def _with(learned: FittedPanel, note: Note) -> FittedPanel:

@@ -10,7 +10,7 @@ Gaussian panel: Ω is Σ for any two classes, and the means follow from the weig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -176,6 +176,10 @@ class ClassUncertainty(Uncertainty):
 
     weights: ClassWeights
     differences: Array
+
+    def scaled(self, factor: float) -> ClassUncertainty:
+        """The same with covariances that are so many times as large."""
+        return replace(self, covariance=self.covariance * factor, differences=self.differences * factor)
 
     def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         design = self.weights.design(panel.settings.contrasts(batch, rows))

@@ -14,10 +14,12 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError
@@ -50,7 +52,9 @@ from opinionpool.learning.shrinkage import (
     marginal_dependence,
     marginal_features,
 )
-from opinionpool.learning.uncertainty import OpenUncertainty, Uncertainty
+from opinionpool.learning.topic_fit import Common, TopicEvents, learn_topics, together, weights_looked_at
+from opinionpool.learning.topics import TopicEffects
+from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.learning.unlearned import MOST_UNCERTAIN, DefaultFit, agreement_note, assumed, nothing_learned
 from opinionpool.learning.weight_beliefs import weight_beliefs
 from opinionpool.logodds import whitened
@@ -105,6 +109,7 @@ class _Rows(DenseContrasts):
             outcomes=self.outcomes[kept],
             weight=weight,
             absent=None if self.absent is None else self.absent[kept],
+            topics=None if self.topics is None else self.topics[kept],
         )
 
     def evidence(self, contrasts: Array) -> Evidence:
@@ -179,6 +184,7 @@ def default_fit(data: DenseContrasts, believed: Believed) -> DefaultFit:
         _uncertainty_of_all(found.uncertainty, duplicates, contrasts),
         found.learned,
         duplicates.notes + found.notes,
+        found.topics and found.topics.spread_over(duplicates.shares),
     )
 
 
@@ -215,8 +221,16 @@ def _rows(data: DenseContrasts, distinct: Array, used: Mask) -> _Rows:
         data.weight[used],
         data.experts,
         None if data.absent is None else data.absent[used],
+        topics=None if data.topics is None else _differing(data.topics[used], data),
         base_intercept=base_intercept,
     )
+
+
+def _differing(topics: npt.NDArray[np.str_], data: DenseContrasts) -> npt.NDArray[np.str_] | None:
+    """Topics of the events that are learned from, if they differ and can be learned together with the weights."""
+    different, n = len(np.unique(topics)), len(data.experts)
+    able = data.absent is None and n <= MOST_UNCERTAIN and together(n, different, data.free)
+    return topics if able and different > 1 else None
 
 
 def _uncertainty_of_all(
@@ -262,10 +276,10 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
-    values, uncertainty = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found)
+    values, uncertainty, topics = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found)
     if uncertainty is not None:
         open_ = left_open(equal, *alternatives)
-        uncertainty = OpenUncertainty(uncertainty.covariance + open_.T @ open_, uncertainty)
+        uncertainty = Uncertainty(uncertainty.covariance + open_.T @ open_)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = marginal_dependence(evidence, shrunken, believed)
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
@@ -273,7 +287,8 @@ def _learned(rows: _Rows, believed: Believed) -> DefaultFit:
     bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
     notes = contrary_notes(events, float(weights.sum()))
     marginal = marginal_features(rows.evidence(rows.contrasts), believed)
-    return DefaultFit(Parts(contrast, shrunken.spread, dependence), bias, extremes, marginal, uncertainty, True, notes)
+    parts = Parts(contrast, shrunken.spread, dependence)
+    return DefaultFit(parts, bias, extremes, marginal, uncertainty, True, notes, topics)
 
 
 def _shares(weights: Array) -> Array:
@@ -343,27 +358,59 @@ def _coefficients(
     extremes: Extremes,
     beliefs: WeightBeliefs,
     starts: list[Coefficients],
-) -> tuple[Array, Uncertainty | None]:
-    """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; and what is open about them."""
+) -> tuple[Array, Uncertainty | None, TopicEffects | None]:
+    """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; what is open about them; topics."""
     fill = common_dependence(shrunken, believed, float(rows.weight.sum()))
     regression = few.regression(shrunken.spread, fill, extremes, beliefs)
     (found,) = fit_each([regression], SPREADS[: len(starts)], starts)
     probability = posterior_probabilities([each.evidence for each in found], SPREAD_PROBABILITIES[: len(found)])
     kept = np.flatnonzero(probability > NEGLIGIBLE)
+    share, found = probability[kept] / probability[kept].sum(), [found[i] for i in kept]
+    among = regression
     if few is not rows:
         regression = rows.regression(shrunken.spread, fill, extremes, beliefs)
-        (found,) = fit_each([regression], [SPREADS[i] for i in kept], [found[i] for i in kept])
-    else:
-        found = [found[i] for i in kept]
-    share = probability[kept] / probability[kept].sum()
+        if rows.topics is None:
+            (found,) = fit_each([regression], [SPREADS[i] for i in kept], found)
     values = np.array([each.values for each in found])
     mean = share @ values
+    if rows.topics is not None:
+        return _by_topic(rows, regression, few, among, mean, [SPREADS[i] for i in kept])
     if rows.contrasts.shape[1] > MOST_UNCERTAIN:
-        return mean, None
+        return mean, None, None
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
     for s, each in zip(share, found, strict=True):
         covariance += s * each.covariance()
-    return mean, Uncertainty(covariance)
+    return mean, Uncertainty(covariance), None
+
+
+def _by_topic(
+    rows: _Rows,
+    regression: Regression,
+    few: _Rows,
+    among: Regression,
+    plain: Array,
+    deviations: Sequence[float],
+) -> tuple[Array, Uncertainty, TopicEffects]:
+    """The same where events have topics; slopes multiply what `plain` coefficients add to the prior."""
+    d, beliefs = rows.free, regression.beliefs
+
+    def events(some: _Rows, its: Regression) -> TopicEvents:
+        assert some.topics is not None
+        beyond = plain[:d] - some.base_intercept + np.einsum("tnd,n->td", its.contrasts, plain[d:])
+        return TopicEvents(some.topics, its.mean_answers, beyond, its.outcomes, its.weight, its.contrasts, its.anchor)
+
+    common = Common(
+        [beliefs.root(each, d) for each in deviations],
+        [SPREAD_PROBABILITIES[SPREADS.index(each)] for each in deviations],
+    )
+    names = 0 if rows.topics is None else len(np.unique(rows.topics))
+    weights = weights_looked_at(len(rows.experts), names, d) and rows.contrasts.shape[1] > 1
+    found = learn_topics(
+        events(rows, regression), common, weights=weights, few=None if few is rows else events(few, among)
+    )
+    values = found.values.copy()
+    values[d:] += beliefs.mean
+    return values, Uncertainty(found.covariance), found.effects
 
 
 def _averaged(found: list[Coefficients]) -> float:

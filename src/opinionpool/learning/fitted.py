@@ -14,11 +14,11 @@ from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note, ProbabilityError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
-from opinionpool.learning.topics import TopicEffects, TopicShift, learn_topics, left_out, weights_looked_at
-from opinionpool.learning.uncertainty import OpenUncertainty, Uncertainty, all_classes, debiased
+from opinionpool.learning.topic_fit import TopicEvents, learn_topics
+from opinionpool.learning.topics import TopicEffects, TopicShift
+from opinionpool.learning.uncertainty import Uncertainty, all_classes, debiased
 from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -145,8 +145,8 @@ class FittedPanel(Tabular):
         start = batch.prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")
         beyond = logodds.prior_log_ratios(p) - logodds.prior_log_ratios(start)
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
-        labels = np.where(batch.answered, labels, "")
-        if self.topics.weights is None or not isinstance(self.panel, Panel):
+        labels = np.where(batch.answered_by(self.panel.informative), labels, "")
+        if not self.topics.needs_contrasts or not isinstance(self.panel, Panel):
             return self.topics.shift(labels, beyond)
         full = np.empty((len(p), len(self.panel), p.shape[1] - 1))
         for rows in blocks(batch):
@@ -206,12 +206,24 @@ class FittedPanel(Tabular):
             raise LearningError(
                 f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
             )
-        prior, shift = self.reference(prior), None
-        if self.topics is not None and topics is not None:
-            batch = read_batch(q, prior, len(self.panel), len(self.classes))
-            both = all_classes(self.panel.pool(q, prior, base_rate), batch.classes)
-            shift = self.topic_shift(both, batch, base_rate, topics)
+        prior = self.reference(prior)
+        shift = self._shift(q, prior, base_rate, topics)
         return self.uncertainty.interval(self.panel, q, prior, base_rate, level, shift)
+
+    def errors(self, q: npt.ArrayLike, prior: npt.ArrayLike, topics: npt.ArrayLike | None = None) -> Array:
+        """Standard errors of the log-odds of each class against the others, (T, K); 0 where nobody answered."""
+        assert self.uncertainty is not None
+        return self.uncertainty.errors(self.panel, q, prior, self._shift(q, prior, None, topics))
+
+    def _shift(
+        self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None
+    ) -> TopicShift | None:
+        """What topics do to the common answers; None if they are not looked at."""
+        if self.topics is None or topics is None:
+            return None
+        batch = read_batch(q, prior, len(self.panel), len(self.classes))
+        both = all_classes(self.panel.pool(q, prior, base_rate), batch.classes)
+        return self.topic_shift(both, batch, base_rate, topics)
 
     def forecast_intervals(
         self,
@@ -238,17 +250,23 @@ class FittedPanel(Tabular):
         Of the answers, in log-odds, this holds for every event of some forecasts with the given prior.
         """
         mine, its = self.uncertainty, other.uncertainty
-        if mine is None or its is None or not isinstance(self.panel, Panel):
+        if mine is None or its is None:
             return self
-        both, most = mine.at_least(its), 1.0
-        # What is believed of extremes and of missing forecasts differs a little between fits.
-        for _, q, (own,) in forecasts.dense_blocks(self.experts, prior):
+        found = replace(self, uncertainty=mine.at_least(its, len(self.classes) - 1))
+        # What is believed of extremes and of missing forecasts differs a little between fits, and so do topics.
+        most = 1.0
+        for rows, q, (own,) in forecasts.dense_blocks(self.experts, prior):
             assert own is not None
-            error = both.errors(self.panel, q, own)
-            ratio = np.divide(its.errors(other.panel, q, own), error, out=np.ones_like(error), where=error > 0)
-            most = max(most, float(ratio.max(initial=1.0)))
-        both = Uncertainty(both.covariance * most**2)
-        return replace(self, uncertainty=OpenUncertainty(both.covariance, mine.given))
+            topics = None if forecasts.topics is None else forecasts.topics[rows]
+            for each in (None, topics)[: 1 if topics is None else 2]:
+                error = found.errors(q, own, each)
+                ratio = np.divide(other.errors(q, own, each), error, out=np.ones_like(error), where=error > 0)
+                most = max(most, float(ratio.max(initial=1.0)))
+        return replace(
+            found,
+            uncertainty=found.uncertainty and found.uncertainty.scaled(most**2),
+            topics=found.topics and found.topics.scaled(most**2),
+        )
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
         """Some forecasts as they count by their ages, without these."""
@@ -258,7 +276,7 @@ class FittedPanel(Tabular):
         return self.recency.forecasts(forecasts, reference, self.panel.settings.floor)
 
     def with_topics(self, forecasts: Forecasts, reference: Array, weight: Array) -> FittedPanel:
-        """The same with what resolved events say of their topics, if they have different ones.
+        """The same with what resolved events say of their topics, if they have different ones and that is not known.
 
         Parameters
         ----------
@@ -269,45 +287,19 @@ class FittedPanel(Tabular):
         weight : ndarray, shape (T,)
             Frequencies.
         """
-        if forecasts.topics is None or forecasts.options is not None or self.structure == "assumed":
+        if self.topics is not None or forecasts.topics is None or forecasts.options is not None:
             return self
-        used = np.flatnonzero(forecasts.resolved & (forecasts.crowd > 0) & (weight > 0))
-        topics = forecasts.topics[used]
-        if len(np.unique(topics)) < 2:
+        informative = self.panel.informative[forecasts.expert_index]
+        answered = np.bincount(forecasts.event_index[informative], minlength=len(weight)) > 0
+        used = np.flatnonzero(forecasts.resolved & answered & (weight > 0))
+        if self.structure == "assumed" or len(np.unique(forecasts.topics[used])) < 2:
             return self
-        used = used[topics != ""]
         some, prior = forecasts.select_events(used), reference[used]
-        public = logodds.public_probabilities(prior)
-        common = all_classes(
-            replace(self, topics=None).pool_forecasts(replace(some, topics=None), public), prior.shape[1]
-        )
-        ratios = logodds.prior_log_ratios(common)
-        full, shares = None, None
-        if self.uncertainty is not None and isinstance(self.panel, Panel):
-            n, d = len(self.panel), ratios.shape[1]
-            covariance = np.empty((*ratios.shape, d))
-            several = weights_looked_at(n, len(np.unique(topics)), d)
-            plain = np.empty((len(used), n, d)) if several else None
-            full = None if plain is None else np.empty_like(plain)
-            for rows, q, (own,) in some.dense_blocks(self.experts, public):
-                assert own is not None
-                covariance[rows] = self.uncertainty.given.ratios_covariance(self.panel, q, own)
-                if plain is not None and full is not None:
-                    batch = read_batch(q, own, n, d + 1)
-                    plain[rows] = batch.contrasts(slice(None), self.panel.settings.floor)
-                    full[rows] = debiased(self.panel, batch, slice(None))
-            ratios = left_out(ratios, some.outcomes, covariance)
-            shares = None if plain is None else Duplicates.among(plain, self.experts).shares
-        effects = learn_topics(
-            forecasts.topics[used],
-            ratios,
-            logodds.prior_log_ratios(prior),
-            some.outcomes,
-            weight[used],
-            full,
-            shares,
-        )
-        return replace(self, topics=effects, notes=(*self.notes, effects.note()))
+        common = self.pool_forecasts(replace(some, topics=None), logodds.public_probabilities(prior))
+        ratios = logodds.prior_log_ratios(all_classes(common, prior.shape[1]))
+        beyond = ratios - logodds.prior_log_ratios(prior)
+        events = TopicEvents(forecasts.topics[used], ratios, beyond, some.outcomes, weight[used])
+        return replace(self, topics=learn_topics(events).effects)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""

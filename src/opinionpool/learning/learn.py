@@ -21,7 +21,6 @@ from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import learn_recency
 from opinionpool.learning.request import Request
-from opinionpool.learning.uncertainty import whole
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -129,7 +128,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if is_crowd(problem.forecasts, weight):
         _check_crowd(beliefs, request.class_model)
         problem = replace(problem, weight=reduced)
-        found = _learn_crowd(problem, request.settings)
+        found = _with_topics(_learn_crowd(problem, request.settings), problem)
     else:
         drawn = bounded_sample(problem.forecasts, weight)
         full, problem = problem, replace(problem, weight=reduced)
@@ -137,15 +136,20 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
             resolved = int(problem.forecasts.resolved.sum())
             full, problem = (replace(each.select(*drawn), estimated=False) for each in (full, problem))
             notes = (*notes, sample_note(int(problem.forecasts.resolved.sum()), resolved))
-        found = _learn_default(problem, beliefs, request)
+        found = _with_topics(_learn_default(problem, beliefs, request), problem)
         if (problem.weight < full.weight).any():
-            independent = _learn_default(full, beliefs, replace(request, class_model="symmetric"))
+            alike = replace(request, class_model=found.class_model)
+            independent = _with_topics(_learn_default(full, beliefs, alike), full)
             found = found.at_least_as_uncertain_as(
                 independent, problem.forecasts, public_probabilities(problem.reference)
             )
-    found = found.with_topics(problem.forecasts, problem.reference, problem.weight)
-    notes = (*found.notes, *notes, *(() if recency is None else (recency.note(),)))
-    return replace(found, uncertainty=whole(found.uncertainty), recency=recency, notes=notes)
+    about = () if found.topics is None else (found.topics.note(),)
+    notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
+    return replace(found, recency=recency, notes=notes)
+
+
+def _with_topics(found: FittedPanel, problem: Problem) -> FittedPanel:
+    return found.with_topics(problem.forecasts, problem.reference, problem.weight)
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
@@ -184,9 +188,8 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
     panel = Panel.from_parts(found.parts, bias, problem.experts, problem.classes, settings)
     kind = "default" if counts.any() and not believed.assessed else "assumed"
     notes = found.notes + belief_notes(beliefs, problem.experts)
-    learned = FittedPanel(
-        panel, problem.shared, kind, events, counts, present, notes, found.marginal, found.uncertainty
-    )
+    about = found.marginal, found.uncertainty, found.topics
+    learned = FittedPanel(panel, problem.shared, kind, events, counts, present, notes, *about)
     if request.class_model == "symmetric":
         return learned
     # Loaded where there are more than two classes.

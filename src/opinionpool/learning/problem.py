@@ -35,6 +35,7 @@ class DenseContrasts:
     # (T, K - 1); classes but the first that are no options of their event; None if events share their classes
     absent: Mask | None = None
     estimated: bool = False  # whether the reference is Laplace's estimate from these outcomes
+    topics: npt.NDArray[np.str_] | None = None  # (T,); "" where an event has none
 
     @property
     def free(self) -> int:
@@ -239,7 +240,14 @@ class Problem:
         prior = self.shared if self.shared is not None else self.reference[:, None, :]
         beyond = contrasts(self.forecasts.dense(), prior, floor, self.expected[:, None, :])
         return DenseContrasts(
-            beyond, self.expected, self.outcomes, self.weight, self.experts, self.absent, self.estimated
+            beyond,
+            self.expected,
+            self.outcomes,
+            self.weight,
+            self.experts,
+            self.absent,
+            self.estimated,
+            self.forecasts.topics,
         )
 
     def sparse(self, floor: float) -> SparseContrasts:

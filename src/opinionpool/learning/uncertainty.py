@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array
+from opinionpool.estimation.coefficients import covariance_rows, excess
 from opinionpool.learning.topics import TopicShift
 from opinionpool.model.contrasts import Batch, blocks, read_batch
 from opinionpool.model.panel import Panel
@@ -76,25 +77,25 @@ class Uncertainty:
                 end[rows] = np.clip(logodds.expit(odds + sign * width * error[rows]), floors, most)
         return batch.shape_answers(ends[0]), batch.shape_answers(ends[1])
 
-    def errors(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+    def errors(
+        self,
+        panel: PoolingPanel,
+        probabilities: npt.ArrayLike,
+        prior: npt.ArrayLike,
+        shift: TopicShift | None = None,
+    ) -> Array:
         """Standard errors of the log-odds of each class against the others, (T, K); 0 where nobody answered."""
         batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
-        return self._errors(panel, batch, panel.pool(probabilities, prior))[1]
+        return self._errors(panel, batch, panel.pool(probabilities, prior), shift)[1]
 
-    @property
-    def given(self) -> Uncertainty:
-        """The posterior's own, without what other models leave open."""
-        return self
+    def at_least(self, other: Uncertainty, d: int) -> Uncertainty:
+        """No combination of intercept, d = K - 1 numbers, and weights is less uncertain than here or there."""
+        found = excess(covariance_rows(other.covariance), covariance_rows(self.covariance), d)
+        return replace(self, covariance=self.covariance + found.T @ found)
 
-    def at_least(self, other: Uncertainty) -> Uncertainty:
-        """No combination of intercept and weights is less uncertain than here or there."""
-        values, vectors = np.linalg.eigh(other.covariance - self.covariance)
-        return Uncertainty(self.covariance + (vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-    def ratios_covariance(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
-        """Covariance of the pooled log-ratios, (T, K - 1, K - 1); 0 where nobody answered."""
-        batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
-        return np.concatenate([self._covariance(panel, batch, rows) for rows in blocks(batch)])
+    def scaled(self, factor: float) -> Uncertainty:
+        """The same with covariances that are so many times as large."""
+        return replace(self, covariance=self.covariance * factor)
 
     def _errors(
         self, panel: PoolingPanel, batch: Batch, answers: npt.ArrayLike, shift: TopicShift | None = None
@@ -115,34 +116,10 @@ class Uncertainty:
         """Covariance of the pooled log-ratios of some events, (T, K - 1, K - 1); 0 where nobody answered."""
         assert isinstance(panel, Panel)
         d, full = batch.classes - 1, debiased(panel, batch, rows)
-        answered = batch.answered[rows]
+        answered = batch.answered_by(panel.informative, rows)
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         gradient = np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
         return np.asarray(np.einsum("tia,ij,tjb->tab", gradient, self.covariance, gradient, optimize=True))
-
-
-@dataclass(frozen=True, eq=False)
-class OpenUncertainty(Uncertainty):
-    """Uncertainty to which other models than the one that was fitted contribute, while a fit is being made.
-
-    What an answer would have been without its own outcome follows from the posterior alone.
-    """
-
-    posterior: Uncertainty
-
-    @property
-    def given(self) -> Uncertainty:
-        """The posterior's own."""
-        return self.posterior
-
-    def spread_over(self, source: npt.NDArray[np.intp]) -> Uncertainty:
-        """The same for duplicates, as `Uncertainty.spread_over`."""
-        return OpenUncertainty(super().spread_over(source).covariance, self.posterior.spread_over(source))
-
-
-def whole(uncertainty: Uncertainty | None) -> Uncertainty | None:
-    """What is kept once a fit is made: all that is open together."""
-    return Uncertainty(uncertainty.covariance) if isinstance(uncertainty, OpenUncertainty) else uncertainty
 
 
 def debiased(panel: Panel, batch: Batch, rows: slice) -> Array:

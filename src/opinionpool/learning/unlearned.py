@@ -24,6 +24,7 @@ from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     believed_features,
 )
+from opinionpool.learning.topics import TopicEffects
 from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.learning.weight_beliefs import weight_beliefs
 from opinionpool.model.contrasts import Extremes
@@ -52,6 +53,8 @@ class DefaultFit:
     learned : bool
         Whether outcomes had a part in it.
     notes : tuple of Note
+    topics : TopicEffects or None
+        How topics differ, where that was learned together with the weights.
     """
 
     parts: Parts
@@ -61,6 +64,7 @@ class DefaultFit:
     uncertainty: Uncertainty | None
     learned: bool
     notes: tuple[Note, ...] = ()
+    topics: TopicEffects | None = None
 
 
 def assumed(believed: Believed, d: int, *, options: bool) -> DefaultFit:

@@ -62,10 +62,10 @@ class Batch:
         """L − L° of some events, NaN where missing, (T, N, K - 1); see `contrasts`."""
         return contrasts(self.q[rows], self.prior[rows][:, None, :], floor, self.reference[rows][:, None, :])
 
-    @property
-    def answered(self) -> Mask:
-        """Whether anybody answered, (T,)."""
-        return np.asarray(~np.isnan(self.q).all(axis=tuple(range(1, self.q.ndim))))
+    def answered_by(self, experts: Mask, rows: Rows = slice(None)) -> Mask:
+        """Whether any of some experts, (N,), answered, of some events, (T,)."""
+        some = self.q[rows][:, experts]
+        return np.asarray(~np.isnan(some).all(axis=tuple(range(1, some.ndim))))
 
     def shape_answers(self, p: Array) -> Array:
         """(T, K) answers in the shape of the question: (...) when K = 2, else (..., K)."""

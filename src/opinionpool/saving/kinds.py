@@ -147,6 +147,8 @@ def _check_topics(effects: TopicEffects) -> None:
         shaped(effects.deviations, (len(DEVIATIONS),), "the probabilities of deviations", least=0.0)
     shaped(effects.covariance, (g, size, size), "the covariance of topics")
     shaped(effects.new, (size, size), "the covariance of a new topic")
+    if effects.cross is not None:
+        shaped(effects.cross, (g, size, effects.cross.shape[-1]), "the covariance of topics with what is common")
     for covariance in (effects.new, *effects.covariance):
         _check_positive(covariance, "the covariance of a topic")
 
@@ -213,6 +215,8 @@ def _check_panel_state(learned: FittedPanel) -> None:
         raise SavedPoolError(f"topics of {k} classes should have {k - 1} intercepts each")
     if learned.topics is not None and learned.topics.weights is not None and learned.topics.weights.shape[1] != n:
         raise SavedPoolError(f"topics of {n} experts should have {n} weights each")
+    if learned.topics is not None and learned.topics.cross is not None and learned.topics.cross.shape[2] != k - 1 + n:
+        raise SavedPoolError(f"topics of {n} experts and {k} classes should vary with {k - 1 + n} common coefficients")
     _check_answer(learned, n, k)
 
 
@@ -282,7 +286,7 @@ PARTS = (
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
-    replace(Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations")),
+    replace(Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross")),
     replace(Kind.of("recency", Recency, _check_recency), optional=("experts", "source")),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty),
