@@ -32,7 +32,8 @@ def rows() -> Iterator[Row]:
     """Measure the time of an E-step, and how many are needed."""
     x, y, truth = panel(np.random.default_rng(0))
     everyone = np.arange(EXPERTS)
-    evidence = RowEvidence.of_dense(x[..., None], y, np.ones(EVENTS))
+    event, expert = np.nonzero(~np.isnan(x))
+    evidence = RowEvidence(event, expert, x[event, expert][:, None], y, np.ones(EVENTS), EXPERTS)
     with threadpool_limits(1):
         sample = Sample.of(evidence, everyone)
         for what, peer in (("event by event", one_by_one), ("the textbook's EM", textbook)):

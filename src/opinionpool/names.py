@@ -51,6 +51,16 @@ def repeated(names: Sequence[str]) -> str | None:
     return None
 
 
+def unknown_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The names that are none of those known, in their order.
+
+    >>> unknown_names(["ann", "bob", "cat"], ["cat", "ann"])
+    ['bob']
+    """
+    among = set(known)
+    return [name for name in names if name not in among]
+
+
 def check_distinct(names: Sequence[str]) -> None:
     """Raise an `ExpertError` where two experts have one name."""
     twice = repeated(names)
@@ -139,8 +149,7 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
     given = [str(label) for label in labels]
     if tuple(given) == tuple(names) or not set(given) & set(names):
         return values
-    lacking = [name for name in names if name not in given]
-    strange = [name for name in given if name not in names]
+    lacking, strange = unknown_names(names, given), unknown_names(given, names)
     if lacking or strange or len(given) != len(names):
         phrase = ([f"lack {listed(lacking, 3)}"] if lacking else []) + (
             [f"have {listed(strange, 3)}"] if strange else []
@@ -148,10 +157,10 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
         raise ExpertError(
             f"forecasts named after the experts must name each of them once, and these "
             f"{' and '.join(phrase) or 'name one twice'}; leave the names out (np.asarray) to give them in the "
-            "experts' "
-            "order, or take subset() of the panel"
+            "experts' order, or take subset() of the panel"
         )
-    return np.asarray(check_probabilities(values)[..., [given.index(name) for name in names]])
+    positions = {name: i for i, name in enumerate(given)}
+    return np.asarray(check_probabilities(values)[..., [positions[name] for name in names]])
 
 
 def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:

@@ -32,7 +32,8 @@ def sample(seed, t=120, n=3, k=2, missing=0.4, events_of_each=1):
 
 
 def rows_of(x, y, weight=None):
-    return RowEvidence.of_dense(x, y, np.ones(len(y)) if weight is None else weight)
+    event, expert = np.nonzero(~np.isnan(x[..., 0]))
+    return RowEvidence(event, expert, x[event, expert], y, np.ones(len(y)) if weight is None else weight, x.shape[1])
 
 
 def moments_of(x, y, weight=None):

@@ -16,7 +16,8 @@ def both(seed, d=1, missing=0.3, t=25, n=4):
     x[rng.random((t, n)) < missing] = np.nan
     y, w = rng.integers(-1, d + 1, t), rng.integers(0, 3, t).astype(float)
     moments = Moments.empty([f"e{i}" for i in range(n)], d + 1).add(x, y, w)
-    return MomentEvidence(moments), RowEvidence.of_dense(x, y, w), (x, y, w)
+    event, expert = np.nonzero(~np.isnan(x[..., 0]))
+    return MomentEvidence(moments), RowEvidence(event, expert, x[event, expert], y, w, n), (x, y, w)
 
 
 seeds = st.integers(0, 10**6)

@@ -112,7 +112,9 @@ class TestSampleAverages:
         panel, x, y, prior = simulated(6, k=k)
         weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
         shared = logodds.class_probabilities(prior, k)
-        rows = RowEvidence.of_dense(logodds.log_ratios(x, shared), y, weight)
+        event, expert = np.nonzero(np.ones(x.shape[:2]))
+        ratios = logodds.log_ratios(x, shared)[event, expert]
+        rows = RowEvidence(event, expert, ratios, y, weight, x.shape[1])
         from_rows = learn_from(Rows(rows, shared, panel.names, panel.classes), Request(structure, None))
         forecasts = Forecasts.from_array(x, y, classes=panel.classes)
         from_moments = learn(forecasts, prior=prior, sample_weight=weight, structure=structure, beliefs=None)

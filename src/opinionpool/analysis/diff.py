@@ -208,11 +208,12 @@ def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
     """Forecasts about the classes of a pool, by experts whom it knows."""
     found = matched(forecasts, trained, f"the {which} file")
     present = {found.experts[i] for i in np.unique(found.expert_index).tolist()}
-    strange = sorted(present - set(trained.experts))
+    known = set(trained.experts)
+    strange = sorted(present - known)
     if strange:
         verb = "is" if len(strange) == 1 else "are"
         raise ExpertError(f"{listed(strange)} {verb} unknown to the {which} pool, which has not pooled these forecasts")
-    return found.select_experts([name for name in found.experts if name in set(trained.experts)])
+    return found.select_experts([name for name in found.experts if name in known])
 
 
 def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]:
@@ -242,7 +243,8 @@ def _moves(
         learned = corrected if stages.learned is None else stages.learned.fit(old.name, **old.options)
     final = last if _same_settings(old, new) else _refitted(old, new)
     # Who has left the panel says nothing to the new pool.
-    known = was.select_experts([name for name in was.experts if name in set(new.experts)])
+    there = set(new.experts)
+    known = was.select_experts([name for name in was.experts if name in there])
     chain = [(first, was), (corrected, was), (learned, was), (final, known), (final, now), (last, now)]
     answers = [_answers(*each) for each in chain]
     if stages is None:

@@ -215,10 +215,6 @@ class Earlier:
         return [name for name in (self.model, self.since) if name is not None]
 
 
-# As `opinionpool.report.order` has them; named here, as that loads NumPy.
-SORTS = ("file", "event", "closes", "probability", "interval", "disagreement")
-
-
 @dataclass(frozen=True)
 class Listing:
     """Which answers are listed, in which order."""

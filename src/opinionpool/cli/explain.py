@@ -54,8 +54,8 @@ def explain(
     prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
     from opinionpool.analysis.explanation import event_position, explain_event
     from opinionpool.cli.kept import keep
+    from opinionpool.pools.fit import in_sample_note
     from opinionpool.report import answers, explanation as explained, summary
-    from opinionpool.report.in_sample import in_sample_note
 
     try:
         t = event_position(forecasts, event)

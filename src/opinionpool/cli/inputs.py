@@ -11,6 +11,7 @@ import click
 
 from opinionpool.cli.arguments import BeliefFile, Reading
 from opinionpool.cli.help import READING
+from opinionpool.cli.output import progress
 from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
 from opinionpool.text import typed
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from opinionpool.report.check import Findings
     from opinionpool.streams.trained import TrainedPool
     from opinionpool.tables.options import ReadOptions
-from opinionpool.cli.output import progress
 
 
 def read(reading: Reading, classes: Sequence[object] = ()) -> Forecasts:

@@ -11,11 +11,11 @@ from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import class_probabilities, public_probabilities
-from opinionpool.pools.fit import fit_pool
+from opinionpool.names import unknown_names
+from opinionpool.pools.fit import fit_pool, in_sample
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
-from opinionpool.report.in_sample import in_sample
 from opinionpool.report.listing import printable, whole
 from opinionpool.text import counted, listed
 
@@ -163,7 +163,7 @@ def keep(
         trained = replace(trained, duplicates=before or duplicates)
         notes = (*trained.learned.notes, *new, *_other_rule(before, duplicates))
     else:
-        strange = [expert for expert in forecasts.experts if expert not in set(trained.experts)]
+        strange = unknown_names(forecasts.experts, trained.experts)
         if strange:
             verb = "is" if len(strange) == 1 else "are"
             raise ExpertError(

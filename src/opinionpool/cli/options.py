@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, TypeAlias
+
 import click
 
-from opinionpool.cli.arguments import SORTS, Comparing, Earlier, Keeping, Listing, Pooling, Writing
-from opinionpool.cli.decorators import Command, Decorator, gather, stack
+from opinionpool.cli.arguments import Comparing, Earlier, Keeping, Listing, Pooling, Writing
 from opinionpool.cli.help import ANSWERS, COMPARISON, FILES, POOL, RESULTS
 from opinionpool.cli.values import read_pools, read_prior, read_weights
 from opinionpool.pools import NAMES, WEIGHTED
+from opinionpool.report import SORTS
 
 FORMATS = ("table", "csv", "json")
+# A function that click makes a command of, and one that adds an option to it.
+Command: TypeAlias = Callable[..., Any]
+Decorator: TypeAlias = Callable[[Command], Command]
+
+
+def gather(kind: type[Any], name: str) -> Decorator:
+    """Hand a command one object in place of the options that are its fields."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(**given: object) -> object:
+            own = {field.name: given.pop(field.name) for field in fields(kind)}
+            return command(**given, **{name: kind(**own)})
+
+        return wrapper
+
+    return decorate
+
+
+def stack(options: Sequence[Decorator], command: Command, section: str) -> Command:
+    """Give a command options, which its help has in a section."""
+    for option in reversed(options):
+        command = option(command)
+        # click keeps them here until it makes a command of the function.
+        command.__click_params__[-1].section = section  # type: ignore[attr-defined]
+    return command
 
 
 def writing(
@@ -148,6 +179,17 @@ def split_by(command: Command) -> Command:
     return command
 
 
+def repeats_option(command: Command) -> Command:
+    """Give a command the option --repeats."""
+    return click.option(
+        "--repeats",
+        type=click.IntRange(1),
+        metavar="N",
+        help="How often the cross-validation is repeated. Default: until the random variation between repeats is "
+        "negligible, at most 20 times.",
+    )(command)
+
+
 def comparing(command: Command) -> Command:
     """Give a command the options that say what to compare and how, as ``comparing``."""
     options: list[Decorator] = [
@@ -185,13 +227,7 @@ def comparing(command: Command) -> Command:
             metavar="N",
             help="Folds of the cross-validation, or blocks of time. Default: 5.",
         ),
-        click.option(
-            "--repeats",
-            type=click.IntRange(1),
-            metavar="N",
-            help="How often the cross-validation is repeated. Default: until the random variation between repeats is "
-            "negligible, at most 20 times.",
-        ),
+        repeats_option,
         click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0."),
         _prior,
         panel_option,

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from opinionpool.cli.arguments import Reading
-from opinionpool.cli.decorators import Command, Decorator, stack
 from opinionpool.cli.help import READING
+from opinionpool.cli.options import Command, Decorator, stack
 from opinionpool.cli.values import existing_files, read_classes, read_columns, read_encoding, some_files
 
 # A file of this name beside the data holds options.

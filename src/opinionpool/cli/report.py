@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opinionpool.cli.arguments import SORTS, Earlier, Pooling, Reading, Writing, prior_option
+from opinionpool.cli.arguments import Earlier, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read_for
-from opinionpool.cli.options import earlier, pooling, split_by
+from opinionpool.cli.options import earlier, pooling, repeats_option, split_by
 from opinionpool.cli.output import destination, progress, tell
 from opinionpool.cli.reading_options import reading
 from opinionpool.errors import ArgumentError
+from opinionpool.report import SORTS
 from opinionpool.report.listing import printable
 from opinionpool.text import typed
 
@@ -37,12 +38,7 @@ PAGES = ("", ".html", ".htm")
 @pooling
 @earlier
 @split_by
-@click.option(
-    "--repeats",
-    type=click.IntRange(1),
-    metavar="N",
-    help="How often the cross-validation is repeated. Default: until that hardly changes scores, at most 20 times.",
-)
+@repeats_option
 @click.option("--title", metavar="TEXT", help="Heading of the page. Default: the name of the file.")
 @click.option(
     "--sort",

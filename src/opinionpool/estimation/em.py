@@ -224,7 +224,9 @@ def maximum_likelihood(
 
     >>> from opinionpool.estimation.averages import sample_means
     >>> x = np.array([[2, 1], [0, 1], [1, 2], [3, np.nan], [0, -1], [-2, -2], [-1, -1], [-2, np.nan]])[..., None]
-    >>> evidence = RowEvidence.of_dense(x, np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.ones(8))
+    >>> event, expert = np.nonzero(~np.isnan(x[..., 0]))
+    >>> outcomes = np.array([1, 1, 1, 1, 0, 0, 0, 0])
+    >>> evidence = RowEvidence(event, expert, x[event, expert], outcomes, np.ones(8), 2)
     >>> zero = np.zeros(1)
     >>> found = maximum_likelihood(evidence, sample_means(evidence, zero), zero, ("ann", "bob"))
     >>> found.contrast.round(3), found.report.converged

@@ -172,12 +172,6 @@ class RowEvidence:
     experts: int  # N
     groups: Design | None = None  # what `outcomes` number, if not K classes
 
-    @classmethod
-    def of_dense(cls, ratios: Array, outcomes: npt.NDArray[np.intp], weight: Array) -> RowEvidence:
-        """Evidence from (T, N, K - 1) log-ratios, NaN where missing."""
-        event, expert = np.nonzero(~np.isnan(ratios[:, :, 0]))
-        return cls(event, expert, ratios[event, expert], outcomes, weight, ratios.shape[1])
-
     @property
     def classes(self) -> int:
         """K."""

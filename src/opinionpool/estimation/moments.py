@@ -19,7 +19,7 @@ from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import inner_products, metric
-from opinionpool.names import expert_names
+from opinionpool.names import expert_names, unknown_names
 
 RESOLVED, OPEN = 0, 1
 # The least share of a sum of squares that may lie about the means: below, too many digits are lost.
@@ -172,7 +172,7 @@ class Moments:
     def merge(self, other: Moments) -> Moments:
         """Both together, over the experts of either; exact, and in any order to rounding."""
         self._check_classes(other)
-        experts = self.experts + tuple(name for name in other.experts if name not in set(self.experts))
+        experts = self.experts + tuple(unknown_names(other.experts, self.experts))
         return self._over(experts)._with(other._over(experts), 1)
 
     def remove(self, other: Moments) -> Moments:
@@ -184,7 +184,7 @@ class Moments:
             If they do not hold that many events.
         """
         self._check_classes(other)
-        strange = [name for name in other.experts if name not in set(self.experts)]
+        strange = unknown_names(other.experts, self.experts)
         if strange:
             raise ArgumentError(
                 f"only events that were added can be removed, and expert {strange[0]!r} was never added"

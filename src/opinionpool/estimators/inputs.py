@@ -17,7 +17,7 @@ from opinionpool.errors import ArgumentError, ExpertError, Note, OutcomeError, S
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, classes_of, label_text, read_labels
 from opinionpool.logodds import SUM_TOLERANCE, normalised
-from opinionpool.names import numbered, repeated
+from opinionpool.names import numbered, repeated, unknown_names
 from opinionpool.text import listed
 
 # An object of pandas or of any other library, asked for what it has.
@@ -161,7 +161,7 @@ class ExpertColumns:
                 raise ShapeError(f"X has {q.shape[1]} features, but {who} is expecting {self.count} features as input")
             return q
         position = {name: i for i, name in enumerate(names)}
-        unknown = [name for name in names if name not in set(self.columns)]
+        unknown = unknown_names(names, self.columns)
         if unknown:
             raise ExpertError(
                 f"the columns of X must be those of fit, or some of them, and column {unknown[0]!r} was not there in "
@@ -196,8 +196,7 @@ class ExpertColumns:
             raise OutcomeError(f"these forecasts are on {which[own]}, and the pool was fitted to {which[self.own]}")
         if classes != self.classes and not own:
             raise OutcomeError(f"these forecasts are about the classes {classes}, and the pool about {self.classes}")
-        known = set(self.experts)
-        unknown = [name for name in forecasts.experts if name not in known]
+        unknown = unknown_names(forecasts.experts, self.experts)
         if unknown:
             raise ExpertError(f"expert {unknown[0]!r} was not there in fit; leave them out with select_experts()")
 

@@ -30,6 +30,7 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.model.features import Parts, believed_dependence
+from opinionpool.names import unknown_names
 from opinionpool.text import listed, suggestion
 
 CALIBRATION = 0.95
@@ -278,12 +279,12 @@ def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
 def belief_notes(beliefs: Beliefs, experts: tuple[str, ...]) -> tuple[Note, ...]:
     """On names that are not among the experts, and on accuracies below what is assumed of the others."""
     notes = []
-    unknown = [name for name in beliefs.experts if name not in set(experts)]
+    unknown = unknown_names(beliefs.experts, experts)
     if unknown:
         meant = suggestion(unknown[0], experts, "there are")
         text = f"something is believed of {listed(unknown, 3)}, who made no forecast; {meant}"
         notes.append(Note("believed-unknown", text, len(unknown), serious=True))
-    named = {name: own.absolute() for name, own in beliefs.experts.items() if name in set(experts)}
+    named = {name: own.absolute() for name, own in beliefs.experts.items() if name not in unknown}
     below = [name for name, accuracy in named.items() if accuracy is not None and accuracy.value < ACCURACY]
     if below and beliefs.absolute() is None and any(named.get(name) is None for name in experts):
         verb = "is" if len(below) == 1 else "are"

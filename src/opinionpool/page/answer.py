@@ -22,11 +22,11 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import public_probabilities
+from opinionpool.names import unknown_names
 from opinionpool.page.assessment import Assessment, Expert, to_toml
-from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fit import fit_pool, in_sample, in_sample_note
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
-from opinionpool.report.in_sample import in_sample, in_sample_note
 
 # Fits that are kept, so that going back does not learn again.
 KEPT = 64
@@ -88,7 +88,7 @@ class Material:
         if self.forecasts is None:
             return _fit(answered(a), a, prior_of(a))
         prior = None if self.own_priors else prior_of(a)
-        added = tuple(each.name for each in a.experts if each.name not in set(self.experts))
+        added = tuple(unknown_names((each.name for each in a.experts), self.experts))
         key = (to_toml(a.beliefs), None if prior is None else np.asarray(prior).tobytes(), added)
         with self._lock:
             if key in self._fits:
@@ -113,7 +113,7 @@ class Material:
         """Weights of the panel as it is assessed, in the order of those that are learned; None for a saved pool."""
         if self.trained is not None or self.forecasts is None:
             return None
-        added = tuple(each.name for each in a.experts if each.name not in set(self.experts))
+        added = tuple(unknown_names((each.name for each in a.experts), self.experts))
         one = self.forecasts.select_events(np.flatnonzero(self.forecasts.crowd == self.forecasts.crowd.max())[:1])
         unresolved = replace(one, experts=one.experts + added, outcomes=np.full(1, UNRESOLVED))
         state = _fit(unresolved, a, None)

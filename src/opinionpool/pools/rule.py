@@ -35,6 +35,7 @@ from opinionpool.learning.duplicates import constant_experts
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Contrasts, base_rate_shift, contrasts_in, read_batch
+from opinionpool.names import unknown_names
 from opinionpool.priors import one_outcome_notes
 from opinionpool.text import meant, shown
 
@@ -120,12 +121,12 @@ def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, 
     if isinstance(weights, Mapping):
         without = [name for name in experts if name not in weights]
         if without:
-            others = [str(name) for name in weights if name not in set(experts)]
+            others = unknown_names(map(str, weights), experts)
             other = f"; is it meant by {shown(others[0])}?" if others and meant(without[0], others) else ""
             raise ExpertError(
                 f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out{other}"
             )
-        unused = tuple(str(name) for name in weights if name not in set(experts))
+        unused = tuple(unknown_names(map(str, weights), experts))
         return as_numbers([weights[name] for name in experts], "weight", ArgumentError), unused
     array = as_numbers(weights, "weight", ArgumentError)
     if array.shape != (len(experts),):

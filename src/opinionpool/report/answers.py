@@ -16,9 +16,9 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, all_classes, public_log_odds, public_probabilities
 from opinionpool.model.full_panel import FullPanel
+from opinionpool.pools.fit import in_sample
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
-from opinionpool.report.in_sample import in_sample
 from opinionpool.report.listing import Column, decimal, percent, printable, whole
 from opinionpool.text import counted
 

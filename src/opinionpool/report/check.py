@@ -14,6 +14,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
+from opinionpool.names import unknown_names
 from opinionpool.priors import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
 from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_totals, remarkable
@@ -138,7 +139,7 @@ def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Fore
     events = float(trained.learned.events.sum())
     text = f"beside the {trained.name} pool in {file}, which has learned from {whole(round(events, 6))} resolved events"
     notes = [Note("saved-pool", text)]
-    strangers = [expert for expert in forecasts.experts if expert not in set(trained.experts)]
+    strangers = unknown_names(forecasts.experts, trained.experts)
     if strangers:
         verb = "is" if len(strangers) == 1 else "are"
         text = f"{listed(strangers, 6)} {verb} unknown to the pool: --save NEW lets it learn, --exclude leaves out"
@@ -153,7 +154,7 @@ def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Fore
             text = f"{counted(fresh, 'resolved event')} that the pool has not learned from; --save NEW goes on learning"
             notes.append(Note("not-learned", text, fresh))
         notes += stream.add(forecasts, whole=True)
-    known = [expert for expert in forecasts.experts if expert not in set(strangers)]
+    known = unknown_names(forecasts.experts, strangers)
     return forecasts.select_experts(known).by_experts(trained.experts), tuple(notes)
 
 

@@ -8,12 +8,9 @@ import numpy as np
 
 from opinionpool.report.answers import Pooled
 
-# As in the file, by name, the first to close, the most probable, the least certain, the most disputed.
-SORTS = ("file", "event", "closes", "probability", "interval", "disagreement")
-
 
 def ordered(pooled: Pooled, rows: Sequence[int], sort: str) -> list[int]:
-    """Some events in one of the orders of `SORTS`; equal ones stay in the order of the file."""
+    """Some events in one of the orders of `opinionpool.report.SORTS`; equal ones stay in the order of the file."""
     chosen, forecasts = np.asarray(rows, dtype=np.intp), pooled.forecasts
     if sort == "file" or (sort == "closes" and forecasts.closes is None) or not len(chosen):
         return [int(t) for t in chosen]
@@ -36,6 +33,6 @@ def ordered(pooled: Pooled, rows: Sequence[int], sort: str) -> list[int]:
 
 
 def open_rows(pooled: Pooled, sort: str) -> list[int]:
-    """Positions of open events that somebody forecast, in one of the orders of `SORTS`."""
+    """Positions of open events that somebody forecast, in one of the orders of `opinionpool.report.SORTS`."""
     forecasts = pooled.forecasts
     return ordered(pooled, np.flatnonzero(~forecasts.resolved & (forecasts.crowd > 0)).tolist(), sort)

@@ -10,14 +10,14 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.fit import FitOptions, PoolLike
 from opinionpool.progress import Progress
 from opinionpool.report.basis import basis_section, worth_section
-from opinionpool.report.changed import changes_section
+from opinionpool.report.changes import changes_section
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
 from opinionpool.report.findings import Findings, ReportOptions, Source, find
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name
 from opinionpool.report.open_events import answers_section, explanation_section
 from opinionpool.report.results import experts_section, features_section, gains_section
 from opinionpool.report.summary import size_line
-from opinionpool.report.topic_section import topics_section
+from opinionpool.report.topics import topics_section
 from opinionpool.scoring.splits import Splits
 from opinionpool.version import __version__
 

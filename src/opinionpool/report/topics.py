@@ -1,16 +1,23 @@
-"""Topics by column: what was learned about each, and how pools do on the events of each."""
+"""Topics by column, and as a section of the report: what was learned about each, and how pools do on its events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.answers import hundredths, records, signed
+from opinionpool.report.html import Html, joined, markup, name, section, table
 from opinionpool.report.listing import Column, decimal, whole, write_table
 from opinionpool.scoring.comparison import AVERAGE, Comparison
+
+if TYPE_CHECKING:
+    from opinionpool.report.findings import Findings
+
+# Rows that tables of the report have at most.
+MOST = 50
 
 
 def tenths(number: float) -> str:
@@ -32,12 +39,12 @@ def topic_columns(state: Fitted) -> list[Column]:
     order = np.argsort(-size, kind="stable").tolist()
     labels = [str(label) for label in state.classes]
     columns = [Column("topic", table["topic"], "topic"), Column("resolved", table["resolved"], "counts as", tenths)]
-    for name in [name for name in table if name.startswith("intercept") and not name.endswith(("_low", "_high"))]:
-        label = "" if len(labels) == 2 else f":{labels[int(name.rpartition('_')[2])]}"
+    for key in [key for key in table if key.startswith("intercept") and not key.endswith(("_low", "_high"))]:
+        label = "" if len(labels) == 2 else f":{labels[int(key.rpartition('_')[2])]}"
         columns += [
-            Column(f"intercept{label}", table[name], f"intercept{label}", signed),
-            Column(f"intercept_low{label}", table[f"{name}_low"], "from", hundredths, spare=2),
-            Column(f"intercept_high{label}", table[f"{name}_high"], "to", hundredths, spare=2),
+            Column(f"intercept{label}", table[key], f"intercept{label}", signed),
+            Column(f"intercept_low{label}", table[f"{key}_low"], "from", hundredths, spare=2),
+            Column(f"intercept_high{label}", table[f"{key}_high"], "to", hundredths, spare=2),
         ]
     columns += [
         Column("slope", table["slope"], "slope", decimal),
@@ -79,7 +86,7 @@ def score_columns(found: Comparison) -> list[Column]:
         return []
     ordered = np.append(kept[np.argsort(-count[kept], kind="stable")], np.flatnonzero((count > 0) & (names == "")))
     columns = [
-        Column("topic", [name or "(no topic)" for name in names[ordered].tolist()], "topic"),
+        Column("topic", [label or "(no topic)" for label in names[ordered].tolist()], "topic"),
         Column("events", count[ordered].tolist(), "events", whole),
     ]
     for place, pool in enumerate(found.pools):
@@ -106,3 +113,51 @@ def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[s
             for column in weights[2:]
         ]
     return facts
+
+
+def topics_section(f: Findings) -> Html | None:
+    """None where events have no topics, or nothing was learned about them."""
+    learned = topic_columns(f.state)
+    scores = score_columns(f.comparison) if isinstance(f.comparison, Comparison) else []
+    if not learned and not scores:
+        return None
+    parts: list[str] = []
+    if learned:
+        parts.append(
+            markup(
+                "<p>How far the answers on each topic differ from what is common to all: the intercept is added to the "
+                "pooled log-odds, and the slope multiplies how far they are from the prior. Both are drawn towards the "
+                "common values, 0 and 1, as far as outcomes do not speak against that. Intervals hold 90%, each by "
+                "itself.</p>"
+            )
+        )
+        parts.append(_table(learned))
+    weights = weight_columns(f.state)
+    if weights:
+        parts.append(
+            markup(
+                "<p>The weight of each expert on each topic, if everybody gives a forecast. Weights are drawn towards "
+                "what they are on all topics, the second column.</p>"
+            )
+        )
+        parts.append(_table(weights))
+    if scores:
+        parts.append(markup("<p>Scores on events that the pools had not learned from, by topic.</p>"))
+        parts.append(_table(scores))
+    return section("topics", "Topics", *parts)
+
+
+def _table(columns: Sequence[Column]) -> Html:
+    shown = [column for column in columns if column.title is not None]
+    rows = list(zip(*(column.values for column in shown), strict=True))
+    cells = [[_cell(column, value) for column, value in zip(shown, row, strict=True)] for row in rows[:MOST]]
+    numbers = [column.numeric for column in shown]
+    found = table([column.title or "" for column in shown], cells, numbers=numbers)
+    left = len(rows) - MOST
+    return found if left <= 0 else joined([found, markup('<p class="note">{} more.</p>', str(left))])
+
+
+def _cell(column: Column, value: object) -> str:
+    if value is None:
+        return ""
+    return column.show(value) if column.numeric else name(str(value))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from opinionpool.errors import Note
+from opinionpool.names import unknown_names
 from opinionpool.streams.state import StreamState
 from opinionpool.text import counted, listed, shown
 
@@ -56,12 +57,11 @@ def absent_experts(before: Sequence[str], names: Sequence[str], present: Sequenc
     >>> print(note.text.split(". ")[0])
     1 expert of the pool without a forecast in this table: 'ann lee'; new in it: 'ann lee-smith' (was 'ann lee'?)
     """
-    there, known = set(present), set(names)
-    gone = [name for name in before if name not in there]
+    gone = unknown_names(before, present)
     if not gone:
         return []
     text = f"{counted(len(gone), 'expert')} of the pool without a forecast in this table: {listed(gone, _NAMED)}"
-    fresh = [name for name in present if name not in known]
+    fresh = unknown_names(present, names)
     if fresh:
         text += (
             f"; new in it: {_beside(fresh, gone)}. Whoever was renamed begins anew; to go on, learn from the whole "
