@@ -13,7 +13,7 @@ from opinionpool.page.moves import moved
 from opinionpool.page.scene import Look, Scene
 from opinionpool.page.session import Session, start_of
 from opinionpool.report.findings import find
-from opinionpool.scoring.splits import Splits
+from opinionpool.scoring.plan import Splits
 from opinionpool.tables.read import read_forecasts
 
 from .test_handover import forecasts_file

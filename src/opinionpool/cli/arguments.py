@@ -235,7 +235,7 @@ class BeliefFile:
         """What the file of --panel says, if there is one."""
         if panel is None:
             return cls()
-        from opinionpool.learning.beliefs import read_beliefs
+        from opinionpool.learning.panel_file import read_beliefs
 
         return cls(panel, read_beliefs(panel))
 

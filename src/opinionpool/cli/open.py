@@ -91,7 +91,7 @@ def _browse(address: str) -> None:
 
 def _material(reading: Reading | None, panel: str | None, model: str | None) -> tuple[Material, Assessment | None]:
     """What the page answers from, and what it begins with."""
-    from opinionpool.learning.beliefs import read_beliefs
+    from opinionpool.learning.panel_file import read_beliefs
     from opinionpool.page.answer import Material, Source
     from opinionpool.page.assessment import blank
     from opinionpool.page.moves import with_beliefs

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.estimation.dual import binary_mode
-from opinionpool.estimation.likelihood import Likelihood, Value, separating_direction
+from opinionpool.estimation.likelihood import Likelihood, Value
+from opinionpool.estimation.separation import separating_direction
 from opinionpool.logodds import expit, metric
 
 # After so many steps without proof that the coefficients are finite, it is found out whether they are.

@@ -225,7 +225,7 @@ def _numbers(given: Sequence[Any] | None) -> tuple[float, ...] | None:
 
 
 def to_toml(beliefs: Beliefs) -> str:
-    """Beliefs as a panel file, from which `opinionpool.learning.beliefs.read_beliefs` reads the same numbers.
+    """Beliefs as a panel file, from which `opinionpool.learning.panel_file.read_beliefs` reads the same numbers.
 
     >>> print(to_toml(Beliefs(correlation=0.6, experts={"Ann Lee": {"auc": (0.8, 50)}})), end="")
     correlation = { value = 0.6, worth = 20 }

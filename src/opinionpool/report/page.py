@@ -18,7 +18,7 @@ from opinionpool.report.open_events import answers_section, explanation_section
 from opinionpool.report.results import experts_section, features_section, gains_section
 from opinionpool.report.summary import size_line
 from opinionpool.report.topics import topics_section
-from opinionpool.scoring.splits import Splits
+from opinionpool.scoring.plan import Splits
 from opinionpool.version import __version__
 
 # Where links at the top lead, of those sections that there are.

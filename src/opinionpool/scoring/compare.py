@@ -38,8 +38,8 @@ from opinionpool.scoring.comparison import (
 from opinionpool.scoring.cross_validation import Trial, run_trial
 from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
 from opinionpool.scoring.occasions import Occasions
+from opinionpool.scoring.plan import Plan, Splits, clusters_of
 from opinionpool.scoring.scores import at_floor, log_score
-from opinionpool.scoring.splits import Plan, Splits, clusters_of
 from opinionpool.text import counted
 
 # Names of pools, pools of `opinionpool.estimators` with their options, or either by what they are to be called.

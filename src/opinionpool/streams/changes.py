@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -98,6 +99,31 @@ def _as_learned(state: StreamState, record: Record, entry: Entry, *, complete: b
     return old
 
 
+# What a batch may have met: the code of the note, of what it counts, and the text.
+_NOTES = (
+    ("known", "resolved event", "{} learned from before, and not again"),
+    ("corrected", "outcome", "{} corrected"),
+    (
+        "redescribed",
+        "event",
+        "{} with another topic, group or date than when they were learned from: those of this table count",
+    ),
+    ("taken-back", "event", "{} annulled since, and taken back"),
+    ("reopened", "outcome", "{} taken back: not resolved in this table, and open again"),
+    (
+        "no-longer-there",
+        "forecast",
+        "{} on open events withdrawn: the pool had them, and they are not here any more",
+    ),
+    (
+        "late-forecasts",
+        "event",
+        "{} with other forecasts than when they were learned from: the earlier ones count, as what comes after the "
+        "outcome is no forecast",
+    ),
+)
+
+
 class Changes:
     """The changes that a batch makes.
 
@@ -118,8 +144,7 @@ class Changes:
         # A table without any outcome has them elsewhere.
         self._settles = table is not None and (table.void is not None or bool(table.resolved.any()))
         self.made: list[Change] = []
-        self._known = self._corrected = self._late = self._annulled = self._withdrawn = self._reopened = 0
-        self._redescribed = 0
+        self._met: Counter[str] = Counter()  # how often what `_NOTES` tell was met
         self._again = 0  # events that were known, and come with forecasts
         self._keys: set[int] = set()
         self._experts = tuple(state.experts)
@@ -142,31 +167,31 @@ class Changes:
         if entry is None:
             if current is not None and self._table is not None and len(record.experts):
                 gone = int((~np.isin(current.experts, record.experts)).sum())
-                self._withdrawn += gone
+                self._met["no-longer-there"] += gone
                 current = current.without_forecasts() if gone else current
             new = (record if current is None else current.revised(record))._replace(weight=weigh)
             if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or current is not None):
                 self.made.append(Change(None, new))
             return
         if record.outcome == UNRESOLVED and self._settles:
-            self._reopened += 1
+            self._met["reopened"] += 1
             old = _as_learned(state, record, entry, complete=True)
             again = old.without_forecasts().revised(record)._replace(asked=record.asked)
             self.made.append(Change(old, again._replace(weight=old.weight if weight is None else weight)))
             return
-        self._late += state.content(record) != entry.content
+        self._met["late-forecasts"] += state.content(record) != entry.content
         if record.outcome != UNRESOLVED and (record.outcome != entry.outcome or weight not in {None, entry.weight}):
-            self._corrected += 1
+            self._met["corrected"] += 1
             change = corrected(state, record, entry, weight, complete=True)
             self.made.append(change._replace(new=self._described(change.new, record)))
             return
-        self._known += 1
+        self._met["known"] += 1
         learned = state.reservoir.find(record.key)
         if record.outcome == UNRESOLVED or learned is None:
             return
         new = self._described(learned, record)
         if new is not learned:
-            self._redescribed += 1
+            self._met["redescribed"] += 1
             self.made.append(Change(learned, new))
 
     def _described(self, old: Record, record: Record) -> Record:
@@ -185,42 +210,12 @@ class Changes:
         self._keys.add(record.key)
         change = annulled(self._state, record, complete=True)
         if change is not None:
-            self._annulled += 1
+            self._met["taken-back"] += 1
             self.made.append(change)
 
     def notes(self) -> tuple[Note, ...]:
         """What a user should know about the batch."""
-        notes = []
-        if self._known:
-            text = f"{counted(self._known, 'resolved event')} learned from before, and not again"
-            notes.append(Note("known", text, self._known))
-        if self._corrected:
-            text = f"{counted(self._corrected, 'outcome')} corrected"
-            notes.append(Note("corrected", text, self._corrected))
-        if self._redescribed:
-            text = (
-                f"{counted(self._redescribed, 'event')} with another topic, group or date than when they were learned "
-                "from: those of this table count"
-            )
-            notes.append(Note("redescribed", text, self._redescribed))
-        if self._annulled:
-            text = f"{counted(self._annulled, 'event')} annulled since, and taken back"
-            notes.append(Note("taken-back", text, self._annulled))
-        if self._reopened:
-            text = f"{counted(self._reopened, 'outcome')} taken back: not resolved in this table, and open again"
-            notes.append(Note("reopened", text, self._reopened))
-        if self._withdrawn:
-            text = (
-                f"{counted(self._withdrawn, 'forecast')} on open events withdrawn: the pool had them, and they are not "
-                "here any more"
-            )
-            notes.append(Note("no-longer-there", text, self._withdrawn))
-        if self._late:
-            text = (
-                f"{counted(self._late, 'event')} with other forecasts than when they were learned from: the earlier "
-                "ones count, as what comes after the outcome is no forecast"
-            )
-            notes.append(Note("late-forecasts", text, self._late))
+        notes = [Note(code, text.format(counted(n, noun)), n) for code, noun, text in _NOTES if (n := self._met[code])]
         return (*notes, *self._absent())
 
     def _absent(self) -> list[Note]:
