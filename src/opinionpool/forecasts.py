@@ -21,7 +21,7 @@ from opinionpool.display import Tabular
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_labels, read_labels
 from opinionpool.logodds import LEAST, check_probabilities, normalised
-from opinionpool.names import check_distinct, numbered, repeated, unknown_expert
+from opinionpool.names import check_distinct, numbered, places, repeated
 from opinionpool.option_sets import Options, check_options, encode_among, option_slots, padded, uniform_probabilities
 from opinionpool.text import listed, shown
 
@@ -344,7 +344,7 @@ class Forecasts(Tabular):
         cells = slice(*np.searchsorted(self.event_index, (first, last)))
         column = self.expert_index[cells]
         if experts != self.experts:
-            column = _places(self.experts, experts)[column]
+            column = places(self.experts, experts)[column]
         found = np.full((last - first, len(experts), *values.shape[1:]), np.nan)
         found[self.event_index[cells] - first, column] = values[cells]
         return found
@@ -399,12 +399,8 @@ class Forecasts(Tabular):
             If a name is not among the experts, or there is none.
         """
         names = names_given(names, "names", ExpertError)
-        position = {name: i for i, name in enumerate(self.experts)}
-        unknown = [name for name in names if name not in position]
-        if unknown:
-            raise unknown_expert(unknown[0], self.experts)
         new = np.full(len(self.experts), -1)
-        new[[position[name] for name in names]] = np.arange(len(names))
+        new[places(names, self.experts)] = np.arange(len(names))
         kept = new[self.expert_index] >= 0
         return replace(
             self,
@@ -418,7 +414,7 @@ class Forecasts(Tabular):
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:
         """The same as forecasts by more experts, of whom its own are some, in the order of `names`."""
-        return replace(self, experts=tuple(names), expert_index=_places(self.experts, names)[self.expert_index])
+        return replace(self, experts=tuple(names), expert_index=places(self.experts, names)[self.expert_index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -451,12 +447,6 @@ class History:
         kept = kept[np.argsort(place[self.event[kept]], kind="stable")]
         forecasts = self.forecasts.select_events(kept)
         return History(forecasts, place[self.event[kept]], self.share[kept], self.begin[kept])
-
-
-def _places(experts: Sequence[str], names: Sequence[str]) -> Index:
-    """Where each expert is among some names."""
-    place = {name: i for i, name in enumerate(names)}
-    return np.array([place[expert] for expert in experts], dtype=np.intp)
 
 
 def _lengths(options: Options) -> Index:

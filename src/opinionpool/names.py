@@ -61,6 +61,26 @@ def unknown_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
     return [name for name in names if name not in among]
 
 
+def places(names: Iterable[str], among: Sequence[str]) -> npt.NDArray[np.intp]:
+    """Where experts stand among others, by name.
+
+    Raises
+    ------
+    ExpertError
+        Names the first that does not.
+
+    Examples
+    --------
+    >>> places(["bob", "ann"], ["ann", "bob", "cat"])
+    array([1, 0])
+    """
+    place = {name: i for i, name in enumerate(among)}
+    try:
+        return np.array([place[name] for name in names], dtype=np.intp)
+    except KeyError as missing:
+        raise unknown_expert(missing.args[0], among) from None
+
+
 def check_distinct(names: Sequence[str]) -> None:
     """Raise an `ExpertError` where two experts have one name."""
     twice = repeated(names)
@@ -159,8 +179,7 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
             f"{' and '.join(phrase) or 'name one twice'}; leave the names out (np.asarray) to give them in the "
             "experts' order, or take subset() of the panel"
         )
-    positions = {name: i for i, name in enumerate(given)}
-    return np.asarray(check_probabilities(values)[..., [positions[name] for name in names]])
+    return np.asarray(check_probabilities(values)[..., places(names, given)])
 
 
 def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:

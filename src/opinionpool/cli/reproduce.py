@@ -38,10 +38,11 @@ def paper(folder: str, seed: int, iterations: int) -> None:
         raise click.UsageError(f"{folder} is not a directory")
     from pathlib import Path
 
-    from opinionpool.paper.reproduce import available_processors, reproduce
+    from opinionpool.blocks import processors
+    from opinionpool.paper.reproduce import reproduce
 
     with progress("reproducing the paper") as advance:
-        done = reproduce(Path(folder), seed, iterations, available_processors(), advance)
+        done = reproduce(Path(folder), seed, iterations, processors(), advance)
     with destination(None) as out:
         out.write(f"{done.page}\n")
     assumed = sum(claim.holds for claim in done.claims)

@@ -19,7 +19,7 @@ from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import inner_products, metric
-from opinionpool.names import expert_names, unknown_names
+from opinionpool.names import expert_names, places, unknown_names
 
 RESOLVED, OPEN = 0, 1
 # The least share of a sum of squares that may lie about the means: below, too many digits are lost.
@@ -223,10 +223,10 @@ class Moments:
         """The same moments with the experts in another order, or more of them."""
         if experts == self.experts:
             return self
-        position = {name: i for i, name in enumerate(experts)}
+        place = places(self.experts, experts)
         moved: dict[tuple[int, ...], PatternMoments] = {}
         for columns, part in self.patterns.items():
-            new = np.array([position[self.experts[i]] for i in columns])
+            new = place[list(columns)]
             order = np.argsort(new)
             scatter = part.scatter[:, order][:, :, order]
             moved[tuple(new[order].tolist())] = PatternMoments(part.weight, part.mean[:, order], scatter)

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, ExpertError
+from opinionpool.errors import ArgumentError
 from opinionpool.forecasts import BLOCK, Forecasts
 from opinionpool.model.contrasts import Batch, base_rate_shift, contrasts
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling_panel import PoolingPanel
+from opinionpool.names import places
 from opinionpool.priors import spread_prior
 
 
@@ -47,11 +48,7 @@ def pool_cells(
     >>> pool_cells(panel, f).round(4)
     array([0.8159, 0.6   ])
     """
-    position = {name: i for i, name in enumerate(panel.names)}
-    unknown = [name for name in forecasts.experts if name not in position]
-    if unknown:
-        raise ExpertError(f"no expert is called {unknown[0]!r} in this panel of {len(panel)}")
-    experts = np.array([position[name] for name in forecasts.experts], dtype=np.intp)[forecasts.expert_index]
+    experts = places(forecasts.experts, panel.names)[forecasts.expert_index]
     if forecasts.options is not None:
         panel = for_options(panel, forecasts.classes)
     event = forecasts.event_index

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,11 +88,6 @@ def reproduce(
         file.write(page(title, lead, sections).encode())
     tell(1.0)
     return Reproduction(place, sum(len(section.pictures) for section in sections), claims, missing)
-
-
-def available_processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _sets(seed: int) -> tuple[list[DataSet], str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +18,7 @@ from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.fit import in_sample
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
-from opinionpool.report.listing import Column, decimal, percent, printable, whole
+from opinionpool.report.listing import Column, decimal, finite, percent, printable, whole
 from opinionpool.text import counted
 
 
@@ -366,7 +365,7 @@ def signed(x: float) -> str:
 
 def _finite(values: Array) -> list[float | None]:
     """Numbers, None where there is none."""
-    return [value if math.isfinite(value) else None for value in values.tolist()]
+    return [finite(value) for value in values.tolist()]
 
 
 def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:

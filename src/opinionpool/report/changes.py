@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opinionpool.analysis.diff import STEPS, Diff, ExpertChange, Move
 from opinionpool.report.answers import hundredths, plain
 from opinionpool.report.html import Html, joined, markup, name, section, sentence, table
-from opinionpool.report.listing import Column, percent, printable, whole
+from opinionpool.report.listing import Column, finite, percent, printable, whole
 from opinionpool.report.waterfall import brief
 from opinionpool.text import listed
 
@@ -88,7 +88,7 @@ def change_columns(found: Diff, most: int | None = None) -> list[Column]:
     for number, feature in enumerate(("weight", "calibration", "accuracy", "bias")):
         show = hundredths if feature in {"calibration", "accuracy"} else two_signed
         was, now, moved = (
-            [_number(value) for value in values]
+            [finite(value) for value in values]
             for values in zip(*(_values(each, feature) for each in experts), strict=True)
         )
         there = any(value is not None for value in (*was, *now))
@@ -107,10 +107,6 @@ def weighed(found: Diff) -> bool:
 
 def _values(each: ExpertChange, feature: str) -> tuple[float, float, float]:
     return each.old[feature], each.new[feature], each.change(feature)
-
-
-def _number(x: float) -> float | None:
-    return x if math.isfinite(x) else None
 
 
 def change_lines(found: Diff) -> list[str]:

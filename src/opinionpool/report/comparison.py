@@ -9,7 +9,7 @@ from typing import TextIO
 
 from opinionpool.logodds import FLOOR
 from opinionpool.report.answers import records, signed
-from opinionpool.report.listing import Column, decimal, percent, whole, write_table, write_text
+from opinionpool.report.listing import Column, decimal, finite, percent, whole, write_table, write_text
 from opinionpool.report.topics import score_columns, topic_facts, write_below
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, BaseRate, Comparison, Difference, PoolScore
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
@@ -22,18 +22,18 @@ SHOWN = 5
 def pool_columns(found: Comparison) -> list[Column]:
     """A row for each pool, the best first."""
     pools = found.pools
-    area, skill = [_number(pool.auc) for pool in pools], [_number(pool.skill) for pool in pools]
+    area, skill = [finite(pool.auc) for pool in pools], [finite(pool.skill) for pool in pools]
     verdicts = [_verdict(pool) for pool in pools]
     beside = [None if pool.pool == AVERAGE else pool.over_average for pool in pools]
     return [
         Column("pool", [pool.pool for pool in pools], "pool"),
         Column("events", [found.scored] * len(pools), None),
-        Column("score", [_number(pool.score) for pool in pools], "score", decimal),
+        Column("score", [finite(pool.score) for pool in pools], "score", decimal),
         Column("skill", skill, None if all(x is None for x in skill) else "skill", decimal),
-        Column("standard_error", [_number(pool.standard_error) for pool in pools], "±", decimal, spare=5),
-        Column("in_sample", [_number(pool.in_sample) for pool in pools], "in-sample", decimal, spare=4),
-        Column("log_loss", [_number(pool.log_loss) for pool in pools], "log loss", decimal, spare=3),
-        Column("brier", [_number(pool.brier) for pool in pools], "Brier", decimal, spare=2),
+        Column("standard_error", [finite(pool.standard_error) for pool in pools], "±", decimal, spare=5),
+        Column("in_sample", [finite(pool.in_sample) for pool in pools], "in-sample", decimal, spare=4),
+        Column("log_loss", [finite(pool.log_loss) for pool in pools], "log loss", decimal, spare=3),
+        Column("brier", [finite(pool.brier) for pool in pools], "Brier", decimal, spare=2),
         Column("auc", area, None if all(x is None for x in area) else "AUC", decimal, spare=1),
         *_difference("over_average", "gain", beside),
         Column("verdict", verdicts, "verdict"),
@@ -45,11 +45,11 @@ def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
     """The same with a last row, for people: what the base rate alone has."""
     last = {
         "pool": "base rate",
-        "score": _number(base.score),
+        "score": finite(base.score),
         "skill": 0.0,
-        "standard_error": _number(base.standard_error),
-        "log_loss": _number(base.log_loss),
-        "brier": _number(base.brier),
+        "standard_error": finite(base.standard_error),
+        "log_loss": finite(base.log_loss),
+        "brier": finite(base.brier),
         "over_average_range": "",
         "over_best_range": "",
         "verdict": "no forecast",
@@ -60,7 +60,7 @@ def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
 def expert_columns(found: Comparison) -> list[Column]:
     """A row for each expert, the one with the largest difference first."""
     experts = found.experts
-    lost, coverage = [expert.at_floor for expert in experts], [_number(expert.coverage) for expert in experts]
+    lost, coverage = [expert.at_floor for expert in experts], [finite(expert.coverage) for expert in experts]
     return [
         Column("expert", [expert.expert for expert in experts], "expert"),
         Column("events", [expert.events for expert in experts], "events", whole),
@@ -78,9 +78,9 @@ def _difference(key: str, title: str | None, differences: Sequence[Difference | 
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
     ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
     return [
-        Column(key, [_number(d.mean) for d in known], title, signed),
-        Column(f"{key}_low", [_number(d.low) for d in known], None),
-        Column(f"{key}_high", [_number(d.high) for d in known], None),
+        Column(key, [finite(d.mean) for d in known], title, signed),
+        Column(f"{key}_low", [finite(d.low) for d in known], None),
+        Column(f"{key}_high", [finite(d.high) for d in known], None),
         Column(f"{key}_range", ranges, None if title is None else "from … to", _same, machine=False),
     ]
 
@@ -94,14 +94,6 @@ def _end(x: float) -> str:
 def _same(text: str) -> str:
     """For columns of text that are never folded."""
     return text
-
-
-def _finite(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: _number(x) for name, x in values.items()}
-
-
-def _number(x: float) -> float | None:
-    return None if math.isnan(x) else x
 
 
 def _verdict(pool: PoolScore) -> str:
@@ -243,7 +235,7 @@ def comparison_facts(found: Comparison) -> dict[str, object]:
         "best": found.best.pool,
         "reference": found.reference,
         "time_averaged": found.time_averaged,
-        "base_rate": None if found.base is None else _finite(asdict(found.base)),
+        "base_rate": None if found.base is None else {name: finite(x) for name, x in asdict(found.base).items()},
         "verdict": verdict_lines(found),
         "experts": list(records(expert_columns(found))),
         **topic_facts(score_columns(found)),

@@ -64,6 +64,11 @@ def percent(p: float) -> str:
     return f"{100.0 * p:.{max(1, first + (left >= 0.01))}f}%"
 
 
+def finite(number: float) -> float | None:
+    """A number as JSON and tables have it: None where it is NaN or infinite."""
+    return number if math.isfinite(number) else None
+
+
 def whole(count: float) -> str:
     """A number of things; one that is weighted may be broken.
 

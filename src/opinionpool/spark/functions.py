@@ -13,7 +13,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.names import unknown_expert
+from opinionpool.names import places, unknown_expert
 from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.scoring.scores import brier_score, brier_sum, log_score
 from opinionpool.spark import need_pyspark
@@ -241,7 +241,7 @@ def _answers(
     from opinionpool.spark.blocks import read_blocks
 
     for block in read_blocks(batches, layout):
-        columns = _known(block.experts, state.experts)
+        columns = places(block.experts, state.experts)
         q = block.probabilities
         if columns.tolist() != list(range(len(state.experts))):
             q = np.full((len(q), len(state.experts), *q.shape[2:]), np.nan)
@@ -252,15 +252,6 @@ def _answers(
         found = [p, *_interval(state, q, own, base_rate, level, topics)]
         arrays = [*block.kept.columns, *(_column(p) for p in found)]
         yield pa.RecordBatch.from_arrays(arrays, [*layout.kept, "probability", "low", "high"])
-
-
-def _known(names: Sequence[str], among: Sequence[str]) -> Index:
-    """Where the experts of a block stand in the pool."""
-    place = {name: i for i, name in enumerate(among)}
-    strange = [name for name in names if name not in place]
-    if strange:
-        raise unknown_expert(strange[0], tuple(among))
-    return np.array([place[name] for name in names], dtype=np.intp)
 
 
 def _own_priors(block: Block, state: FittedPanel | FittedPool) -> Array:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import DuplicateError, ProbabilityError
 from opinionpool.estimation.sampling import priorities
+from opinionpool.names import places
 from opinionpool.spark.blocks import CELLS, Block
 from opinionpool.streams.events import Record, event_keys
 from opinionpool.streams.reservoir import MOST_NUMBERS
@@ -229,7 +230,7 @@ class Summary:
         if not len(rows):
             return
         self.tally.join(block.experts)
-        columns = positions(block.experts, self.tally.experts)
+        columns = places(block.experts, self.tally.experts)
         own = np.zeros(len(rows), dtype=bool)
         if block.prior is not None:
             own = ~np.isnan(block.prior[rows].reshape(len(rows), -1)[:, 0])
@@ -256,7 +257,7 @@ class Summary:
         """Take in another one, which is used up."""
         self.tally.merge(other.tally)
         self.priors += other.priors
-        self.sample.merge(other.sample, positions(other.tally.experts, self.tally.experts))
+        self.sample.merge(other.sample, places(other.tally.experts, self.tally.experts))
 
     def to_bytes(self) -> bytes:
         """As it travels between workers."""
@@ -289,9 +290,3 @@ class Summary:
         state.reservoir.beyond = self.sample.beyond.copy()
         state.rows = int(state.tally.number.sum())
         return stream
-
-
-def positions(names: Sequence[str], among: Sequence[str]) -> Index:
-    """Where some experts stand among others."""
-    place = {name: i for i, name in enumerate(among)}
-    return np.array([place[name] for name in names], dtype=np.intp)

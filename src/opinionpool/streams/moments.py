@@ -16,6 +16,7 @@ from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.evidence import MomentEvidence
 from opinionpool.estimation.moments import Moments, PatternMoments
+from opinionpool.names import places
 from opinionpool.streams.events import Record
 from opinionpool.streams.rows import Rows
 from opinionpool.text import shown
@@ -130,8 +131,7 @@ class Tally:
     def merge(self, other: Tally) -> None:
         """Add another stream's sums, which has the same settings."""
         self.join(other.experts)
-        place = {name: i for i, name in enumerate(self.experts)}
-        columns = np.array([place[name] for name in other.experts], dtype=np.intp)
+        columns = places(other.experts, self.experts)
         self._fade(max(self.origin, other.origin))
         theirs = other.faded(self.origin)
         self.events, self.number = self.events + theirs * other.events, self.number + other.number

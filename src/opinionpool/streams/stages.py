@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError
 from opinionpool.labels import UNRESOLVED
+from opinionpool.names import places
 from opinionpool.streams.events import Record, event_key
 from opinionpool.streams.state import StreamState
 from opinionpool.streams.stream import Stream
@@ -48,8 +49,8 @@ class _Contents:
     open: dict[str | int, Record]
 
     @classmethod
-    def of(cls, state: StreamState, places: dict[str, int]) -> _Contents:
-        columns = np.array([places[name] for name in state.experts], dtype=np.intp)
+    def of(cls, state: StreamState, names: Sequence[str]) -> _Contents:
+        columns = places(state.experts, names)
 
         def by_id(records: Iterable[Record]) -> dict[str | int, Record]:
             return {record.event: record._replace(experts=columns[record.experts]) for record in records}
@@ -73,8 +74,7 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
     if not (before.reservoir.complete and after.reservoir.complete) or _own_priors(before) != _own_priors(after):
         return None
     names = list(dict.fromkeys((*before.experts, *after.experts)))
-    places = {name: i for i, name in enumerate(names)}
-    was, now = _Contents.of(before, places), _Contents.of(after, places)
+    was, now = _Contents.of(before, names), _Contents.of(after, names)
     resolved, corrections, gone = {}, [], []
     opened = {event: record for event, record in was.open.items() if event in now.open or event in now.resolved}
     gone += [event for event in was.open if event not in opened]
