@@ -9,7 +9,7 @@ import click
 
 from opinionpool.cli.arguments import Reading, Writing
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read_for
+from opinionpool.cli.inputs import read
 from opinionpool.cli.options import writing
 from opinionpool.cli.output import conclude, destination
 from opinionpool.cli.reading_options import pair_reading
@@ -52,7 +52,7 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     files: list[Forecasts] = []
     if reading is not None:
         for path, trained, name in zip(reading.files, (before, after), (old, new), strict=True):
-            files.append(read_for(replace(reading, files=(path,)), (name, trained)))
+            files.append(read(replace(reading, files=(path,)), (name, trained)))
     found = difference(before, after, *files)
     notes = tuple({note.text: note for each in files for note in each.notes}.values())
     kind = writing.chosen()

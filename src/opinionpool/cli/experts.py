@@ -6,7 +6,7 @@ import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read_for
+from opinionpool.cli.inputs import read
 from opinionpool.cli.options import model_option, pooling, writing
 from opinionpool.cli.output import conclude, destination
 from opinionpool.cli.reading_options import reading
@@ -43,7 +43,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     accuracy and the number of all forecasts.
     """  # noqa: D301 - click reads the character
     belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
-    forecasts = read_for(reading, trained)
+    forecasts = read(reading, trained)
     prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.cli.kept import keep
     from opinionpool.report import answers, summary, topics

@@ -6,7 +6,7 @@ import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read_for
+from opinionpool.cli.inputs import read
 from opinionpool.cli.options import model_option, pooling, writing
 from opinionpool.cli.output import conclude, destination
 from opinionpool.cli.reading_options import reading
@@ -50,7 +50,7 @@ def explain(
     log-probabilities less their mean over the classes.
     """  # noqa: D301 - click reads the character
     belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
-    forecasts = read_for(reading, trained)
+    forecasts = read(reading, trained)
     prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
     from opinionpool.analysis.explanation import event_position, explain_event
     from opinionpool.cli.kept import keep

@@ -22,8 +22,19 @@ if TYPE_CHECKING:
     from opinionpool.tables.options import ReadOptions
 
 
-def read(reading: Reading, classes: Sequence[object] = ()) -> Forecasts:
-    """The forecasts in files, about these classes if they are known; what is wrong with the options is wrong usage.
+def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
+    """How files are read: as was said, and about the classes of a pool from another file, if there is one."""
+    if model is None:
+        return reading.options
+    from opinionpool.labels import label_text
+
+    return replace(reading.options, classes=[label_text(label) for label in model[1].classes])
+
+
+def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
+    """The forecasts in files, about the classes of a pool from another file, if there is one.
+
+    What is wrong with the options is wrong usage.
 
     Raises
     ------
@@ -33,17 +44,22 @@ def read(reading: Reading, classes: Sequence[object] = ()) -> Forecasts:
     from opinionpool.tables.parse import read_table
     from opinionpool.tables.read import open_outcomes, open_table
 
-    options = replace(reading.options, classes=classes) if classes else reading.options
+    options = options_for(reading, model)
     try:
         with ExitStack() as stack:
             with progress(f"reading {reading.name}") as advance:
                 table = stack.enter_context(open_table(reading.source, options, advance))
             other = None if reading.outcomes is None else stack.enter_context(open_outcomes(reading.outcomes, options))
-            return read_table(table, other, options)
+            forecasts = read_table(table, other, options)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
     except TableError as error:
         raise _all_faults(reading, options, error) from None
+    if model is None:
+        return forecasts
+    from opinionpool.streams.trained import matched
+
+    return matched(forecasts, model[1], model[0])
 
 
 def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
@@ -77,29 +93,14 @@ def command_lines(reading: Reading, ways: Sequence[ReadOptions], *, again: bool 
     return [command_line(name, files, reading.outcomes, way) + "".join(options) for way in ways]
 
 
-def read_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Forecasts:
-    """The forecasts in a file, about the classes of a pool from another file, if there is one."""
-    if model is None:
-        return read(reading)
-    from opinionpool.labels import label_text
-    from opinionpool.streams.trained import matched
-
-    file, trained = model
-    return matched(read(reading, [label_text(label) for label in trained.classes]), trained, file)
-
-
 def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
     """What is known about files, with what is believed of their experts or learned, and all that stands in the way."""
-    from opinionpool.labels import label_text
     from opinionpool.report.check import examine
     from opinionpool.tables.diagnosis import diagnose
 
     try:
         with progress(f"reading {reading.name}") as advance:
-            options = reading.options
-            if model is not None:
-                options = replace(options, classes=[label_text(label) for label in model[1].classes])
-            diagnosis = diagnose(reading.source, reading.outcomes, options, advance)
+            diagnosis = diagnose(reading.source, reading.outcomes, options_for(reading, model), advance)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
     classes = reading.options.classes

@@ -8,7 +8,7 @@ import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read_for
+from opinionpool.cli.inputs import read
 from opinionpool.cli.output import tell
 from opinionpool.cli.reading_options import optional_reading
 from opinionpool.errors import ArgumentError
@@ -101,7 +101,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
         material = _saved(reading, model)
         return material, None if reading is not None else blank(material.experts, material.classes, prior=False)
     source = Source() if reading is None else Source(reading.files, reading.words)
-    material = Material(None if reading is None else read_for(reading, None), source=source)
+    material = Material(None if reading is None else read(reading, None), source=source)
     if panel is None:
         return material, None
     beliefs = read_beliefs(panel)
@@ -127,5 +127,5 @@ def _saved(reading: Reading | None, model: str) -> Material:
         )
     if reading is None:
         return Material(trained=state, source=Source(model=model))
-    kept = kept_for(read_for(reading, trained), "gaussian", None, {}, trained, learning=False)
+    kept = kept_for(read(reading, trained), "gaussian", None, {}, trained, learning=False)
     return Material(kept.forecasts, state, kept.reference, Source(reading.files, reading.words, model))

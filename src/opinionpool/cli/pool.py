@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from opinionpool.arrays import Array
 from opinionpool.cli.arguments import Keeping, Listing, Pooling, PriorOption, Reading, Writing, prior_option
-from opinionpool.cli.inputs import read_for
+from opinionpool.cli.inputs import options_for, read
 from opinionpool.cli.kept import Kept, keep
 from opinionpool.cli.output import conclude, destination, progress
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import label_text
 from opinionpool.learning.parts import PartsSource
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_from
@@ -72,12 +71,9 @@ def pool_files(
         if large and keeping.save is None:
             if listing.sort != "file":
                 raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
-            options = reading.options
-            if model is not None:
-                options = replace(options, classes=[label_text(label) for label in model[1].classes])
             with progress(f"reading {reading.name}") as advance:
-                parts = stack.enter_context(open_parts(reading.source, options, advance))
-        first = read_for(reading, model) if parts is None else next(parts.forecasts(threads=1))
+                parts = stack.enter_context(open_parts(reading.source, options_for(reading, model), advance))
+        first = read(reading, model) if parts is None else next(parts.forecasts(threads=1))
         if parts is not None and model is not None:
             from opinionpool.streams.trained import matched
 

@@ -12,7 +12,7 @@ import click
 
 from opinionpool.cli.arguments import Earlier, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read_for
+from opinionpool.cli.inputs import read
 from opinionpool.cli.options import earlier, pooling, repeats_option, split_by
 from opinionpool.cli.output import destination, progress, tell
 from opinionpool.cli.reading_options import reading
@@ -73,7 +73,7 @@ def report(
     writing.check(inputs)
     earlier.keeping.check(inputs, writing, pooling)
     belief_file, model_file = pooling.belief_file(), earlier.keeping.read(pooling)
-    forecasts = read_for(reading, model_file)
+    forecasts = read(reading, model_file)
     prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report import summary
