@@ -15,6 +15,7 @@ from opinionpool import errors
 from opinionpool.cli import app as cli
 from opinionpool.learning.prior import CALIBRATION, CORRELATION
 from opinionpool.pools.registry import POOLS
+from opinionpool.streams import changes
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,8 @@ def codes_of(path):
                 yield code.value
             elif path.name == "statements.py" and isinstance(code, ast.Name):
                 yield from ("zeros", "ones", "halves")
+            elif path.name == "changes.py" and isinstance(code, ast.Name):
+                yield from (what for what, *_ in changes._NOTES)
             else:
                 # A note made of another.
                 assert path.name in {"cross_validation.py", "errors.py", "statements.py"}, path

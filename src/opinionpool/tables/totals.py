@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from opinionpool.arrays import Index
 from opinionpool.errors import LayoutError, Note
+from opinionpool.tables.engine import literal
 from opinionpool.tables.frames import BLANK, Table, Words, place
 from opinionpool.tables.layout import WIDE, Layout
 from opinionpool.tables.roles import normal
@@ -61,9 +62,9 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
         return
     names = list(dict.fromkeys(events.values[events.codes[row]] for row in rows))
     column = table.names[layout.roles["event"]]
-    where = f"{_column(column)} <> {_literal(names[0])}"
+    where = f"{_column(column)} <> {literal(names[0])}"
     if len(names) > 1:
-        where = f"not {_column(column)} in ({', '.join(map(_literal, names))})"
+        where = f"not {_column(column)} in ({', '.join(map(literal, names))})"
     verb = "is no event but sums" if len(names) == 1 else "are no events but sum"
     raise LayoutError(
         f"{listed(names)} ({place(table, *rows)}), at the end of the table, {verb} up the others, by the name: "
@@ -76,11 +77,6 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
 def _column(name: str) -> str:
     """A column in a condition."""
     return name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    """A text in a condition."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def total_notes(layout: Layout, names: Sequence[str]) -> list[Note]:
