@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
-    """How files are read: as the options have it, and about the classes of a pool from another file, if there is one."""
+    """How files are read: as the options have it, and about the classes of a pool from another file if there is one."""
     if model is None:
         return reading.options
     from opinionpool.labels import label_text
