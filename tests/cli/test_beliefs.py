@@ -108,3 +108,19 @@ def test_strangers_are_named(file, command):
     file("[experts.dora]\nauc = 0.9", "panel.toml")
     said = command("pool", file(WIDE), "--panel", "panel.toml").err
     assert "something is believed of 'dora', who made no forecast" in said
+
+
+def test_a_name_in_other_letters_is_refused(file, command):
+    name = file("event,Ines,Kim,outcome\na,0.8,0.6,1\nb,0.3,0.4,0\n")
+    file("[experts.ines]\nauc = 0.9", "panel.toml")
+    said = command("pool", name, "--panel", "panel.toml", status=1).err
+    assert "something is believed of 'ines', who made no forecast; 'Ines' did" in said
+    file("worth = 20", "panel.toml")
+    said = command("pool", name, "--panel", "panel.toml", status=1).err
+    assert "worth belongs to a belief, as in auc = { value = 0.8, worth = 50 }" in said
+
+
+def test_what_check_proposes_has_the_beliefs(file, command):
+    name = file("event,ann,bob,outcome\na,80%,60%,1\nb,30%,40%,0\n")
+    file("auc = 0.8\n", "panel.toml")
+    assert f"opinionpool pool {name} --panel panel.toml" in command("check", name, "--panel", "panel.toml").out

@@ -348,6 +348,8 @@ def test_weak_expert_beside_strong_ones_gets_a_negative_weight():
     with pytest.warns(OpinionPoolWarning, match=r"'expert_3' has the weight -5.24: one correlation of all pairs"):
         panel = Panel.from_features([1, 1, 1], 0.8, relative_accuracy=[4, 4, 0.5])
     assert panel.weights[2] < 0 < panel.weights[0]
+    with pytest.warns(OpinionPoolWarning, match=r"'expert_3' has the weight -5.24: one correlation of all pairs"):
+        Panel.from_features([1, 1, 1], np.full((3, 3), 0.8) + 0.2 * np.eye(3), relative_accuracy=[4, 4, 0.5])
 
 
 @pytest.mark.parametrize("what", ["contrast", "covariance", "accuracy", "joint_accuracy"])

@@ -118,3 +118,7 @@ def test_what_cannot_be_drawn_is_named(draw):
         getattr(op.plots, draw)(3)
     with pytest.raises(op.ArgumentError, match="forecast"):
         op.plots.reliability("x", [1])
+    with pytest.raises(op.ArgumentError, match=r"one is 0.8; all probabilities are 0 or 1: they stand first here"):
+        op.plots.reliability([1, 0, 1], [0.8, 0.3, 0.6])
+    with pytest.raises(op.ArgumentError, match="outcomes are positions of classes"):
+        op.plots.reliability([0.7, 0.4, 0.5], [0.8, 0.3, 0.6])

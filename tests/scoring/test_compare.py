@@ -14,6 +14,7 @@ from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
+from opinionpool.report.comparison import verdict_lines
 from opinionpool.scoring.compare import compare_pools
 from opinionpool.scoring.comparison import Difference
 from opinionpool.scoring.scores import brier_score, log_loss, log_score
@@ -405,6 +406,21 @@ class TestSplits:
         asked = compare_pools(forecasts, ["log"], repeats=1, folds=2)
         assert {pool.pool for pool in asked.pools} == {"average", "log"}
         assert "left-out" not in codes(asked)
+
+
+def test_the_gaussian_pool_beside_the_average_alone_is_what_a_report_has():
+    forecasts = crowd(events=40)
+    found = compare_pools(forecasts, ["gaussian", "median", "linear"], repeats=1)
+    single = compare_pools(forecasts, "gaussian", repeats=1)
+    assert single.alone is None
+    assert found.alone == row(single, "gaussian").over_average
+    together = row(found, "gaussian").over_average
+    assert together.low < found.alone.low < found.alone.high < together.high
+    assert not any("beside the average alone" in line for line in verdict_lines(replace(found, alone=None)))
+    clear = replace(found, alone=Difference(0.1, 0.05, 0.2))
+    unclear = [replace(pool, over_average=Difference(0.1, -0.05, 0.3)) for pool in found.pools]
+    (line,) = [each for each in verdict_lines(replace(clear, pools=tuple(unclear))) if "average alone" in each]
+    assert "is better: +0.100 (+0.050 to +0.200)" in line
 
 
 def test_the_order_of_events_and_experts_plays_no_part():

@@ -37,8 +37,9 @@ def explain(
     Log-odds are the logarithm of p / (1 - p): they add up where probabilities do not.
 
     \b
-    bias       how far this expert's log-odds are too high (+) or too low (-)
-    contrast   how far the forecast is from the prior, bias corrected, in log-odds; pulled in, the more
+    offset     how far from the prior this expert's log-odds are when it knows nothing; not the bias that
+               experts shows, which is measured by itself
+    contrast   how far the forecast is from the prior, less the offset, in log-odds; pulled in, the more
                the larger it is
     weight     what the contrast is multiplied by, given who made a forecast here
     adds       weight times contrast; the rows above "pooled" add up to the pooled log-odds

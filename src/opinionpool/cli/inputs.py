@@ -105,6 +105,10 @@ def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPo
         raise click.UsageError(str(error)) from None
     classes = reading.options.classes
     commands = command_lines(reading, [replace(way.options, classes=classes) for way in diagnosis.readable])
+    beside = {"--panel": panel, "--model": None if model is None else model[0]}
+    commands = [
+        command + "".join(f" {name} {typed(file)}" for name, file in beside.items() if file) for command in commands
+    ]
     try:
         beliefs = BeliefFile.of(panel).beliefs
     except OpinionPoolError as error:

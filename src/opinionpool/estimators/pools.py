@@ -68,6 +68,8 @@ class GaussianPool(IncrementalPool):
     Attributes
     ----------
     panel_ : Panel, or FullPanel where classes differ
+        That answers: its biases and calibrations are of experts weighed together, and not those of each by itself,
+        which ``state_.to_frame()`` and the command ``experts`` show.
     weights_ : ndarray, shape (N,)
     weight_intervals_ : ndarray, shape (N, 2)
     prior_ : ndarray, shape (K,), or None

@@ -360,6 +360,11 @@ def _check_keys(given: Mapping[str, Any], known: tuple[str, ...]) -> None:
             raise ArgumentError(
                 "the prior is no belief about experts; give it as --prior 0.3 (in Python prior=), or in a column prior"
             )
+        if key == "worth":
+            raise ArgumentError(
+                "worth belongs to a belief, as in auc = { value = 0.8, worth = 50 }: it says how many resolved events "
+                "that belief counts for"
+            )
         meant = suggestion(str(key), known, "there are")
         if isinstance(value, Mapping) and meant.startswith("there are"):
             quoted = f'[experts."{key}"]' if "experts" in known else 'in quotes if it has a dot, as [experts."J. Doe"]'

@@ -30,8 +30,8 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.model.features import Parts, believed_dependence
-from opinionpool.names import unknown_names
-from opinionpool.text import listed, suggestion
+from opinionpool.names import name_key, unknown_names
+from opinionpool.text import listed, shown, suggestion
 
 CALIBRATION = 0.95
 SLOPE, BIAS = 0.35, 0.3
@@ -141,9 +141,10 @@ class Believed:
         Raises
         ------
         ArgumentError
-            If so many experts cannot have the correlation that is believed.
+            If so many experts cannot have the correlation that is believed, or a name is written otherwise than theirs.
         """
         nothing = ExpertBeliefs()
+        _check_spelling(beliefs, experts)
         own = [beliefs.experts.get(name, nothing) for name in experts]
         level = beliefs.absolute()
         base = ACCURACY if level is None else level.value
@@ -274,6 +275,17 @@ def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
     """The accuracy that is believed, however it was given; relative ones are multiples of `base`."""
     relative = beliefs.get("relative_accuracy")
     return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
+
+
+def _check_spelling(beliefs: Beliefs, experts: tuple[str, ...]) -> None:
+    """Refuse a name that differs from an expert's in case, white space or the form of letters only."""
+    unknown = {name_key(name): name for name in beliefs.experts if name not in set(experts)}
+    meant = next((name for name in experts if name_key(name) in unknown), None) if unknown else None
+    if meant is not None and meant not in beliefs.experts:
+        raise ArgumentError(
+            f"something is believed of {shown(unknown[name_key(meant)])}, who made no forecast; {shown(meant)} did: "
+            "write the name as it is there"
+        )
 
 
 def belief_notes(beliefs: Beliefs, experts: tuple[str, ...]) -> tuple[Note, ...]:

@@ -18,7 +18,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import AccuracyUnknownError, ExpertError, OpinionPoolWarning, PanelError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes
-from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
 from opinionpool.model.pooling import Plan, Settings, Solver, binary_forecasts, one_number, pool_alike
 from opinionpool.model.pooling_panel import PoolingPanel
@@ -46,6 +46,17 @@ def _warn_of_weights(panel: Panel, correlation: float) -> None:
             "negative weight"
         )
         warnings.warn(text, OpinionPoolWarning, stacklevel=3)
+
+
+def _one_correlation(dependence: Dependence, given: npt.ArrayLike) -> float | None:
+    """The correlation of all pairs, where it is one, given as a number or as a matrix."""
+    if isinstance(dependence, CommonCorrelation):
+        return dependence.rho
+    matrix = np.asarray(given, dtype=np.float64)
+    if matrix.ndim != 2 or len(matrix) < 3:
+        return None
+    pairs = matrix[np.triu_indices(len(matrix), 1)]
+    return float(pairs[0]) if (pairs == pairs[0]).all() else None
 
 
 BELIEVED = Extremes()
@@ -175,8 +186,9 @@ class Panel(PoolingPanel):
         )
         parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n, dependence)
         panel = cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
-        if isinstance(parts.dependence, CommonCorrelation) and parts.dependence.rho < 1.0:
-            _warn_of_weights(panel, parts.dependence.rho)
+        rho = _one_correlation(parts.dependence, correlation)
+        if rho is not None and rho < 1.0:
+            _warn_of_weights(panel, rho)
         return panel
 
     @classmethod

@@ -183,6 +183,7 @@ def reliability(
         curve = probabilities
     else:
         forecasts, given = shaped(probabilities, outcomes)  # type: ignore[arg-type]
+        _check_order(forecasts, given)
         codes = np.where(np.isnan(given), UNRESOLVED, given).astype(np.intp)
         curve = reliability_curve(check_probabilities(forecasts), codes)
     p = 100 * curve.probability
@@ -197,6 +198,17 @@ def reliability(
         ax.grid(**GRID)
         ax.legend(loc="best")
     return ax
+
+
+def _check_order(forecasts: Array, outcomes: Array) -> None:
+    """Refuse outcomes that are fractions, as where they stand first, as scikit-learn has them."""
+    known, given = outcomes[~np.isnan(outcomes)], forecasts[~np.isnan(forecasts)]
+    if not (known % 1).any():
+        return
+    what = f"outcomes are positions of classes, 0, 1, ..., and one is {known[known % 1 != 0][0]:g}"
+    if np.isin(given, (0, 1)).all():
+        what += "; all probabilities are 0 or 1: they stand first here, reliability(probabilities, outcomes)"
+    raise ArgumentError(what)
 
 
 def learning(curve: LearningCurve, ax: Axes | None = None) -> Axes:

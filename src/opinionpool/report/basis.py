@@ -12,7 +12,7 @@ from opinionpool.analysis.selection import gain_from_one_more
 from opinionpool.analysis.sensitivity import Effect
 from opinionpool.analysis.value import PanelValue, expected_auc, known_panel, learned_value
 from opinionpool.errors import OpinionPoolError
-from opinionpool.learning.beliefs import Belief, Beliefs
+from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION
 from opinionpool.model.panel import Panel
 from opinionpool.report.charts import range_bar, two
@@ -64,12 +64,13 @@ def _belief(what: str, belief: Belief) -> list[str]:
 
 def _assumed(f: Findings, beliefs: Beliefs) -> str:
     """What is assumed of any panel, where nobody assessed it."""
+    own = [beliefs.experts.get(name, ExpertBeliefs()) for name in f.forecasts.experts]
     open_ = []
-    if "bias" not in beliefs.given:
+    if "bias" not in beliefs.given and any(each.get("bias") is None for each in own):
         open_.append("no bias")
-    if "calibration" not in beliefs.given:
+    if "calibration" not in beliefs.given and any(each.get("calibration") is None for each in own):
         open_.append(f"about calibrated ({CALIBRATION:g})")
-    if beliefs.absolute() is None:
+    if beliefs.absolute() is None and any(each.absolute() is None for each in own):
         open_.append(f"equally accurate (an AUC of {float(expected_auc(ACCURACY)):.2f})")
     if len(f.forecasts.experts) > 1 and beliefs.get("correlation") is None:
         open_.append(f"errors correlated by {CORRELATION:g}")

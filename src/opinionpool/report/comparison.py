@@ -121,7 +121,20 @@ def verdict_lines(found: Comparison) -> list[str]:
         lines.append(f"Worse than {best.pool}: {', '.join(behind)}. Not distinguishable from it: {', '.join(rivals)}.")
     elif behind:
         lines.append(f"Every other pool is worse than {best.pool}.")
-    return lines + _experts(found)
+    return lines + _alone(found) + _experts(found)
+
+
+def _alone(found: Comparison) -> list[str]:
+    """The default pool beside the average as a report has it, where the table, which looks at many, says otherwise."""
+    own = next((pool for pool in found.pools if pool.pool == found.reference), None)
+    alone = found.alone
+    if own is None or alone is None or alone.verdict == own.over_average.verdict:
+        return []
+    span = f"{signed(alone.mean)} ({_end(alone.low)} to {_end(alone.high)})"
+    return [
+        f"{own.pool} beside the average alone, as the report compares them, is {alone.verdict}: {span}. The intervals "
+        f"of the table are wider, as they allow for looking at {len(found.pools) - 1} pools."
+    ]
 
 
 def _best(found: Comparison) -> list[str]:

@@ -36,7 +36,7 @@ def explanation_columns(why: Explanation) -> list[Column]:
     if why.ages is not None:
         columns.append(Column("age", column("age"), "days old", decimal, spare=3))
     if why.pool == "gaussian":
-        columns.append(Column("bias", column("bias"), "bias", signed, spare=2))
+        columns.append(Column("bias", column("bias"), "offset", signed, spare=2))
     if why.scale == "log-odds":
         columns.append(Column("contrast", column("contrast"), "contrast", signed, spare=1))
     if why.weights is not None:

@@ -46,6 +46,11 @@ def gains_section(f: Findings) -> Html:
         markup("<figure>{}<figcaption>{}.</figcaption></figure>", gain_chart(gains), caption) if gains else Html("")
     )
     meaning = f"{_meaning(f)} {how_line(found)}."
+    if own.over_average.verdict in {"better", "worse"}:
+        meaning += (
+            " The interval is for this one comparison; opinionpool compare looks at many pools at once, with wider "
+            "intervals, and may call the same difference unclear."
+        )
     verdict = _verdict(f.pool, own.over_average, found)
     if found.base is not None:
         same = "Answering every event with the share of the other events that happened (the base rate) would score {}."
@@ -308,7 +313,7 @@ def _weight_words(f: Findings, weights: WeightTable) -> str:
     if f.pool == DEFAULT and total > 1.05:
         features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
         timid = float(np.mean(features.calibration)) > 1.05
-        causes = ["the experts are underconfident (their calibration is above 1)"] if timid else []
+        causes = ["the experts are underconfident on average (their mean calibration is above 1)"] if timid else []
         causes += (
             ["they are estimated to have partly different information"]
             if timid

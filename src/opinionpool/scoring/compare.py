@@ -168,7 +168,16 @@ def compare(
         topics=forecasts.topics,
         base=_base(trial, clusters),
         time_averaged=occasions.over_life,
+        alone=_alone(trial, reference, clusters),
     )
+
+
+def _alone(trial: Trial, pool: str, clusters: Index) -> Difference | None:
+    """A pool beside the average, as if no other had been looked at; None where none was."""
+    if len(trial.pools) < 3 or pool == AVERAGE:
+        return None
+    own, average = (trial.outside.log_score[:, [trial.pools.index(name)]] for name in (pool, AVERAGE))
+    return _spread(difference_intervals(own - average, clusters, level=LEVEL, each=True))[0]
 
 
 def _endless(occasions: Occasions) -> list[Note]:
