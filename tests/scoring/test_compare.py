@@ -408,18 +408,18 @@ class TestSplits:
         assert "left-out" not in codes(asked)
 
 
-def test_the_gaussian_pool_beside_the_average_alone_is_what_a_report_has():
+def test_the_gaussian_pool_against_the_average_is_what_a_report_has():
     forecasts = crowd(events=40)
     found = compare_pools(forecasts, ["gaussian", "median", "linear"], repeats=1)
     single = compare_pools(forecasts, "gaussian", repeats=1)
-    assert single.alone is None
-    assert found.alone == row(single, "gaussian").over_average
+    assert single.single is None
+    assert found.single == row(single, "gaussian").over_average
     together = row(found, "gaussian").over_average
-    assert together.low < found.alone.low < found.alone.high < together.high
-    assert not any("beside the average alone" in line for line in verdict_lines(replace(found, alone=None)))
-    clear = replace(found, alone=Difference(0.1, 0.05, 0.2))
+    assert together.low < found.single.low < found.single.high < together.high
+    assert not any("a single comparison" in line for line in verdict_lines(replace(found, single=None)))
+    clear = replace(found, single=Difference(0.1, 0.05, 0.2))
     unclear = [replace(pool, over_average=Difference(0.1, -0.05, 0.3)) for pool in found.pools]
-    (line,) = [each for each in verdict_lines(replace(clear, pools=tuple(unclear))) if "average alone" in each]
+    (line,) = [each for each in verdict_lines(replace(clear, pools=tuple(unclear))) if "a single comparison" in each]
     assert "is better: +0.100 (+0.050 to +0.200)" in line
 
 

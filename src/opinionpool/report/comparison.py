@@ -121,19 +121,19 @@ def verdict_lines(found: Comparison) -> list[str]:
         lines.append(f"Worse than {best.pool}: {', '.join(behind)}. Not distinguishable from it: {', '.join(rivals)}.")
     elif behind:
         lines.append(f"Every other pool is worse than {best.pool}.")
-    return lines + _alone(found) + _experts(found)
+    return lines + _single(found) + _experts(found)
 
 
-def _alone(found: Comparison) -> list[str]:
+def _single(found: Comparison) -> list[str]:
     """The default pool beside the average as a report has it, where the table, which looks at many, says otherwise."""
     own = next((pool for pool in found.pools if pool.pool == found.reference), None)
-    alone = found.alone
-    if own is None or alone is None or alone.verdict == own.over_average.verdict:
+    single = found.single
+    if own is None or single is None or single.verdict == own.over_average.verdict:
         return []
-    span = f"{signed(alone.mean)} ({_end(alone.low)} to {_end(alone.high)})"
+    span = f"{signed(single.mean)} ({_end(single.low)} to {_end(single.high)})"
     return [
-        f"{own.pool} beside the average alone, as the report compares them, is {alone.verdict}: {span}. The intervals "
-        f"of the table are wider, as they allow for looking at {len(found.pools) - 1} pools."
+        f"{own.pool} against the average, a single comparison as in the report, is {single.verdict}: {span}. The "
+        f"intervals of the table are wider, as they allow for looking at {len(found.pools) - 1} pools."
     ]
 
 

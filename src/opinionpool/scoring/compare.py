@@ -168,11 +168,11 @@ def compare(
         topics=forecasts.topics,
         base=_base(trial, clusters),
         time_averaged=occasions.over_life,
-        alone=_alone(trial, reference, clusters),
+        single=_single(trial, reference, clusters),
     )
 
 
-def _alone(trial: Trial, pool: str, clusters: Index) -> Difference | None:
+def _single(trial: Trial, pool: str, clusters: Index) -> Difference | None:
     """A pool beside the average, as if no other had been looked at; None where none was."""
     if len(trial.pools) < 3 or pool == AVERAGE:
         return None

@@ -149,7 +149,7 @@ class Comparison(Tabular):
         What the base rate alone has on the same events.
     time_averaged : bool
         Whether scores are averages over each event's life, and not of the forecasts that stood last.
-    alone : Difference or None
+    single : Difference or None
         The score of `reference` less that of the average, with an interval for this one comparison, as in reports; None
         where no other pool was compared. The intervals of `pools` hold for all of them at once.
     """
@@ -170,7 +170,7 @@ class Comparison(Tabular):
     topics: npt.NDArray[np.str_] | None = None
     base: BaseRate | None = None
     time_averaged: bool = False
-    alone: Difference | None = None
+    single: Difference | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         names = ("pool", "score", "skill", "standard_error", "log_loss", "brier", "auc", "in_sample")
