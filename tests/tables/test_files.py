@@ -166,6 +166,11 @@ def test_gzip_is_known_by_its_content():
     assert read(gzip.compress("question;A\n007;0.5\né;\n".encode("utf-16")))[:2] == PLAIN
 
 
+def test_objects_within_are_columns_in_the_order_of_the_first():
+    rows = ({"id": 1, "p": {"won": 0.5, "lost": 0.5}}, {"id": 2, "p": {"drawn": 0.1, "lost": 0.4, "won": 0.5}})
+    assert read("".join(json.dumps(row) + "\n" for row in rows))[0] == ("id", "p.won", "p.lost", "p.drawn")
+
+
 def test_json_lines_and_arrays():
     rows = [{"question": "007", "A/~x": 0.5}, {"A/~x": "45%", "question": 8, "B": None}, {"question": True, "b": [1]}]
     names, cells, notes = read("\n\n".join(map(json.dumps, rows)))

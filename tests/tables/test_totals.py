@@ -25,6 +25,8 @@ def test_rows_of_totals_are_refused_with_the_condition_that_leaves_them_out(tmp_
     note = next(note for note in found.notes if note.code == "totals")
     assert note.serious
     assert "--exclude Mean" in note.text
+    without = read_forecasts(file, **caught.value.remedies[0], exclude=["Mean"])
+    assert "totals" not in {note.code for note in without.notes}
 
 
 @pytest.mark.parametrize(

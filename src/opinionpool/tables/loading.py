@@ -155,8 +155,15 @@ def _paths(connection: duckdb.DuckDBPyConnection, key: str) -> list[tuple[str, .
     """Where the values of a key stand: at it, or one level below where it holds objects."""
     inner = f"json -> {_pointer([key])}"
     query = f"SELECT DISTINCT unnest(json_keys({inner})) FROM t WHERE json_type({inner}) = 'OBJECT' LIMIT 1000"
-    below = [str(row[0]) for row in connection.execute(query).fetchall()]
-    return [(key, each) for each in sorted(below)] if below else [(key,)]
+    below = sorted(str(row[0]) for row in connection.execute(query).fetchall())
+    if not below:
+        return [(key,)]
+    # As the first object has them, which may be an order of classes.
+    first = connection.execute(
+        f"SELECT json_keys({inner}) FROM t WHERE json_type({inner}) = 'OBJECT' LIMIT 1"
+    ).fetchone()
+    ordered = dict.fromkeys([*(map(str, first[0]) if first else ()), *below])
+    return [(key, each) for each in ordered]
 
 
 _LOADERS = {

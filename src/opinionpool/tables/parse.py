@@ -175,7 +175,7 @@ def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Seque
     return (
         *known.table.notes,
         *layout_notes(parsed.layout, known.table.names),
-        *total_notes(parsed.layout, known.table.names),
+        *total_notes(parsed.layout, experts),
         *times,
         *known.reading.log.notes(),
         *known.reading.notes,

@@ -79,12 +79,10 @@ def _column(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
 
 
-def total_notes(layout: Layout, names: Sequence[str]) -> list[Note]:
-    """A note on columns that sum up the others, by their names, and would count as experts."""
-    if layout.shape != WIDE or len(layout.experts) < 3:
-        return []
-    found = [names[i] for i in layout.experts if names_total(names[i])]
-    if not found or len(found) == len(layout.experts):
+def total_notes(layout: Layout, experts: Sequence[str]) -> list[Note]:
+    """A note on experts whose columns sum up those of the others, by their names."""
+    found = [name for name in experts if names_total(name)]
+    if layout.shape != WIDE or len(experts) < 3 or not found or len(found) == len(experts):
         return []
     ways = " ".join(f"--exclude {quoted(name)}" for name in found)
     verb = "sums" if len(found) == 1 else "sum"
