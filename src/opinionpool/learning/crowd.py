@@ -51,7 +51,7 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 SHARE_PROBABILITIES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
 # Rounds in which open events count as what the others on them say.
 ROUNDS = 2
-# Shares and dependence are chosen on about so many events; more would hardly change the choice.
+# Shares and dependence are judged on about so many events; more would hardly change them.
 CHOOSING = 4096
 # So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance.
 CONSTANT = 10
@@ -117,7 +117,7 @@ def _extremes(task: SparseContrasts) -> tuple[Extremes, Start]:
     for limit in LIMITS:
         fitted = _AtLimit.at(task, limit, start)
         start = fitted.crowd.start
-        evidence.append(np.logaddexp.reduce(fitted.common_scores))
+        evidence.append(np.logaddexp.reduce(fitted.common_evidence + np.log(SHARE_PROBABILITIES)))
     assert start is not None
     return Extremes(harmonic_mean(LIMITS, posterior_probabilities(evidence, LIMIT_PROBABILITIES))), start
 
@@ -214,21 +214,25 @@ class _AtLimit:
         )
 
     @cached_property
-    def common_scores(self) -> Array:
-        """Log evidence of each share with one correlation, and what is believed of it, (shares,)."""
+    def common_evidence(self) -> Array:
+        """Log evidence of each share with one correlation, (shares,)."""
         model = self.model(COMMON, 0.0)
-        found = [self.mode(model, share, self.step).evidence for share in SHARES]
-        return np.array(found) + np.log(SHARE_PROBABILITIES)
+        return np.array([self.mode(model, share, self.step).evidence for share in SHARES])
+
+    @cached_property
+    def common_share(self) -> float:
+        """How much of the differences between experts is believed with one correlation."""
+        return float(posterior_probabilities(self.common_evidence, SHARE_PROBABILITIES, RATE) @ np.array(SHARES))
 
     @cached_property
     def choice(self) -> tuple[float, Array]:
-        """How much of the differences between experts is believed, and how probable each kind of dependence then is."""
+        """How much of the differences between experts is believed, and how probable each kind of dependence is."""
         # Experts who do not differ have one correlation.
         others = [self.mode(self.model(NESTED, share), share, self.step).evidence for share in SHARES[1:]]
-        nested = np.append(self.common_scores[0], np.array(others) + np.log(SHARE_PROBABILITIES[1:]))
-        found, believed = np.array([self.common_scores, nested]), np.array(list(PROBABILITIES.values()))
-        best = int(np.argmax(np.logaddexp.reduce(found + np.log(believed)[:, None], axis=0)))
-        return SHARES[best], posterior_probabilities(found[:, best], believed, RATE)
+        found = np.array([self.common_evidence, np.append(self.common_evidence[0], others)])
+        believed = np.outer(list(PROBABILITIES.values()), SHARE_PROBABILITIES)
+        posterior = posterior_probabilities(found, believed, RATE)
+        return float(posterior.sum(axis=0) @ np.array(SHARES)), posterior.sum(axis=1)
 
     @cached_property
     def mixture(self) -> Mixture:
@@ -242,7 +246,7 @@ class _AtLimit:
     def supposed(self, unresolved: SparseContrasts) -> _Open:
         """What the others on each open event say of it, by one correlation."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit, self.root)
-        share, model = SHARES[int(np.argmax(self.common_scores))], self.model(COMMON, 0.0)
+        share, model = self.common_share, self.model(COMMON, 0.0)
         found = Mixture.of((model,), np.ones(1), [self.mode(model, share)], cells.contrasts.shape[1])
         features = self.crowd.features(self.crowd.deviation, share).among(cells.expert)
         pooled = Pooled.by_others(model, cells, features, self.root)

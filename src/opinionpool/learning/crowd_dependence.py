@@ -26,7 +26,8 @@ BIAS = 0.4
 # What is believed beforehand of one correlation and of nested evidence.
 COMMON, NESTED = "common", "nested"
 PROBABILITIES = {COMMON: 0.5, NESTED: 0.5}
-# Neither is quite right, and one outcome should not decide between them: as in the default pool.
+# Neither is quite right, and one outcome should not decide between them, nor between shares of the differences between
+# experts: as in the default pool.
 RATE = 0.5
 # A model that is less probable has no part in the answer.
 NEGLIGIBLE = 1e-3
