@@ -27,6 +27,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note
 from opinionpool.estimation.posterior import Mode, harmonic_mean, posterior_probabilities
+from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.crowd_cells import Cells
@@ -51,8 +52,8 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 SHARE_PROBABILITIES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
 # Rounds in which open events count as what the others on them say.
 ROUNDS = 2
-# Shares and dependence are judged on about so many events; more would hardly change them.
-CHOOSING = 4096
+# Shares and dependence are judged by so many events; more would hardly change them.
+JUDGING = 4096
 # So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance.
 CONSTANT = 10
 
@@ -165,6 +166,17 @@ class _Open:
 
 
 @dataclass(frozen=True, eq=False)
+class _Judged:
+    """Resolved events by which answers are judged."""
+
+    rows: Index | slice  # of the forecasts on them
+    cells: Cells
+    outcomes: Index
+    reference: Array
+    weight: Array
+
+
+@dataclass(frozen=True, eq=False)
 class _AtLimit:
     """Events with extremes moderated to some limit, and the crowd as it then is."""
 
@@ -189,35 +201,44 @@ class _AtLimit:
         crowd = Hierarchy.learn(every, start)
         return cls(task, Extremes(limit), root, cells, every, crowd, crowd.deviation_otherwise(every), supposed)
 
+    @cached_property
+    def judged(self) -> _Judged:
+        """The resolved events by which shares and dependence are judged."""
+        weight, cells = self.task.weight, self.cells
+        if weight.sum() <= JUDGING:
+            return self.all_resolved
+        events, weight = spread_evenly(cells.by_event((cells.contrasts**2).sum(axis=1)), weight, JUDGING)
+        rows, cells = cells.on_events(events, weight)
+        return _Judged(rows, cells, self.task.outcomes[events], self.task.reference[events], weight)
+
     @property
-    def step(self) -> int:
-        """Every so-manieth resolved event is enough for a choice."""
-        return -(-self.cells.events // CHOOSING)
+    def all_resolved(self) -> _Judged:
+        """All of them."""
+        task = self.task
+        return _Judged(slice(len(task.event)), self.cells, task.outcomes, task.reference, task.weight)
 
     def model(self, kind: str, share: float) -> Model:
         """A kind of dependence, with the correlation of pairs on the same event."""
         if kind == COMMON:
             return Model(kind, self.crowd.correlation)
-        (rows, cells), found = self.cells.on_events(self.step), self.crowd.features(self.crowd.deviation, share)
-        return Model(kind, nested_correlation(cells, self.crowd.errors[rows], found.contrast / found.spread))
+        among, found = self.judged, self.crowd.features(self.crowd.deviation, share)
+        signal = found.contrast / found.spread
+        return Model(kind, nested_correlation(among.cells, self.crowd.errors[among.rows], signal))
 
-    def mode(self, model: Model, share: float, step: int = 1) -> Mode:
-        """Slope and intercept of the answers by a model with a share of the differences, on every so-manieth event.
+    def mode(self, model: Model, share: float, by: _Judged) -> Mode:
+        """Slope and intercept of the answers by a model with a share of the differences between experts.
 
         Each expert is taken to be as its other forecasts show it.
         """
-        rows, cells = self.cells.on_events(step)
-        pooled = Pooled.by(model, cells, self.crowd.features(self.otherwise.among(rows), share), self.root)
-        task, times = self.task, self.task.weight.sum() / self.task.weight[::step].sum()
-        return pooled.mode(
-            task.outcomes[::step], task.reference[::step], times * task.weight[::step], biased=self.cells.biased
-        )
+        features = self.crowd.features(self.otherwise.among(by.rows), share)
+        pooled = Pooled.by(model, by.cells, features, self.root)
+        return pooled.mode(by.outcomes, by.reference, by.weight, biased=by.cells.biased)
 
     @cached_property
     def common_evidence(self) -> Array:
         """Log evidence of each share with one correlation, (shares,)."""
         model = self.model(COMMON, 0.0)
-        return np.array([self.mode(model, share, self.step).evidence for share in SHARES])
+        return np.array([self.mode(model, share, self.judged).evidence for share in SHARES])
 
     @cached_property
     def common_share(self) -> float:
@@ -228,7 +249,7 @@ class _AtLimit:
     def choice(self) -> tuple[float, Array]:
         """How much of the differences between experts is believed, and how probable each kind of dependence is."""
         # Experts who do not differ have one correlation.
-        others = [self.mode(self.model(NESTED, share), share, self.step).evidence for share in SHARES[1:]]
+        others = [self.mode(self.model(NESTED, share), share, self.judged).evidence for share in SHARES[1:]]
         found = np.array([self.common_evidence, np.append(self.common_evidence[0], others)])
         believed = np.outer(list(PROBABILITIES.values()), SHARE_PROBABILITIES)
         posterior = posterior_probabilities(found, believed, RATE)
@@ -240,14 +261,14 @@ class _AtLimit:
         share, probability = self.choice
         kinds = [(kind, p) for kind, p in zip(PROBABILITIES, probability.tolist(), strict=True) if p > NEGLIGIBLE]
         models = tuple(self.model(kind, share) for kind, _ in kinds)
-        modes = [self.mode(model, share) for model in models]
+        modes = [self.mode(model, share, self.all_resolved) for model in models]
         return Mixture.of(models, np.array([p for _, p in kinds]), modes, self.cells.contrasts.shape[1])
 
     def supposed(self, unresolved: SparseContrasts) -> _Open:
         """What the others on each open event say of it, by one correlation."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit, self.root)
         share, model = self.common_share, self.model(COMMON, 0.0)
-        found = Mixture.of((model,), np.ones(1), [self.mode(model, share)], cells.contrasts.shape[1])
+        found = Mixture.of((model,), np.ones(1), [self.mode(model, share, self.all_resolved)], cells.contrasts.shape[1])
         features = self.crowd.features(self.crowd.deviation, share).among(cells.expert)
         pooled = Pooled.by_others(model, cells, features, self.root)
         return _Open(unresolved, cells, logodds.softmax(unresolved.reference[cells.event] + found.answers([pooled])))

@@ -47,21 +47,22 @@ class Cells:
             forecast=np.concatenate([np.arange(rows), *(rows + np.arange(size) for _ in others)]),
         )
 
-    def on_events(self, step: int) -> tuple[Index | slice, Cells]:
-        """The rows on every so-manieth event, which then counts so many times, and their positions."""
-        if step == 1:
-            return slice(len(self.event)), self
-        rows = np.flatnonzero(self.event % step == 0)
-        events = (self.events - 1) // step + 1
+    def on_events(self, events: Index, weight: Array) -> tuple[Index, Cells]:
+        """The rows on some events, in order, with other frequencies of these; and their positions."""
+        place = np.full(self.events, -1)
+        place[events] = np.arange(len(events))
+        rows = np.flatnonzero(place[self.event] >= 0)
+        row_event = place[self.event[rows]]
         return rows, replace(
             self,
-            event=self.event[rows] // step,
+            event=row_event,
             expert=self.expert[rows],
             contrasts=self.contrasts[rows],
             signs=self.signs[rows],
-            weight=self.weight[rows] * self.events / events,
-            events=events,
-            own=None if self.own is None else self.own[::step],
+            weight=weight[row_event],
+            events=len(events),
+            own=None if self.own is None else self.own[events],
+            forecast=None,
         )
 
     @property
