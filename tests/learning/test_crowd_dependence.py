@@ -1,5 +1,7 @@
 """Which dependence holds among a crowd, copies in it, and experts known from what others say of open events."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,48 @@ class TestWhichHolds:
             expected = sum(k * values[a] @ values[b] for k, (a, b) in zip(share, pairs, strict=True))
             assert products[t] == pytest.approx(expected, abs=1e-12)
             assert squares[t] == pytest.approx(np.sum(np.square(share)), abs=1e-12)
+
+
+class TestProperties:
+    @pytest.fixture
+    def crowd(self, monkeypatch):
+        """More events than shares and dependence are judged by."""
+        monkeypatch.setattr("opinionpool.learning.crowd.JUDGING", 128)
+        one = Crowd(12, nested=True, events=500)
+        f = one.forecasts(300)
+        return f, logit(learn(f, prior=0.5).pool_forecasts(f))
+
+    def test_order_of_events_and_experts(self, crowd):
+        f, answers = crowd
+        order = np.random.default_rng(0).permutation(500)
+        events = f.select_events(order)
+        found = logit(learn(events, prior=0.5).pool_forecasts(events))
+        assert found == pytest.approx(answers[order], abs=1e-9)
+        experts = f.select_experts(tuple(np.random.default_rng(1).permutation(f.experts)))
+        assert logit(learn(experts, prior=0.5).pool_forecasts(experts)) == pytest.approx(answers, abs=1e-9)
+
+    def test_swapped_outcomes(self, crowd):
+        f, answers = crowd
+        y = np.where(f.outcomes < 0, -1, 1 - f.outcomes)
+        swapped = replace(f, probabilities=1.0 - f.probabilities, outcomes=y)
+        found = logit(learn(swapped, prior=0.5).pool_forecasts(swapped))
+        assert found == pytest.approx(-answers, abs=1e-6)
+
+    def test_answers_on_open_events_are_no_larger_than_experts_known_without_them_warrant(self, crowd):
+        """Without the last step, answers on open events, which had a part in the fit, would be larger."""
+        f, answers = crowd
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("opinionpool.learning.crowd._AtLimit.used_again", lambda _: 1.0)
+            larger = logit(learn(f, prior=0.5).pool_forecasts(f))
+        ratio = answers / larger
+        assert np.ptp(ratio) < 1e-9
+        assert 0.6 < ratio[0] < 1.0
+        resolved = f.select_events(np.arange(300))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("opinionpool.learning.crowd._AtLimit.used_again", lambda _: 0.5)
+            halved = learn(resolved, prior=0.5).pool_forecasts(resolved)
+        closed = learn(resolved, prior=0.5).pool_forecasts(resolved)
+        assert logit(halved) == pytest.approx(0.5 * logit(closed), abs=1e-9)
 
 
 class TestMixture:
