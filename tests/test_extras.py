@@ -36,7 +36,7 @@ class Installed:
     ],
 )
 def test_the_command_names_the_same_place(monkeypatch, source, words):
-    monkeypatch.setattr(extras, "distribution", lambda _: Installed(source))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: Installed(source))
     assert shlex.split(extras.install("plot")) == ["python", "-m", "pip", "install", *words]
     if words[0].startswith("opinionpool"):
         assert Requirement(words[0]).extras == {"plot"}
@@ -46,7 +46,7 @@ def test_a_copy_of_the_repository(monkeypatch, root):
     def missing(_):
         raise PackageNotFoundError
 
-    monkeypatch.setattr(extras, "distribution", missing)
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
     assert Path(shlex.split(extras.install("plot"))[-1].removesuffix("[plot]")) == root
 
 

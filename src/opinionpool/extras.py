@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
-from urllib.parse import urlparse
-from urllib.request import url2pathname
 
 NAME = "opinionpool"
 
@@ -24,6 +19,13 @@ def install(extra: str) -> str:
 
 
 def _requirement(extra: str) -> list[str]:
+    # Few need these, and they take as long to import as a quarter of NumPy.
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
+    from urllib.parse import urlparse
+    from urllib.request import url2pathname
+
     try:
         record = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:

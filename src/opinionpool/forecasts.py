@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief, expect_type, labels_given, names_given
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.display import Tabular
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_labels, read_labels
@@ -124,14 +124,15 @@ class Forecasts(Tabular):
             raise ShapeError(f"{cells} forecasts need as many times, not {len(self.made)}")
         if len(self.outcomes) != len(self.events):
             raise ShapeError(f"{len(self.events)} events need as many outcomes, not {len(self.outcomes)}")
-        if (self.event_index[1:] < self.event_index[:-1]).any():
+        increasing = pairs_increase(self.event_index, self.expert_index)
+        if not increasing and (self.event_index[1:] < self.event_index[:-1]).any():
             raise ShapeError("cells must be ordered by event")
         check_probabilities(self.probabilities)
         if self.options is not None:
             check_options(self.options, self.events)
-        keys = self.event_index.astype(np.int64) * max(len(self.experts), 1) + self.expert_index
-        if (keys[1:] > keys[:-1]).all():
+        if increasing:
             return
+        keys = self.event_index.astype(np.int64) * max(len(self.experts), 1) + self.expert_index
         unique, counts = np.unique(keys, return_counts=True)
         if len(unique) != cells:
             event, expert = divmod(int(unique[counts > 1][0]), len(self.experts))
@@ -345,7 +346,11 @@ class Forecasts(Tabular):
         column = self.expert_index[cells]
         if experts != self.experts:
             column = places(self.experts, experts)[column]
-        found = np.full((last - first, len(experts), *values.shape[1:]), np.nan)
+        size = (last - first, len(experts))
+        if len(column) == size[0] * size[1] and (column.reshape(size) == np.arange(size[1])).all():
+            # Nothing is missing.
+            return values[cells].reshape(*size, *values.shape[1:]).copy()
+        found = np.full((*size, *values.shape[1:]), np.nan)
         found[self.event_index[cells] - first, column] = values[cells]
         return found
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opinionpool.errors import TableError
-from opinionpool.tables import coded
+from opinionpool.tables import coded, file_table
 from opinionpool.tables.duckdb import open_file
 from opinionpool.tables.frames import encode
 from opinionpool.tables.read import read_forecasts
@@ -94,3 +94,53 @@ def test_numbers_of_long_columns_are_those_of_short_ones(table):
         expected = [float(cell or "nan") for cell in COLUMNS[list(COLUMNS)[column]]]
         np.testing.assert_array_equal(long.values, expected)
     assert table.numbers([0, 3], frozenset()) == [None, None]
+
+
+def _long_file(path, change=list):
+    """Three thousand events of eight forecasts each, some without an outcome."""
+    outcomes = ["", "yes", "no", "yes"]
+    rows = [
+        [f"q{i // 8}", "abcdefgh"[i % 8], str(0.1 + i % 7 / 10), outcomes[0 if i < 24 else i // 8 % 4]]
+        for i in range(24_000)
+    ]
+    lines = ["event,expert,probability,outcome", *map(",".join, change(rows))]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def _outcome_changed(rows):
+    rows[20_009][3] = "no"
+    return rows
+
+
+def _events_with_blanks(rows):
+    rows[20_001][0], rows[20_002][0] = " q2500 ", ""
+    rows[20_002][2] = ""
+    return rows
+
+
+def _read(path):
+    from opinionpool.errors import CellError
+
+    try:
+        f = read_forecasts(path, positive="yes")
+    except CellError as error:
+        return str(error), error.count
+    return f.events, f.outcomes.tolist(), f.expert_index.tolist(), f.probabilities.tolist(), [n.text for n in f.notes]
+
+
+@pytest.mark.parametrize("change", [list, _outcome_changed, _events_with_blanks, lambda rows: rows[::-1], sorted])
+def test_what_stands_together_is_read_as_if_cell_by_cell(tmp_path, monkeypatch, change):
+    path = _long_file(tmp_path / "f.csv", change)
+    quick = _read(path)
+    monkeypatch.setattr(file_table, "_MANY", 1 << 30)
+    assert quick == _read(path)
+
+
+def test_stretches_are_found_where_they_are_few(tmp_path):
+    with open_file(_long_file(tmp_path / "f.csv"), None, None) as table:
+        events = table.words(0)
+        assert events.lengths.tolist() == [8] * 3_000
+        assert events.counts.tolist() == np.bincount(events.codes).tolist()
+        assert events.codes_at(np.array([0, 1, 2, 23_999])).tolist() == events.codes[[0, 1, 2, 23_999]].tolist()
+        assert table.words(1).lengths is None

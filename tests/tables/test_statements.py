@@ -1,11 +1,13 @@
 """Late, repeated and many-class statements, against the same rules written as loops."""
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from opinionpool import arrays
 from opinionpool.errors import CellError, DuplicateError
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.frames import read_frame
@@ -29,7 +31,7 @@ def statements(rows, classes=(), times=True):
         expert=expert,
         label=label,
         value=columns[3].astype(float),
-        row=np.arange(len(rows)),
+        rows=np.arange(len(rows)),
         column=np.zeros(len(rows), np.intp),
         time=np.array(hours, "M8[us]") if times else None,
     )
@@ -153,3 +155,20 @@ def test_sums_within_rounding_are_normalised_and_others_refused():
         folded([0.33] * 3, half=0.003)
     with pytest.raises(CellError, match="add up to 0 "):
         folded([0.0] * 3, half=0.5)
+
+
+def test_pairs_that_increase_are_told_from_others(monkeypatch):
+    monkeypatch.setattr(arrays, "_ROWS", 3)
+    rng = np.random.default_rng(2)
+    found = set()
+    for size in (0, 1, 2, 6, 7, 8):
+        for _ in range(200):
+            pairs = sorted({(int(a), int(b)) for a, b in rng.integers(0, 5, (size, 2))})
+            if len(pairs) > 1 and rng.random() < 0.5:
+                i, j = rng.integers(0, len(pairs), 2)
+                pairs[i], pairs[j] = pairs[j], pairs[i] if rng.random() < 0.5 else pairs[j]
+            first, second = np.array(pairs, np.intp).reshape(-1, 2).T
+            increasing = all(one < other for one, other in itertools.pairwise(pairs))
+            assert arrays.pairs_increase(first, second) == increasing
+            found.add(increasing)
+    assert found == {True, False}

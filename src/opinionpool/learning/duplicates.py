@@ -163,8 +163,8 @@ class Duplicates:
         return full
 
 
-# Forecasts that are looked at first.
-FIRST = 64
+# Forecasts that are looked at first: of an expert, and of all.
+FIRST, HEAD = 64, 1 << 16
 
 
 def _different(given: Array) -> int:
@@ -214,8 +214,13 @@ def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     [False, False, True]
     """
     q = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
-    expert, n = forecasts.expert_index, len(forecasts.experts)
-    one = np.empty((n, q.shape[1]))
-    one[expert] = q
-    other = np.bincount(expert[(q != one[expert]).any(axis=1)], minlength=n)
+    n, other = len(forecasts.experts), np.zeros(0, dtype=np.intp)
+    # Most often the first forecasts show that everybody gave different ones.
+    for cells in (slice(HEAD), slice(None)):
+        expert, given = forecasts.expert_index[cells], q[cells]
+        one = np.empty((n, q.shape[1]))
+        one[expert] = given
+        other = np.bincount(expert[(given != one[expert]).any(axis=1)], minlength=n)
+        if other.all():
+            break
     return np.asarray((forecasts.counts >= SEVERAL) & (other == 0))

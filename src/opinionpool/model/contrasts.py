@@ -141,7 +141,8 @@ class Contrasts:
     @cached_property
     def contrasts(self) -> Array:
         """L − L°, (T, N, K - 1), 0 where missing."""
-        return np.where(self.present[..., None], self.ratios - self.reference[:, None, :], 0.0)
+        contrasts = self.ratios - self.reference[:, None, :]
+        return contrasts if self.present.all() else np.where(self.present[..., None], contrasts, 0.0)
 
     @cached_property
     def probabilities(self) -> Array:
@@ -161,7 +162,9 @@ class Contrasts:
 
     def shares(self, weights: Array | None) -> Array:
         """Weights of those present that add up to 1, (T, N); equal if none of them has any."""
-        shares = self.present * (1.0 if weights is None else weights)
+        if weights is None:
+            return self.present / self.count[:, None]
+        shares = self.present * weights
         total = shares.sum(axis=1, keepdims=True)
         return np.where(total > 0, shares, self.present) / np.where(total > 0, total, self.count[:, None])
 
@@ -182,12 +185,12 @@ class AnswerParts:
     intercept: Array
 
 
-def contrasts_in(batch: Batch, floor: float) -> Iterator[tuple[npt.NDArray[np.intp], Contrasts]]:
-    """Events on which somebody answered, in blocks: their positions and contrasts."""
+def contrasts_in(batch: Batch, floor: float) -> Iterator[tuple[Rows, Contrasts]]:
+    """Events on which somebody answered, in blocks: which they are, and their contrasts."""
     for block in blocks(batch):
         missing = np.isnan(batch.q[block]).all(axis=tuple(range(1, batch.q.ndim)))
-        rows = block.start + np.flatnonzero(~missing)
-        if len(rows):
+        rows: Rows = block.start + np.flatnonzero(~missing) if missing.any() else block
+        if not missing.all():
             ratios = logodds.log_ratios(batch.q[rows], batch.prior[rows][:, None, :], floor)
             yield rows, Contrasts(ratios, batch.reference[rows])
 

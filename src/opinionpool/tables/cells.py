@@ -141,9 +141,9 @@ def read_probabilities(
         log.missing += int(coded.sum())
         values = np.where(coded, np.nan, values)
     name = table.names[column]
-    present = values[~np.isnan(values)]
     percent = marked or unmarked_percent(name, rules)
-    if percent and len(present):
+    present = values[~np.isnan(values)] if percent else values[:0]
+    if len(present):
         if not marked and 0 < present.max() <= 1:
             if not rules.percent:
                 raise _ambiguous_percent(table, name)

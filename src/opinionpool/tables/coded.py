@@ -1,7 +1,7 @@
 """The different words of a column of many rows, and which of them stands in each, found by the engine.
 
-The engine gives the words once each, and for every row a hash of its cell; where each hash is that of one word, it
-says which.
+Where rows with one word stand together, the engine gives the words at which such stretches begin. Elsewhere it gives
+the words once each, and for every row a hash of its cell; where each hash is that of one word, it says which.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _TOGETHER = 4
 # Words up to which each has a place of its own in a table of this size; cells up to which they are looked up by halves.
 _FEW, _SLOTS, _CELLS = 512, 1 << 16, 1 << 18
 _BLOCK = 1 << 16
+# Rows at the beginning that show whether cells stand together.
+_HEAD = 1 << 12
 
 
 class Different(NamedTuple):
@@ -37,6 +39,36 @@ class Different(NamedTuple):
             f"SELECT {text} AS w, min(rowid) AS first, hash({cell}) AS h FROM t{some} GROUP BY {cell} ORDER BY first"
         ).fetchnumpy()
         return cls(found["w"].tolist(), np.asarray(found["h"]))
+
+
+class Stretches(NamedTuple):
+    """The different cells of a column, in order of first appearance, and which of them each stretch of rows holds."""
+
+    cells: list[str | None]
+    place: Index  # (stretches,); position among the cells
+    lengths: Index  # (stretches,); how many rows each has
+
+
+def stretches(connection: duckdb.DuckDBPyConnection, cell: str, text: str, rows: int) -> Stretches | None:
+    """Stretches of rows with one cell, where they are few in a table of so many rows; parameters as for `spellings`."""
+    cells = f"SELECT {text} AS w, {cell} AS c, rowid AS r FROM t"
+    both = "SELECT *, lag(c) OVER () AS b, lag(r) OVER () AS q FROM"
+    new = "WHERE c IS DISTINCT FROM b OR q IS DISTINCT FROM r - 1"
+    head = connection.execute(f"SELECT count(*) FROM ({both} ({cells} LIMIT {_HEAD})) {new}").fetchone()
+    if head is None or head[0] * _TOGETHER > min(rows, _HEAD):
+        return None
+    most = rows // _TOGETHER
+    found = connection.execute(f"SELECT w, r, q FROM ({both} ({cells})) {new} LIMIT {most + 1}").fetchnumpy()
+    starts, previous = np.asarray(found["r"], dtype=np.intp), np.ma.asarray(found["q"])
+    # Rows must have come in their order, each after the one before it.
+    if len(starts) > most or starts[0] != 0 or not np.array_equal(previous[1:], starts[1:] - 1):
+        return None
+    lengths = np.diff(starts, append=rows)
+    words: list[str | None] = found["w"].tolist()
+    if len(set(words)) == len(words):
+        return Stretches(words, np.arange(len(words)), lengths)
+    place = {word: i for i, word in enumerate(dict.fromkeys(words))}
+    return Stretches([*place], np.fromiter(map(place.__getitem__, words), np.intp, len(words)), lengths)
 
 
 def spellings(
@@ -66,6 +98,11 @@ def spellings(
     """
     some = f" WHERE {rows}" if rows else ""
     different = Different.of(connection, cell, text, some) if known is None else known
+    shift = _shift(different.hashes) if hashes is None and known is None else None
+    if shift is not None:
+        slot = f"CAST((hash({cell}) >> {shift}) & {_SLOTS - 1} AS USMALLINT)"
+        slots = connection.execute(f"SELECT {slot} AS s FROM t{some}").fetchnumpy()["s"]
+        return different.cells, _looked_up(np.asarray(slots), different.hashes, shift)
     if hashes is None:
         hashes = np.asarray(connection.execute(f"SELECT hash({cell}) AS h FROM t{some}").fetchnumpy()["h"])
     place = positions(hashes, different.hashes)
@@ -94,26 +131,30 @@ def positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> I
         starts = np.append(0, np.flatnonzero(new) + 1)
         found = order[np.searchsorted(ordered, hashes[starts])]
         return np.asarray(np.repeat(found, np.diff(np.append(starts, len(hashes)))))
-    if len(keys) <= _FEW:
-        for shift in range(0, 48, 3):
-            slots = _slots(keys, shift)
-            if len(np.unique(slots)) == len(keys):
-                table = np.zeros(_SLOTS, dtype=np.intp)
-                table[slots] = np.arange(len(keys))
-                return _looked_up(table, hashes, shift)
+    shift = _shift(keys)
+    if shift is not None:
+        return _looked_up(_slots(hashes, shift), keys, shift)
     return order[np.searchsorted(ordered, hashes)] if len(hashes) <= _CELLS else None
 
 
-def _slots(hashes: npt.NDArray[np.uint64], shift: int) -> npt.NDArray[np.uint64]:
-    return (hashes >> np.uint64(shift)) & np.uint64(_SLOTS - 1)
+def _shift(keys: npt.NDArray[np.uint64]) -> int | None:
+    """How far to shift a few hashes so that each has a slot of its own; None if they are many, or no shift does it."""
+    able = (shift for shift in range(0, 48, 3) if len(np.unique(_slots(keys, shift))) == len(keys))
+    return next(able, None) if len(keys) <= _FEW else None
 
 
-def _looked_up(table: Index, hashes: npt.NDArray[np.uint64], shift: int) -> Index:
-    """The entries of hashes, in blocks that stay in the cache."""
-    found = np.empty(len(hashes), dtype=np.intp)
-    for start in range(0, len(hashes), _BLOCK):
+def _slots(hashes: npt.NDArray[np.uint64], shift: int) -> npt.NDArray[np.uint16]:
+    return ((hashes >> np.uint64(shift)) & np.uint64(_SLOTS - 1)).astype(np.uint16)
+
+
+def _looked_up(slots: npt.NDArray[np.uint16], keys: npt.NDArray[np.uint64], shift: int) -> Index:
+    """Where the hash of each slot stands among keys, in blocks that stay in the cache."""
+    table = np.zeros(_SLOTS, dtype=np.intp)
+    table[_slots(keys, shift)] = np.arange(len(keys))
+    found = np.empty(len(slots), dtype=np.intp)
+    for start in range(0, len(slots), _BLOCK):
         block = slice(start, start + _BLOCK)
-        np.take(table, _slots(hashes[block], shift), out=found[block], mode="clip")
+        np.take(table, slots[block], out=found[block], mode="clip")
     return found
 
 

@@ -270,7 +270,7 @@ def _by_class(
         expert=np.zeros(len(cells), dtype=np.intp),
         label=labels[cells],
         value=values[cells],
-        row=cells % rows,
+        rows=cells % rows,
         column=column,
         time=None,
     )

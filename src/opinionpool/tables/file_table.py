@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
-from opinionpool.tables.coded import Different, spellings
+from opinionpool.tables.coded import Different, spellings, stretches
 from opinionpool.tables.engine import (
     SPACE,
     engine,
@@ -88,12 +88,15 @@ class FileTable:
     def _only_numbers(self, columns: Sequence[int]) -> dict[int, Numbers | None]:
         """Columns of text that hold finite numbers, blanks and nothing else, which is quick to tell."""
         cell = "CASE WHEN contains(c{0}, '_') THEN NULL ELSE c{0} END"
-        parts = [f"TRY_CAST({cell.format(i)} AS DOUBLE) AS c{i}, c{i} IS NULL AS blank{i}" for i in columns]
-        fetched = self.select(", ".join(parts)) if parts else {}
+        blanks = self.select(", ".join(f"count(*) - count(c{i}) AS c{i}" for i in columns)) if columns else {}
+        fetched = (
+            self.select(", ".join(f"TRY_CAST({cell.format(i)} AS DOUBLE) AS c{i}" for i in columns)) if columns else {}
+        )
         found: dict[int, Numbers | None] = {}
         for i in columns:
-            values, blank = np.ma.asarray(fetched[f"c{i}"]), np.asarray(fetched[f"blank{i}"])
-            if np.array_equal(np.ma.getmaskarray(values), blank) and np.isfinite(values.data[~blank]).all():
+            values = np.ma.asarray(fetched[f"c{i}"])
+            # A blank cell is no number, so those that are none are the blank ones if they are as many.
+            if np.ma.getmaskarray(values).sum() == blanks[f"c{i}"][0] and np.isfinite(values.compressed()).all():
                 found[i] = Numbers(np.asarray(values.filled(np.nan)))
         return found
 
@@ -112,16 +115,21 @@ class FileTable:
 
     def _found(self, column: int) -> Words:
         """A column of many rows as text."""
+        lengths = None
         with readable(self.source):
-            hashes = self._hashes(column) if self.different else None
-            found, place = spellings(
-                self.connection, *self._cells(column), self._which, self.different.get(column), hashes
-            )
+            together = None if self.part else stretches(self.connection, *self._cells(column), self.rows)
+            if together is not None:
+                found, place, lengths = together
+            else:
+                hashes = self._hashes(column) if self.different else None
+                found, place = spellings(
+                    self.connection, *self._cells(column), self._which, self.different.get(column), hashes
+                )
         csv = self.source.format == "csv" and column < len(self.types)
         if csv and "'" in {word[:1] for word in found if word}:
             # The engine sees them all as they stand: cheaper for each word than for each cell.
             found = [None if word is None else without_apostrophe(word) for word in found]
-        return tidied(found, place)
+        return tidied(found, place, lengths)
 
     def _cells(self, column: int) -> tuple[str, str]:
         """What to select for the cells of a column, and for their text; of CSV, as it stands."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,17 +26,30 @@ class Words:
 
     Attributes
     ----------
-    codes : ndarray of int, shape (rows,)
-        Position of each row's cell in `values`, -1 where it is blank.
+    held : ndarray of int, shape (rows,) or (stretches,)
+        Position of each row's cell in `values`, -1 where it is blank; or of each stretch of rows with one cell.
     values : list of str
         The distinct cells in order of first appearance, white space around them trimmed.
     trimmed : int
         Cells that had such white space.
+    lengths : ndarray of int, shape (stretches,), optional
+        How many rows each stretch has, where rows are given as such.
     """
 
-    codes: Index
+    held: Index
     values: list[str]
     trimmed: int = 0
+    lengths: Index | None = None
+
+    @cached_property
+    def codes(self) -> Index:
+        """Position of each row's cell in `values`, -1 where it is blank, (rows,)."""
+        return self.held if self.lengths is None else np.repeat(self.held, self.lengths)
+
+    @cached_property
+    def starts(self) -> Index | None:
+        """The first row of each stretch, None where there are none."""
+        return None if self.lengths is None else np.cumsum(self.lengths) - self.lengths
 
     def rows(self, code: int) -> Index:
         """The rows that hold one of the words."""
@@ -45,7 +58,7 @@ class Words:
     @cached_property
     def counts(self) -> Index:
         """How many rows hold each word."""
-        return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
+        return np.bincount(self.held + 1, self.lengths, len(self.values) + 1)[1:].astype(np.intp)
 
     def texts(self) -> list[str | None]:
         """The cells, None where blank."""
@@ -58,9 +71,16 @@ class Words:
         found = np.array([*(position[word] for word in self.values), BLANK], dtype=np.intp)
         return Words(found[self.codes], list(values), self.trimmed)
 
-    def expand(self, values: npt.NDArray[Any], blank: object) -> npt.NDArray[Any]:
-        """One value per word to one per row, `blank` where the cell is."""
-        return np.append(values, np.array([blank], dtype=values.dtype)).take(self.codes)
+    def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
+        """One value per word to one per row, or to one for some rows, `blank` where the cell is."""
+        codes = self.codes if rows is None else self.codes_at(rows)
+        return np.append(values, np.array([blank], dtype=values.dtype)).take(codes)
+
+    def codes_at(self, rows: Index) -> Index:
+        """The codes of some rows."""
+        if self.starts is None:
+            return self.held[rows]
+        return self.held[np.searchsorted(self.starts, rows, side="right") - 1]
 
 
 class Numbers(NamedTuple):
@@ -132,19 +152,22 @@ def encode(cells: Iterable[str | None]) -> Words:
     """Cells as coded words.
 
     >>> encode(["b", None, "a ", "b", ""])
-    Words(codes=array([ 0, -1,  1,  0, -1]), values=['b', 'a'], trimmed=1)
+    Words(held=array([ 0, -1,  1,  0, -1]), values=['b', 'a'], trimmed=1, lengths=None)
     """
     cells = list(cells)
     spellings = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
     return tidied(list(spellings), np.fromiter(map(spellings.__getitem__, cells), np.intp, len(cells)))
 
 
-def tidied(spellings: Sequence[str | None], spelled: Index) -> Words:
-    """Coded words from different spellings, in order of first appearance, and the spelling of each row."""
-    found = [cell for cell in spellings if cell is not None]
-    tidy = len(set(found)) == len(spellings) and "" not in found and list(map(str.strip, found)) == found
-    if tidy and spelled.max(initial=-1) < len(found):
-        return Words(spelled, found)
+def tidied(spellings: Sequence[str | None], spelled: Index, lengths: Index | None = None) -> Words:
+    """Coded words from different spellings, in order of first appearance, and the spelling of each row.
+
+    Or the spelling of each stretch of rows with one, where these have some lengths.
+    """
+    if None not in spellings:
+        found = cast("list[str]", [*spellings])
+        if len(set(found)) == len(found) and "" not in found and list(map(str.strip, found)) == found:
+            return Words(spelled, found, 0, lengths)
     words: dict[str, int] = {}
     codes = np.full(len(spellings) + 1, BLANK)
     untidy = np.zeros(len(spellings) + 1, dtype=bool)
@@ -153,8 +176,10 @@ def tidied(spellings: Sequence[str | None], spelled: Index) -> Words:
         if word:
             codes[i] = words.setdefault(word, len(words))
             untidy[i] = word != cell
-    trimmed = int(untidy[spelled].sum()) if untidy.any() else 0
-    return Words(codes.take(spelled), list(words), trimmed)
+    trimmed = 0
+    if untidy.any():
+        trimmed = int(untidy[spelled].sum() if lengths is None else lengths[untidy[spelled]].sum())
+    return Words(codes.take(spelled), list(words), trimmed, lengths)
 
 
 def cell_error(

@@ -79,7 +79,7 @@ class Reading:
         """A column as fractions, (rows,); a hint and remedies are further ways out for errors."""
         return read_probabilities(table, column, plain, self.rules, self.log, hint, remedies)
 
-    def times(self, table: Table, layout: Layout, rows: Index, role: str = "time") -> Times | None:
+    def times(self, table: Table, layout: Layout, rows: slice | Index, role: str = "time") -> Times | None:
         """When the forecasts in some rows were made or expire, None if there is no such column."""
         if role not in layout.roles:
             return None
@@ -203,8 +203,9 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
     # A blank may take back what was forecast before, where there are times to tell.
     answers = (events.codes != BLANK) & (present | ("time" in layout.roles)) & (expert != BLANK)
-    rows: Index = np.arange(table.rows) if answers.all() else np.flatnonzero(answers)
-    chosen: slice | Index = slice(None) if len(rows) == table.rows else rows
+    rows = None if answers.all() else np.flatnonzero(answers)
+    chosen: slice | Index = slice(None) if rows is None else rows
+    count = table.rows if rows is None else len(rows)
     _note_ids(reading, events, experts)
     long_rows = LongRows(
         table=table,
@@ -213,12 +214,12 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         classes=labels.values if len(labels.values) > 1 else (),
         event=events.codes[chosen],
         expert=expert[chosen],
-        label=np.broadcast_to(0, len(rows)) if about is None else np.maximum(labels.codes[chosen], 0),
+        label=np.broadcast_to(0, count) if about is None else np.maximum(labels.codes[chosen], 0),
         value=value[chosen],
-        row=rows,
-        column=np.broadcast_to(column, len(rows)),
-        time=reading.times(table, layout, rows),
-        expires=reading.times(table, layout, rows, "expires"),
+        rows=rows,
+        column=np.broadcast_to(column, count),
+        time=reading.times(table, layout, chosen),
+        expires=reading.times(table, layout, chosen, "expires"),
     )
     if "verdict" in layout.roles and "class" not in layout.roles:
         return _with_complements(Melted(long_rows, events.codes, labels.codes, labels.values), layout)
@@ -289,7 +290,7 @@ def melt_columns(table: Table, layout: Layout, contents: Contents, reading: Read
         expert=expert_of,
         label=label_of,
         value=np.concatenate([np.empty(0), *(part[5] for part in parts)]),
-        row=row,
+        rows=row,
         column=column_of,
         time=reading.times(table, layout, row),
         expires=reading.times(table, layout, row, "expires"),

@@ -28,12 +28,36 @@ _FEW, _SHARE = 2, 10
 
 @dataclass(frozen=True)
 class Observed:
-    """A column of outcomes, and which event each of its rows is about, -1 for none."""
+    """A column of outcomes, and which event each of its rows is about, -1 for none.
+
+    Where rows with one event and outcome stand together in few stretches, `starts` are the first rows of these.
+    """
 
     table: Table
     column: int
     words: Words
     row_events: Index
+    starts: Index | None = None
+
+    @classmethod
+    def of(cls, table: Table, column: int, events: Words) -> Observed:
+        """A column of the table that says which event each row is about."""
+        words = table.words(column)
+        if words.starts is None or events.starts is None:
+            return cls(table, column, words, events.codes)
+        both = np.sort(np.concatenate([words.starts, events.starts]), kind="stable")
+        return cls(table, column, words, events.codes, both[np.append(True, both[1:] != both[:-1])])
+
+    @property
+    def events(self) -> Index:
+        """The event of each row, or stretch of rows."""
+        return self.row_events if self.starts is None else self.row_events[self.starts]
+
+    @property
+    def rows(self) -> Index:
+        """How many rows each of these stands for."""
+        every = len(self.row_events)
+        return np.ones(every, dtype=np.intp) if self.starts is None else np.diff(self.starts, append=every)
 
 
 @dataclass(frozen=True)
@@ -144,7 +168,7 @@ def settle_among(
                     column.table, row, column.column, _none_of(events[event], word, labels), remedies=remedies
                 )
         found[rows] = slots[inverse]
-        values.append(found)
+        values.append(found if column.starts is None else found[column.starts])
     outcomes, void = _one_each(np.concatenate(values), observed, events)
     notes = _notes((), outcomes, void, sorted(unsettled), respelled, "options of their events")
     return Settled(option_slots(options), outcomes, void, tuple(notes))
@@ -222,7 +246,8 @@ def _encode(
         for code, word in enumerate(column.words.values):
             if word.lower() in _VOID and of_word[id(column)][code] == UNRESOLVED:
                 of_word[id(column)][code] = _VOIDED
-    values = _together([column.words.expand(of_word[id(column)], UNRESOLVED) for column in observed])
+    expanded = [column.words.expand(of_word[id(column)], UNRESOLVED, column.starts) for column in observed]
+    values = _together(expanded)
     outcomes, void = _one_each(values, observed, events)
     settled = {word for _, _, word in cells}
     others = {word for column in observed for word in column.words.values if word not in settled}
@@ -238,21 +263,21 @@ def _together(columns: Sequence[Index]) -> Index:
 def _one_each(
     values: Index, observed: Sequence[Observed], events: Sequence[str]
 ) -> tuple[Index, npt.NDArray[np.bool_]]:
-    """The outcome of each event, `UNRESOLVED` without one, and which events are void, from those of all rows."""
-    row_events = _together([column.row_events for column in observed])
+    """The outcome of each event, `UNRESOLVED` without one, and which events are void."""
+    row_events = _together([column.events for column in observed])
     first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
     if clash is not None:
         known = (values != UNRESOLVED) & (row_events >= 0)
-        differing, one = _clashing(values[known], row_events[known])
+        rows = _together([column.rows for column in observed])
+        differing, one = _clashing(values[known], row_events[known], rows[known])
         raise _two_outcomes(observed, clash, events, [events[i] for i in differing.tolist()], one)
     outcomes = take(values, first, UNRESOLVED)
     return np.maximum(outcomes, UNRESOLVED), outcomes == _VOIDED
 
 
-def _clashing(values: Index, keys: Index) -> tuple[Index, int]:
-    """Events with several outcomes, and how many have one on several rows."""
-    several, counts = np.unique(keys, return_counts=True)
-    several = several[counts > 1]
+def _clashing(values: Index, keys: Index, rows: Index) -> tuple[Index, int]:
+    """Events with several outcomes, and how many have one on several rows, each of these standing for some."""
+    several = np.flatnonzero(np.bincount(keys, rows) > 1)
     pairs = np.unique(np.stack([keys, values], axis=1), axis=0)
     differing, outcomes = np.unique(pairs[:, 0], return_counts=True)
     differing = differing[outcomes > 1]
@@ -316,9 +341,10 @@ def _two_outcomes(
     for row in clash:
         local = row
         for column in observed:
-            if local < len(column.row_events):
+            if local < len(column.rows):
                 break
-            local -= len(column.row_events)
+            local -= len(column.rows)
+        local = local if column.starts is None else int(column.starts[local])
         places.append(f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})")
         event = events[column.row_events[local]]
     name, rows = observed[0].table.names[observed[0].column], observed[0].row_events

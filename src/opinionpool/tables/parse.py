@@ -17,7 +17,7 @@ from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
 from opinionpool.tables.event_options import EventOptions, find_options
-from opinionpool.tables.frames import Table
+from opinionpool.tables.frames import Table, Words
 from opinionpool.tables.known import in_time, known_by, void_by, without_void
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
 from opinionpool.tables.lives import Standing, coverage_note, standing
@@ -128,7 +128,7 @@ def _parse(known: _Known) -> _Parsed:
     table, request, reading, layout = known.table, known.request, known.reading, known.layout
     events = row_events(table, layout)
     joined = None if known.other is None else join_outcomes(known.other, request.keys, events.values, table.name)
-    observed = _observed(table, layout, events.codes, joined)
+    observed = _observed(table, layout, events, joined)
     missing = reading.rules.missing_words
     if known.whole is None:
         refuse_totals(table, layout, events, [column.words.codes for column in observed if column.table is table])
@@ -295,12 +295,13 @@ def _own(request: ReadOptions, table: Table, other: Table | None) -> dict[str, s
     return {role: name for role, name in request.keys.items() if name in table.names or name not in names}
 
 
-def _observed(table: Table, layout: Layout, row_events: Index, joined: Joined | None) -> list[Observed]:
+def _observed(table: Table, layout: Layout, events: Words, joined: Joined | None) -> list[Observed]:
     """The columns of outcomes, in the table itself and in the one that is joined to it."""
-    places = [(table, layout.roles["outcome"], row_events)] if "outcome" in layout.roles else []
+    found = [Observed.of(table, layout.roles["outcome"], events)] if "outcome" in layout.roles else []
     if joined is not None:
-        places.append((joined.table, joined.roles["outcome"], joined.row_events))
-    return [Observed(where, column, where.words(column), rows) for where, column, rows in places]
+        column = joined.roles["outcome"]
+        found.append(Observed(joined.table, column, joined.table.words(column), joined.row_events))
+    return found
 
 
 def _ordered(
@@ -310,7 +311,6 @@ def _ordered(
     if long_rows.classes:
         long_rows, table, notes = fold_rows(long_rows, SharedClasses(order), reading.half_units, drop_incomplete)
         return long_rows, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
-    pair = long_rows.pair
-    if (pair[1:] < pair[:-1]).any():
-        long_rows = long_rows.select(np.argsort(pair, kind="stable"))
+    if not long_rows.in_order:
+        long_rows = long_rows.select(np.argsort(long_rows.pair, kind="stable"))
     return long_rows, long_rows.value, []

@@ -233,8 +233,8 @@ def _tally(table: FileTable, column: int) -> _Tally:
         np.arange(len(tallies)),
         [*tallies],
         trimmed,
-        np.array([*tallies.values()], np.intp),
-        np.array([*firsts.values()], np.intp),
+        tallies=np.array([*tallies.values()], np.intp),
+        firsts=np.array([*firsts.values()], np.intp),
     )
 
 

@@ -56,7 +56,10 @@ def one_per_key(
 
 def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[Any]:
     """The values of some rows, `blank` where a row is -1."""
-    return np.append(values, np.array([blank], dtype=values.dtype))[rows]
+    found = np.full(len(rows), np.array(blank, dtype=values.dtype))
+    there = rows >= 0
+    found[there] = values[rows[there]]
+    return found
 
 
 def event_values(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.errors import DuplicateError, LayoutError, Note, Remedy, literal
 from opinionpool.tables.frames import Table, place
 from opinionpool.tables.times import Times, time_text
@@ -19,7 +20,7 @@ from opinionpool.text import listed, quoted, shown
 EXACT = 1e-9
 
 
-_BY_ROW = ("event", "expert", "label", "value", "row", "column", "time", "expires")
+_BY_ROW = ("event", "expert", "label", "value", "rows", "column", "time", "expires")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +37,17 @@ class LongRows:
     expert: Index
     label: Index
     value: Array  # (M,); in [0, 1]; NaN where a blank may take back an earlier forecast
-    # row, column: (M,); the cell of each number
-    row: Index
+    # rows, column: (M,); the cell of each number; rows are None where each row of the table has one number
+    rows: Index | None
     column: Index
     # time, expires: (M,); when it was given, and until when it holds; NaT where unknown
     time: Times | None = None
     expires: Times | None = None
+
+    @cached_property
+    def row(self) -> Index:
+        """The row of each number, (M,)."""
+        return np.arange(len(self.value)) if self.rows is None else self.rows
 
     @property
     def pair(self) -> Index:
@@ -52,6 +58,14 @@ class LongRows:
     def key(self) -> Index:
         """One number for each expert on each event and class, (M,)."""
         return self.pair * len(self.classes) + self.label if len(self.classes) else self.pair
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether there is one number for each expert on each event and class, ordered by these."""
+        if not len(self.classes):
+            return pairs_increase(self.event, self.expert)
+        key = self.key
+        return bool((key[1:] > key[:-1]).all())
 
     def select(self, chosen: npt.NDArray[Any]) -> LongRows:
         """Some of the rows: a mask, or positions."""
@@ -64,7 +78,8 @@ class LongRows:
 
     def _by_row(self) -> dict[str, npt.NDArray[Any]]:
         """What there is a value of for each row."""
-        return {name: of for name in _BY_ROW if (of := getattr(self, name)) is not None}
+        given = {name: of for name in _BY_ROW if (of := getattr(self, name)) is not None}
+        return given | {"rows": self.row}
 
     def _with(self, columns: Mapping[str, Any]) -> LongRows:
         return replace(self, **columns)
@@ -173,9 +188,9 @@ def one_each(
         if count:
             notes.append(Note.of("withdrawn", "{count:forecast} withdrawn: left blank later by who made them", count))
         long_rows = long_rows.select(~blank & ~back)
-    keys = long_rows.key
-    if (keys[1:] > keys[:-1]).all():
+    if long_rows.in_order:
         return long_rows, notes
+    keys = long_rows.key
     order = np.argsort(keys, kind="stable")
     again = np.flatnonzero(np.diff(keys[order]) == 0)
     if not len(again):
@@ -357,15 +372,12 @@ class ForecastCounts:
     @classmethod
     def of(cls, long_rows: LongRows) -> ForecastCounts:
         """Those of some statements."""
-        size, zero = len(long_rows.experts), long_rows.value == 0
+        size = len(long_rows.experts)
+        far = np.flatnonzero((long_rows.value < 0.05) | (long_rows.value > 0.95))
+        value, expert = long_rows.value[far], long_rows.expert[far]
         every, zeros, ones, extreme = (
             np.bincount(experts, minlength=size)
-            for experts in (
-                long_rows.expert,
-                long_rows.expert[zero],
-                long_rows.expert[long_rows.value == 1],
-                long_rows.expert[((long_rows.value < 0.05) & ~zero) | (long_rows.value > 0.95)],
-            )
+            for experts in (long_rows.expert, expert[value == 0], expert[value == 1], expert[value != 0])
         )
         halves = int(np.count_nonzero(long_rows.value == 0.5))
         return cls(
