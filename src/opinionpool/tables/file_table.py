@@ -87,11 +87,11 @@ class FileTable:
 
     def _only_numbers(self, columns: Sequence[int]) -> dict[int, Numbers | None]:
         """Columns of text that hold finite numbers, blanks and nothing else, which is quick to tell."""
+        if not columns:
+            return {}
         cell = "CASE WHEN contains(c{0}, '_') THEN NULL ELSE c{0} END"
-        blanks = self.select(", ".join(f"count(*) - count(c{i}) AS c{i}" for i in columns)) if columns else {}
-        fetched = (
-            self.select(", ".join(f"TRY_CAST({cell.format(i)} AS DOUBLE) AS c{i}" for i in columns)) if columns else {}
-        )
+        blanks = self.select(", ".join(f"count(*) - count(c{i}) AS c{i}" for i in columns))
+        fetched = self.select(", ".join(f"TRY_CAST({cell.format(i)} AS DOUBLE) AS c{i}" for i in columns))
         found: dict[int, Numbers | None] = {}
         for i in columns:
             values = np.ma.asarray(fetched[f"c{i}"])
