@@ -116,7 +116,7 @@ class Tally:
         counts = self.counts + sign * (weight.sum() if answered is None else weight @ answered)
         self.counts = np.where(self.cells == 0, 0.0, counts)
         if prior is None and sign > 0:
-            self._note_lowest(probabilities, complete=rows.complete)
+            self._note_lowest(rows)
         if self.shared is None or self.own is None:
             return
         found = self._moments(probabilities, outcomes, weight, prior) if moments is None else moments
@@ -204,14 +204,17 @@ class Tally:
             ratios = logodds.log_ratios(probabilities, own, self.floor) - logodds.prior_log_ratios(own)
         return Moments.empty(self.experts, self.classes).add(ratios, outcomes, weight)
 
-    def _note_lowest(self, probabilities: Array, *, complete: bool) -> None:
+    def _note_lowest(self, rows: Rows) -> None:
+        probabilities = rows.forecasts
         if not probabilities.size:
             return
-        least, most = (np.min, np.max) if complete else (np.fmin.reduce, np.fmax.reduce)
-        if self.classes == 2:
-            found = np.array([1.0 - most(probabilities, axis=None), least(probabilities, axis=None)])
+        if self.classes > 2:
+            found = np.fmin.reduce(probabilities.reshape(-1, self.classes), axis=0)
+        elif rows.complete:
+            found = np.array([1.0 - rows.bounds[1], rows.bounds[0]])
         else:
-            found = least(probabilities.reshape(-1, self.classes), axis=0)
+            most, least = np.fmax.reduce(probabilities, axis=None), np.fmin.reduce(probabilities, axis=None)
+            found = np.array([1.0 - most, least])
         # Not a number where there are no forecasts.
         self.lowest = np.fmin(self.lowest, found)
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, Mask, as_array, frequencies, times_of_cells
+from opinionpool.arrays import Array, Index, Mask, as_array, as_numbers, frequencies, times_of_cells
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.estimation.sampling import row_keys
 from opinionpool.labels import UNRESOLVED, event_labels
@@ -34,6 +34,7 @@ class Rows:
     numbers: Index | None = None  # (T,), what stands for ids
     topics: npt.NDArray[np.str_] | None = None  # (T,), what the events are about
     made: npt.NDArray[np.datetime64] | None = None  # (T, N), when each forecast was made
+    extent: tuple[float, float] | None = None  # the least and the greatest of the forecasts, as far as it is known
 
     @classmethod
     def of(
@@ -53,7 +54,10 @@ class Rows:
         ShapeError, ProbabilityError, ArgumentError
             If arguments do not fit together or are out of range.
         """
-        given, codes = logodds.check_probabilities(probabilities), _positions(outcomes, classes)
+        given, codes = as_numbers(probabilities, "probability"), _positions(outcomes, classes)
+        extent = _extent(given)
+        if not (extent[0] >= 0 and extent[1] <= 1):
+            logodds.check_probabilities(given)
         fits = given.ndim == 2 if classes == 2 else given.ndim == 3 and given.shape[2] == classes
         if not fits or codes.shape != given.shape[:1]:
             raise ShapeError(
@@ -66,15 +70,21 @@ class Rows:
                 raise ShapeError(f"{len(given)} rows need as many priors, and their shape is {own.shape}")
         about = None if topics is None else event_labels(topics, len(given), "topics")
         made = None if times is None else times_of_cells(times, given.shape[:2])
-        return cls(given, codes, frequencies(sample_weight, len(given)), own, topics=about, made=made)
+        weight = frequencies(sample_weight, len(given))
+        return cls(given, codes, weight, own, topics=about, made=made, extent=extent)
 
     def __len__(self) -> int:
         return len(self.outcomes)
 
     @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest of the forecasts, NaN where one is missing; 0 and 1 if there are none."""
+        return _extent(self.forecasts) if self.extent is None else self.extent
+
+    @property
     def complete(self) -> bool:
         """Whether no forecast is missing."""
-        return not (self.forecasts.size and math.isnan(self.forecasts.min()))
+        return not math.isnan(self.bounds[0])
 
     @property
     def answered(self) -> Mask:
@@ -97,7 +107,7 @@ class Rows:
         if self.made is not None:
             made = np.full((len(self), experts), np.datetime64("NaT", "us"))
             made[:, columns] = self.made
-        return replace(self, forecasts=wide, made=made)
+        return replace(self, forecasts=wide, made=made, extent=None)
 
     def resolved(self, first: int) -> Rows:
         """Those that are, in arrays of their own, with numbers; `first` is that of the first row here."""
@@ -105,7 +115,7 @@ class Rows:
         if self.outcomes.min(initial=0) == UNRESOLVED:
             return replace(self, numbers=numbers).taken(np.flatnonzero(self.outcomes != UNRESOLVED))
         copied = {name: of.copy() for name, of in zip(_COLUMNS, self._columns(), strict=True) if of is not None}
-        return Rows(**copied | {"numbers": numbers})
+        return Rows(**copied | {"numbers": numbers, "extent": self.extent})
 
     def taken(self, rows: Index) -> Rows:
         """Some of them, in arrays of their own."""
@@ -118,7 +128,9 @@ class Rows:
         if len(parts) == 1:
             return parts[0]
         columns = zip(*(part._columns() for part in parts), strict=True)
-        return cls(*(None if each[0] is None else np.concatenate(each) for each in columns))  # type: ignore[arg-type]
+        least, most = np.transpose([part.bounds for part in parts])
+        together = [None if each[0] is None else np.concatenate(each) for each in columns]
+        return cls(*together, extent=(float(least.min()), float(most.max())))  # type: ignore[arg-type]
 
     def _columns(self) -> list[Any]:
         """All of them, in the order in which they are given."""
@@ -156,7 +168,11 @@ class Rows:
         return np.asarray(~np.isnan(row if row.ndim == 1 else row[:, 0]))
 
 
-_COLUMNS = [each.name for each in fields(Rows)]
+_COLUMNS = [each.name for each in fields(Rows) if each.name != "extent"]
+
+
+def _extent(forecasts: Array) -> tuple[float, float]:
+    return (float(forecasts.min()), float(forecasts.max())) if forecasts.size else (0.0, 1.0)
 
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> npt.NDArray[np.intp]:
