@@ -46,13 +46,17 @@ def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     flat = found.reshape(-1)
     # Blocks stay in the cache.
     for rows in blocks(len(flat), 1):
-        z = flat[rows]
-        z ^= z >> np.uint64(30)
-        z *= np.uint64(0xBF58476D1CE4E5B9)
-        z ^= z >> np.uint64(27)
-        z *= np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
+        _mix(flat[rows])
     return found
+
+
+def _mix(z: Keys) -> None:
+    """What `mixed` does after the first product, in place."""
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
 
 
 def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:
@@ -267,8 +271,14 @@ def with_contents(before: Sequence[Keys], more: Keys) -> list[Keys]:
 
 
 def _with_outcomes(contents: Keys, outcomes: Index) -> Keys:
-    with np.errstate(over="ignore"):
-        return mixed(contents + (outcomes + 2).astype(np.uint64) * _GOLDEN)
+    # For each outcome what is added; that of unresolved events is the last.
+    added = (np.append(np.arange(outcomes.max(initial=-1) + 1), -1) + 2).astype(np.uint64) * _GOLDEN
+    found = np.empty(len(contents), dtype=np.uint64)
+    for rows in blocks(len(found), 1):
+        part = np.add(contents[rows], added[outcomes[rows]], out=found[rows])
+        part *= _GOLDEN
+        _mix(part)
+    return found
 
 
 # Resolved events that are learned from, and forecasts in them.
@@ -301,21 +311,23 @@ def least(keys: Keys, group: Index, room: Index) -> tuple[npt.NDArray[np.bool_],
     return kept, beyond
 
 
-def drawn(keys: Keys, group: Index, room: Index) -> Index:
-    """Index of the events that are kept, by key.
+def drawn(keys: Keys, outcomes: Index, counts: Index, room: Index) -> Index:
+    """Index of the events that are kept, by key; how many there are of each outcome, and unresolved ones, is known.
 
-    >>> drawn(np.array([5, 3, 9], dtype=np.uint64), np.array([0, 0, 0]), np.array([2])).tolist()
+    >>> drawn(np.array([5, 3, 9], dtype=np.uint64), np.array([0, 0, 0]), np.array([3, 0]), np.array([2, 1])).tolist()
     [1, 0]
     """
-    counts = np.bincount(group, minlength=len(room))
     # Keys are spread evenly, so that nearly all that find room are among the least of so large a share.
     share = np.minimum(1.5 * room / np.maximum(counts, 1), 1.0)
     limit = np.where(share < 1.0, share * 2.0**64, 2.0**64 - 2048).astype(np.uint64)
-    some = np.flatnonzero(keys <= limit[group])
-    if (np.bincount(group[some], minlength=len(room)) < np.minimum(room, counts)).any():
-        some = np.arange(len(keys))
+    some = np.concatenate(
+        [np.flatnonzero(keys[rows] <= limit[outcomes[rows]]) + rows.start for rows in blocks(len(keys), 1)]
+    )
+    group = np.where(outcomes[some] < 0, len(room) - 1, outcomes[some])
+    if (np.bincount(group, minlength=len(room)) < np.minimum(room, counts)).any():
+        some, group = np.arange(len(keys)), np.where(outcomes < 0, len(room) - 1, outcomes)
     few = keys[some]
-    kept = np.flatnonzero(least(few, group[some], room)[0])
+    kept = np.flatnonzero(least(few, group, room)[0])
     return np.asarray(some[kept[np.argsort(few[kept])]])
 
 
@@ -341,12 +353,11 @@ def bounded_sample(forecasts: Forecasts, weight: Array) -> tuple[Index, Array] |
     """
     k = len(forecasts.classes)
     room = rooms(len(forecasts.experts), k)
-    group = np.where(forecasts.resolved, forecasts.outcomes, k)
-    counts = np.bincount(group, minlength=k + 1)
+    counts = np.bincount(np.where(forecasts.resolved, forecasts.outcomes, k), minlength=k + 1)
     if forecasts.options is not None or (counts[:k] <= room[:k]).all() or (weight != weight[0]).any():
         return None
     keys = content_keys(event_contents(forecasts), forecasts.outcomes)
-    kept = drawn(keys, group, room)
+    kept = drawn(keys, forecasts.outcomes, counts, room)
     return kept, stands_for(forecasts.outcomes[kept], counts[:k].astype(np.float64))
 
 

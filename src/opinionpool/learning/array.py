@@ -130,7 +130,7 @@ class ArraySource:
         q, outcomes, n = self.q, self.happened, self.q.shape[1]
         codes, room = outcomes.codes(slice(0, len(q))), self._rooms
         contents, counts, present = _looked_at(q, codes)
-        kept = drawn(content_keys(contents, codes), np.where(codes < 0, len(room) - 1, codes), room)
+        kept = drawn(content_keys(contents, codes), codes, outcomes.counts.astype(np.intp), room)
         codes = codes[kept]
         few = replace(Forecasts.from_array(q[kept], experts=numbered(n), classes=self.classes), outcomes=codes)
         events = outcomes.counts[:2]
