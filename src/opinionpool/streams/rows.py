@@ -130,7 +130,7 @@ class Rows:
         columns = zip(*(part._columns() for part in parts), strict=True)
         least, most = np.transpose([part.bounds for part in parts])
         together = [None if each[0] is None else np.concatenate(each) for each in columns]
-        return cls(*together, extent=(float(least.min()), float(most.max())))  # type: ignore[arg-type]
+        return replace(cls(*together), extent=(float(least.min()), float(most.max())))  # type: ignore[arg-type]
 
     def _columns(self) -> list[Any]:
         """All of them, in the order in which they are given."""
