@@ -44,14 +44,16 @@ class TestDrawn:
         expected = np.concatenate(
             [np.flatnonzero(group == g)[np.argsort(keys[group == g])][:size] for g, size in enumerate(room)]
         )
-        found = drawn(keys, group, room)
+        # The last group is that of unresolved events.
+        found = drawn(keys, np.where(group == 2, -1, group), np.bincount(group), room)
         assert set(found) == set(expected)
         assert (np.diff(keys[found].astype(float)) >= 0).all()
 
     def test_every_event_is_as_likely(self):
-        group, room = np.zeros(200, dtype=int), np.array([40])
+        outcomes, counts, room = np.zeros(200, dtype=int), np.array([200, 0]), np.array([40, 1])
         times = np.bincount(
-            np.concatenate([drawn(random_keys(seed, 200), group, room) for seed in range(500)]), minlength=200
+            np.concatenate([drawn(random_keys(seed, 200), outcomes, counts, room) for seed in range(500)]),
+            minlength=200,
         )
         assert times.sum() == 20_000
         assert np.abs(times - 100).max() < 5 * np.sqrt(500 * 0.2 * 0.8)

@@ -26,7 +26,7 @@ class Words:
 
     Attributes
     ----------
-    held : ndarray of int, shape (rows,) or (stretches,)
+    coded : ndarray of int, shape (rows,) or (stretches,)
         Position of each row's cell in `values`, -1 where it is blank; or of each stretch of rows with one cell.
     values : list of str
         The distinct cells in order of first appearance, white space around them trimmed.
@@ -36,7 +36,7 @@ class Words:
         How many rows each stretch has, where rows are given as such.
     """
 
-    held: Index
+    coded: Index
     values: list[str]
     trimmed: int = 0
     lengths: Index | None = None
@@ -44,7 +44,7 @@ class Words:
     @cached_property
     def codes(self) -> Index:
         """Position of each row's cell in `values`, -1 where it is blank, (rows,)."""
-        return self.held if self.lengths is None else np.repeat(self.held, self.lengths)
+        return self.coded if self.lengths is None else np.repeat(self.coded, self.lengths)
 
     @cached_property
     def starts(self) -> Index | None:
@@ -58,7 +58,7 @@ class Words:
     @cached_property
     def counts(self) -> Index:
         """How many rows hold each word."""
-        return np.bincount(self.held + 1, self.lengths, len(self.values) + 1)[1:].astype(np.intp)
+        return np.bincount(self.coded + 1, self.lengths, len(self.values) + 1)[1:].astype(np.intp)
 
     def texts(self) -> list[str | None]:
         """The cells, None where blank."""
@@ -79,8 +79,8 @@ class Words:
     def codes_at(self, rows: Index) -> Index:
         """The codes of some rows."""
         if self.starts is None:
-            return self.held[rows]
-        return self.held[np.searchsorted(self.starts, rows, side="right") - 1]
+            return self.coded[rows]
+        return self.coded[np.searchsorted(self.starts, rows, side="right") - 1]
 
 
 class Numbers(NamedTuple):
@@ -152,7 +152,7 @@ def encode(cells: Iterable[str | None]) -> Words:
     """Cells as coded words.
 
     >>> encode(["b", None, "a ", "b", ""])
-    Words(held=array([ 0, -1,  1,  0, -1]), values=['b', 'a'], trimmed=1, lengths=None)
+    Words(coded=array([ 0, -1,  1,  0, -1]), values=['b', 'a'], trimmed=1, lengths=None)
     """
     cells = list(cells)
     spellings = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
