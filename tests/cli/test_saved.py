@@ -82,6 +82,9 @@ def test_experts_who_are_unknown_are_named(file, command):
     more = file("event,alice,dora,outcome\nx,0.3,0.4,1\ny,0.2,0.1,\n", "more.csv")
     said = command("pool", more, "--model", "m.json", status=1)
     assert "error: 'dora' is unknown to the pool in m.json" in said.err
+    said = command("pool", file("event,x,z\na,0.8,0.7\nb,0.2,0.4\n", "others.csv"), "--model", "m.json", status=1)
+    assert "error: no expert is known to the pool in m.json, which is of" in said.err
+    assert "Was it made with another --column expert=NAME?" in said.err
     assert said.out == ""
     command("pool", more, "--model", "m.json", "--exclude", "dora")
     command("pool", more, "--model", "m.json", "--save", "n.json")

@@ -306,6 +306,13 @@ def test_what_became_known_at_an_unknown_time_was_not_known_before():
     assert dict(zip(undated.events, undated.outcomes.tolist(), strict=True)) == {"q1": 1, "q2": 0}
 
 
+def test_a_column_of_numbers_is_not_read_as_events_that_are_all_open():
+    with pytest.raises(CellError, match="if column 'y' holds no outcomes, say --column outcome=") as caught:
+        read("event,x,y\nq1,.8,.7\nq2,.2,.4\n")
+    assert caught.value.remedies == ({"columns": {"outcome": None}},)
+    assert read("event,x,y\nq1,.8,.7\nq2,.2,.4\n", **caught.value.remedies[0]).experts == ("x", "y")
+
+
 def test_void_events_do_not_count_among_exact_forecasts():
     rows = "".join(f"q{i},A,.5,{'void' if i > 5 else i % 2}\n" for i in range(9))
     assert notes(read("event,expert,p,y\n" + rows))["halves"].text == "6 of 6 probabilities are exactly 0.5"

@@ -164,6 +164,11 @@ def keep(
         notes = (*trained.learned.notes, *new, *_other_rule(before, duplicates))
     else:
         strange = unknown_names(forecasts.experts, trained.experts)
+        if strange and len(strange) == len(forecasts.experts):
+            raise ExpertError(
+                f"no expert is known to the pool in {file}, which is of {listed(trained.experts, 4)}: there are "
+                f"{listed(strange, 4)} here. Was it made with another --column expert=NAME?"
+            )
         if strange:
             verb = "is" if len(strange) == 1 else "are"
             raise ExpertError(

@@ -201,6 +201,8 @@ def _check_binary(cells: Sequence[_Outcome]) -> None:
     """Raise for numbers other than 0 and 1, and for words among 0 and 1, yes and no, and the like."""
     keys = {key(word) for *_, word in cells}
     family = next((family for family in FAMILIES if keys & set(family)), None)
+    if family is None and cells and all(looks_numeric(word) for *_, word in cells):
+        raise _no_outcomes(*cells[0][:2])
     for column, code, word in cells:
         if family is not None and key(word) not in family:
             raise _not_an_outcome(column, code, f"neither {family[0]} nor {family[1]}, as others are")
@@ -208,17 +210,35 @@ def _check_binary(cells: Sequence[_Outcome]) -> None:
             raise _not_an_outcome(column, code, "neither 0 nor 1")
 
 
+def _no_outcomes(column: Observed, code: int) -> CellError:
+    """The error for a column of numbers none of which is 0 or 1: they are no outcomes."""
+    word, name = column.words.values[code], column.table.names[column.column]
+    what = f"outcome {shown(word)} is neither 0 nor 1{_if_fraction(word)}, and nor are the others"
+    return cell_error(
+        column.table,
+        int(column.words.rows(code)[0]),
+        column.column,
+        f"{what}; if column {shown(name)} holds no outcomes, say --column outcome=",
+        remedies=[{"columns": {"outcome": None}}],
+        count=int((column.words.codes >= 0).sum()),
+    )
+
+
+def _if_fraction(word: str) -> str:
+    """Why a number between 0 and 1 is no outcome."""
+    fraction = looks_numeric(word) and any(mark in word for mark in ".,%/")
+    return "; an event that settled at a fraction is neither" if fraction else ""
+
+
 def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
     word = column.words.values[code]
-    fraction = looks_numeric(word) and any(mark in word for mark in ".,%/")
-    why = "; an event that settled at a fraction is neither" if fraction else ""
     way = f"if the event is not resolved, leave it empty or say --missing-value {quoted(word)}"
     row = int(column.words.rows(code)[0])
     return cell_error(
         column.table,
         row,
         column.column,
-        f"outcome {shown(word)} is {what}{why}; {way}",
+        f"outcome {shown(word)} is {what}{_if_fraction(word)}; {way}",
         remedies=[{"missing_values": (word,)}],
         count=int(column.words.counts[code]),
     )
