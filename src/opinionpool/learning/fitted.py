@@ -18,7 +18,7 @@ from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
 from opinionpool.learning.topics import TopicEffects, TopicShift
-from opinionpool.learning.uncertainty import Uncertainty, all_classes, debiased
+from opinionpool.learning.uncertainty import Uncertainty, answer_rows, debiased
 from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -135,7 +135,7 @@ class FittedPanel(Tabular):
         if topics is None or self.topics is None:
             return p
         batch = read_batch(q, prior, len(self.panel), len(self.classes))
-        both = all_classes(p, batch.classes)
+        both = answer_rows(p, batch.classes)
         shift = self.topic_shift(both, batch, base_rate, topics)
         return batch.shape_answers(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
 
@@ -175,7 +175,7 @@ class FittedPanel(Tabular):
         p = pool_cells(self.panel, forecasts, prior, base_rate)
         if self.topics is None or forecasts.topics is None:
             return p
-        both, found = all_classes(p, len(self.classes)), np.empty_like(p)
+        both, found = answer_rows(p, len(self.classes)), np.empty_like(p)
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, prior, base_rate):
             assert own is not None
             batch = read_batch(q, own, len(self.panel), len(self.classes))
@@ -222,7 +222,7 @@ class FittedPanel(Tabular):
         if self.topics is None or topics is None:
             return None
         batch = read_batch(q, prior, len(self.panel), len(self.classes))
-        both = all_classes(self.panel.pool(q, prior, base_rate), batch.classes)
+        both = answer_rows(self.panel.pool(q, prior, base_rate), batch.classes)
         return self.topic_shift(both, batch, base_rate, topics)
 
     def forecast_intervals(
@@ -296,7 +296,7 @@ class FittedPanel(Tabular):
             return self
         some, prior = forecasts.select_events(used), reference[used]
         common = self.pool_forecasts(replace(some, topics=None), logodds.public_probabilities(prior))
-        ratios = logodds.prior_log_ratios(all_classes(common, prior.shape[1]))
+        ratios = logodds.prior_log_ratios(answer_rows(common, prior.shape[1]))
         beyond = ratios - logodds.prior_log_ratios(prior)
         events = TopicEvents(forecasts.topics[used], ratios, beyond, some.outcomes, weight[used])
         return replace(self, topics=learn_topics(events).effects)

@@ -102,7 +102,7 @@ class Uncertainty:
     ) -> tuple[Array, Array]:
         """Pooled probabilities of all classes, and the errors of their log-odds, (T, K) both."""
         k = batch.classes
-        p = all_classes(answers, k)
+        p = answer_rows(answers, k)
         p = p if shift is None else shift.moved(p, batch.prior, panel.settings.pool_floor)
         error = np.empty(p.shape)
         for rows in blocks(batch):
@@ -129,10 +129,9 @@ def debiased(panel: Panel, batch: Batch, rows: slice) -> Array:
     return fill_as_expected(deviation, panel.parts)
 
 
-def all_classes(answers: npt.ArrayLike, k: int) -> Array:
-    """Pooled probabilities of all classes, (T, K)."""
-    p = np.asarray(answers).reshape((-1,) if k == 2 else (-1, k))
-    return np.stack([1.0 - p, p], axis=-1) if k == 2 else p
+def answer_rows(answers: npt.ArrayLike, k: int) -> Array:
+    """Pooled probabilities of all classes, (T, K), whatever axes they have."""
+    return logodds.all_classes(np.asarray(answers).reshape((-1,) if k == 2 else (-1, k)), k)
 
 
 def _class_errors(p: Array, others: Array, covariance: Array) -> Array:
