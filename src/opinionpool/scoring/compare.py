@@ -6,7 +6,7 @@ events that both answered: nothing is filled in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,37 +126,31 @@ def compare(
     if beliefs is not None:
         expect_type(beliefs, Beliefs, "beliefs")
         Believed.of(beliefs, forecasts.experts)
-    from threadpoolctl import threadpool_limits
-
-    # Many small fits: threads that share one would mostly wait for each other.
-    with threadpool_limits(1), advancing(progress, "comparing pools") as advance:
-        trial = run_trial(sample, chosen, plan.splits, splits.rounds, prior, advance)
-    if AVERAGE not in trial.pools:
-        raise LearningError("; ".join(note.text for note in trial.notes))
+    trial = _tried(sample, chosen, plan, splits.rounds, prior, progress)
     scored = ~np.isnan(trial.outside.log_score[:, 0])
     clusters, unit, notes = clusters_of(sample, scored, by)
-    units = len(np.unique(clusters[scored]))
     reference = next((name for name in trial.pools if chosen[name].rule == DEFAULT), trial.pools[-1])
     own = trial.by_occasion[:, trial.pools.index(reference)]
     occasions = Occasions.of(sample)
-    scores = np.full((len(forecasts.events), len(trial.pools)), np.nan)
-    scores[plan.rows] = trial.outside.log_score
-    answers = {
-        name: _placed(forecast, plan.rows, forecasts) for name, forecast in zip(trial.pools, trial.answers, strict=True)
-    }
+
+    def of_all(columns: Iterable[Array]) -> dict[str, Array]:
+        """What there is of each pool on the events of the trial, among all events."""
+        pairs = zip(trial.pools, columns, strict=True)
+        return {name: _placed(column, plan.rows, forecasts) for name, column in pairs}
+
     return Comparison(
         pools=_pool_scores(trial, chosen, clusters, seed),
         experts=_expert_scores(occasions, own, clusters, seed),
         reference=reference,
         events=int(forecasts.resolved.sum()),
         scored=int(scored.sum()),
-        scores=dict(zip(trial.pools, scores.T, strict=True)),
-        answers=answers,
+        scores=of_all(trial.outside.log_score.T),
+        answers=of_all(trial.answers),
         by=by or "random",
         folds=len(plan.splits(0)),
         rounds=trial.rounds,
         unit=unit,
-        units=units,
+        units=len(np.unique(clusters[scored])),
         notes=(
             *plan.notes,
             *_endless(occasions),
@@ -180,6 +174,25 @@ def _single(trial: Trial, pool: str, clusters: Index) -> Difference | None:
     return _spread(difference_intervals(own - average, clusters, level=LEVEL, each=True))[0]
 
 
+def _tried(
+    sample: Forecasts,
+    pools: dict[str, Configured],
+    plan: Plan,
+    rounds: int | None,
+    prior: npt.ArrayLike | None,
+    progress: Progress,
+) -> Trial:
+    """Every pool fitted and scored, the average among them."""
+    from threadpoolctl import threadpool_limits
+
+    # Many small fits: threads that share one would mostly wait for each other.
+    with threadpool_limits(1), advancing(progress, "comparing pools") as advance:
+        trial = run_trial(sample, pools, plan.splits, rounds, prior, advance)
+    if AVERAGE not in trial.pools:
+        raise LearningError("; ".join(note.text for note in trial.notes))
+    return trial
+
+
 def _endless(occasions: Occasions) -> list[Note]:
     """That events are not scored whose lives have no known end."""
     count = int(occasions.without.sum())
@@ -195,10 +208,10 @@ def _base(trial: Trial, clusters: Index) -> BaseRate:
     return BaseRate(float(sums.mean[0]), float(sums.error[0]), float(loss), float(brier))
 
 
-def _placed(forecast: Array, rows: Index, forecasts: Forecasts) -> Array:
-    """Answers about some events among all, NaN elsewhere."""
-    placed = np.full((len(forecasts.events), *forecast.shape[1:]), np.nan)
-    placed[rows] = forecast
+def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
+    """Scores of some events, or answers about them, among all; NaN elsewhere."""
+    placed = np.full((len(forecasts.events), *values.shape[1:]), np.nan)
+    placed[rows] = values
     return placed
 
 

@@ -80,7 +80,7 @@ class Plan:
     @classmethod
     def of(cls, forecasts: Forecasts, wanted: Splits) -> Plan:
         """The plan for some forecasts."""
-        by, folds, gap, seed = wanted.by, wanted.folds, wanted.gap, wanted.seed
+        by, gap = wanted.by, wanted.gap
         usable = forecasts.resolved & (forecasts.crowd > 0)
         notes = _one_outcome(forecasts, usable)
         unanswered = int((forecasts.resolved & ~usable).sum())
@@ -89,44 +89,49 @@ class Plan:
         if gap and by != "time":
             raise ArgumentError('a gap is for splits forward in time: by="time" (on the command line --by-time)')
         if by == "time":
-            return cls._forward(forecasts, usable, folds, gap, notes)
+            return cls._forward(forecasts, usable, wanted.folds, gap, notes)
         rows = np.flatnonzero(usable)
         # Options of their own do not make events alike.
         outcomes = forecasts.outcomes[rows] if forecasts.options is None else np.zeros(len(rows), dtype=np.intp)
-        if by is None:
-            folds = _fewer(folds, len(rows), "events", notes)
-            grouped = by_group(forecasts)
-            if grouped is not None and len(np.unique(grouped.member[rows])) < len(rows):
-                text = (
-                    "the events come in groups, and random folds learn from the scored events' own groups; --by-group "
-                    '(in Python by="group") does not'
-                )
-                notes.append(Note("random-folds", text))
-            if forecasts.times is not None and len(np.unique(_days(forecasts.times[rows]))) > 1:
-                text = (
-                    "the events are dated, and random folds learn from later ones too; --by-time "
-                    '(in Python by="time") learns only from the past'
-                )
-                notes.append(Note("random-folds", text))
+        folded = cls._at_random if by is None else cls._by_group
+        return folded(forecasts, rows, outcomes, wanted, notes)
 
-            keys = event_contents(forecasts.select_events(rows))
+    @classmethod
+    def _at_random(cls, forecasts: Forecasts, rows: Index, outcomes: Index, wanted: Splits, notes: list[Note]) -> Plan:
+        """Folds of all events, with outcomes spread evenly."""
+        folds = _fewer(wanted.folds, len(rows), "events", notes)
+        grouped = by_group(forecasts)
+        if grouped is not None and len(np.unique(grouped.member[rows])) < len(rows):
+            text = (
+                "the events come in groups, and random folds learn from the scored events' own groups; --by-group "
+                '(in Python by="group") does not'
+            )
+            notes.append(Note("random-folds", text))
+        if forecasts.times is not None and len(np.unique(_days(forecasts.times[rows]))) > 1:
+            text = (
+                "the events are dated, and random folds learn from later ones too; --by-time "
+                '(in Python by="time") learns only from the past'
+            )
+            notes.append(Note("random-folds", text))
+        keys = event_contents(forecasts.select_events(rows))
+        return cls(
+            rows, lambda number: random_splits(outcomes, folds, _generator(wanted.seed, number), keys), tuple(notes)
+        )
 
-            def deal(number: int) -> list[Split]:
-                return random_splits(outcomes, folds, _generator(seed, number), keys)
-        else:
-            grouped = by_group(forecasts)
-            if grouped is None:
-                raise ArgumentError(
-                    "there are no groups to split by: no column says which events belong together; name it "
-                    "with --column group=NAME (in Python, Forecasts.groups)"
-                )
-            groups = grouped.member[rows]
-            folds = _fewer(folds, len(np.unique(groups)), "groups", notes)
-
-            def deal(number: int) -> list[Split]:
-                return group_splits(outcomes, groups, folds, _generator(seed, number))
-
-        return cls(rows, deal, tuple(notes))
+    @classmethod
+    def _by_group(cls, forecasts: Forecasts, rows: Index, outcomes: Index, wanted: Splits, notes: list[Note]) -> Plan:
+        """Folds that do not share a group."""
+        grouped = by_group(forecasts)
+        if grouped is None:
+            raise ArgumentError(
+                "there are no groups to split by: no column says which events belong together; name it "
+                "with --column group=NAME (in Python, Forecasts.groups)"
+            )
+        groups = grouped.member[rows]
+        folds = _fewer(wanted.folds, len(np.unique(groups)), "groups", notes)
+        return cls(
+            rows, lambda number: group_splits(outcomes, groups, folds, _generator(wanted.seed, number)), tuple(notes)
+        )
 
     @classmethod
     def _forward(
