@@ -19,9 +19,10 @@ from opinionpool.tables.cells import (
     unmarked_percent,
 )
 from opinionpool.tables.contents import Contents
+from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, cell_error, encode
 from opinionpool.tables.layout import WIDE, Layout, guesses
-from opinionpool.tables.statements import ForecastCounts, LongRows, withdrawn_only
+from opinionpool.tables.statements import LongRows, withdrawn_only
 from opinionpool.tables.times import Times, read_times
 from opinionpool.text import counted, listed, quoted, shown
 

@@ -17,6 +17,7 @@ from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
 from opinionpool.tables.event_options import EventOptions, find_options
+from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.frames import Table, Words
 from opinionpool.tables.known import in_time, known_by, void_by, without_void
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
@@ -29,7 +30,7 @@ from opinionpool.tables.outcomes import Observed, Settled, distinct_outcomes, se
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
-from opinionpool.tables.statements import ForecastCounts, LongRows, drop_expired, one_each
+from opinionpool.tables.statements import LongRows, drop_expired, one_each
 from opinionpool.tables.totals import refuse_totals, total_notes
 from opinionpool.text import counted, quoted
 

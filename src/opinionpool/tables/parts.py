@@ -27,6 +27,7 @@ from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.engine import SPACE, Progress
 from opinionpool.tables.file_table import FileTable
+from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
 from opinionpool.tables.layout import LONG, WIDE, Layout, split_classes
 from opinionpool.tables.melt import Reading
@@ -35,7 +36,6 @@ from opinionpool.tables.outcomes import Observed, distinct_outcomes, find_classe
 from opinionpool.tables.parse import Whole, forecast_notes, read_table
 from opinionpool.tables.read import open_table
 from opinionpool.tables.recognise import recognise
-from opinionpool.tables.statements import ForecastCounts
 from opinionpool.text import shown
 
 # Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.

@@ -1,0 +1,94 @@
+"""How often experts gave which numbers, and what of that stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opinionpool.arrays import Index
+from opinionpool.errors import Note
+from opinionpool.tables.statements import LongRows
+from opinionpool.text import listed, quoted
+
+# On fewer events, a column of only 0 and 1 means nothing.
+_VOTES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastCounts:
+    """How often each expert gave which numbers, which can be added up over parts of a table."""
+
+    experts: Sequence[str]
+    by_class: bool  # whether numbers are about classes
+    events: int
+    halves: int
+    # every, zeros, ones, extreme: (experts,); numbers, exact ones, and those beyond 5% or 95% that are not 0
+    every: Index
+    zeros: Index
+    ones: Index
+    extreme: Index
+
+    @classmethod
+    def of(cls, long_rows: LongRows) -> ForecastCounts:
+        """Those of some statements."""
+        size = len(long_rows.experts)
+        far = np.flatnonzero((long_rows.value < 0.05) | (long_rows.value > 0.95))
+        value, expert = long_rows.value[far], long_rows.expert[far]
+        every, zeros, ones, extreme = (
+            np.bincount(experts, minlength=size)
+            for experts in (long_rows.expert, expert[value == 0], expert[value == 1], expert[value != 0])
+        )
+        halves = int(np.count_nonzero(long_rows.value == 0.5))
+        return cls(
+            long_rows.experts, bool(long_rows.classes), len(long_rows.events), halves, every, zeros, ones, extreme
+        )
+
+    def __add__(self, other: ForecastCounts) -> ForecastCounts:
+        """Both together, of the same experts on other events."""
+        return replace(
+            self,
+            events=self.events + other.events,
+            halves=self.halves + other.halves,
+            every=self.every + other.every,
+            zeros=self.zeros + other.zeros,
+            ones=self.ones + other.ones,
+            extreme=self.extreme + other.extreme,
+        )
+
+    def extreme_notes(self) -> list[Note]:
+        """Many forecasts of exactly 0, 1 or one half, and zeros that may mean "no answer"."""
+        notes = []
+        total = int(self.every.sum())
+        counts = [(int(self.zeros.sum()), 0, "zeros"), (int(self.ones.sum()), 1, "ones"), (self.halves, 0.5, "halves")]
+        for count, value, code in counts:
+            if count >= max(5, 0.01 * total) and not (value == 0.5 and self.by_class):
+                notes.append(Note(code, f"{count} of {total} probabilities are exactly {value:g}", count))
+        suspect = (self.zeros >= 3) & (self.zeros >= 0.1 * self.every) & (self.zeros < self.every) & (self.extreme == 0)
+        odd = [self.experts[i] for i in np.flatnonzero(suspect).tolist()]
+        if odd and not self.by_class:
+            text = (
+                f"{listed(odd, 3)} gave exactly 0 beside moderate numbers: if 0 means no answer, use --missing-value 0"
+            )
+            notes.append(Note("zeros-as-missing", text, len(odd)))
+        return notes
+
+    def vote_notes(self, outcome: bool) -> list[Note]:
+        """Columns of a wide table with 0 and 1 on nearly every event, and nothing else: outcomes, it seems.
+
+        Where no column is the outcome, a single one may be blank more often: these events are open.
+        """
+        several = (self.ones > 0) & (self.ones < self.every) & (self.every >= _VOTES)
+        votes = several & (self.zeros + self.ones == self.every)
+        if outcome or votes.sum() > 1:
+            votes &= self.every >= 0.9 * self.events
+        if self.by_class or not votes.any() or (outcome and votes.all()):
+            return []
+        names = [self.experts[i] for i in np.flatnonzero(votes).tolist()]
+        name = quoted(names[0]) if len(names) == 1 else "NAME"
+        what = f"column {listed(names)} holds" if len(names) == 1 else f"columns {listed(names, 4)} hold"
+        way = f"if that is no forecast, say --exclude {name}"
+        if not outcome:
+            way = f"an outcome? say --column outcome={name} or --exclude {name}"
+        return [Note("only-0-and-1", f"{what} only 0 and 1: {way}", len(names))]
