@@ -38,7 +38,7 @@ def reproduced(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
         patch.setattr(datasets, "simulated", fewer(datasets.simulated))
         patch.setattr(datasets, "pima", missing)
-        patch.setattr("opinionpool.paper.reproduce.available_processors", lambda: 1)
+        patch.setattr("opinionpool.blocks.processors", lambda: 1)
         folders = [tmp_path_factory.mktemp("paper") / name for name in ("one", "two")]
         with contextlib.redirect_stderr(io.StringIO()) as err:
             for folder in folders:
