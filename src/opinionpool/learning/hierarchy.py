@@ -93,40 +93,47 @@ class Hierarchy:
 
         `start` is what was found in nearly the same forecasts.
         """
-        length = float((cells.signs**2).sum(axis=1).mean())
-        rho, spread, of_expert = CORRELATION, np.ones(cells.experts), np.zeros_like(cells.contrasts)
-        if start is not None:
-            rho, spread = start.correlation, start.spread
-            of_expert = start.bias[cells.expert] + start.contrast[cells.expert][:, None] * cells.signs
-        for _ in range(ROUNDS if start is None else FEWER_ROUNDS):
-            bias, contrast = _crowd(cells, rho, length)
-            residual = cells.contrasts - bias - contrast * cells.signs
-            values = residual - _shared(cells, residual - of_expert, spread, rho)
-            sums = Regressions.by_expert(cells, values)
-            worth = _worths(cells, sums, length, min(int(cells.event_weight.sum()), cells.experts))
-            own_bias, own_contrast = sums.solve(worth, length)[:2]
-            of_expert = own_bias[cells.expert] + own_contrast[cells.expert][:, None] * cells.signs
-            squares = cells.squares(residual - of_expert)
-            variance = _variance(cells, squares)
-            spread_worth = _spread_worth(cells, squares, sums.count, min(int(cells.event_weight.sum()), cells.experts))
-            found = cls(
-                bias,
-                contrast,
-                variance,
-                rho,
-                worth,
-                spread_worth,
-                values,
-                sums,
-                squares,
-                cells.by_expert(squares),
-                length,
-                residual,
-            )
-            spread = found.features(found.deviation, 1.0).spread
-            errors = (residual - of_expert) / spread[cells.expert][:, None]
-            rho = _correlation(cells, errors)
-        return replace(found, correlation=rho, errors=errors)
+        if start is None:
+            n = cells.experts
+            start = Start(CORRELATION, np.zeros((n, cells.contrasts.shape[1])), np.zeros(n), np.ones(n))
+            rounds = ROUNDS
+        else:
+            rounds = FEWER_ROUNDS
+        for _ in range(rounds):
+            found = cls._after(start, cells)
+            errors = found.errors / found.start.spread[cells.expert][:, None]
+            start = found.start._replace(correlation=_correlation(cells, errors))
+        return replace(found, correlation=start.correlation, errors=errors)
+
+    @classmethod
+    def _after(cls, start: Start, cells: Cells) -> Hierarchy:
+        """One round; errors are not standardised yet."""
+        length, independent = (
+            float((cells.signs**2).sum(axis=1).mean()),
+            min(int(cells.event_weight.sum()), cells.experts),
+        )
+        bias, contrast = _crowd(cells, start.correlation, length)
+        residual = cells.contrasts - bias - contrast * cells.signs
+        before = residual - _of_expert(cells, start.bias, start.contrast)
+        values = residual - _shared(cells, before, start.spread, start.correlation)
+        sums = Regressions.by_expert(cells, values)
+        worth = _worths(cells, sums, length, independent)
+        errors = residual - _of_expert(cells, *sums.solve(worth, length)[:2])
+        squares = cells.squares(errors)
+        return cls(
+            bias=bias,
+            contrast=contrast,
+            variance=_variance(cells, squares),
+            correlation=start.correlation,
+            worth=worth,
+            spread_worth=_spread_worth(cells, squares, sums.count, independent),
+            values=values,
+            sums=sums,
+            squares=squares,
+            experts_squares=cells.by_expert(squares),
+            length=length,
+            errors=errors,
+        )
 
     @property
     def start(self) -> Start:
@@ -175,6 +182,11 @@ def _crowd(cells: Cells, rho: float, length: float) -> tuple[Array, float]:
     worth = PANEL_WORTH * float(alike.sum()) / float(cells.event_weight.sum())
     bias, contrast, _, _ = sums.solve((worth if cells.biased else np.inf, worth), length)
     return bias, CONTRAST + float(contrast)
+
+
+def _of_expert(cells: Cells, bias: Array, contrast: Array) -> Array:
+    """What is expected of each forecast as its expert differs from the crowd, (M, K - 1)."""
+    return np.asarray(bias[cells.expert] + contrast[cells.expert][:, None] * cells.signs)
 
 
 def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
