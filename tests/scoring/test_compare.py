@@ -564,6 +564,23 @@ def test_answers_out_of_sample_are_those_of_pools_fitted_to_the_other_folds():
     np.testing.assert_allclose(found.answers["gaussian"], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("events", "experts", "missing", "topics"), [(60, 4, 0.2, None), (30, 40, 0.5, None), (60, 3, 0.0, 3)]
+)
+def test_what_fits_share_changes_no_answer(events, experts, missing, topics):
+    """Parts that begin where the whole ended, and pools fitted once for each prior, against fits by themselves."""
+    forecasts = crowd(events=events, experts=experts, missing=missing)
+    if topics is not None:
+        forecasts = replace(forecasts, topics=np.array([f"t{i % topics}" for i in range(events)]))
+    found = compare_pools(forecasts, repeats=1)
+    splits = random_splits(forecasts.outcomes, 5, np.random.default_rng([0, 0]), event_contents(forecasts))
+    for split in splits:
+        train, test = forecasts.select_events(split.train), forecasts.select_events(split.test)
+        for name, answers in found.answers.items():
+            alone = fit_pool(name, train).pool_forecasts(test)
+            np.testing.assert_allclose(answers[split.test], alone, rtol=1e-6, atol=0, err_msg=name)
+
+
 def ageless(forecasts):
     """The same without times of forecasts, so that what stands does not go stale."""
     plain = replace(forecasts, made=None, asked=None)

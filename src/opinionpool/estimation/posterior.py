@@ -17,6 +17,8 @@ from opinionpool.estimation.likelihood import Likelihood, Value, add_product
 _STEPS = 50
 # The evidence is as of one step before the end, and off by about the root of this.
 _TOLERANCE = 1e-16
+# What rounding may hide of a cost that falls.
+_ROUNDING = 1e-13
 # Rows of a design that are weighted at once, in bytes, so that they stay in the cache.
 _BLOCK_BYTES = 1 << 19
 
@@ -242,7 +244,8 @@ def _moved(
     value = likelihoods.values(left, trial)
     tried = value.loss + away.some(left).at(trial)
     while True:
-        (short,) = np.nonzero(~(tried <= cost - 1e-4 * length * decrease) & (length >= 1e-6))
+        enough = tried <= cost - 1e-4 * length * decrease + _ROUNDING * np.abs(cost)
+        (short,) = np.nonzero(~enough & (length >= 1e-6))
         if not len(short):
             return trial, tried, value
         length[short] /= 2.0

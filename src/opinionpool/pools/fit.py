@@ -17,7 +17,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.learn import learn_from
 from opinionpool.learning.problem import Problem, Source
-from opinionpool.learning.request import Request
+from opinionpool.learning.request import WHOLE, Request, Search
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
@@ -125,22 +125,29 @@ def fit_pool(
     (array([1., 0.]), 0.8)
     """
     problem = Problem.of(forecasts, prior, sample_weight)
-    return fit_problem(problem, name, floor=floor, pool_floor=pool_floor, **options)
+    return fit_from(problem, name, Settings(floor, pool_floor), **options)
 
 
 def fit_problem(
     problem: Problem,
     name: str,
     *,
+    search: Search,
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
     **options: Any,  # noqa: ANN401 - each pool has its own
 ) -> Fitted:
     """The same with forecasts, prior and frequencies in one, which several fits may share."""
-    return fit_from(problem, name, Settings(floor, pool_floor), **options)
+    return fit_from(problem, name, Settings(floor, pool_floor), search, **options)
 
 
-def fit_from(source: Source, name: str, settings: Settings, **options: Any) -> Fitted:  # noqa: ANN401
+def fit_from(
+    source: Source,
+    name: str,
+    settings: Settings,
+    search: Search = WHOLE,
+    **options: Any,  # noqa: ANN401
+) -> Fitted:
     """The same, wherever resolved events come from."""
     pool = POOLS[chosen_name(name, "pool", tuple(POOLS))]
     for option in options:
@@ -151,7 +158,7 @@ def fit_from(source: Source, name: str, settings: Settings, **options: Any) -> F
                 + suggestion(option, tuple(pool.options), f"its options are: {known}")
             )
     if isinstance(pool, Gaussian):
-        return learn_from(source, Request(**options, settings=settings))
+        return learn_from(source, Request(**options, settings=settings, search=search))
     problem = source.problem()
     sample = Sample.of(problem, settings.floor)
     defaults = {key: option.default for key, option in pool.options.items()}
