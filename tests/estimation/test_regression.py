@@ -52,7 +52,7 @@ class TestSideBySide:
         task, far = regression(60, 1.0), regression(60, 9.0)
         starts = [far.fit(deviation) for deviation in DEVIATIONS]
         for given in (starts, starts[:1]):
-            for found, deviation in zip(next(fit_each([task], DEVIATIONS, [given])), DEVIATIONS, strict=True):
+            for found, deviation in zip(next(fit_each([task], DEVIATIONS, given)), DEVIATIONS, strict=True):
                 alike(found, task.fit(deviation))
 
     @pytest.mark.parametrize("t", [5, 60])

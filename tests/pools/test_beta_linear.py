@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import beta as beta_distribution
 
 from opinionpool.errors import ArgumentError, ProbabilityError
+from opinionpool.pools import beta_linear
 from opinionpool.pools.beta_linear import beta_fit, beta_transform
 
 
@@ -184,3 +185,14 @@ class TestProperties:
         assert fit.weights.min() > 0
         assert 0.02 < fit.a < 50
         assert 0.02 < fit.b < 50
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_newton_ends_where_a_general_search_does(seed):
+    q, s = forecasts(seed, 40 + 60 * seed, 1 + seed)
+    q = np.where(np.random.default_rng(seed).random(q.shape) < 0.1 * seed, np.nan, q) ** (0.5 + seed / 3)
+    events = beta_linear._Events.of(q, s, None)
+    loss = beta_linear._Loss(events, 1.0 / events.total, np.full(q.shape[1], 1.0 / q.shape[1]))
+    found, steps = beta_linear._best_transform(loss)
+    assert steps < 10
+    assert found == pytest.approx(beta_linear._minimum(loss, np.zeros(2))[0], abs=2e-5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
@@ -106,22 +106,6 @@ class Coefficients:
 
     def _root(self) -> Array:
         return self.beliefs.root(self.deviation, len(self.values) - len(self.beliefs.mean))
-
-
-@dataclass(eq=False)
-class WarmStart:
-    """Where the searches of fits to parts of some events begin: where those of the first of these fits ended."""
-
-    # By stage of a fit: for each regression, those for each deviation.
-    ended: dict[str, list[list[Coefficients]]] = field(default_factory=dict)
-
-    def record(self, stage: str, number: int, found: list[Coefficients]) -> None:
-        """Keep where one regression of a stage ended, unless that is known."""
-        ended = self.ended.setdefault(stage, [])
-        if len(ended) == number:
-            # Without what only intervals need, which may be large.
-            none = np.empty((0, 0))
-            ended.append([replace(each, mode=Mode(each.mode.coefficients, each.evidence, none)) for each in found])
 
 
 def left_open(answer: Coefficients, alternatives: list[Coefficients], probability: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -174,8 +174,7 @@ class Regression:
         else:
             along = self.contrasts[..., 0] @ self.beliefs.together
             products = own**2 * self._products + along @ along.T + float((root**2).sum())
-        known = start is not None and len(start.values) == 1 + len(self.beliefs.mean)
-        before = self._beyond_mean(start.values) if start is not None and known else None
+        before = None if start is None else self._beyond_mean(start.values)
         dual = binary_mode(products, self.outcomes, self.mean_answers[:, 0], self.weight, before, self.anchor)
         if isinstance(own, np.ndarray):
             theta = design.T @ dual.amounts
@@ -211,7 +210,7 @@ class Regression:
 
 
 def fit_each(
-    regressions: Iterable[Regression], deviations: Sequence[float], starts: Sequence[Sequence[Coefficients]] = ()
+    regressions: Iterable[Regression], deviations: Sequence[float], starts: Sequence[Coefficients] = ()
 ) -> Iterator[list[Coefficients]]:
     """Fits of several regressions for each deviation; those for two classes and many events side by side.
 
@@ -220,34 +219,25 @@ def fit_each(
     regressions : iterable of Regression
         Of the same outcomes and frequencies. Where they are not fitted side by side, there is one at a time.
     deviations : sequence of float
-    starts : sequence of sequence of Coefficients
-        For each regression and deviation, where to begin; answers do not depend on it. Of fewer deviations the last one
-        serves for the others. Further regressions begin where the last of these did, or where the one before them ended
-        if they are fitted after it.
+    starts : sequence of Coefficients
+        For each deviation, where to begin, or for some and the last one for the others; answers do not depend on it.
     """
     each = iter(regressions)
     first = next(each)
     if first.contrasts.shape[2] == 1 and first.many_events:
         tasks = [(regression, deviation) for regression in (first, *each) for deviation in deviations]
         size = len(deviations)
-        begun = [_either(_either(starts, i // size), i % size) for i in range(len(tasks) if starts else 0)]
+        begun = [starts[min(i, len(starts) - 1)] for i in range(size if starts else 0)] * (len(tasks) // size)
         done = _side_by_side(tasks, begun)
         yield from (done[i : i + size] for i in range(0, len(done), size))
         return
-    own: list[Coefficients] = []
-    for k, regression in enumerate(chain((first,), each)):
-        before, own = starts[k] if k < len(starts) else own, []
+    before = starts
+    for regression in chain((first,), each):
+        own: list[Coefficients] = []
         for i, deviation in enumerate(deviations):
             own.append(regression.fit(deviation, *(before[i : i + 1] or own[-1:])))
         yield own
-
-
-Some = TypeVar("Some")
-
-
-def _either(each: Sequence[Some], i: int) -> Some:
-    """One of them, or the last."""
-    return each[min(i, len(each) - 1)]
+        before = own
 
 
 def _side_by_side(tasks: Sequence[tuple[Regression, float]], starts: Sequence[Coefficients]) -> list[Coefficients]:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError
-from opinionpool.estimation.coefficients import Coefficients, WarmStart, WeightBeliefs, left_open
+from opinionpool.estimation.coefficients import Coefficients, WeightBeliefs, left_open
 from opinionpool.estimation.dense_evidence import evidence_of
 from opinionpool.estimation.evidence import Evidence, option_rows
 from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
@@ -46,7 +46,6 @@ from opinionpool.learning.prior import (
     Believed,
 )
 from opinionpool.learning.problem import DenseContrasts
-from opinionpool.learning.request import WHOLE, Search
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     common_dependence,
@@ -137,7 +136,7 @@ def each_expert(absent: Mask | None) -> Mask | None:
     return None if absent is None else absent[:, None, :]
 
 
-def default_fit(data: DenseContrasts, believed: Believed, search: Search = WHOLE) -> DefaultFit:
+def default_fit(data: DenseContrasts, believed: Believed, *, answers_only: bool = False) -> DefaultFit:
     """Learn from contrasts, whatever there is of them.
 
     Parameters
@@ -146,7 +145,8 @@ def default_fit(data: DenseContrasts, believed: Believed, search: Search = WHOLE
         Where events have options of their own, nobody has a bias.
     believed : Believed
         Beforehand, of these experts.
-    search : Search
+    answers_only : bool, default False
+        Whether neither what is still open nor what each expert is like by itself is found out.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def default_fit(data: DenseContrasts, believed: Believed, search: Search = WHOLE
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
-        found = _learned(_rows(data, distinct, used), believed, search)
+        found = _learned(_rows(data, distinct, used), believed, answers_only=answers_only)
     centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(duplicates.parts(found.parts), duplicates, of_all),
@@ -247,7 +247,7 @@ def _uncertainty_of_all(
     )
 
 
-def _learned(rows: _Rows, believed: Believed, search: Search) -> DefaultFit:
+def _learned(rows: _Rows, believed: Believed, *, answers_only: bool) -> DefaultFit:
     rows = replace(rows, expected=weight_beliefs(believed, believed.rho, rows.worth).mean)
     few, n = rows.thinned(), rows.contrasts.shape[1]
     # Biases too are believed in so far as there are events behind them.
@@ -267,19 +267,20 @@ def _learned(rows: _Rows, believed: Believed, search: Search) -> DefaultFit:
     # To choose by, it is enough to fill in by one correlation.
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
     middle = len(limits) // 2
-    warm, extremes = search.warm or WarmStart(), Extremes(limits[middle], centre)
-    beliefs, likeliest, alternatives = _alternatives(few, spread, fill, extremes, believed, warm)
+    beliefs, likeliest, alternatives = _alternatives(few, spread, fill, Extremes(limits[middle], centre), believed)
     regressions = (few.regression(spread, fill, Extremes(limit, centre), beliefs) for limit in limits)
-    starts, equal, scores, found = warm.ended.get("limits", [[likeliest]]), likeliest, list[float](), [likeliest]
-    for found in fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], starts):
-        warm.record("limits", len(scores), found)
-        equal = found[0] if len(scores) == middle else equal
-        scores.append(_averaged(found))
+    found, equal, scores = [likeliest], likeliest, list[float]()
+    for at_limit in fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], found):
+        equal = at_limit[0] if len(scores) == middle else equal
+        scores.append(_averaged(at_limit))
+        found = at_limit
     probability = posterior_probabilities(scores, limit_probabilities, RATE * events / (EXTREMES_EVENTS + events))
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
-    values, uncertainty, topics = _coefficients(rows, few, shrunken, believed, extremes, beliefs, found, search, warm)
+    values, uncertainty, topics = _coefficients(
+        rows, few, shrunken, believed, extremes, beliefs, found, answers_only=answers_only
+    )
     if uncertainty is not None:
         open_ = left_open(equal, *alternatives)
         uncertainty = Uncertainty(uncertainty.covariance + open_.T @ open_)
@@ -289,7 +290,7 @@ def _learned(rows: _Rows, believed: Believed, search: Search) -> DefaultFit:
     # L* = L° − base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
     notes = contrary_notes(events, float(weights.sum()))
-    marginal = None if search.answers_only else marginal_features(rows.evidence(rows.contrasts), believed)
+    marginal = None if answers_only else marginal_features(rows.evidence(rows.contrasts), believed)
     parts = Parts(contrast, shrunken.spread, dependence)
     return DefaultFit(parts, bias, extremes, marginal, uncertainty, True, notes, topics)
 
@@ -314,7 +315,7 @@ class _Alternatives(NamedTuple):
 
 
 def _alternatives(
-    rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed, warm: WarmStart
+    rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed
 ) -> tuple[WeightBeliefs, Coefficients, _Alternatives]:
     """Beliefs about weights of experts as dependent as they turn out to be; the likeliest; and what may be instead.
 
@@ -329,9 +330,7 @@ def _alternatives(
     regression = rows.regression(spread, fill, extremes, beliefs[0])
     regressions = [replace(regression, beliefs=each) for each in beliefs]
     regressions[-1] = replace(regressions[-1], expected=None)
-    found = [each for (each,) in fit_each(regressions, (0.0,), warm.ended.get("alternatives", ()))]
-    for number, each in enumerate(found):
-        warm.record("alternatives", number, [each])
+    found = [each for (each,) in fit_each(regressions, (0.0,))]
     evidence = np.array([each.evidence for each in found])
     events = float(rows.weight.sum())
     rate = min(RATE, max(DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + events), events / (DEPENDENCE_LEARNED + events)))
@@ -383,14 +382,13 @@ def _coefficients(
     extremes: Extremes,
     beliefs: WeightBeliefs,
     starts: list[Coefficients],
-    search: Search,
-    warm: WarmStart,
+    *,
+    answers_only: bool,
 ) -> tuple[Array, Uncertainty | None, TopicEffects | None]:
     """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; what is open about them; topics."""
     fill = common_dependence(shrunken, believed, float(rows.weight.sum()))
     regression = few.regression(shrunken.spread, fill, extremes, beliefs)
-    (found,) = fit_each([regression], SPREADS[: len(starts)], warm.ended.get("last", [starts]))
-    warm.record("last", 0, found)
+    (found,) = fit_each([regression], SPREADS[: len(starts)], starts)
     probability = posterior_probabilities([each.evidence for each in found], SPREAD_PROBABILITIES[: len(found)])
     kept = np.flatnonzero(probability > NEGLIGIBLE)
     share, found = probability[kept] / probability[kept].sum(), [found[i] for i in kept]
@@ -398,12 +396,12 @@ def _coefficients(
     if few is not rows:
         regression = rows.regression(shrunken.spread, fill, extremes, beliefs)
         if rows.topics is None:
-            (found,) = fit_each([regression], [SPREADS[i] for i in kept], [found])
+            (found,) = fit_each([regression], [SPREADS[i] for i in kept], found)
     values = np.array([each.values for each in found])
     mean = share @ values
     if rows.topics is not None:
         return _by_topic(rows, regression, few, among, mean, [SPREADS[i] for i in kept])
-    if search.answers_only or rows.contrasts.shape[1] > MOST_UNCERTAIN:
+    if answers_only or rows.contrasts.shape[1] > MOST_UNCERTAIN:
         return mean, None, None
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
     for s, each in zip(share, found, strict=True):

@@ -20,7 +20,7 @@ from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import learn_recency
-from opinionpool.learning.request import WHOLE, Request
+from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -138,10 +138,10 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
             notes = (*notes, sample_note(int(problem.forecasts.resolved.sum()), resolved))
         if problem.forecasts.topics is not None:
             # What topics have in common is learned from how uncertain answers are.
-            request = replace(request, search=replace(request.search, answers_only=False))
+            request = replace(request, answers_only=False)
         found = _with_topics(_learn_default(problem, beliefs, request), problem)
-        if not request.search.answers_only and (problem.weight < full.weight).any():
-            alike = replace(request, class_model=found.class_model, search=WHOLE)
+        if not request.answers_only and (problem.weight < full.weight).any():
+            alike = replace(request, class_model=found.class_model)
             independent = _with_topics(_learn_default(full, beliefs, alike), full)
             found = found.at_least_as_uncertain_as(
                 independent, problem.forecasts, public_probabilities(problem.reference)
@@ -185,7 +185,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
         problem = problem.select(problem.forecasts.resolved)
     data = problem.dense(request.settings.floor)
     believed = Believed.of(beliefs, problem.experts)
-    found = default_fit(data, believed, request.search)
+    found = default_fit(data, believed, answers_only=request.answers_only)
     settings = request.settings._replace(extremes=found.extremes)
     bias = logodds.public_log_odds(found.bias)
     panel = Panel.from_parts(found.parts, bias, problem.experts, problem.classes, settings)

@@ -6,24 +6,12 @@ from dataclasses import dataclass, replace
 
 from opinionpool.arguments import brief, one_of
 from opinionpool.errors import ArgumentError
-from opinionpool.estimation.coefficients import WarmStart
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.model.pooling import Settings
 
 DEFAULT = Settings()
 STRUCTURES = ("auto", "full", "common", "exchangeable", "independent")
 CLASS_MODELS = ("auto", "symmetric", "full")
-
-
-@dataclass(frozen=True)
-class Search:
-    """What is found out of the default pool, and from where; answers do not depend on it but for rounding."""
-
-    answers_only: bool = False  # whether intervals and what each expert is like by itself are left out
-    warm: WarmStart | None = None
-
-
-WHOLE = Search()
 
 
 @dataclass(frozen=True)
@@ -40,7 +28,8 @@ class Request:
     beliefs: Beliefs | str | None = "default"
     class_model: str = "auto"
     settings: Settings = DEFAULT
-    search: Search = WHOLE
+    # Whether the default pool is only to answer: intervals, and what each expert is like by itself, are left out.
+    answers_only: bool = False
 
     def __post_init__(self) -> None:
         one_of(self.structure, "structure", STRUCTURES)

@@ -49,6 +49,8 @@ TOLERANCE = 1e-6
 _FARTHEST = 12.0
 # The step of the derivatives by log a and log b, where truncation and rounding are about alike.
 _STEP = 1e-5
+# Steps of Newton's method, which takes four or five where it is of use.
+_NEWTON = 20
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -234,7 +236,7 @@ def beta_fit(
     share = np.full(experts, 1.0 / experts) if automatic else np.asarray(weights, dtype=np.float64)
     share = share / share.sum()
     loss = _Loss(data, penalty / data.total, share)
-    x, steps = _minimum(loss, np.zeros(2))
+    x, steps = _best_transform(loss)
     learned = automatic and experts > 1 and (weights == "learned" or data.rarer >= EVENTS_PER_PARAMETER * (experts + 1))
     if learned:
         x, more = _minimum(loss, np.concatenate([x, np.zeros(experts)]))
@@ -295,26 +297,30 @@ class _Events:
         pull = np.where(total > _TINY, by_z / np.maximum(total, _TINY), 0.0)
         return np.asarray(pull @ self.q - (pull * z) @ self.present)
 
+    def log_p(self, logs: Array, z: Array) -> Array:
+        """Log-probability of each outcome by log a and log b, (2,), and the linear pool, (T,)."""
+        from scipy.special import betainc
+
+        a, b = np.exp(logs)
+        reached = np.where(self.happened, z, 1.0 - z)
+        p = betainc(np.where(self.happened, a, b), np.where(self.happened, b, a), reached)
+        return np.asarray(np.log(np.maximum(p, _TINY)))
+
+    def changes(self, logs: Array, z: Array, here: Array) -> Array:
+        """How the mean loss changes where log a or log b is less, or more, by a small step, (2, 2)."""
+        share, steps = self.frequency / self.total, _STEP * np.eye(2)
+        return np.array([[share @ (here - self.log_p(logs + sign * step, z)) for sign in (-1, 1)] for step in steps])
+
     def loss(self, logs: Array, z: Array) -> tuple[float, Array, Array]:
         """Mean loss, and its derivatives by log a and log b, (2,), and by the linear pool of each event, (T,)."""
-        from scipy.special import betainc, betaln
+        from scipy.special import betaln
 
-        happened = self.happened
-        reached = np.where(happened, z, 1.0 - z)
-
-        def log_p(log_a: float, log_b: float) -> Array:
-            a, b = np.exp(log_a), np.exp(log_b)
-            p = betainc(np.where(happened, a, b), np.where(happened, b, a), reached)
-            return np.asarray(np.log(np.maximum(p, _TINY)))
-
-        (log_a, log_b), share = logs, self.frequency / self.total
-        here = log_p(log_a, log_b)
-        by_a = share @ (log_p(log_a - _STEP, log_b) - log_p(log_a + _STEP, log_b)) / (2 * _STEP)
-        by_b = share @ (log_p(log_a, log_b - _STEP) - log_p(log_a, log_b + _STEP)) / (2 * _STEP)
-        a, b = np.exp(log_a), np.exp(log_b)
+        share, here = self.frequency / self.total, self.log_p(logs, z)
+        less, more = self.changes(logs, z, here).T
+        a, b = np.exp(logs)
         density = (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - betaln(a, b)
-        by_z = np.where(happened, -share, share) * np.exp(np.minimum(density - here, 700.0))
-        return float(-share @ here), np.array([by_a, by_b]), by_z
+        by_z = np.where(self.happened, -share, share) * np.exp(np.minimum(density - here, 700.0))
+        return float(-share @ here), (more - less) / (2 * _STEP), by_z
 
 
 class _Loss:
@@ -342,6 +348,33 @@ class _Loss:
         spread = float(np.log(np.maximum(weights, _TINY)).mean())
         by_weights = weights * self.events.by_weights(by_z, z, weights) + self.penalty * (weights - 1.0 / len(weights))
         return loss - self.penalty * spread, np.concatenate([by_logs, by_weights])
+
+
+def _best_transform(loss: _Loss) -> tuple[Array, int]:
+    """The best log a and log b for the given weights, by Newton's method as long as the loss is convex and falls."""
+    z, x = loss.events.linear(loss.given), np.zeros(2)
+    share = loss.events.frequency / loss.events.total
+    before = np.inf
+    for steps in range(_NEWTON):
+        here = loss.events.log_p(x, z)
+        value = float(-share @ here) + 0.5 * loss.penalty * float(x @ x)
+        less, more = loss.events.changes(x, z, here).T
+        gradient = (more - less) / (2 * _STEP) + loss.penalty * x
+        if np.abs(gradient).max() <= 0.1 * TOLERANCE:
+            return x, steps
+        if value >= before:
+            break
+        # The change along the diagonal is that along both axes and twice that across.
+        diagonal = [share @ (here - loss.events.log_p(x + sign * _STEP, z)) for sign in (-1, 1)]
+        curved = np.append(less + more, sum(diagonal)) / _STEP**2
+        across = (curved[2] - curved[0] - curved[1]) / 2.0
+        hessian = np.array([[curved[0], across], [across, curved[1]]]) + loss.penalty * np.eye(2)
+        if hessian[0, 0] <= 0 or np.linalg.det(hessian) <= 0:
+            break
+        step = np.linalg.solve(hessian, gradient)
+        # Far from where it begins, the loss is not that of the derivatives.
+        x, before = x - step / max(1.0, float(np.abs(step).max())), value
+    return _minimum(loss, x)
 
 
 def _minimum(loss: _Loss, start: Array) -> tuple[Array, int]:

@@ -17,7 +17,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.learn import learn_from
 from opinionpool.learning.problem import Problem, Source
-from opinionpool.learning.request import WHOLE, Request, Search
+from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
@@ -132,20 +132,24 @@ def fit_problem(
     problem: Problem,
     name: str,
     *,
-    search: Search,
+    answers_only: bool = False,
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
     **options: Any,  # noqa: ANN401 - each pool has its own
 ) -> Fitted:
-    """The same with forecasts, prior and frequencies in one, which several fits may share."""
-    return fit_from(problem, name, Settings(floor, pool_floor), search, **options)
+    """The same with forecasts, prior and frequencies in one, which several fits may share.
+
+    With `answers_only`, what answers do not need is not found out: intervals, and what each expert is like by itself.
+    """
+    return fit_from(problem, name, Settings(floor, pool_floor), answers_only=answers_only, **options)
 
 
 def fit_from(
     source: Source,
     name: str,
     settings: Settings,
-    search: Search = WHOLE,
+    *,
+    answers_only: bool = False,
     **options: Any,  # noqa: ANN401
 ) -> Fitted:
     """The same, wherever resolved events come from."""
@@ -158,7 +162,7 @@ def fit_from(
                 + suggestion(option, tuple(pool.options), f"its options are: {known}")
             )
     if isinstance(pool, Gaussian):
-        return learn_from(source, Request(**options, settings=settings, search=search))
+        return learn_from(source, Request(**options, settings=settings, answers_only=answers_only))
     problem = source.problem()
     sample = Sample.of(problem, settings.floor)
     defaults = {key: option.default for key, option in pool.options.items()}

@@ -14,10 +14,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import LearningError, Note, OpinionPoolError
-from opinionpool.estimation.coefficients import WarmStart
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem
-from opinionpool.learning.request import Search
 from opinionpool.logodds import public_probabilities
 from opinionpool.pools.fit import Configured, fit_problem
 from opinionpool.pools.fitted_pool import Fitted
@@ -224,7 +222,6 @@ class _Run:
     notes: list[Note] = field(default_factory=list)
     counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     fits: int = 0
-    warm: dict[str, WarmStart] = field(default_factory=dict)
     # By the name of the pool and the prior.
     unlearned: dict[str, dict[bytes | None, _Unlearned]] = field(default_factory=dict)
 
@@ -269,8 +266,7 @@ class _Run:
 
     def _fit(self, name: str, problem: Problem) -> Fitted:
         pool = self.pools[name]
-        warm = self.warm.setdefault(name, WarmStart())
-        return fit_problem(problem, pool.rule, search=Search(answers_only=True, warm=warm), **pool.settings())
+        return fit_problem(problem, pool.rule, answers_only=True, **pool.settings())
 
     def _unlearned(self, name: str, problem: Problem) -> _Unlearned:
         """The fit of a pool that learns nothing but the prior: the same for all parts that have the same prior."""
