@@ -1,6 +1,7 @@
 """Intercepts, slopes and weights by topic: beside SciPy, at every door, and in simulation."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -342,3 +343,29 @@ def test_what_is_open_about_the_model_does_not_make_topics_of_one_kind_differ():
         extra.append(one - two)
     assert np.mean(extra) <= 0.001
     assert np.max(extra) <= 0.02
+
+
+def test_pools_saved_when_topics_were_learned_afterwards_are_read(tmp_path):
+    rng = np.random.default_rng(12)
+    q, y, topics, _, _ = drawn(rng, 3, 40, 0.8, 0.3)
+    new = op.GaussianPool().fit(q, y, prior=0.5, topics=topics)
+    state = replace(new.state_, topics=replace(new.state_.topics, cross=None))
+    op.save(state, tmp_path / "old.json")
+    state = op.load(tmp_path / "old.json")
+    asked = {"prior": 0.5, "topics": topics}
+    np.testing.assert_array_equal(state.pool(q, **asked), new.predict_proba(q, **asked)[:, 1])
+    # Nothing is known of how a topic goes with what is common, which its slope multiplies.
+    u, effects, g = logit(q), state.topics, np.searchsorted(state.topics.topics, topics)
+    beyond = logit(state.pool(q, prior=0.5))
+    full = np.column_stack([np.ones(len(q)), state.panel.settings.extremes.deviation(u[..., None])[..., 0]])
+    common = np.einsum("ti,ij,tj->t", full, state.uncertainty.covariance, full)
+    own = np.column_stack([np.ones(len(q)), beyond, full[:, 1:]])
+    variance = (1 + effects.slope[g]) ** 2 * common + np.einsum("ti,tij,tj->t", own, effects.covariance[g], own)
+    np.testing.assert_allclose(state.errors(q, 0.5, topics)[:, 1], np.sqrt(variance), rtol=1e-9)
+    np.testing.assert_allclose(
+        new.state_.errors(q, 0.5, topics)[:, 1] ** 2,
+        common
+        + np.einsum("ti,tij,tj->t", own, effects.covariance[g], own)
+        + 2 * np.einsum("ti,tij,tj->t", own, new.state_.topics.cross[g], full),
+        rtol=1e-9,
+    )

@@ -223,16 +223,17 @@ def _rows(data: DenseContrasts, distinct: Array, used: Mask) -> _Rows:
         data.weight[used],
         data.experts,
         None if data.absent is None else data.absent[used],
-        topics=None if data.topics is None else _differing(data.topics[used], data),
+        topics=_topics(data, used),
         base_intercept=base_intercept,
     )
 
 
-def _differing(topics: npt.NDArray[np.str_], data: DenseContrasts) -> npt.NDArray[np.str_] | None:
-    """Topics of the events that are learned from, if they differ and can be learned together with the weights."""
-    different, n = len(np.unique(topics)), len(data.experts)
-    able = data.absent is None and n <= MOST_UNCERTAIN and together(n, different, data.free)
-    return topics if able and different > 1 else None
+def _topics(data: DenseContrasts, used: Mask) -> npt.NDArray[np.str_] | None:
+    """Topics of the events that are learned from, where they are learned together with the weights."""
+    if data.topics is None or data.absent is not None or len(data.experts) > MOST_UNCERTAIN:
+        return None
+    found = data.topics[used]
+    return found if together(found, len(data.experts), data.free) else None
 
 
 def _uncertainty_of_all(
@@ -419,21 +420,16 @@ def _by_topic(
 ) -> tuple[Array, Uncertainty, TopicEffects]:
     """The same where events have topics; slopes multiply what `plain` coefficients add to the prior."""
     d, beliefs = rows.free, regression.beliefs
+    prior = dict(zip(SPREADS, SPREAD_PROBABILITIES, strict=True))
+    common = Common([beliefs.root(each, d) for each in deviations], [prior[each] for each in deviations])
 
     def events(some: _Rows, its: Regression) -> TopicEvents:
         assert some.topics is not None
-        beyond = plain[:d] - some.base_intercept + np.einsum("tnd,n->td", its.contrasts, plain[d:])
-        return TopicEvents(some.topics, its.mean_answers, beyond, its.outcomes, its.weight, its.contrasts, its.anchor)
+        return TopicEvents.of(its, some.topics, plain, some.base_intercept)
 
-    common = Common(
-        [beliefs.root(each, d) for each in deviations],
-        [SPREAD_PROBABILITIES[SPREADS.index(each)] for each in deviations],
-    )
-    names = 0 if rows.topics is None else len(np.unique(rows.topics))
-    weights = weights_looked_at(len(rows.experts), names, d) and rows.contrasts.shape[1] > 1
-    found = learn_topics(
-        events(rows, regression), common, weights=weights, few=None if few is rows else events(few, among)
-    )
+    weights = rows.contrasts.shape[1] > 1 and weights_looked_at(len(rows.experts), rows.topics, d)
+    chosen_by = None if few is rows else events(few, among)
+    found = learn_topics(events(rows, regression), common, weights=weights, few=chosen_by)
     values = found.values.copy()
     values[d:] += beliefs.mean
     return values, Uncertainty(found.covariance), found.effects

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from opinionpool.estimation.anchor import Anchor
 from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.estimation.grouped import Both, GroupedEvents, GroupedMode
 from opinionpool.estimation.posterior import posterior_probabilities
+from opinionpool.estimation.regression import Regression
 from opinionpool.learning.topics import (
     DEVIATION_PROBABILITIES,
     DEVIATIONS,
@@ -38,14 +39,18 @@ MOST_EXPERTS, MOST_NUMBERS = 200, 1 << 20
 NEGLIGIBLE, HOPELESS = 1e-3, 1e-5
 
 
-def weights_looked_at(experts: int, topics: int, d: int) -> bool:
+Labels: TypeAlias = npt.NDArray[np.str_]
+
+
+def weights_looked_at(experts: int, topics: Labels | None, d: int) -> bool:
     """Whether so many experts may have weights by topic, for d = K - 1."""
-    return 1 < experts <= MOST_EXPERTS and topics * (d + 1 + experts) ** 2 <= MOST_NUMBERS
+    different = 0 if topics is None else len(np.unique(topics))
+    return 1 < experts <= MOST_EXPERTS and different * (d + 1 + experts) ** 2 <= MOST_NUMBERS
 
 
-def together(experts: int, topics: int, d: int) -> bool:
-    """Whether topics are learned together with the common coefficients of so many experts."""
-    return topics * (d + 1) * (d + experts) <= MOST_NUMBERS
+def together(topics: Labels, experts: int, d: int) -> bool:
+    """Whether topics differ, and are learned together with the common coefficients of so many experts."""
+    return 1 < len(np.unique(topics)) <= MOST_NUMBERS / ((d + 1) * (d + experts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +73,21 @@ class TopicEvents:
     anchor : Anchor, optional
     """
 
-    topics: npt.NDArray[np.str_] | npt.NDArray[np.object_]
+    topics: Labels
     offset: Array
     beyond: Array
     outcomes: Index
     weight: Array
     contrasts: Array | None = None
     anchor: Anchor | None = None
+
+    @classmethod
+    def of(cls, regression: Regression, topics: Labels, plain: Array, base_intercept: Array) -> TopicEvents:
+        """Those of a regression on some topics, whose coefficients, if topics do not differ, are `plain`."""
+        u, d = regression.contrasts, regression.contrasts.shape[2]
+        beyond = plain[:d] - base_intercept + np.einsum("tnd,n->td", u, plain[d:])
+        outcomes, weight = regression.outcomes, regression.weight
+        return cls(topics, regression.mean_answers, beyond, outcomes, weight, u, regression.anchor)
 
     def ordered(self) -> TopicEvents:
         """By topic, those without one first."""
@@ -168,7 +181,7 @@ class _Grouped:
     weights: bool
 
     @cached_property
-    def _groups(self) -> tuple[npt.NDArray[np.str_], Index]:
+    def _groups(self) -> tuple[Labels, Index]:
         """The topics, and where the events of each begin."""
         names, first = np.unique(np.asarray(self.events.topics, dtype=np.str_), return_index=True)
         return names[names != ""], first[names != ""]

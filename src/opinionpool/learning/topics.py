@@ -23,7 +23,7 @@ from opinionpool.text import counted, shown
 # How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by
 # simulation (benchmarks/topics.py): where topics do not differ this costs .001 at most from 20 events a topic on.
 LEVELS = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6))
-LEVEL_PROBABILITIES = (0.6, 0.29, 0.1, 0.01)
+LEVEL_PROBABILITIES = (0.55, 0.28, 0.13, 0.04)
 # How far experts' weights differ between topics, chosen in the same way.
 DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.14, 0.06)
 # So many topics are named in a note.
