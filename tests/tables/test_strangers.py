@@ -569,6 +569,52 @@ STRANGERS = [
         experts=2,
         resolved=2,
     ),
+    Stranger(
+        "two columns for each judge, and a verdict that names one of them",
+        {
+            "pairs.csv": "event,ann_pass,ann_fail,bob_pass,bob_fail,verdict\ne1,0.7,0.3,0.5,0.5,pass\n"
+            "e2,0.2,0.8,0.6,0.4,fail\ne3,0.9,0.1,,,\n"
+        },
+        {"e1": {"pass": 0.6, "fail": 0.4}, "e2": {"pass": 0.4, "fail": 0.6}, "e3": {"pass": 0.9, "fail": 0.1}},
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "what came of it under the name that the probability has",
+        {
+            "beat.tsv": "date\tcompany\tanalyst\tprob_beat\tbeat\n2026-01-05\tACME\tJ. Doe\t65\t1\n"
+            "2026-01-05\tACME\tK. Roe\t75\t1\n2026-01-06\tBETA\tJ. Doe\t30\t0\n2026-01-06\tBETA\tK. Roe\t50\t0\n"
+            "2026-01-09\tGAMMA\tJ. Doe\t55\t\n"
+        },
+        {"ACME": 0.7, "BETA": 0.4, "GAMMA": 0.55},
+        runs=1,
+        experts=2,
+        resolved=2,
+    ),
+    Stranger(
+        "weeks, and questions that come again every week",
+        {
+            "weeks.csv": "Week,Q,Ann,Bob,Outcome\n1,Rain,0.6,0.8,Y\n1,Snow,0.1,0.3,N\n2,Rain,0.4,0.2,N\n"
+            "2,Snow,0.3,0.1,\n"
+        },
+        {"1 / Rain": 0.7, "1 / Snow": 0.2, "2 / Rain": 0.3, "2 / Snow": 0.2},
+        runs=1,
+        experts=2,
+        resolved=3,
+    ),
+    Stranger(
+        "classes that are ranges of per cent",
+        {
+            "ranges.csv": "question_id,user,0%-10%,10%-20%,20%+,result\nq1,a,0.2,0.5,0.3,10%-20%\n"
+            "q1,b,0.1,0.6,0.3,10%-20%\nq2,a,0.7,0.2,0.1,0%-10%\nq2,b,0.6,0.3,0.1,0%-10%\n"
+        },
+        {
+            "q1": {"0%-10%": 0.15, "10%-20%": 0.55, "20%+": 0.3},
+            "q2": {"0%-10%": 0.65, "10%-20%": 0.25, "20%+": 0.1},
+        },
+        experts=2,
+        resolved=2,
+    ),
 ]
 
 NAMES = [stranger.mess for stranger in STRANGERS]

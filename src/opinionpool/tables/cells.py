@@ -25,7 +25,8 @@ _NUMBER = re.compile(r"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{1
 _NUMERIC_LOOK = re.compile(r"[\s<>~≈=+\-−]*[.,]?[0-9][0-9.,:/%<>~≈+\-−eE\s]*(?:inf(?:inity)?)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _ODDS = re.compile(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?")
-_PERCENT_NAME = re.compile(r"%|(?:^|[\W_])(?:percent|percentage|pct)(?:$|[\W_])", re.IGNORECASE)
+# Where a number stands before the sign, it is what an event is about: "10%-20%".
+_PERCENT_NAME = re.compile(r"(?<!\d)%|(?:^|[\W_])(?:percent|percentage|pct)(?:$|[\W_])", re.IGNORECASE)
 
 # What rounding to single precision may add to 1: softmax outputs say 1.0000001.
 _OVERSHOOT = 1e-6

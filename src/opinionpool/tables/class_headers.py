@@ -23,7 +23,7 @@ def class_names(headers: Sequence[str], outcomes: Sequence[str]) -> list[str]:
     >>> class_names(["model_yes", "model_no"], []), class_names(["prob_a", "b"], [])
     (['model_yes', 'model_no'], ['a', 'b'])
     """
-    names = [_without_prefix(header) for header in headers]
+    names = [without_prefix(header) for header in headers]
     first, last = min(headers), max(headers)
     same = [one == other for one, other in zip(first, last, strict=False)]
     common = first[: same.index(False) if False in same else len(same)]
@@ -38,7 +38,7 @@ def class_names(headers: Sequence[str], outcomes: Sequence[str]) -> list[str]:
     return names
 
 
-def _without_prefix(header: str) -> str:
+def without_prefix(header: str) -> str:
     """A header without a word for probabilities before it."""
     for prefix in ("probability_", "prob_", "p_"):
         if header.lower().startswith(prefix) and len(header) > len(prefix):
@@ -75,3 +75,13 @@ def are_classes(look: Contents, columns: Sequence[int], outcome: int | None) -> 
     classes = {label.lower() for label in class_names([look.table.names[i] for i in columns], outcomes)}
     words = {word.lower() for word in outcomes}
     return bool(words & classes) and words <= classes | VOID | UNSETTLED | MISSING
+
+
+def names_classes(look: Contents, columns: Sequence[int], classes: set[str]) -> int | None:
+    """The one column that holds names of classes and words for no outcome, and nothing else."""
+    able = []
+    for i in columns:
+        words = {word.lower() for word in look.words(i).values}
+        if words & classes and words <= classes | VOID | UNSETTLED | MISSING:
+            able.append(i)
+    return able[0] if len(able) == 1 else None

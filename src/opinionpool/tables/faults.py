@@ -106,10 +106,10 @@ def csv_fault(source: FileSource) -> TableError | None:
                 return _cut_off(source, line, len(record))
             if len(record) != width and record:
                 fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
-                return TableError(
-                    f"{source.name}, line {line}: {fields}, and the header has {width} ({names}); a cell that holds "
-                    f"a {source.delimiter!r} must stand in double quotes"
-                )
+                way = f"a cell that holds a {source.delimiter!r} must stand in double quotes"
+                if len(record) == 1:
+                    way = "if it is a remark, and no row, take it out"
+                return TableError(f"{source.name}, line {line}: {fields}, and the header has {width} ({names}); {way}")
     except TableError as error:
         return error
     return None

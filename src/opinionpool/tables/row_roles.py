@@ -9,6 +9,7 @@ from opinionpool.errors import LayoutError
 from opinionpool.labels import FAMILIES
 from opinionpool.tables.candidates import TIMES, Candidates
 from opinionpool.tables.cells import MISSING
+from opinionpool.tables.class_headers import without_prefix
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.roles import (
     CONFIDENCE,
@@ -135,11 +136,14 @@ def find_outcome(seen: Candidates, events: Sequence[int]) -> None:
     if hits:
         return
     taken = {i for role, columns in seen.found.items() if role != "outcome" for i in columns}
+    # Beside "prob_beat", a column "beat" says what came of it.
+    headers = [seen.names[i] for i in seen.candidates("probability")]
+    about = {normal(without_prefix(header)) for header in headers} - set(map(normal, headers))
     able = [
         i
         for i, name in enumerate(seen.names)
         if i not in taken
-        and (says_outcome(name) or (normal(name) == "resolved" and _is_yes_no(look, i)))
+        and (says_outcome(name) or normal(name) in about or (normal(name) == "resolved" and _is_yes_no(look, i)))
         and (look.unit(i) == "binary" or 0 < look.distinct(i) <= 2)
     ]
     able = [i for i in able if not events or not look.varies_within(i, events)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from opinionpool.errors import LayoutError
 from opinionpool.tables.candidates import INDEX, OF_ROWS, REMARKS, TIMES, Candidates
-from opinionpool.tables.class_headers import are_classes, class_grid, class_names
+from opinionpool.tables.class_headers import are_classes, class_grid, class_names, names_classes
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.roles import (
@@ -30,22 +30,9 @@ def wide_layout(seen: Candidates) -> Layout:
     LayoutError
         If no column holds forecasts, or rows may be those of experts.
     """
-    look, names = seen.contents, seen.names
     _refuse_respondents(seen)
-    if "outcome" not in seen.found and "class" in seen.found and not seen.emptied("outcome"):
-        seen.found["outcome"] = seen.found["class"]
-    for role in OF_ROWS:
-        seen.keep(role, [])
-    if look.table.rows > 1 and not seen.named("event"):
-        odd = [i for i in seen.candidates("event") if look.distinct(i) == 1 or look.present(i) <= 0.5]
-        seen.keep("event", [i for i in seen.candidates("event") if i not in odd or normal(names[i]) == "event"])
-    if not seen.named("event"):
-        # A row is one event, so what stands in several rows is not its key.
-        seen.keep("event", [i for i in seen.candidates("event") if not look.repeats([i])] or seen.candidates("event"))
-    for role in ("event", *TIMES):
-        one_of(seen, role)
-    find_outcome(seen, [])
-    roles = single(seen.table, names, seen.found, [role for role in ROLES if role not in OF_ROWS])
+    roles = _wide_roles(seen)
+    look, names = seen.contents, seen.names
     free = [i for i in range(len(names)) if i not in roles.values() and i not in seen.aside]
     priors = {}
     for i in free:
@@ -59,6 +46,8 @@ def wide_layout(seen: Candidates) -> Layout:
             roles["event"] = event
             free.remove(event)
             seen.guessed.append("event")
+        else:
+            _ask_for_key(seen, free)
     experts = _wide_experts(seen, free, roles)
     if not experts:
         raise LayoutError(
@@ -70,7 +59,31 @@ def wide_layout(seen: Candidates) -> Layout:
     if are_classes(look, experts, roles.get("outcome")):
         outcomes = look.words(roles["outcome"]).values
         cells = tuple(("forecast", label) for label in class_names([names[i] for i in experts], outcomes))
+    if "outcome" not in roles and not seen.emptied("outcome"):
+        found = names_classes(look, unused, {str(label).lower() for _, label in cells if label is not None})
+        if found is not None:
+            seen.guessed.append("outcome")
+            roles["outcome"], unused = found, tuple(i for i in unused if i != found)
     return Layout(roles, experts, cells, unused, priors, guessed=tuple(seen.guessed))
+
+
+def _wide_roles(seen: Candidates) -> dict[str, int]:
+    """Roles by names, and by what columns hold where it is what a row per event has."""
+    look, names = seen.contents, seen.names
+    if "outcome" not in seen.found and "class" in seen.found and not seen.emptied("outcome"):
+        seen.found["outcome"] = seen.found["class"]
+    for role in OF_ROWS:
+        seen.keep(role, [])
+    if look.table.rows > 1 and not seen.named("event"):
+        odd = [i for i in seen.candidates("event") if look.distinct(i) == 1 or look.present(i) <= 0.5]
+        seen.keep("event", [i for i in seen.candidates("event") if i not in odd or normal(names[i]) == "event"])
+    if not seen.named("event"):
+        # A row is one event, so what stands in several rows is not its key.
+        seen.keep("event", [i for i in seen.candidates("event") if not look.repeats([i])] or seen.candidates("event"))
+    for role in ("event", *TIMES):
+        one_of(seen, role)
+    find_outcome(seen, [])
+    return single(seen.table, names, seen.found, [role for role in ROLES if role not in OF_ROWS])
 
 
 def _refuse_respondents(seen: Candidates) -> None:
@@ -113,12 +126,38 @@ def _wide_experts(seen: Candidates, free: Sequence[int], roles: Mapping[str, int
     # What happened must not be taken as a forecast, even where another column plays that role.
     taken = {name for role in ("outcome", "prior") if role in roles for name in SYNONYMS[role] if len(name) > 1}
     able = [i for i in free if look.kind(i) != "words" and normal(names[i]) not in taken and not look.dates(i)]
-    counting = [i for i in able if _counts(look, names[i], i)]
+    counting = [i for i in able if _counts(look, names[i], i) or (normal(names[i]) in _COUNTERS and _whole(look, i))]
     likely = [i for i in able if look.unit(i) and i not in counting]
     if not likely:
         return tuple(able)
     empty = [i for i in able if not look.kind(i) and normal(names[i]) in REMARKS]
     return tuple(i for i in able if i in likely or i not in (*counting, *empty))
+
+
+# What a column of whole numbers is called that numbers rounds or days, and no forecasts.
+_COUNTERS = frozenset({"week", "round", "year", "month", "day", "season", "quarter", "period", "matchday", "woche"})
+
+
+def _whole(look: Contents, column: int) -> bool:
+    """Whether all numbers of a column are whole, and not all of them 0 or 1."""
+    known = look.known(column)
+    return bool((known == np.round(known)).all()) and look.unit(column) != "binary"
+
+
+def _ask_for_key(seen: Candidates, free: Sequence[int]) -> None:
+    """Where words stand in several rows, and only with the number of a round or day in one, ask for both as the key."""
+    look, names = seen.contents, seen.names
+    counters = [i for i in free if normal(names[i]) in _COUNTERS and look.present(i) == 1]
+    words = [i for i in free if look.kind(i) == "words" and look.present(i) == 1 and look.repeats([i])]
+    keys = [(one, other) for one in counters for other in words if not look.repeats([one, other])]
+    if len(keys) == 1:
+        pair = tuple(names[i] for i in keys[0])
+        way = " ".join(f"--column event={quoted(name)}" for name in pair)
+        raise LayoutError(
+            f"{seen.table}: no column names the events, but {listed(pair)} do together: say {way}, or --column event= "
+            "if rows are to be numbered",
+            remedies=[{"columns": {"event": pair}}],
+        )
 
 
 def _counts(look: Contents, name: str, column: int) -> bool:
