@@ -130,9 +130,22 @@ def draw(found: dict[str, tuple[list[float], dict[str, list[float]]]]) -> None:
     drawing.savefig(FIGURE, metadata={"Date": None})
 
 
+def exponent(at: list[float], seconds: list[float]) -> float:
+    """With which power of what is measured seconds grow, over the upper half of what was measured."""
+    known = [(np.log(x), np.log(s)) for x, s in zip(at, seconds, strict=True) if x > 0 and s == s]
+    x, y = np.array(known[len(known) // 2 :]).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
 def main() -> None:
     """Measure, print and draw."""
-    draw(figures())
+    found = figures()
+    draw(found)
+    for name, (at, lines) in found.items():
+        x = [1.0 - share for share in at][::-1] if name.startswith("share") else at
+        for line, values in lines.items():
+            ordered = values[::-1] if name.startswith("share") else values
+            print(f"{name}: {line} grows with power {exponent(x, ordered):.2f}")
 
 
 if __name__ == "__main__":

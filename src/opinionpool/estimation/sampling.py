@@ -76,9 +76,9 @@ def _places(of: Keys) -> Array:
     return 1.0 + (mixed(of) >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
 
-def _cell_keys(values: Array, of: Keys) -> Keys:
-    """A number for each probability, 0 where it is missing; `of` broadcasts, and distinguishes experts."""
-    moved = values + _places(of)
+def _cell_keys(values: Array, places: Array) -> Keys:
+    """A number for each probability, 0 where it is missing; `places` broadcast, and distinguish experts."""
+    moved = values + places
     # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
     found = np.square(moved, out=moved).view(np.uint64)
     found[np.isnan(values)] = 0
@@ -103,7 +103,8 @@ class RowContents:
     def of(self, block: Floats, *, complete: bool) -> Keys:
         """That of the events of a block, (t, N), in which no forecast is missing if it is `complete`."""
         if not complete:
-            return np.asarray(_cell_keys(np.asarray(block, dtype=np.float64), self.experts).sum(axis=1))
+            values = np.asarray(block, dtype=np.float64)
+            return np.asarray(_cell_keys(values, self._places[: len(block)]).sum(axis=1))
         moved = np.add(block, self._places[: len(block)], out=self._buffer[: len(block)])
         np.square(moved, out=moved)
         return np.asarray(np.einsum("tn->t", moved.view(np.uint64)))
@@ -143,23 +144,16 @@ def event_contents(forecasts: Forecasts) -> Keys:
         return np.zeros(0, dtype=np.uint64)
     experts, k = name_keys(forecasts.experts), len(forecasts.classes)
     classes = name_keys(map(str, range(k))) if forecasts.options is None else _option_keys(forecasts)
-    values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
-    if values.shape[1] > 1:
-        # Rows that were normalised differ in their last digits by the order of the classes.
-        values = np.round(values, 9)
     with np.errstate(over="ignore"):
-        columns = classes if classes.ndim == 1 else classes[forecasts.event_index]
-        of = experts[forecasts.expert_index, None] * (columns if values.shape[1] > 1 else np.ones(1, np.uint64))
-        cells = _cell_keys(values, of).sum(axis=1, dtype=np.uint64)
+        cells = _contents_of_cells(forecasts, experts, classes)
         starts = np.searchsorted(forecasts.event_index, np.arange(t))
         found = np.zeros(t, dtype=np.uint64)
         some = forecasts.crowd > 0
         if some.any():
             found[some] = np.add.reduceat(cells, starts[some])
         if forecasts.prior is not None:
-            found += _cell_keys(forecasts.prior.reshape(t, -1), classes[..., : max(1, forecasts.prior[:1].size)]).sum(
-                axis=1
-            )
+            places = _places(classes[..., : max(1, forecasts.prior[:1].size)])
+            found += _cell_keys(forecasts.prior.reshape(t, -1), places).sum(axis=1)
         for column, values_of in (("times", np.int64), ("groups", None), ("topics", None)):
             known = getattr(forecasts, column)
             if known is not None:
@@ -168,6 +162,23 @@ def event_contents(forecasts: Forecasts) -> Keys:
                     name_keys(map(str, labels.tolist())) if values_of is None else labels.astype(values_of).view("u8")
                 )
                 found = mixed(found ^ codes[place])
+    return found
+
+
+def _contents_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
+    """What stands for each forecast, (M,)."""
+    values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
+    several = values.shape[1] > 1
+    alike = classes.ndim == 1 or not several
+    # Unless classes are those of events, one place for each expert, or expert and class.
+    each = _places(experts[:, None] * classes if several else experts[:, None]) if alike else np.empty(0)
+    found = np.empty(len(values), dtype=np.uint64)
+    for rows in blocks(len(values), values.shape[1]):
+        expert = forecasts.expert_index[rows]
+        places = each[expert] if alike else _places(experts[expert, None] * classes[forecasts.event_index[rows]])
+        # Rows that were normalised differ in their last digits by the order of the classes.
+        given = np.round(values[rows], 9) if several else values[rows]
+        _cell_keys(given, places).sum(axis=1, dtype=np.uint64, out=found[rows])
     return found
 
 

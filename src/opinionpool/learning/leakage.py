@@ -17,7 +17,7 @@ from opinionpool.text import listed
 # An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.
 SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
 # Forecasts that are looked at first.
-FIRST = 1 << 13
+FIRST = 1 << 14
 
 
 def leaked_experts(forecasts: Forecasts) -> Mask:
@@ -30,12 +30,13 @@ def leaked_experts(forecasts: Forecasts) -> Mask:
     >>> leaked_experts(f).tolist()
     [True, False]
     """
-    known = np.flatnonzero(forecasts.resolved[forecasts.event_index])
     # Hardly anybody is always right on the first of the events.
-    count, right = _right(forecasts, known[:FIRST])
+    first = np.flatnonzero(forecasts.resolved[forecasts.event_index[:FIRST]])
+    count, right = _right(forecasts, first)
     suspects = np.asarray(right == count)
     if not suspects.any():
         return suspects
+    known = np.flatnonzero(forecasts.resolved[forecasts.event_index])
     count, right = _right(forecasts, known[suspects[forecasts.expert_index[known]]])
     return np.asarray(suspects & (count >= SURE_EVENTS) & (right == count))
 

@@ -180,9 +180,10 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
     if blank:
         text = f"{counted(blank, 'event')} without a forecast will get the prior"
         notes.append(Note("no-forecast", text, blank))
-    answered = np.unique(forecasts.expert_index[resolved[forecasts.event_index]])
-    unknown = len(forecasts.experts) - len(answered)
-    if unknown and len(answered):
+    on_resolved = forecasts.expert_index[resolved[forecasts.event_index]]
+    answered = int(np.count_nonzero(np.bincount(on_resolved, minlength=len(forecasts.experts))))
+    unknown = len(forecasts.experts) - answered
+    if unknown and answered:
         text = f"{counted(unknown, 'expert')} without a forecast on a resolved event, about whom nothing is learned"
         notes.append(Note("unknown-experts", text, unknown))
     return tuple(notes)
