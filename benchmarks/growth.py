@@ -131,10 +131,10 @@ def draw(found: dict[str, tuple[list[float], dict[str, list[float]]]]) -> None:
 
 
 def exponent(at: list[float], seconds: list[float]) -> float:
-    """With which power of what is measured seconds grow, over the upper half of what was measured."""
-    known = [(np.log(x), np.log(s)) for x, s in zip(at, seconds, strict=True) if x > 0 and s == s]
-    x, y = np.array(known[len(known) // 2 :]).T
-    return float(np.polyfit(x, y, 1)[0])
+    """The power with which seconds grow over the upper half of what was measured, NaN where that is less than three."""
+    known = [(np.log(x), np.log(s)) for x, s in zip(at, seconds, strict=True) if s == s]
+    upper = known[len(known) // 2 :]
+    return float(np.polyfit(*np.array(upper).T, 1)[0]) if len(upper) > 2 else float("nan")
 
 
 def main() -> None:
@@ -142,10 +142,9 @@ def main() -> None:
     found = figures()
     draw(found)
     for name, (at, lines) in found.items():
-        x = [1.0 - share for share in at][::-1] if name.startswith("share") else at
         for line, values in lines.items():
-            ordered = values[::-1] if name.startswith("share") else values
-            print(f"{name}: {line} grows with power {exponent(x, ordered):.2f}")
+            if not name.startswith("share"):
+                print(f"{name}: {line} grows with power {exponent(at, values):.2f}")
 
 
 if __name__ == "__main__":
