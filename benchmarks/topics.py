@@ -1,12 +1,14 @@
 """What topics gain where they differ, and cost where they do not.
 
-    python benchmarks/topics.py [--draws N] [--blf blf.csv.gz]
+    python benchmarks/topics.py [--draws N] [--intervals | --blf blf.csv.gz]
 
 Simulated: five calibrated experts whose errors correlate by .5; on every topic so many resolved events, and 200 to be
 forecast. Intercepts of topics are normal about 0 with the spread of the column, and slopes about 1 with half of it; in
 the last column, the logarithms of experts' accuracies on a topic are normal instead. A gain is the expected log loss of
 the default pool without topics less that with them, in nats, on the 200 new events of each topic. Which levels of
 spread are believed, and how much, was chosen by these figures.
+
+With ``--intervals``, which share of the 90% intervals of answers to these events contain the true probability.
 
 With ``--blf``, the forecasts of the agents in that file (columns event, expert, probability, outcome, group, question),
 out of fold by question, five folds stratified by outcome, three seeds, answers averaged over seeds; `group`, the source
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +74,17 @@ def gain(topics: int, events: int, spread: float, differ: float, rng: np.random.
     return float(np.mean(left * np.log(found / plain) + (1.0 - left) * np.log((1.0 - found) / (1.0 - plain))))
 
 
-def table(draws: int) -> list[str]:
+def contained(topics: int, events: int, spread: float, differ: float, rng: np.random.Generator) -> float:
+    """The share of intervals that contain the truth, in one draw."""
+    q, p, label = drawn(topics, events + NEW, spread, differ, rng)
+    train = np.arange(len(p)) % (events + NEW) < events
+    y = (rng.random(len(p)) < p).astype(int)
+    pool = op.GaussianPool().fit(q[train], y[train], topics=label[train])
+    low, high = pool.predict_interval(q[~train], topics=label[~train]).T
+    return float(np.mean((low <= p[~train]) & (p[~train] <= high)))
+
+
+def table(draws: int, measure: Callable[..., float], form: str) -> list[str]:
     """The rows of the page."""
     lines = []
     for topics in TOPICS:
@@ -80,7 +93,8 @@ def table(draws: int) -> list[str]:
             for spread, differ in SPREADS:
                 rng = np.random.default_rng([topics, events, round(100 * spread), round(100 * differ)])
                 few = draws if topics < TOPICS[-1] else max(2, draws // 4)
-                cells.append(f"{np.mean([gain(topics, events, spread, differ, rng) for _ in range(few)]):+.4f}")
+                found = [measure(topics, events, spread, differ, rng) for _ in range(few)]
+                cells.append(format(np.mean(found), form))
             lines.append(f"| {topics} | {events} | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
     return lines
@@ -118,13 +132,14 @@ def main() -> None:
     """Print the rows of the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--intervals", action="store_true")
     parser.add_argument("--blf", type=Path)
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     if given.blf is not None:
         blf(given.blf)
         return
-    table(given.draws)
+    table(given.draws, *((contained, ".2f") if given.intervals else (gain, "+.4f")))
 
 
 if __name__ == "__main__":
