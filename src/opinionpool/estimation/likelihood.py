@@ -20,7 +20,7 @@ from opinionpool.arrays import Array, Index
 _BLOCK_BYTES = 1 << 19
 # Products of more terms wake BLAS's threads, which on a busy machine costs far more than they bring, unless the
 # product is that of few rows.
-_TERMS = 380_000
+TERMS = 380_000
 _FEW_ROWS = 32
 # Events whose mean is near enough to that of all.
 _SHIFT_EVENTS = 1 << 12
@@ -348,7 +348,7 @@ def _add_curvature(hessian: Array, designs: list[Array], p: Array, frequency: Ar
 def add_product(gram: Array, design: Array) -> None:
     """Add a design's inner products, (P, P)."""
     rows, size = design.shape
-    step = _TERMS // max(1, size * (size + 1))
+    step = TERMS // max(1, size * (size + 1))
     if step < _FEW_ROWS:
         step = max(1, rows)
     for start in range(0, rows, step):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.anchor import Anchor, Quadratic
 from opinionpool.estimation.dual import DualMode, binary_mode
-from opinionpool.estimation.likelihood import Likelihood, Value, add_product
+from opinionpool.estimation.likelihood import TERMS, Likelihood, Value, add_product
 
 _STEPS = 50
 # The evidence is as of one step before the end, and off by about the root of this.
@@ -21,6 +22,8 @@ _TOLERANCE = 1e-16
 _ROUNDING = 1e-13
 # Rows of a design that are weighted at once, in bytes, so that they stay in the cache.
 _BLOCK_BYTES = 1 << 19
+# Up to so many columns, several products are faster together than each by its symmetry.
+_NARROW = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,30 +175,33 @@ class BinaryLikelihoods:
         loss = (np.maximum(-margin, 0.0) - np.log(likelier)) @ self.weight
         slope, size = other * (-self.weight * self.sign), np.sqrt(small * self.weight) * likelier
         gradient, hessian = np.empty(at.shape), np.empty((*at.shape, at.shape[1]))
-        buffer = np.empty(max(_rows_at_once(design) * design.shape[1] for design, _ in each))
-        gram = np.empty((0, 0))
-        for i, (design, root) in enumerate(each):
-            # Those that begin at the same log-odds have the same products.
-            if i == 0 or design is not each[i - 1][0] or not np.array_equal(size[i], size[i - 1]):
-                gram = _weighted_products(design, size[i], buffer)
-            gradient[i] = (slope[i] @ design) @ root
-            hessian[i] = root.T @ gram @ root
+        places = [i for i, (design, _) in enumerate(each) if i == 0 or design is not each[i - 1][0]]
+        for first, end in pairwise((*places, len(each))):
+            design = each[first][0]
+            products = _weighted_products(design, size[first:end])
+            for i in range(first, end):
+                root = each[i][1]
+                gradient[i] = (slope[i] @ design) @ root
+                hessian[i] = root.T @ products[i - first] @ root
         return Values(loss, gradient, hessian)
 
 
-def _rows_at_once(design: Array) -> int:
-    """Rows of a design that stay in the cache."""
-    return int(min(max(1, _BLOCK_BYTES // (8 * max(design.shape[1], 1))), len(design)))
-
-
-def _weighted_products(design: Array, size: Array, buffer: Array) -> Array:
-    """Inner products of the columns of a design (T, Q), its rows multiplied by some size, (Q, Q)."""
-    (t, q), rows = design.shape, _rows_at_once(design)
-    gram, block = np.zeros((q, q)), buffer[: rows * q].reshape(rows, q)
+def _weighted_products(design: Array, size: Array) -> Array:
+    """Inner products of the columns of a design (T, Q), its rows multiplied by several sizes, (F, T), as (F, Q, Q)."""
+    (t, q), f = design.shape, len(size)
+    # Those that begin at the same log-odds have the same products.
+    if f > 1 and (size == size[0]).all():
+        return np.broadcast_to(_weighted_products(design, size[:1]), (f, q, q))
+    products, narrow = np.zeros((f, q, q)), f > 1 and q <= _NARROW
+    rows = max(1, min(_BLOCK_BYTES // (8 * q * (f if narrow else 1)), TERMS // q**2 if narrow else t))
     for start in range(0, t, rows):
-        part = design[start : start + rows]
-        add_product(gram, np.multiply(part, size[start : start + rows, None], out=block[: len(part)]))
-    return gram
+        part, own = design[start : start + rows], size[:, start : start + rows]
+        if narrow:
+            products += np.swapaxes((own**2)[..., None] * part, 1, 2) @ part
+            continue
+        for product, each in zip(products, own, strict=True):
+            add_product(product, part * each[:, None])
+    return products
 
 
 def modes(likelihoods: Likelihoods, starts: Array, pulls: Quadratic | None = None) -> list[Mode]:

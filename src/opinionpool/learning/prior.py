@@ -248,27 +248,27 @@ class Believed:
 
     def parts(self, rho: float) -> Parts:
         """The panel with the features that are believed (model.md, section 2.1)."""
-        return self._parts(rho)
-
-    @cached_property
-    def _parts(self) -> Callable[[float], Parts]:
-        """The same, made once for each correlation."""
-        return cache(self._made)
-
-    def _made(self, rho: float) -> Parts:
-        kappa, accuracy = self.calibration.value, self.accuracy.value
-        parts = Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, believed_dependence(rho, accuracy))
-        if self.agreement is None:
-            return parts
-        # Calibrations are such that a factor common to all moves the answer as it would if all were equal.
-        weights = parts.weights_for(np.ones((1, len(self)), dtype=bool))[0]
-        moved = max(float(weights @ self.agreement.loading), LEAST_MOVED * float(weights.sum()))
-        scale = float(kappa.mean()) * len(self) / (1.0 + (len(self) - 1) * rho) / moved
-        return replace(parts, contrast=parts.contrast / scale, spread=parts.spread / scale)
+        return self._panels(rho)[0]
 
     def weights(self, rho: float) -> Array:
         """Weights of that panel, (N,)."""
-        return np.asarray(self.parts(rho).weights_for(np.ones((1, len(self)), dtype=bool))[0])
+        return self._panels(rho)[1]
+
+    @cached_property
+    def _panels(self) -> Callable[[float], tuple[Parts, Array]]:
+        """The same, made once for each correlation."""
+        return cache(self._made)
+
+    def _made(self, rho: float) -> tuple[Parts, Array]:
+        kappa, accuracy = self.calibration.value, self.accuracy.value
+        parts = Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, believed_dependence(rho, accuracy))
+        weights = np.asarray(parts.weights_for(np.ones((1, len(self)), dtype=bool))[0])
+        if self.agreement is None:
+            return parts, weights
+        # Calibrations are such that a factor common to all moves the answer as it would if all were equal.
+        moved = max(float(weights @ self.agreement.loading), LEAST_MOVED * float(weights.sum()))
+        scale = float(kappa.mean()) * len(self) / (1.0 + (len(self) - 1) * rho) / moved
+        return replace(parts, contrast=parts.contrast / scale, spread=parts.spread / scale), weights * scale
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
