@@ -232,7 +232,12 @@ class Forecasts(Tabular):
         if wanted == 3:
             array, _ = normalised(array if sets is None else padded(array, _lengths(sets), names))
         absent = np.isnan(array if wanted == 2 else array[..., 0])
-        rows, columns = np.nonzero(~absent)
+        if absent.any():
+            rows, columns = np.nonzero(~absent)
+            cells = array[rows, columns]
+        else:
+            rows, columns = np.repeat(np.arange(t), n), np.tile(np.arange(n), t)
+            cells = array.reshape(t * n, *array.shape[2:]).copy()
         if prior is not None:
             prior = _spread(prior, (t,) if wanted == 2 else (t, len(classes)))
         when = None if times is None else _event_times(times, t)
@@ -242,7 +247,7 @@ class Forecasts(Tabular):
             classes=classes,
             event_index=rows,
             expert_index=columns,
-            probabilities=array[rows, columns],
+            probabilities=cells,
             outcomes=encode_outcomes(outcomes, classes, t) if sets is None else encode_among(outcomes, sets, names),
             prior=prior,
             options=sets,
