@@ -18,6 +18,7 @@ import numpy.typing as npt
 from opinionpool.arguments import brief, expect_type, labels_given, names_given
 from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.display import Tabular
+from opinionpool.earlier import Earlier
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_labels, read_labels
 from opinionpool.logodds import LEAST, check_probabilities, normalised
@@ -77,6 +78,8 @@ class Forecasts(Tabular):
         The events that were annulled, which are not among the T, with their forecasts.
     history : History or None
         What was forecast at every moment until the events closed, where that was asked for.
+    earlier : Earlier or None
+        What each expert forecast before, of which nothing but how fast forecasts go stale is learned.
 
     Examples
     --------
@@ -105,6 +108,7 @@ class Forecasts(Tabular):
     history: History | None = None
     made: npt.NDArray[np.datetime64] | None = None
     asked: npt.NDArray[np.datetime64] | None = None
+    earlier: Earlier | None = None
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -395,6 +399,7 @@ class Forecasts(Tabular):
             history=None if self.history is None else self.history.select_events(positions),
             topics=None if self.topics is None else self.topics[positions],
             made=None if self.made is None else self.made[cells],
+            earlier=None if self.earlier is None else self.earlier.select(cells),
             asked=None if self.asked is None else self.asked[positions],
             options=None if self.options is None else tuple(self.options[i] for i in positions),
             texts=None if self.texts is None else tuple(self.texts[i] for i in positions),
@@ -420,6 +425,7 @@ class Forecasts(Tabular):
             probabilities=self.probabilities[kept],
             history=self.history and replace(self.history, forecasts=self.history.forecasts.select_experts(names)),
             made=None if self.made is None else self.made[kept],
+            earlier=None if self.earlier is None else self.earlier.select(kept),
         )
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:

@@ -124,7 +124,7 @@ def test_every_door_gives_the_same_answers(tmp_path):
     for t in rng.permutation(len(q)).tolist():
         for i in rng.permutation(q.shape[1]).tolist():
             if not np.isnan(q[t, i]):
-                stream.forecast(f"e{t}", {f"expert_{i + 1}": 0.5}, time="2024-01-01")
+                stream.forecast(f"e{t}", {f"expert_{i + 1}": 0.5}, time=made[t, i])
                 stream.forecast(f"e{t}", {f"expert_{i + 1}": q[t, i]}, time=made[t, i])
         if outcomes[t] is not None:
             stream.resolve(f"e{t}", outcomes[t])
@@ -236,6 +236,20 @@ def test_a_copy_shares_one_weight_and_moves_nothing(tmp_path):
     np.testing.assert_array_equal(
         again.predict_proba(more, prior=0.5, times=times), larger.predict_proba(more, prior=0.5, times=times)
     )
+
+
+def test_a_copy_made_later_is_as_old_as_what_it_copies(tmp_path):
+    rng = np.random.default_rng(11)
+    q, y, made = drawn(rng, 60, 10.0)
+    pool = op.GaussianPool().fit(q, y, prior=0.5, times=made)
+    answers = pool.predict_proba(q, prior=0.5, times=made)
+    more = np.concatenate([q, q[:, [1, 1]]], axis=1)
+    days = (1 + np.arange(60) % 7)[:, None] * np.timedelta64(1, "D")
+    times = np.concatenate([made, made[:, [1]] + days, made[:, [1]] + 2 * days], axis=1)
+    with pytest.warns(op.OpinionPoolWarning, match="share one weight"):
+        larger = op.GaussianPool().fit(more, y, prior=0.5, times=times)
+    np.testing.assert_allclose(larger.predict_proba(more, prior=0.5, times=times), answers, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(larger.weights_[[1, 4, 5]], pool.weights_[1] / 3, rtol=1e-8)
 
 
 def test_weights_count_like_repeated_rows():

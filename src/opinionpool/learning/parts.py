@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
+from opinionpool.earlier import Earlier
 from opinionpool.errors import LearningError
 from opinionpool.estimation.sampling import (
     content_keys,
@@ -166,6 +167,7 @@ def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
         topics=column("topics", ""),
         asked=column("asked", np.datetime64("NaT", "us")),
         made=_times_of_cells(parts),
+        earlier=Earlier.joined([(part.earlier, part.probabilities) for part in parts]),
         notes=(),
     )
 

@@ -5,11 +5,12 @@ experts who know about as much, the old forecast is then a blurred copy of the n
 1 − f of what the others say, each by its own share, and n forecasts are worth no more than the sum of their shares, as
 dependent as the experts are. Ages count from the newest forecast on the event, or, where the world is
 taken to move on without anybody looking, from when it is answered: then all of them lie nearer to the prior.
-Forecasts of duplicates count as one, and experts who always give the same forecast not at all.
+Duplicates count as one, as old as the first of them, and experts who always give the same forecast not at all.
 
 No decay, and a few half-lives of either kind, each with a few correlations, are averaged by how well they predict the
-outcomes (evidence) with the weights that experts who are alike then have. As contrasts enter linearly, the average is
-again a sum of contrasts, and pools stay externally Bayesian.
+outcomes (evidence) with the weights that experts who are alike then have; what is believed of them before that is moved
+by revisions and agreement (`opinionpool.learning.staleness`). As contrasts enter linearly, the average is again a sum
+of contrasts, and pools stay externally Bayesian.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
 from opinionpool.estimation.coefficients import intercept_root
@@ -29,6 +30,7 @@ from opinionpool.estimation.posterior import posterior_mode, posterior_probabili
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import CONSTANT, Duplicates
 from opinionpool.learning.prior import CALIBRATION, CORRELATION_PROBABILITIES, CORRELATIONS
+from opinionpool.learning.staleness import AGREEMENT, REVISIONS, agreement, informed, limited, revisions
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import contrasts
 
@@ -36,10 +38,9 @@ from opinionpool.model.contrasts import contrasts
 # simulation (benchmarks/recency.py): where nothing decays this costs .003 at most.
 HALF_LIVES = (4.0, 2.0, 1.0, 0.5, 0.25)
 STEADY = 0.5
-# How far intercept and slope of the pool that values are compared by are open; and how far contrasts are looked at, in
-# the metric of log-ratios.
-INTERCEPT, SLOPE, LIMIT = 0.4, 0.35, 4.0
-# From so many events on, and so many forecasts with an age above 0.
+# How far intercept and slope of the pool that values are compared by are open.
+INTERCEPT, SLOPE = 0.4, 0.35
+# From so many events on, and so many forecasts with an age above 0; without outcomes, from pairs worth so many.
 FEWEST = 10
 # Sums of weights are that exact.
 ROUNDING = 1e-9
@@ -63,6 +64,9 @@ class Recency(Tabular):
         Those who were learned from; None if each counts as distinct.
     source : ndarray of int or None, shape (N,)
         The distinct expert behind each of them, as in `opinionpool.learning.duplicates.Duplicates`.
+    by_revisions, by_agreement : ndarray or None, shape (C,)
+        The probability of each half-life if only revisions were known, or only how far old forecasts agree with the
+        newest by others; None where there are none.
 
     Examples
     --------
@@ -77,6 +81,8 @@ class Recency(Tabular):
     probabilities: Array
     experts: tuple[str, ...] | None = None
     source: Index | None = None
+    by_revisions: Array | None = None
+    by_agreement: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         return {
@@ -98,9 +104,14 @@ class Recency(Tabular):
     @property
     def half_life(self) -> float:
         """The geometric mean of the half-lives if forecasts decay, in days."""
+        return self._half_life(self.by_half_life)
+
+    def _half_life(self, probabilities: Array) -> float:
         decays = np.isfinite(self.half_lives)
-        share = self.by_half_life[decays] / self.by_half_life[decays].sum()
-        return float(np.exp(share @ np.log(self.half_lives[decays])))
+        total = probabilities[decays].sum()
+        if not total > 0:
+            return np.inf
+        return float(np.exp(probabilities[decays] / total @ np.log(self.half_lives[decays])))
 
     def contrasts(self, event: Index, contrast: Array, age: Array, events: int, count: Array | None = None) -> Array:
         """Contrasts as they count beside each other, (M, K - 1).
@@ -140,8 +151,7 @@ class Recency(Tabular):
         if forecasts.made is None:
             return forecasts
         plain = replace(forecasts, made=None, asked=None)
-        count = self._counts(forecasts)
-        age = counted_ages(forecasts, count)
+        count, age = Counted.of(forecasts, self._source(forecasts))
         if not (age > 0).any():
             return plain
         event = forecasts.event_index
@@ -154,15 +164,15 @@ class Recency(Tabular):
         same = forecasts.probabilities
         return replace(plain, probabilities=np.where(changed if same.ndim == 1 else changed[:, None], own, same))
 
-    def _counts(self, forecasts: Forecasts) -> Array:
-        """For how many each of the M forecasts counts; experts who were not learned from are distinct."""
+    def _source(self, forecasts: Forecasts) -> Index:
+        """The distinct expert behind each, (N,); those who were not learned from are distinct."""
         distinct = np.arange(len(forecasts.experts))
         if self.experts is None or self.source is None:
-            return forecast_counts(forecasts, distinct)
+            return distinct
         learned = dict(zip(self.experts, self.source.tolist(), strict=True))
         beyond = len(self.experts) + distinct
         found = [learned.get(name, int(other)) for name, other in zip(forecasts.experts, beyond, strict=True)]
-        return forecast_counts(forecasts, np.array(found, dtype=np.intp))
+        return np.array(found, dtype=np.intp)
 
     def note(self) -> Note:
         """How fast forecasts go stale, and how sure that is."""
@@ -170,7 +180,13 @@ class Recency(Tabular):
             f"forecasts go stale with probability {1.0 - self.steady:.0%}; if they do, to half of what they knew in "
             f"about {self.half_life:.3g} days"
         )
-        return Note("recency", text)
+        sources = ("revisions", self.by_revisions), ("agreement", self.by_agreement)
+        each = [f"by {name} only: {self._in_words(of)}" for name, of in sources if of is not None]
+        return Note("recency", f"{text} ({'; '.join(each)})" if each else text)
+
+    def _in_words(self, probabilities: Array) -> str:
+        stale = f"{probabilities[np.isfinite(self.half_lives)].sum():.0%}"
+        return stale if stale == "0%" else f"{stale}, {self._half_life(probabilities):.3g} days"
 
 
 class ByAge(NamedTuple):
@@ -204,24 +220,30 @@ class ByAge(NamedTuple):
         return self.left * sum_of_weights(np.maximum(self.total, 1.0), correlation) / sum_of_weights(count, correlation)
 
 
-def forecast_counts(forecasts: Forecasts, source: Index) -> Array:
-    """For how many each of the M forecasts counts: duplicates on an event for one together, constant experts for none.
+class Counted(NamedTuple):
+    """How much forecasts count, and how old they are."""
 
-    `source` is the distinct expert behind each expert, those without forecasts each by themselves.
-    """
-    distinct = np.where(source < CONSTANT, source.max(initial=0) + 1 + np.arange(len(source)), source)
-    behind = distinct[forecasts.expert_index]
-    if len(np.unique(distinct)) == len(distinct):
-        return np.asarray(behind != CONSTANT, dtype=np.float64)
-    place = forecasts.event_index * (distinct.max() + 2) + behind + 1
-    _, group, size = np.unique(place, return_inverse=True, return_counts=True)
-    return np.where(behind == CONSTANT, 0.0, 1.0 / size[group.ravel()])
+    each: Array  # (M,); duplicates on an event count for one together, constant experts for none
+    age: Array  # (M,); in days, NaN where unknown, and where they count for nothing
 
+    @classmethod
+    def of(cls, forecasts: Forecasts, source: Index) -> Counted:
+        """Those of forecasts with times; `source` is the distinct expert behind each expert.
 
-def counted_ages(forecasts: Forecasts, count: Array) -> Array:
-    """How old each forecast is, in days, (M,); NaN where unknown, and where it counts for nothing."""
-    assert forecasts.made is not None
-    return replace(forecasts, made=np.where(count > 0, forecasts.made, np.datetime64("NaT", "us"))).ages
+        Experts without forecasts are each by themselves. Duplicates are as old as the first of them.
+        """
+        assert forecasts.made is not None
+        distinct = np.where(source < CONSTANT, source.max(initial=0) + 1 + np.arange(len(source)), source)
+        behind = distinct[forecasts.expert_index]
+        made = np.where(behind == CONSTANT, np.datetime64("NaT", "us"), forecasts.made)
+        count = np.asarray(behind != CONSTANT, dtype=np.float64)
+        if len(np.unique(distinct)) < len(distinct):
+            place = forecasts.event_index * (distinct.max() + 2) + behind + 1
+            _, group, size = np.unique(place, return_inverse=True, return_counts=True)
+            first = np.full(len(size), np.datetime64("NaT", "us"))
+            np.fmin.at(first, group.ravel(), made)
+            made, count = first[group.ravel()], count / size[group.ravel()]
+        return cls(count, replace(forecasts, made=made).ages)
 
 
 def weighted_median(values: Array, weight: Array) -> float:
@@ -242,7 +264,7 @@ def sum_of_weights(n: Array, correlation: float) -> Array:
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
-    """How fast forecasts go stale, from resolved events; None where hardly any has an age.
+    """How fast forecasts go stale, from outcomes and revisions; None where both are few, or hardly any has an age.
 
     Parameters
     ----------
@@ -256,40 +278,72 @@ def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: 
         return None
     beyond = contrasts(forecasts.probabilities, reference[forecasts.event_index], floor)
     source = Duplicates.among_cells(forecasts.event_index, forecasts.expert_index, beyond, forecasts.experts).source
-    counted = np.bincount(forecasts.event_index, forecast_counts(forecasts, source), len(forecasts.events))
-    used = np.flatnonzero(forecasts.resolved & (counted > 0) & (weight > 0))
-    some = forecasts.select_events(used)
-    count = forecast_counts(some, source)
-    age, t = counted_ages(some, count), len(used)
-    often = (weight[used][some.event_index] * count)[age > 0]
-    if min(often.sum(), weight[used].sum()) < FEWEST * (1.0 - ROUNDING):
+    count, age = Counted.of(forecasts, source)
+    moves = revisions(forecasts, reference, beyond, count, weight, floor)
+    beside = agreement(forecasts.event_index, source[forecasts.expert_index], beyond, age, count, weight)
+    answered = np.bincount(forecasts.event_index, count, len(forecasts.events)) > 0
+    used = forecasts.resolved & answered & (weight > 0)
+    typical = _typical_age(forecasts.event_index, age, count, weight * used)
+    if typical is None and max(moves.worth, beside.worth) >= FEWEST * (1.0 - ROUNDING):
+        typical = _typical_age(forecasts.event_index, age, count, weight)
+    if typical is None:
         return None
-    typical = weighted_median(age[age > 0], often)
     half_lives = np.array([np.inf, *(typical * each for _ in range(2) for each in HALF_LIVES)])
     absolute = np.repeat([False, True], [1 + len(HALF_LIVES), len(HALF_LIVES)])
     believed = np.full(len(half_lives), (1.0 - STEADY) / (len(half_lives) - 1))
     believed[0] = STEADY
-    own = reference[used]
-    contrast = contrasts(some.probabilities, own[some.event_index], floor)
-    # A length that treats all classes alike.
-    length = np.sqrt(logodds.inner_products(contrast, contrast))
-    contrast = contrast * np.minimum(1.0, LIMIT / np.maximum(length, LIMIT))[:, None]
-    offset = logodds.prior_log_ratios(own)
+    by_pairs: list[Array | None] = []
+    before = believed
+    for pairs, relevant in ((moves, REVISIONS), (beside, AGREEMENT)):
+        seen = pairs.evidence(half_lives)
+        by_pairs.append(informed(before, seen, 1.0) if pairs.worth > 0 else None)
+        believed = informed(believed, seen, relevant)
+    some = np.flatnonzero(used)
+    found = _evidence(forecasts.select_events(some), source, reference[some], weight[some], half_lives, absolute, floor)
+    posterior = posterior_probabilities(found.ravel(), np.outer(believed, CORRELATION_PROBABILITIES).ravel())
+    probabilities = posterior.reshape(found.shape)
+    return Recency(
+        half_lives, absolute, np.array(CORRELATIONS), probabilities, forecasts.experts, source, *by_pairs
+    )  # fmt: skip
+
+
+def _typical_age(event: Index, age: Array, count: Array, weight: Array) -> float | None:
+    """The median of the ages above 0, on events of some weights; None where too few have one."""
+    often = weight[event] * count
+    aged = (age > 0) & (often > 0)
+    if min(often[aged].sum(), weight.sum()) < FEWEST * (1.0 - ROUNDING):
+        return None
+    return weighted_median(age[aged], often[aged])
+
+
+def _evidence(
+    forecasts: Forecasts,
+    source: Index,
+    reference: Array,
+    weight: Array,
+    half_lives: Array,
+    absolute: Mask,
+    floor: float,
+) -> Array:
+    """The logarithm of how well each half-life with each correlation predicts the outcomes, (C, R)."""
+    event, t = forecasts.event_index, len(forecasts.events)
+    found = np.zeros((len(half_lives), len(CORRELATIONS)))
+    if not t:
+        return found
+    count, age = Counted.of(forecasts, source)
+    contrast = limited(contrasts(forecasts.probabilities, reference[event], floor))
+    offset = logodds.prior_log_ratios(reference)
 
     def evidence(pooled: Array) -> float:
         root = intercept_root(INTERCEPT, pooled.shape[1]).T
         design = np.concatenate([SLOPE * pooled[:, None, :], np.broadcast_to(root, (t, *root.shape))], axis=1)
-        return posterior_mode(design, some.outcomes, offset + pooled, weight[used]).evidence
+        return posterior_mode(design, forecasts.outcomes, offset + pooled, weight).evidence
 
-    found = np.empty((len(half_lives), len(CORRELATIONS)))
     for place, (half_life, from_answer) in enumerate(zip(half_lives, absolute, strict=True)):
-        by_age = ByAge.of(some.event_index, contrast, age, t, float(half_life), count, absolute=bool(from_answer))
-        sums = np.stack([np.bincount(some.event_index, count * c, t) for c in by_age.contrasts.T], axis=1)
+        by_age = ByAge.of(event, contrast, age, t, float(half_life), count, absolute=bool(from_answer))
+        sums = np.stack([np.bincount(event, count * c, t) for c in by_age.contrasts.T], axis=1)
         mean = sums / by_age.number[:, None]
         for r, rho in enumerate(CORRELATIONS):
             weights = CALIBRATION * sum_of_weights(by_age.number, rho) * by_age.worth(rho)
             found[place, r] = evidence(weights[:, None] * mean)
-    posterior = posterior_probabilities(found.ravel(), np.outer(believed, CORRELATION_PROBABILITIES).ravel())
-    return Recency(
-        half_lives, absolute, np.array(CORRELATIONS), posterior.reshape(found.shape), forecasts.experts, source
-    )
+    return found

@@ -129,6 +129,9 @@ def _check_recency(recency: Recency) -> None:
         n = len(recency.experts)
         if recency.source.shape != (n,) or not ((recency.source >= -2) & (recency.source < n)).all():
             raise SavedPoolError("each expert should have a distinct one behind it")
+    for given in (recency.by_revisions, recency.by_agreement):
+        if given is not None:
+            shaped(given, size, "the probabilities of half-lives", least=0.0)
 
 
 def _check_topics(effects: TopicEffects) -> None:
@@ -287,7 +290,9 @@ PARTS = (
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
     replace(Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross")),
-    replace(Kind.of("recency", Recency, _check_recency), optional=("experts", "source")),
+    replace(
+        Kind.of("recency", Recency, _check_recency), optional=("experts", "source", "by_revisions", "by_agreement")
+    ),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
+from opinionpool.earlier import Earlier
 from opinionpool.errors import SavedPoolError
 from opinionpool.estimation.moments import Moments, PatternMoments
 from opinionpool.estimation.sampling import row_keys
@@ -44,12 +45,16 @@ class _Events:
     topics: tuple[str | None, ...] | None = None
     made: tuple[str | None, ...] | None = None  # of each forecast
     asked: tuple[str | None, ...] | None = None
+    # earlier, earlier_made: of each forecast, as in `opinionpool.earlier.Earlier`
+    earlier: Array | None = None
+    earlier_made: tuple[str | None, ...] | None = None
 
     @classmethod
     def of(cls, records: Sequence[Record], classes: int) -> _Events:
         shape = () if classes == 2 else (classes,)
         blank = np.full(shape, np.nan)
         own = any(record.prior is not None for record in records)
+        earlier = Earlier.joined([(record.earlier, record.probabilities) for record in records])
         timed, grouped = (any(getattr(r, name) is not None for r in records) for name in ("time", "group"))
         return cls(
             ids=tuple(record.event for record in records),
@@ -66,6 +71,8 @@ class _Events:
             topics=tuple(r.topic for r in records) if any(r.topic for r in records) else None,
             made=_texts([each for r in records for each in r.times_made()]),
             asked=_texts([r.asked for r in records]),
+            earlier=None if earlier is None else earlier.probabilities,
+            earlier_made=None if earlier is None else _texts(earlier.made),
         )
 
     def records(self, seed: int) -> list[Record]:
@@ -86,9 +93,15 @@ class _Events:
                     None if self.topics is None else self.topics[i],
                     None if self.made is None else _moments(self.made[cells]),
                     None if self.asked is None else _maybe_moment(self.asked[i]),
+                    self._earlier(cells),
                 )
             )  # fmt: skip
         return rows
+
+    def _earlier(self, cells: slice) -> Earlier | None:
+        if self.earlier is None or self.earlier_made is None:
+            return None
+        return Earlier(self.earlier[cells], _moments(self.earlier_made[cells])).or_none()
 
     def check(self, experts: int, classes: int, *, resolved: bool) -> None:
         t, shape = len(self.ids), () if classes == 2 else (classes,)
@@ -105,14 +118,7 @@ class _Events:
             raise SavedPoolError("each expert should have one forecast on an event")
         if len(set(map(str, self.ids))) < t or any(isinstance(i, int) and not 0 <= i < 1 << 62 for i in self.ids):
             raise SavedPoolError("events should have different ids")
-        shaped(self.probabilities, (cells, *shape), "probabilities", least=0.0)
-        off = (
-            np.abs(self.probabilities.sum(axis=-1) - 1.0).max(initial=0.0)
-            if shape
-            else self.probabilities.max(initial=0.0) - 1.0
-        )
-        if off > (1e-9 if shape else 0.0):
-            raise SavedPoolError("forecasts should be probabilities")
+        _check_probabilities(self.probabilities, (cells, *shape))
         low = 0 if resolved else -1
         high = classes - 1 if resolved else -1
         if t and not (low <= self.outcomes.min() and self.outcomes.max() <= high):
@@ -120,16 +126,34 @@ class _Events:
         for size, texts in (
             *((t, each) for each in (self.times, self.groups, self.settled, self.topics, self.asked)),
             (cells, self.made),
+            (cells, self.earlier_made),
         ):
             if texts is not None and len(texts) != size:
                 raise SavedPoolError(f"{size} events or forecasts do not fit {len(texts)} times, groups or topics")
+        self._check_earlier((cells, *shape))
         if self.priors is not None:
             if self.priors.shape != (t, *shape):
                 raise SavedPoolError(f"the priors of {t} events have the shape {self.priors.shape}")
             logodds.class_probabilities(self.priors[~np.isnan(self.priors.reshape(t, -1)).any(axis=1)], classes)
 
+    def _check_earlier(self, shape: tuple[int, ...]) -> None:
+        if (self.earlier is None) != (self.earlier_made is None):
+            raise SavedPoolError("earlier forecasts and when they were made should both be there, or neither")
+        if self.earlier is not None and self.earlier_made is not None:
+            known = np.array([made is not None for made in self.earlier_made], dtype=bool)
+            if self.earlier.shape != shape:
+                raise SavedPoolError(f"earlier forecasts should have the shape {shape}, and have {self.earlier.shape}")
+            _check_probabilities(self.earlier[known], (int(known.sum()), *shape[1:]))
 
-def _texts(times: Sequence[np.datetime64 | None]) -> tuple[str | None, ...] | None:
+
+def _check_probabilities(values: Array, shape: tuple[int, ...]) -> None:
+    shaped(values, shape, "probabilities", least=0.0)
+    off = np.abs(values.sum(axis=-1) - 1.0).max(initial=0.0) if shape[1:] else values.max(initial=0.0) - 1.0
+    if off > (1e-9 if shape[1:] else 0.0):
+        raise SavedPoolError("forecasts should be probabilities")
+
+
+def _texts(times: Iterable[np.datetime64 | None]) -> tuple[str | None, ...] | None:
     """Times as text, None for those that are unknown; None if all are."""
     found = tuple(None if time is None or np.isnat(time) else str(time) for time in times)
     return found if any(found) else None
@@ -381,7 +405,8 @@ _FIELDS: Mapping[str, Any] = {
 STREAMS = (
     Kind.of("row-numbers", Numbering, _nothing, spans=tuple[tuple[int, ...], ...]),
     replace(
-        Kind.of("events", _Events, _nothing, {"probabilities": "said"}), optional=("settled", "topics", "made", "asked")
+        Kind.of("events", _Events, _nothing, {"probabilities": "said"}),
+        optional=("settled", "topics", "made", "asked", "earlier", "earlier_made"),
     ),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Sums, _nothing),

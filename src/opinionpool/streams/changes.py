@@ -341,4 +341,5 @@ def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterat
             topic=None if forecasts.topics is None else str(forecasts.topics[i]) or None,
             made=None if forecasts.made is None else forecasts.made[cells],
             asked=None if unasked[i] or forecasts.asked is None else forecasts.asked[i],
+            earlier=None if forecasts.earlier is None else forecasts.earlier.select(cells).or_none(),
         )

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Mask
+from opinionpool.earlier import Earlier
 from opinionpool.streams.columns import Columns
 
 
@@ -34,14 +35,15 @@ class Record(NamedTuple):
     topic: str | None = None
     made: npt.NDArray[np.datetime64] | None = None  # (n,); when the forecasts were made
     asked: np.datetime64 | None = None  # as of when the event is answered
+    earlier: Earlier | None = None  # as in `opinionpool.forecasts.Forecasts`
 
     def resolved(self, outcome: int, weight: float, asked: np.datetime64 | None) -> Record:
         """The event with what happened."""
-        return Record._make((*self[:5], outcome, weight, *self[7:13], asked))
+        return Record._make((*self[:5], outcome, weight, *self[7:13], asked, self.earlier))
 
     def without_forecasts(self) -> Record:
         """The event alone."""
-        return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)
+        return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None, earlier=None)
 
     def revised(self, other: Record) -> Record:
         """The event with forecasts that came later, which take the place of earlier ones by the same experts.
@@ -50,9 +52,9 @@ class Record(NamedTuple):
         """
         if other is self and not self._blank():
             return self
-        made = None
+        made, earlier = None, other.earlier
         if other is self or not len(other.experts):
-            experts, probabilities, made = self.experts, self.probabilities, self.made
+            experts, probabilities, made, earlier = self.experts, self.probabilities, self.made, self.earlier
         elif self.experts is other.experts and self.made is None:
             experts, probabilities, made = other.experts, other.probabilities, other.made
         else:
@@ -61,10 +63,12 @@ class Record(NamedTuple):
             probabilities = np.concatenate([self.probabilities[kept], other.probabilities])
             if self.made is not None or other.made is not None:
                 made = np.concatenate([self.times_made()[kept], other.times_made()])
+                earlier = self._earlier(other, kept)
         if other._blank():
             given = ~np.isnan(probabilities.reshape(len(probabilities), -1)[:, 0])
             experts, probabilities = experts[given], probabilities[given]
             made = None if made is None else made[given]
+            earlier = None if earlier is None else earlier.select(given)
         return other._replace(
             experts=experts,
             probabilities=probabilities,
@@ -74,8 +78,24 @@ class Record(NamedTuple):
             group=self.group if other.group is None else other.group,
             topic=self.topic if other.topic is None else other.topic,
             made=made,
+            earlier=earlier,
             asked=self.asked if other.asked is None else other.asked,
         )
+
+    def _earlier(self, other: Record, kept: Mask) -> Earlier | None:
+        """What was forecast before those that are kept, and before the other ones, here or there."""
+        rest = None if self.earlier is None else self.earlier.select(kept)
+        mine = self.earlier or Earlier.none(self.probabilities)
+        order = np.argsort(self.experts)
+        places = np.searchsorted(self.experts, other.experts, sorter=order)
+        known = np.flatnonzero(np.isin(other.experts, self.experts))
+        place = order[places[known]]
+        current = Earlier(self.probabilities, self.times_made()).select(place)
+        size = len(other.experts)
+        found = (other.earlier or Earlier.none(other.probabilities)).before(
+            other.times_made(), current.placed(known, size), mine.select(place).placed(known, size)
+        )
+        return Earlier.joined([(rest, self.probabilities[kept]), (found, other.probabilities)])
 
     def _blank(self) -> bool:
         """Whether a forecast is withdrawn."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
+from opinionpool.earlier import Earlier
 from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import row_keys
@@ -428,6 +429,7 @@ class StreamState:
             topics=topics,
             made=made,
             asked=asked,
+            earlier=Earlier.joined([(record.earlier, record.probabilities) for record in records]),
         )
 
     def sample(self) -> tuple[Forecasts, Array, float]:

@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
+from opinionpool.earlier import Earlier
 from opinionpool.errors import ArgumentError, CellError, DuplicateError, Note, Remedy
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
+from opinionpool.tables.earlier_rows import earlier_forecasts
 from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
 from opinionpool.tables.event_options import EventOptions, find_options
 from opinionpool.tables.forecast_counts import ForecastCounts
@@ -96,6 +98,7 @@ class _Chosen:
     long_rows: LongRows
     probabilities: Array
     notes: tuple[Note, ...]
+    earlier: Earlier | None
 
 
 def _read_as(known: _Known) -> Forecasts:
@@ -157,17 +160,20 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
     except DuplicateError as error:
         hint, remedies = _long_hint(table, layout, known.contents)
         raise DuplicateError(f"{error}{hint}", remedies=(*remedies, *error.remedies), count=error.count) from None
+    repeats = len(long_rows.value) < len(timed.value)
     long_rows, expired = drop_expired(long_rows, request.cutoff, facts.closes, facts.resolved_at)
+    earlier = None
     if parsed.options is None:
         order = class_order(parsed.melted.written, parsed.settled.classes)
         long_rows, probabilities, folded = _ordered(long_rows, order, known.reading, request.drop_incomplete)
+        earlier = earlier_forecasts(timed, long_rows, order) if repeats else None
     else:
         long_rows, probabilities, folded = fold_rows(
             long_rows, parsed.options, known.reading.half_units, request.drop_incomplete
         )
         if len(parsed.settled.classes) == 2:
             probabilities = np.ascontiguousarray(probabilities[:, 1])
-    return _Chosen(long_rows, probabilities, (*repeated, *expired, *folded))
+    return _Chosen(long_rows, probabilities, (*repeated, *expired, *folded), earlier)
 
 
 def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Sequence[Note]) -> tuple[Note, ...]:
@@ -206,6 +212,7 @@ def _forecasts(known: _Known, parsed: _Parsed, chosen: _Chosen, outcomes: Index,
         settled=facts.settled,
         made=None if rows.time is None or np.isnat(rows.time).all() else rows.time,
         asked=facts.asked(known.request.cutoff, outcomes, known.request.ahead),
+        earlier=chosen.earlier,
         closes=facts.closes if closing else None,
         texts=facts.texts,
         notes=notes,

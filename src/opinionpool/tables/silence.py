@@ -35,6 +35,8 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
         expert_index=np.tile(np.arange(n), t),
         probabilities=x.ravel(),
         made=None if forecasts.made is None else _spread_times(forecasts),
+        earlier=forecasts.earlier
+        and forecasts.earlier.placed(forecasts.event_index * n + forecasts.expert_index, t * n),
         notes=(*forecasts.notes, Note("silence", text, missing)),
     )
 

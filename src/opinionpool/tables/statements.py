@@ -210,7 +210,7 @@ def one_each(
         else "the last row of the file, since there are no times,"
     )
     note = Note.of("duplicates", many + literal(f"{by} counts"), len(pairs))
-    return _latest(long_rows, time_column if rule == "last" else None, unused), [*notes, note]
+    return latest_rows(long_rows, time_column if rule == "last" else None, unused), [*notes, note]
 
 
 def _stamps(long_rows: LongRows) -> Index:
@@ -273,19 +273,19 @@ def _over_time(long_rows: LongRows, time_column: str | None, unused: Sequence[in
     starts = np.flatnonzero(np.append(True, last[:-1]))
     total = np.add.reduceat(stood, starts)
     group = np.cumsum(np.append(True, last[:-1])) - 1
-    latest = _latest(ordered, time_column, unused) if (total == 0).any() else None
+    last_rows = latest_rows(ordered, time_column, unused) if (total == 0).any() else None
     weight = np.where(total[group] > 0, stood / np.where(total > 0, total, 1.0)[group], last)
     low, high = np.minimum.reduceat(ordered.value, starts), np.maximum.reduceat(ordered.value, starts)
     # Rounding must not carry an average beyond what was averaged.
     means = np.clip(np.add.reduceat(weight * ordered.value, starts), low, high)
-    value = means if latest is None else np.where(total > 0, means, latest.value)
+    value = means if last_rows is None else np.where(total > 0, means, last_rows.value)
     counts = np.diff(np.append(starts, len(last)))
     # A mean over time is of no one time.
     time = np.where(counts > 1, np.datetime64("NaT", "us"), ordered.time[starts])
     return replace(ordered.select(starts), value=value, time=time)
 
 
-def _latest(long_rows: LongRows, time_column: str | None, unused: Sequence[int]) -> LongRows:
+def latest_rows(long_rows: LongRows, time_column: str | None, unused: Sequence[int]) -> LongRows:
     """The last number of each expert on each event and class; classes are taken from one time."""
     if long_rows.time is not None:
         long_rows = long_rows.select(_latest_of_pair(long_rows))

@@ -1,0 +1,217 @@
+"""How fast forecasts go stale, before any outcome: beside formulas, at every door, in simulation."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import opinionpool as op
+from opinionpool.earlier import Earlier
+from opinionpool.learning.recency import learn_recency
+from opinionpool.learning.staleness import AGREEMENT, REVISIONS, SHARED, WRITTEN, Pairs, agreement, informed
+from opinionpool.logodds import expit
+
+NOW = np.datetime64("2025-06-01", "us")
+HALF_LIVES = np.array([np.inf, 60.0, 30.0, 15.0, 7.5])
+
+
+def blurred(rng, pairs, half_life, shared):
+    """Older contrasts and the newer ones that they are copies of."""
+    days = rng.exponential(30.0, pairs)
+    f = shared * 0.5 ** (days / half_life)
+    new = 1.5 * rng.normal(size=pairs)
+    old = f * new + 1.5 * np.sqrt((1.0 - shared) + f * (1.0 - f)) * rng.normal(size=pairs)
+    return Pairs(old[:, None], new[:, None], days, np.ones(pairs))
+
+
+def test_evidence_is_the_normal_likelihood_of_the_older_forecast():
+    pairs = blurred(np.random.default_rng(1), 50, 30.0, 0.9)
+    old, new, found = pairs.old[:, 0], pairs.new[:, 0], pairs.evidence(HALF_LIVES)
+    expected = np.zeros(len(HALF_LIVES))
+    for place, h in enumerate(HALF_LIVES):
+        for shared in SHARED:
+            f = shared * 0.5 ** (pairs.days / h)
+            spread = (1.0 - shared) + f * (1.0 - f)
+            variance = np.mean((old - f * new) ** 2 / spread) + WRITTEN**2
+            # At the best variance, the exponents add up to about one half each.
+            constant = -0.5 * np.sum((old - f * new) ** 2 / (variance * spread))
+            expected[place] += np.exp(stats.norm(f * new, np.sqrt(variance * spread)).logpdf(old).sum() - constant)
+    np.testing.assert_allclose(found - found[0], np.log(expected / expected[0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("shared", [0.95, 0.6])
+@pytest.mark.parametrize("half_life", [30.0, np.inf])
+def test_decay_is_distinguished_from_noise(half_life, shared):
+    found = blurred(np.random.default_rng(2), 3000, half_life, shared).evidence(HALF_LIVES)
+    assert HALF_LIVES[found.argmax()] == half_life
+
+
+def test_three_classes_in_any_order_and_two_as_three_of_which_one_is_impossible():
+    rng = np.random.default_rng(3)
+    old, new = rng.normal(size=(2, 40, 3))
+    days = rng.exponential(30.0, 40)
+    found = []
+    for order in ([0, 1, 2], [2, 0, 1]):
+        one, two = ((each[:, order] - each[:, order[:1]])[:, 1:] for each in (old, new))
+        found.append(Pairs(one, two, days, np.ones(40)).evidence(HALF_LIVES))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-10)
+
+
+def test_moves_on_one_event_count_as_dependent_and_weights_like_repeated_events():
+    event, days, count = np.array([0, 0, 0, 1, 1]), np.array([5.0, 1.0, 2.0, 0.0, 3.0]), np.ones(5)
+    contrast = np.arange(5.0)[:, None]
+    pairs = Pairs.of(event, contrast, contrast, days, count, np.array([1.0, 4.0]))
+    np.testing.assert_array_equal(pairs.days, [1.0, 2.0, 3.0, 5.0])
+    np.testing.assert_allclose(pairs.weight, [1 / 2.2, 1 / 2.2, 4.0, 1 / 2.2])
+
+
+def test_agreement_is_with_the_newest_by_others():
+    # On event 0, experts 1 and 2 were last, and expert 3 is a copy of 2; on event 1 nobody knows when.
+    event, source = np.array([0, 0, 0, 0, 0, 1]), np.array([0, 1, 2, 2, 3, 0])
+    contrast, age = np.array([[1.0], [2.0], [0.5], [0.5], [-1.0], [3.0]]), np.array([9.0, 2.0, 2.0, 6.0, 4.0, np.nan])
+    count = np.array([1.0, 1.0, 0.5, 0.5, 1.0, 1.0])
+    pairs = agreement(event, source, contrast, age, count, np.ones(2))
+    np.testing.assert_array_equal(pairs.old.ravel(), [-1.0, 1.0])
+    np.testing.assert_allclose(pairs.new.ravel(), [1.5, 1.5])
+    np.testing.assert_array_equal(pairs.days, [2.0, 7.0])
+
+
+def test_no_evidence_moves_beliefs_further_than_it_may_be_relevant():
+    believed = np.array([0.5, 0.3, 0.2])
+    np.testing.assert_allclose(informed(believed, np.zeros(3), 0.4), believed)
+    np.testing.assert_allclose(informed(believed, np.array([0.0, 0.0, 900.0]), 0.4), [0.3, 0.18, 0.52])
+
+
+def lives(rng, events, experts=4, half_life=10.0):
+    """Three forecasts by each expert on each event: log-odds, times and outcomes."""
+    y = rng.random(events) < 0.5
+    age = np.sort(rng.exponential(20.0, (events, experts, 3)), axis=2)[..., ::-1] + np.array([2e-3, 1e-3, 0.0])
+    known = 1.5 * 0.5 ** (age / half_life)
+    steps = np.diff(known, axis=2, prepend=0.0)
+    walk = np.cumsum(np.sqrt(2.0 * steps) * rng.normal(size=age.shape), axis=2)
+    q = expit(np.where(y, 1.0, -1.0)[:, None, None] * known + walk).round(9)
+    return q, NOW - np.round(age * 86_400e6).astype("timedelta64[us]"), y.astype(int)
+
+
+def written(path, q, made, outcomes, which=(0, 1, 2)):
+    rows = [
+        f"e{t},expert_{i + 1},{float(q[t, i, k])!r},{made[t, i, k]},{'' if outcomes[t] is None else outcomes[t]}"
+        for t in range(len(q))
+        for k in which
+        for i in range(q.shape[1])
+    ]
+    path.write_text("event,expert,probability,time,outcome\n" + "\n".join(rows) + "\n")
+    return op.read_forecasts(path, duplicates="last")
+
+
+def test_every_door_sees_the_same_revisions(tmp_path):
+    rng = np.random.default_rng(4)
+    q, made, y = lives(rng, 60)
+    outcomes = [None if t % 3 == 0 else int(each) for t, each in enumerate(y)]
+    read = written(tmp_path / "all.csv", q, made, outcomes)
+    np.testing.assert_array_equal(read.X, q[..., 2])
+    np.testing.assert_array_equal(read.earlier.probabilities.reshape(60, 4), q[..., 1])
+    np.testing.assert_array_equal(read.earlier.made.reshape(60, 4), made[..., 1])
+    pool = op.GaussianPool().fit(read)
+    assert pool.state_.recency.by_revisions is not None
+    expected, close = pool.predict_proba(read)[:, 1], {"rtol": 0, "atol": 1e-12}
+    single = replace(read, earlier=None)
+    assert np.abs(op.GaussianPool().fit(single).predict_proba(single)[:, 1] - expected).max() > 1e-4
+    stream = op.Stream()
+    for t in rng.permutation(60).tolist():
+        for i in range(4):
+            for k in range(3):
+                stream.forecast(f"e{t}", {f"expert_{i + 1}": q[t, i, k]}, time=made[t, i, k])
+        if outcomes[t] is not None:
+            stream.resolve(f"e{t}", outcomes[t])
+    np.testing.assert_allclose(stream.learn().pool_forecasts(read), expected, **close)
+    op.save(stream, tmp_path / "stream.json")
+    again = op.load(tmp_path / "stream.json")
+    np.testing.assert_array_equal(again.learn().pool_forecasts(read), stream.learn().pool_forecasts(read))
+    batch, other = op.Stream(), op.Stream()
+    batch.add(read.select_events(np.arange(20)))
+    other.add(read.select_events(np.arange(20, 60)))
+    np.testing.assert_allclose(batch.merge(other).learn().pool_forecasts(read), expected, **close)
+    op.save(pool, tmp_path / "pool.json")
+    loaded = op.load(tmp_path / "pool.json")
+    np.testing.assert_array_equal(loaded.predict_proba(read)[:, 1], expected)
+    assert [note.text for note in loaded.state_.notes] == [note.text for note in pool.state_.notes]
+
+
+def test_the_same_table_again_and_tables_of_what_stands_each_week(tmp_path):
+    q, made, y = lives(np.random.default_rng(5), 60)
+    none, outcomes = [None] * 60, y.tolist()
+    whole = written(tmp_path / "whole.csv", q, made, outcomes)
+    expected = op.GaussianPool().fit(whole).predict_proba(whole)[:, 1]
+    again, weekly = op.Stream(), op.Stream()
+    for week in ((0,), (0, 1), (0, 1), (0, 1, 2)):
+        again.add(written(tmp_path / "again.csv", q, made, none, week), whole=True)
+    for week in (0, 1, 1, 2):
+        weekly.add(written(tmp_path / "weekly.csv", q, made, none, (week,)), whole=True)
+    for stream in (again, weekly):
+        for _ in range(2):
+            stream.add(whole, whole=True)
+            np.testing.assert_allclose(stream.learn().pool_forecasts(whole), expected, rtol=0, atol=1e-12)
+
+
+def test_nothing_after_as_of_is_a_revision_nor_what_was_withdrawn(tmp_path):
+    table = {
+        "event": ["q"] * 4 + ["r"] * 3,
+        "expert": ["ann"] * 7,
+        "probability": [0.2, 0.6, 0.9, 0.95, 0.3, None, 0.5],
+        "time": ["2025-01-01", "2025-01-03", "2025-01-09", "2025-01-12", "2025-01-01", "2025-01-02", "2025-01-05"],
+    }
+    late = op.read_forecasts(table, duplicates="last")
+    np.testing.assert_array_equal(late.earlier.probabilities, [0.9, np.nan])
+    early = op.read_forecasts(table, duplicates="last", as_of="2025-01-10")
+    np.testing.assert_array_equal(early.probabilities, [0.9, 0.5])
+    np.testing.assert_array_equal(early.earlier.probabilities, [0.6, np.nan])
+    stream = op.Stream()
+    for event, expert, p, time in zip(*table.values(), strict=True):
+        stream.forecast(event, {expert: p}, time=time)
+    found = stream._state.forecasts([stream._state.open[key] for key in sorted(stream._state.open)])
+    assert dict(zip(found.events, found.earlier.probabilities.tolist(), strict=True))["q"] == 0.9
+    assert np.isnat(found.earlier.made[found.events.index("r")])
+    for rule in ("mean", "time-weighted"):
+        assert op.read_forecasts(table, duplicates=rule).earlier is None
+
+
+def test_revisions_of_three_classes():
+    rows = [("q", "ann", k, p, day) for day, given in (("2025-01-01", (0.2, 0.3, 0.5)), ("2025-01-04", (0.6, 0.1, 0.3)))
+            for k, p in zip("abc", given, strict=True)]  # fmt: skip
+    # A forecast that lacks a class is none.
+    rows += [("q", "ann", "a", 0.9, "2025-01-02"), ("r", "ann", "a", 0.5, "2025-01-01")]
+    rows += [("r", "ann", k, p, "2025-01-03") for k, p in zip("abc", (0.2, 0.2, 0.6), strict=True)]
+    for day, given in (("2025-01-01", (0.4, 0.3, 0.3)), ("2025-01-02", (0.33, 0.17, 0.49)), ("2025-01-03", (0, 0, 1))):
+        rows += [("s", "ann", k, p, day) for k, p in zip("abc", given, strict=True)]
+    table = dict(zip(("event", "expert", "class", "probability", "time"), zip(*rows, strict=True), strict=True))
+    found = op.read_forecasts(
+        {name: list(of) for name, of in table.items()}, duplicates="last", classes=["b", "c", "a"]
+    )
+    assert found.classes == ("b", "c", "a")
+    np.testing.assert_allclose(found.probabilities, [[0.1, 0.3, 0.6], [0.2, 0.6, 0.2], [0, 1, 0]])
+    assert found.earlier.known.tolist() == [False, False, True]
+    np.testing.assert_allclose(found.earlier.probabilities[2], np.array([0.17, 0.49, 0.33]) / 0.99)
+
+
+def test_earlier_forecasts_follow_events_and_experts():
+    q = np.array([[0.2, 0.4], [0.6, 0.8]])
+    found = op.Forecasts.from_array(q, [0, 1], experts=["ann", "bob"])
+    made = np.full(4, NOW)
+    found = replace(found, made=made, earlier=Earlier(q.ravel() / 2, made - np.timedelta64(3, "D")))
+    np.testing.assert_array_equal(found.select_events([1]).earlier.probabilities, [0.3, 0.4])
+    np.testing.assert_array_equal(found.select_experts(["bob"]).earlier.probabilities, [0.2, 0.4])
+
+
+def test_half_lives_are_found_without_any_outcome(study):
+    drawn = study("recency").drawn
+    rng, even = np.random.default_rng(6), np.full((60, 2), 0.5)
+    for half_life, low, high in ((10.0, 5.0, 16.0), (30.0, 18.0, 50.0)):
+        found = learn_recency(replace(drawn(60, half_life, rng), outcomes=np.full(60, -1)), even, np.ones(60))
+        assert found.steady < 0.3
+        assert low < found.half_life < high
+    found = learn_recency(replace(drawn(60, np.inf, rng), outcomes=np.full(60, -1)), even, np.ones(60))
+    assert found.steady > 0.7
+    assert 0 < REVISIONS < 1
+    assert 0 < AGREEMENT < 1
