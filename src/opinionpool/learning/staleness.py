@@ -81,8 +81,9 @@ class Pairs:
         """The logarithm of how probable the older ones are at each half-life, (C,), up to a constant."""
         if not len(self.days):
             return np.zeros(len(half_lives))
-        found = np.array([[self._likelihood(float(h), shared) for shared in SHARED] for h in half_lives])
-        return np.asarray(np.logaddexp.reduce(found, axis=1))
+        different, place = np.unique(half_lives, return_inverse=True)
+        found = np.array([[self._likelihood(float(h), shared) for shared in SHARED] for h in different])
+        return np.asarray(np.logaddexp.reduce(found, axis=1)[place])
 
     def _likelihood(self, half_life: float, shared: float) -> float:
         """At the variance that suits them best."""
