@@ -184,6 +184,8 @@ def fit_from(
         floor=settings.floor,
         pool_floor=settings.pool_floor,
     )
+    if answers_only:
+        return learned
     # One event is enough to find options that the pool does not allow.
     n, k = len(problem.experts), len(problem.classes)
     even = 0.5 if k == 2 else np.full(k, 1.0 / k)
