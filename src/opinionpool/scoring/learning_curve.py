@@ -18,7 +18,8 @@ from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.pools.fit import FitOptions, fit_pool
+from opinionpool.learning.problem import Problem
+from opinionpool.pools.fit import FitOptions, fit_problem
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
@@ -178,7 +179,7 @@ def _scored(
         train = replace(train, outcomes=np.full_like(train.outcomes, UNRESOLVED))
     test = sample.select_events(task.test)
     try:
-        state = fit_pool(name, train, prior=prior, **options)
+        state = fit_problem(Problem.of(train, prior, None), name, answers_only=True, **options)
     except OpinionPoolError:
         if size == len(task.train):
             raise
