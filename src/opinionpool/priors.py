@@ -43,6 +43,21 @@ def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what
     return p.reshape((events, classes))
 
 
+def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.ArrayLike:
+    """The prior to pool with, in the form that pools take it: the one given, or the one of the fit, (K,).
+
+    Raises
+    ------
+    ProbabilityError
+        If each event had its own in the fit, and none is given.
+    """
+    if prior is not None:
+        return prior
+    if learned is None:
+        raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
+    return logodds.public_probabilities(learned)
+
+
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
     """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all.
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, axes, frequencies
+from opinionpool.arrays import axes, frequencies
 from opinionpool.errors import ArgumentError, Note, OutcomeError
 from opinionpool.estimators.base import BasePool
 from opinionpool.estimators.fitted import FitState
@@ -27,7 +27,7 @@ from opinionpool.estimators.inputs import (
 )
 from opinionpool.estimators.kinds import estimator_kinds
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Codes, Labels, encode
+from opinionpool.labels import Labels, encode
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.saving.files import write
 from opinionpool.streams.stream import Stream
@@ -125,41 +125,39 @@ class IncrementalPool(BasePool):
         self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given, topics: Given, times: Given
     ) -> None:
         names, keys, columns = column_names(X), row_keys(X), columns_of(X, self)
-        fitted = self._known() if self._begun is not None else None
-        allowed = classes if fitted is None else fitted.classes
-        labels, known = labels_of(aligned(y, keys, "y"), len(columns), type(self).__name__, allowed)
+        who, begun = type(self).__name__, self._known() if self._begun is not None else None
+        allowed = classes if begun is None else begun.classes
+        labels, known = labels_of(aligned(y, keys, "y"), len(columns), who, allowed)
+        found = settled_classes(labels, classes, names, columns) if begun is None else begun.classes
         prior = aligned(prior, keys, "prior")
-        found = settled_classes(labels, classes, names, columns) if fitted is None else fitted.classes
         shared = prior is not None and axes(prior, "prior") < (1 if len(found) == 2 else 2)
         weight = aligned(sample_weight, keys, "sample_weight")
         if weight is not None:
             frequencies(weight, len(columns))
-        about = aligned(topics, keys, "topics")
-        given = aligned(times, keys, "times")
-        if fitted is not None:
-            again = classes is None or np.array_equal(classes, found)
-            if not again and not np.array_equal(np.unique(np.asarray(classes)), found):
-                raise OutcomeError(f"the classes are {found.tolist()} since the first batch, and cannot change")
-            if shared:
-                raise ArgumentError(
-                    "a prior for all events is given with the first batch; later ones are one per event"
-                )
+        if begun is not None:
+            _check_further(found, classes, shared=shared)
         deep = columns.ndim == 3
         flat = columns.reshape(len(columns), -1) if deep else columns
-        if fitted is None:
+        if begun is not None:
+            fitted, layout = begun, self._columns_known()
+        else:
             layout = ExpertColumns.of_columns(names, flat.shape[1], found, deep)
             notes = pair_notes(columns) if len(found) == 2 and not named_classes(names) else ()
             fitted = FitState(layout, found, names, notes=notes)
-        layout = self._columns_known() if fitted.stream is not None else fitted.layout
-        arranged, _ = layout.forecasts(layout.arrange(flat, names, type(self).__name__))
-        codes = encode(labels, known, found)
-        made = None if times is None else times_by_expert(given, arranged, layout, names, type(self).__name__)
-        if fitted.stream is not None:
-            _add(fitted.stream, arranged, codes, weight, prior, layout, about, made)
-            return
-        stream = self._stream(found, prior if shared else None)
-        _add(stream, arranged, codes, weight, None if shared else prior, layout, about, made)
-        self._begin(replace(fitted, stream=stream))
+        arranged, _ = layout.forecasts(layout.arrange(flat, names, who))
+        when = aligned(times, keys, "times")
+        stream = fitted.stream or self._stream(found, prior if shared else None)
+        stream.add_rows(
+            arranged,
+            encode(labels, known, found),
+            weight,
+            prior=None if shared else prior,
+            experts=layout.experts,
+            topics=aligned(topics, keys, "topics"),
+            times=None if times is None else times_by_expert(when, arranged, layout, names, who),
+        )
+        if begun is None:
+            self._begin(replace(fitted, stream=stream))
 
     @property
     def _begun(self) -> Stream | None:
@@ -240,14 +238,10 @@ class IncrementalPool(BasePool):
         return pool
 
 
-def _add(
-    stream: Stream,
-    forecasts: Array,
-    codes: Codes,
-    weight: Given,
-    prior: Given,
-    layout: ExpertColumns,
-    topics: Given,
-    made: Given,
-) -> None:
-    stream.add_rows(forecasts, codes, weight, prior=prior, experts=layout.experts, topics=topics, times=made)
+def _check_further(found: Labels, classes: Given, *, shared: bool) -> None:
+    """Refuse other classes, or a prior for all events, with batches after the first."""
+    again = classes is None or np.array_equal(classes, found)
+    if not again and not np.array_equal(np.unique(np.asarray(classes)), found):
+        raise OutcomeError(f"the classes are {found.tolist()} since the first batch, and cannot change")
+    if shared:
+        raise ArgumentError("a prior for all events is given with the first batch; later ones are one per event")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.display import Tabular
-from opinionpool.errors import LearningError, Note, ProbabilityError
+from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
@@ -24,7 +24,7 @@ from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.model.sparse import for_options, pool_cells
-from opinionpool.priors import own_priors, spread_prior
+from opinionpool.priors import own_priors, prior_or_learned, spread_prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,8 +313,4 @@ class FittedPanel(Tabular):
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""
-        if prior is not None:
-            return prior
-        if self.prior is None:
-            raise ProbabilityError("these experts were learned with a prior for each event, so pooling needs one too")
-        return logodds.public_probabilities(self.prior)
+        return prior_or_learned(prior, self.prior)

@@ -117,38 +117,42 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
 
 def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """The default pool, or a crowd, with recency and topics."""
-    recency, floor, weight = None, request.settings.floor, problem.weight
-    if problem.forecasts.made is not None and not Believed.of(beliefs, problem.experts).assessed:
-        drawn = bounded_sample(problem.forecasts, weight)
+    floor, crowd, recency = request.settings.floor, is_crowd(problem.forecasts, problem.weight), None
+    timed = problem.forecasts.made is not None and not Believed.of(beliefs, problem.experts).assessed
+    drawn = bounded_sample(problem.forecasts, problem.weight) if timed or not crowd else None
+    if timed:
         some = problem if drawn is None else problem.select(*drawn)
         recency = learn_recency(some.forecasts, some.reference, some.weight, floor)
     if recency is not None:
         problem = replace(problem, forecasts=recency.forecasts(problem.forecasts, problem.reference, floor))
-    reduced, notes = independent_weight(problem.forecasts, problem.reference, weight, floor)
-    if is_crowd(problem.forecasts, weight):
+    reduced, notes = independent_weight(problem.forecasts, problem.reference, problem.weight, floor)
+    if crowd:
         _check_crowd(beliefs, request.class_model)
         problem = replace(problem, weight=reduced)
         found = _with_topics(_learn_crowd(problem, request.settings), problem)
     else:
-        drawn = bounded_sample(problem.forecasts, weight)
-        full, problem = problem, replace(problem, weight=reduced)
         if drawn is not None:
             resolved = int(problem.forecasts.resolved.sum())
-            full, problem = (replace(each.select(*drawn), estimated=False) for each in (full, problem))
+            problem, reduced = replace(problem.select(*drawn), estimated=False), reduced[drawn[0]] * drawn[1]
             notes = (*notes, sample_note(int(problem.forecasts.resolved.sum()), resolved))
-        if problem.forecasts.topics is not None:
-            # What topics have in common is learned from how uncertain answers are.
-            request = replace(request, answers_only=False)
-        found = _with_topics(_learn_default(problem, beliefs, request), problem)
-        if not request.answers_only and (problem.weight < full.weight).any():
-            alike = replace(request, class_model=found.class_model)
-            independent = _with_topics(_learn_default(full, beliefs, alike), full)
-            found = found.at_least_as_uncertain_as(
-                independent, problem.forecasts, public_probabilities(problem.reference)
-            )
+        found = _learn_dependent(problem, reduced, beliefs, request)
     about = () if found.topics is None else (found.topics.note(),)
     notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
     return replace(found, recency=recency, notes=notes)
+
+
+def _learn_dependent(problem: Problem, reduced: Array, beliefs: Beliefs, request: Request) -> FittedPanel:
+    """The default pool of events that count less where they depend on each other, and that are no less uncertain."""
+    fewer = replace(problem, weight=reduced)
+    if problem.forecasts.topics is not None:
+        # What topics have in common is learned from how uncertain answers are.
+        request = replace(request, answers_only=False)
+    found = _with_topics(_learn_default(fewer, beliefs, request), fewer)
+    if request.answers_only or not (reduced < problem.weight).any():
+        return found
+    alike = replace(request, class_model=found.class_model)
+    independent = _with_topics(_learn_default(problem, beliefs, alike), problem)
+    return found.at_least_as_uncertain_as(independent, problem.forecasts, public_probabilities(problem.reference))
 
 
 def _with_topics(found: FittedPanel, problem: Problem) -> FittedPanel:

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, Note, ProbabilityError
+from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.logodds import FLOOR, POOL_FLOOR, log_ratios, public_probabilities
+from opinionpool.logodds import FLOOR, POOL_FLOOR, log_ratios
 from opinionpool.model.contrasts import AnswerParts, Batch, Contrasts
 from opinionpool.names import by_name
 from opinionpool.pools.registry import POOLS
-from opinionpool.priors import own_priors
+from opinionpool.priors import own_priors, prior_or_learned
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +109,7 @@ class FittedPool:
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `pool` takes."""
-        if prior is not None:
-            return prior
-        if self.prior is None:
-            raise ProbabilityError("this pool was learned with a prior for each event, so pooling needs one too")
-        return public_probabilities(self.prior)
+        return prior_or_learned(prior, self.prior)
 
     def forecast_intervals(self, *_: object) -> None:
         """There are no intervals."""
