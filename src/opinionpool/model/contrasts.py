@@ -192,7 +192,8 @@ def contrasts_in(batch: Batch, floor: float) -> Iterator[tuple[Rows, Contrasts]]
         rows: Rows = block.start + np.flatnonzero(~missing) if missing.any() else block
         if not missing.all():
             ratios = logodds.log_ratios(batch.q[rows], batch.prior[rows][:, None, :], floor)
-            yield rows, Contrasts(ratios, batch.reference[rows])
+            # However forecasts lie in memory, sums over experts are the same to the last bit.
+            yield rows, Contrasts(np.ascontiguousarray(ratios), batch.reference[rows])
 
 
 @dataclass(frozen=True, eq=False)
