@@ -360,10 +360,8 @@ def _best_transform(loss: _Loss) -> tuple[Array, int]:
         value = float(-share @ here) + 0.5 * loss.penalty * float(x @ x)
         less, more = loss.events.changes(x, z, here).T
         gradient = (more - less) / (2 * _STEP) + loss.penalty * x
-        # So near that the order of events, which changes sums in their last digits, moves no answer.
-        if np.abs(gradient).max() <= 1e-3 * TOLERANCE:
-            return x, steps
-        if value >= before:
+        near = bool(np.abs(gradient).max() <= 1e-3 * TOLERANCE)
+        if value >= before and not near:
             break
         # The change along the diagonal is that along both axes and twice that across.
         diagonal = [share @ (here - loss.events.log_p(x + sign * _STEP, z)) for sign in (-1, 1)]
@@ -373,6 +371,9 @@ def _best_transform(loss: _Loss) -> tuple[Array, int]:
         if hessian[0, 0] <= 0 or np.linalg.det(hessian) <= 0:
             break
         step = np.linalg.solve(hessian, gradient)
+        if near:
+            # With one more step, the order of events, which changes sums in their last digits, moves no answer.
+            return x - step, steps + 1
         # Far from where it begins, the loss is not that of the derivatives.
         x, before = x - step / max(1.0, float(np.abs(step).max())), value
     return _minimum(loss, x)
