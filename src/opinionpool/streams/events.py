@@ -1,19 +1,20 @@
-"""One event of a stream with its forecasts, and the numbers that stand for it."""
+"""One event of a stream with its forecasts, the numbers that stand for it, and many of them as a container."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.earlier import Earlier
+from opinionpool.forecasts import Forecasts
 from opinionpool.streams.columns import Columns
 
 
@@ -159,3 +160,36 @@ def _stamps(times: npt.NDArray[np.datetime64]) -> bytes:
 
 # How long a part of what is digested is.
 _size = struct.Struct("<q").pack
+
+
+def forecasts_of(records: Sequence[Record], experts: tuple[str, ...], classes: tuple[object, ...]) -> Forecasts:
+    """Some events, resolved or not, as forecasts by all experts."""
+    shape, never = (0,) if len(classes) == 2 else (0, len(classes)), np.datetime64("NaT", "us")
+    sizes = np.array([len(record.experts) for record in records], dtype=np.intp)
+    settled = np.array([record.settled for record in records], dtype=bool)
+    return Forecasts(
+        events=tuple(f"row {r.event + 1}" if isinstance(r.event, int) else r.event for r in records),
+        experts=experts,
+        classes=classes,
+        event_index=np.repeat(np.arange(len(records)), sizes),
+        expert_index=np.concatenate([np.empty(0, np.intp), *(record.experts for record in records)]),
+        probabilities=np.concatenate([np.empty(shape), *(record.probabilities for record in records)]),
+        outcomes=np.array([record.outcome for record in records], dtype=np.intp),
+        prior=_column([record.prior for record in records], np.full(shape[1:], np.nan), "float64"),
+        times=_column([record.time for record in records], never, "datetime64[us]"),
+        groups=_column([record.group for record in records], "", "str"),
+        settled=settled if settled.any() else None,
+        topics=_column([record.topic or None for record in records], "", "str"),
+        made=np.concatenate([record.times_made() for record in records])
+        if any(record.made is not None for record in records)
+        else None,
+        asked=_column([record.asked for record in records], never, "datetime64[us]"),
+        earlier=Earlier.joined([(record.earlier, record.probabilities) for record in records]),
+    )
+
+
+def _column(values: Sequence[Any], blank: object, kind: str) -> npt.NDArray[Any] | None:
+    """A value for each event; None where none has one."""
+    if all(value is None for value in values):
+        return None
+    return np.array([blank if value is None else value for value in values], dtype=kind)

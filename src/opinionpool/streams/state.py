@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
-from opinionpool.earlier import Earlier
 from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import row_keys
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.leakage import SURE, SURE_EVENTS
 from opinionpool.streams.columns import Columns
-from opinionpool.streams.events import Record, content, particulars
+from opinionpool.streams.events import Record, content, forecasts_of, particulars
 from opinionpool.streams.journal import Journal
 from opinionpool.streams.ledger import Entry, Ledger
 from opinionpool.streams.moments import BLOCK, Clock, Tally
@@ -392,45 +391,7 @@ class StreamState:
 
     def forecasts(self, records: Sequence[Record]) -> Forecasts:
         """Some events, resolved or not, as forecasts by all experts."""
-        k = len(self.classes)
-        sizes = np.array([len(record.experts) for record in records], dtype=np.intp)
-        shape = (0,) if k == 2 else (0, k)
-        priors = None
-        if any(record.prior is not None for record in records):
-            blank = np.full(shape[1:], np.nan)
-            priors = np.array([blank if record.prior is None else record.prior for record in records], dtype=np.float64)
-        times = groups = settled = topics = made = asked = None
-        if any(record.time is not None for record in records):
-            never = np.datetime64("NaT", "us")
-            times = np.array([never if record.time is None else record.time for record in records], "datetime64[us]")
-        if any(record.settled for record in records):
-            settled = np.array([record.settled for record in records])
-        if any(record.group is not None for record in records):
-            groups = np.array(["" if record.group is None else record.group for record in records], dtype=np.str_)
-        if any(record.topic for record in records):
-            topics = np.array([record.topic or "" for record in records], dtype=np.str_)
-        if any(record.made is not None for record in records):
-            made = np.concatenate([record.times_made() for record in records])
-        if any(record.asked is not None for record in records):
-            never = np.datetime64("NaT", "us")
-            asked = np.array([never if record.asked is None else record.asked for record in records], "datetime64[us]")
-        return Forecasts(
-            events=tuple(f"row {r.event + 1}" if isinstance(r.event, int) else r.event for r in records),
-            experts=tuple(self.experts),
-            classes=self.classes,
-            event_index=np.repeat(np.arange(len(records)), sizes),
-            expert_index=np.concatenate([np.empty(0, np.intp), *(record.experts for record in records)]),
-            probabilities=np.concatenate([np.empty(shape), *(record.probabilities for record in records)]),
-            outcomes=np.array([record.outcome for record in records], dtype=np.intp),
-            prior=priors,
-            times=times,
-            groups=groups,
-            settled=settled,
-            topics=topics,
-            made=made,
-            asked=asked,
-            earlier=Earlier.joined([(record.earlier, record.probabilities) for record in records]),
-        )
+        return forecasts_of(records, tuple(self.experts), self.classes)
 
     def sample(self) -> tuple[Forecasts, Array, float]:
         """The events that are kept, open ones too; how many each stands for, (T,), and the least that one stands for.

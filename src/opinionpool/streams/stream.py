@@ -19,18 +19,9 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED, encode_outcomes
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
-from opinionpool.streams.changes import (
-    NOTHING,
-    About,
-    Change,
-    Changes,
-    ExpertForecasts,
-    annulled,
-    batch_records,
-    corrected,
-    event_record,
-)
+from opinionpool.streams.changes import Change, Changes, annulled, corrected
 from opinionpool.streams.events import Record
+from opinionpool.streams.given import NOTHING, About, ExpertForecasts, batch_records, event_record
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
 from opinionpool.streams.rows import Rows
