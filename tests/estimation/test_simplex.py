@@ -404,3 +404,16 @@ def test_products_over_pairs_of_cells_are_those_of_whole_arrays(curved_at, monke
         found.append(likelihood.read(v))
     np.testing.assert_allclose(found[0].hessian, found[1].hessian, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found[0].score, found[1].score, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.08, 0.6])
+def test_the_hessian_of_some_experts_is_a_part_of_the_whole(share):
+    rng = np.random.default_rng(5)
+    q, present = rng.random((60, 40)) + 0.01, rng.random((60, 40)) < share
+    present[:, :2] = True
+    likelihood = mixture.Partial(q, np.full(60, 1 / 60), present)
+    v, columns = rng.dirichlet(np.ones(40)), np.array([0, 3, 17, 39])
+    whole, part = likelihood.read(v), likelihood.read(v, True, columns)
+    np.testing.assert_allclose(part.hessian, whole.hessian[np.ix_(columns, columns)], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(part.scale, whole.scale[columns], rtol=1e-12)
+    np.testing.assert_array_equal(part.score, whole.score)
