@@ -1,5 +1,6 @@
 """Intercepts, slopes and weights by topic: beside SciPy, at every door, and in simulation."""
 
+import json
 import warnings
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from scipy import linalg, optimize, stats
 
 import opinionpool as op
 from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.learning import default
 from opinionpool.learning.topic_fit import Common, TopicEvents, learn_topics
 from opinionpool.learning.topics import (
     DEVIATION_PROBABILITIES,
@@ -164,6 +166,60 @@ def test_who_knows_more_on_a_topic_counts_more_there():
     np.testing.assert_allclose(both.pool(q[:, [0, 0, 1]], topics=topics), state.pool(q, topics=topics), atol=0.01)
     plain = op.GaussianPool().fit(q, y).state_
     assert op.log_score(state.pool(q, topics=topics), y).mean() > op.log_score(plain.pool(q), y).mean() + 0.02
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_are_those_that_were_fitted(seed, monkeypatch, tmp_path):
+    """Topics whose slopes differ much, so that the common answer is another than if they did not."""
+    fits = []
+
+    def spy(events, common, **about):
+        fits.append((events, learn_topics(events, common, **about)))
+        return fits[-1][1]
+
+    monkeypatch.setattr(default, "learn_topics", spy)
+    rng = np.random.default_rng(seed)
+    topics = np.repeat(["a", "b"], [150, 30])
+    shared = rng.normal(size=(180, 1))
+    q = expit(shared + 0.6 * rng.normal(size=(180, 4)))
+    y = (rng.random(180) < expit(np.repeat([2.5, 0.5], [150, 30]) * shared[:, 0])).astype(int)
+    pool = op.GaussianPool().fit(q, y, prior=0.4, topics=topics)
+    ((events, found),) = fits
+    g, u, effects = (topics == "b").astype(int), events.contrasts, found.effects
+    beside = found.values[0] + u[:, :, 0] @ found.values[1:]
+    own = effects.intercept[g, 0] + effects.slope[g] * events.beyond[:, 0]
+    own += np.einsum("tn,tn->t", effects.weights[g], u[:, :, 0])
+    fitted = events.offset[:, 0] + beside + own
+    about = {"prior": 0.4, "topics": topics}
+    np.testing.assert_allclose(logit(pool.predict_proba(q, **about)[:, 1]), fitted, atol=1e-10)
+    # Intervals are those of the design that was fitted.
+    gradient = np.concatenate([np.ones((180, 1)), events.beyond, u[:, :, 0], np.ones((180, 1)), u[:, :, 0]], axis=1)
+    state = pool.state_
+    for each in range(2):
+        cross = effects.cross[each]
+        whole = np.block([[effects.covariance[each], cross], [cross.T, state.uncertainty.covariance]])
+        variance = np.einsum("ti,ij,tj->t", gradient, whole, gradient)[g == each]
+        error = state.errors(q, 0.4, topics)[g == each, 1]
+        np.testing.assert_allclose(error, np.sqrt(variance), rtol=1e-8)
+    op.save(pool, tmp_path / "pool.json")
+    loaded = op.load(tmp_path / "pool.json")
+    np.testing.assert_array_equal(loaded.predict_proba(q, **about), pool.predict_proba(q, **about))
+    # A file from before slopes multiplied anything but the common answer.
+    content = json.loads((tmp_path / "pool.json").read_text())
+    assert remove(content, "plain") == 1
+    del content["checksum"]
+    (tmp_path / "pool.json").write_text(json.dumps(content))
+    before = op.load(tmp_path / "pool.json").predict_proba(q, prior=0.4, topics=topics)
+    assert np.isfinite(before).all()
+
+
+def remove(content, name):
+    """Remove a field wherever it is, and count."""
+    if isinstance(content, list):
+        return sum(remove(each, name) for each in content)
+    if not isinstance(content, dict):
+        return 0
+    return (content.pop(name, None) is not None) + sum(remove(each, name) for each in content.values())
 
 
 def test_weights_are_frequencies():
@@ -349,11 +405,13 @@ def test_pools_saved_when_topics_were_learned_afterwards_are_read(tmp_path):
     rng = np.random.default_rng(12)
     q, y, topics, _, _ = drawn(rng, 3, 40, 0.8, 0.3)
     new = op.GaussianPool().fit(q, y, prior=0.5, topics=topics)
-    state = replace(new.state_, topics=replace(new.state_.topics, cross=None))
+    assert new.state_.topics is not None
+    whole = replace(new.state_, topics=replace(new.state_.topics, plain=None))
+    state = replace(whole, topics=replace(whole.topics, cross=None))
     op.save(state, tmp_path / "old.json")
     state = op.load(tmp_path / "old.json")
     asked = {"prior": 0.5, "topics": topics}
-    np.testing.assert_array_equal(state.pool(q, **asked), new.predict_proba(q, **asked)[:, 1])
+    np.testing.assert_array_equal(state.pool(q, **asked), whole.pool(q, **asked))
     # Nothing is known of how a topic goes with what is common, which its slope multiplies.
     u, effects, g = logit(q), state.topics, np.searchsorted(state.topics.topics, topics)
     beyond = logit(state.pool(q, prior=0.5))
@@ -363,9 +421,9 @@ def test_pools_saved_when_topics_were_learned_afterwards_are_read(tmp_path):
     variance = (1 + effects.slope[g]) ** 2 * common + np.einsum("ti,tij,tj->t", own, effects.covariance[g], own)
     np.testing.assert_allclose(state.errors(q, 0.5, topics)[:, 1], np.sqrt(variance), rtol=1e-9)
     np.testing.assert_allclose(
-        new.state_.errors(q, 0.5, topics)[:, 1] ** 2,
+        whole.errors(q, 0.5, topics)[:, 1] ** 2,
         common
         + np.einsum("ti,tij,tj->t", own, effects.covariance[g], own)
-        + 2 * np.einsum("ti,tij,tj->t", own, new.state_.topics.cross[g], full),
+        + 2 * np.einsum("ti,tij,tj->t", own, whole.topics.cross[g], full),
         rtol=1e-9,
     )

@@ -432,7 +432,7 @@ def _by_topic(
     found = learn_topics(events(rows, regression), common, weights=weights, few=chosen_by)
     values = found.values.copy()
     values[d:] += beliefs.mean
-    return values, Uncertainty(found.covariance), found.effects
+    return values, Uncertainty(found.covariance), replace(found.effects, plain=plain - values)
 
 
 def _averaged(found: list[Coefficients]) -> float:

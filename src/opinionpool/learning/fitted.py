@@ -143,15 +143,15 @@ class FittedPanel(Tabular):
         """What topics do to the common answers on T events, (T, K); nothing where nobody answered."""
         assert self.topics is not None
         start = batch.prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")
-        beyond = logodds.prior_log_ratios(p) - logodds.prior_log_ratios(start)
+        common = logodds.prior_log_ratios(p) - logodds.prior_log_ratios(start)
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
         labels = np.where(batch.answered_by(self.panel.informative), labels, "")
         if not self.topics.needs_contrasts or not isinstance(self.panel, Panel):
-            return self.topics.shift(labels, beyond)
+            return self.topics.shift(labels, common)
         full = np.empty((len(p), len(self.panel), p.shape[1] - 1))
         for rows in blocks(batch):
             full[rows] = debiased(self.panel, batch, rows)
-        return self.topics.shift(labels, beyond, full)
+        return self.topics.shift(labels, common, full)
 
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None

@@ -1,8 +1,8 @@
 """Topics: an intercept, a slope and weights for the events of each, as far as outcomes show that topics differ.
 
-The common answer L* of an event on topic g becomes L° + a_g + (1 + s_g)(L* − L°) + Σ v_gi u_i, u_i the debiased
-contrast of expert i: L° stays the reference, so that the pool is externally Bayesian within each topic. How they are
-learned says `opinionpool.learning.topic_fit`.
+To the common answer of an event on topic g comes a_g + s_g (L* − L°) + Σ v_gi u_i, u_i the debiased contrast of
+expert i and L* the answer if topics did not differ: L° stays the reference, so that the pool is externally Bayesian
+within each topic. How they are learned says `opinionpool.learning.topic_fit`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TopicShift(NamedTuple):
 
     effects: TopicEffects
     at: Index  # (T,); the place of each event's topic, the number of topics for a new one, and one more for none
-    beyond: Array  # (T, K - 1); how far the common answer is from the reference, L* - L°
+    beyond: Array  # (T, K - 1); L* − L°, what slopes multiply
     contrasts: Array | None = None  # (T, N, K - 1); debiased, none missing; None where effects need none
 
     @property
@@ -92,7 +92,7 @@ class TopicEffects(Tabular):
     intercept : ndarray, shape (G, K - 1)
         What is added to log-ratios of classes against the first, beyond what is common.
     slope : ndarray, shape (G,)
-        By how much more of L* − L° is believed: 0 as in common.
+        By how much more of L* − L° is believed, L* the answer if topics did not differ: 0 as in common.
     covariance : ndarray, shape (G, P, P)
         Of intercept, slope and weights, given the outcomes.
     new : ndarray, shape (P, P)
@@ -106,6 +106,8 @@ class TopicEffects(Tabular):
     cross : ndarray, shape (G, P, K - 1 + N), or None
         Covariance of intercept, slope and weights with the common intercept and weights; None where these were learned
         before.
+    plain : ndarray, shape (K - 1 + N,), or None
+        Intercept and weights if topics did not differ, less the common ones; None where both are the same.
     """
 
     topics: tuple[str, ...]
@@ -118,6 +120,7 @@ class TopicEffects(Tabular):
     weights: Array | None = None
     deviations: Array | None = None
     cross: Array | None = None
+    plain: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         half = NormalDist().inv_cdf(0.95) * np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
@@ -150,8 +153,9 @@ class TopicEffects(Tabular):
         common = np.zeros((d + n, d + shares.shape[1]))
         common[:d, :d], common[d:, d:] = np.eye(d), shares
         cross = None if self.cross is None else self.cross @ common.T
+        plain = None if self.plain is None else common @ self.plain
         if self.weights is None:
-            return replace(self, cross=cross)
+            return replace(self, cross=cross, plain=plain)
         own = np.zeros((d + 1 + n, d + 1 + shares.shape[1]))
         own[: d + 1, : d + 1], own[d + 1 :, d + 1 :] = np.eye(d + 1), shares
         return replace(
@@ -160,6 +164,7 @@ class TopicEffects(Tabular):
             covariance=own @ self.covariance @ own.T,
             new=own @ self.new @ own.T,
             cross=None if cross is None else own @ cross,
+            plain=plain,
         )
 
     def scaled(self, factor: float) -> TopicEffects:
@@ -170,24 +175,28 @@ class TopicEffects(Tabular):
     @property
     def needs_contrasts(self) -> bool:
         """Whether what topics do to answers depends on more than the common ones."""
-        return self.weights is not None or self.cross is not None
+        return self.weights is not None or self.cross is not None or self.plain is not None
 
-    def shift(self, topics: npt.ArrayLike, beyond: Array, contrasts: Array | None = None) -> TopicShift:
+    def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:
         """What they do to the answers on T events.
 
         Parameters
         ----------
         topics : array_like of str, shape () or (T,)
             Topics that were not there when learning have the common values; of "" nothing more is open than in common.
-        beyond : ndarray, shape (T, K - 1)
-            L* − L°.
+        common : ndarray, shape (T, K - 1)
+            How far the common answers are from L°.
         contrasts : ndarray, shape (T, N, K - 1), optional
             Debiased, none missing; where they are needed.
         """
         place = {name: g for g, name in enumerate(self.topics)}
-        labels = np.broadcast_to(np.asarray(topics, dtype=object), len(beyond))
+        labels = np.broadcast_to(np.asarray(topics, dtype=object), len(common))
         known = len(place)
         at = np.array([place.get(label, known) if label else known + 1 for label in labels.tolist()], dtype=np.intp)
+        if self.plain is None or contrasts is None:
+            return TopicShift(self, at, common, contrasts)
+        d = common.shape[1]
+        beyond = common + self.plain[:d] + np.einsum("n,tnd->td", self.plain[d:], contrasts)
         return TopicShift(self, at, beyond, contrasts)
 
     def note(self) -> Note:

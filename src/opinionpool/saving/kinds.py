@@ -152,6 +152,8 @@ def _check_topics(effects: TopicEffects) -> None:
     shaped(effects.new, (size, size), "the covariance of a new topic")
     if effects.cross is not None:
         shaped(effects.cross, (g, size, effects.cross.shape[-1]), "the covariance of topics with what is common")
+    if effects.plain is not None:
+        shaped(effects.plain, (effects.plain.size,), "what slopes multiply")
     for covariance in (effects.new, *effects.covariance):
         _check_positive(covariance, "the covariance of a topic")
 
@@ -220,6 +222,8 @@ def _check_panel_state(learned: FittedPanel) -> None:
         raise SavedPoolError(f"topics of {n} experts should have {n} weights each")
     if learned.topics is not None and learned.topics.cross is not None and learned.topics.cross.shape[2] != k - 1 + n:
         raise SavedPoolError(f"topics of {n} experts and {k} classes should vary with {k - 1 + n} common coefficients")
+    if learned.topics is not None and learned.topics.plain is not None and learned.topics.plain.size != k - 1 + n:
+        raise SavedPoolError(f"slopes of {n} experts and {k} classes should multiply {k - 1 + n} coefficients")
     _check_answer(learned, n, k)
 
 
@@ -289,7 +293,9 @@ PARTS = (
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
-    replace(Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross")),
+    replace(
+        Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross", "plain")
+    ),
     replace(
         Kind.of("recency", Recency, _check_recency), optional=("experts", "source", "by_revisions", "by_agreement")
     ),
