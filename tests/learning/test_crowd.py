@@ -127,6 +127,20 @@ class TestHierarchy:
         solution, _ = _ridge(fewer, cells.expert == cells.expert[0], d)
         assert np.append(bias_left[0], contrast_left[0]) == pytest.approx(solution, abs=1e-9)
 
+    @pytest.mark.parametrize("times", [1, 4, 9])
+    def test_who_repeats_the_prior_moves_nothing_however_seldom(self, times):
+        rng = np.random.default_rng(times)
+        y = rng.integers(0, 2, 100)
+        forecast = 0.8 * (2 * y - 1)[:, None] + rng.normal(size=(100, 1)) + rng.normal(size=(100, 620))
+        x = np.where(rng.random(forecast.shape) < 0.95, np.nan, expit(forecast))
+        repeated = np.full((100, 2), np.nan)
+        for column in repeated.T:
+            column[rng.permutation(100)[:times]] = 0.4
+        plain, beside = (learn(Forecasts.from_array(each, y), prior=0.4) for each in (x, np.hstack([x, repeated])))
+        assert beside.structure == "crowd"
+        assert beside.pool(np.hstack([x, repeated])) == pytest.approx(plain.pool(x), abs=1e-12)
+        assert beside.weights[-2:].tolist() == [0.0, 0.0]
+
     def test_frequencies_are_repetitions(self):
         rng = np.random.default_rng(0)
         y = rng.integers(0, 2, 150)

@@ -248,3 +248,29 @@ def test_intervals_never_narrow_where_events_are_declared_dependent(seed, kind):
     assert (wider >= width * (1 - 1e-9)).all()
     errors, larger = (each.uncertainty.weight_errors(experts) for each in (one, other))
     assert (larger >= errors * (1 - 1e-9)).all()
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32), st.sampled_from([2, 3]), st.sampled_from(["group", "date"]))
+def test_copies_count_once_and_constant_experts_not_at_all(seed, classes, unit):
+    rng = np.random.default_rng(seed)
+    f = simulated(rng, 6, 5, 2.0, unit=unit)
+    y = rng.integers(classes, size=30)
+    signal = rng.normal(size=(30, 3, classes))
+    q = np.exp(signal) / np.exp(signal).sum(axis=2, keepdims=True)
+    q[rng.random((30, 3)) < 0.2] = np.nan
+    prior, always = np.full((30, classes), 1 / classes), np.arange(1.0, classes + 1)
+    prior_repeated = np.where(rng.random(30) < 0.05, 1 / classes, np.nan)[:, None, None] * np.ones(classes)
+    constant = np.broadcast_to(always / always.sum(), (30, 1, classes))
+
+    def share(*columns):
+        x = np.concatenate(columns, axis=1)
+        same = Forecasts.from_array(x[..., 1] if classes == 2 else x, y, classes=tuple(range(classes)))
+        dated = replace(same, groups=f.groups, times=f.times, settled=f.settled)
+        answered = ~np.isnan(q[..., 0]).all(axis=1)
+        return dependent_events.independent_weight(dated, prior, np.ones(30), 1e-4)[0][answered]
+
+    expected = share(q)
+    assert (expected < 1).any()
+    for added in ([q[:, :1]], [q[:, :1]] * 4, [prior_repeated], [constant], [q[:, :1], prior_repeated, constant]):
+        assert share(q, *added) == pytest.approx(expected, rel=1e-9)

@@ -41,7 +41,7 @@ from opinionpool.learning.crowd_dependence import (
     Model,
     Pooled,
 )
-from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.duplicates import ROUNDING, Duplicates
 from opinionpool.learning.hierarchy import Differences, Hierarchy, Start, nested_correlation
 from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.problem import SparseContrasts
@@ -54,7 +54,8 @@ SHARE_PROBABILITIES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
 ROUNDS = 2
 # Shares and dependence are judged by so many events; more would hardly change them.
 JUDGING = 4096
-# So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance.
+# So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance, but for those
+# that repeat the prior.
 CONSTANT = 10
 
 
@@ -302,9 +303,11 @@ class _AtLimit:
 
 
 def _constant(expert: Index, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:
-    """Experts who gave one forecast at least `CONSTANT` times and no other, (N,)."""
+    """Experts who gave one forecast at least `CONSTANT` times and no other, or only repeat the prior, (N,)."""
     first = np.zeros(n, dtype=np.intp)
     first[expert[::-1]] = np.arange(len(expert))[::-1]
     differs = (contrasts != contrasts[first[expert]]).any(axis=1)
     count = np.bincount(expert, minlength=n)
-    return np.asarray((count >= CONSTANT) & (np.bincount(expert, weights=differs, minlength=n) == 0))
+    alike = (count >= CONSTANT) & (np.bincount(expert, weights=differs, minlength=n) == 0)
+    beyond = np.abs(contrasts).max(axis=1) > ROUNDING
+    return np.asarray(alike | ((count > 0) & (np.bincount(expert, weights=beyond, minlength=n) == 0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from opinionpool.clusters import Clusters, by_date, by_group, by_settlement
 from opinionpool.errors import Note
 from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.duplicates import Duplicates, counted_once
 from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, believed_slope
 from opinionpool.model.contrasts import Extremes, contrasts
 from opinionpool.text import counted
@@ -52,13 +54,14 @@ def independent_weight(
     found = known or by_date(forecasts)
     if found is None:
         return weight, ()
-    used = forecasts.resolved & (weight > 0) & (forecasts.crowd > 0)
+    answers = _Answers.of(forecasts, reference, floor)
+    used = forecasts.resolved & (weight > 0) & (answers.number > 0)
     labels, member = np.unique(found.member[used], return_inverse=True)
     if len(labels) == 0 or (known is None and not ENOUGH_DAYS <= len(labels) < len(member)):
         return weight, ()
     # Events without a date have the last numbers.
     days = int((labels < found.shared).sum()) if found.unit == "date" else 0
-    share = independent_share(_surprises(forecasts, reference, used, floor), member, weight[used], days)
+    share = independent_share(_surprises(forecasts, reference, answers, used), member, weight[used], days)
     reduced = weight.copy()
     reduced[used] *= share[member]
     events, worth = float(weight[used].sum()), float(reduced[used].sum())
@@ -134,24 +137,35 @@ def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Arr
     return np.asarray(-0.5 * (size.sum() * np.log(squares) + determinant))
 
 
+class _Answers(NamedTuple):
+    """The mean forecast on each event, duplicates as one and without constant experts, and of how many."""
+
+    number: Index  # (T,)
+    level: Array  # (T, K); log-ratios beyond the prior, centred
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, reference: Array, floor: float) -> _Answers:
+        event, events = forecasts.event_index, len(forecasts.events)
+        prior, expected = reference[event], logodds.prior_log_ratios(reference)[event]
+        beyond = contrasts(forecasts.probabilities, prior, floor, expected)
+        source = Duplicates.among_cells(event, forecasts.expert_index, beyond, forecasts.experts).source
+        count, _ = counted_once(event, forecasts.expert_index, source)
+        believed = Extremes(harmonic_mean(LIMITS, LIMIT_PROBABILITIES)).believed(beyond, logodds.no_options(prior))
+        total = np.stack([np.bincount(event, count * column, events) for column in believed.T], axis=-1)
+        number = np.rint(np.bincount(event, count, events)).astype(np.intp)
+        return cls(number, logodds.centred(total / np.maximum(number, 1)[:, None]))
+
+
 def _surprises(
-    forecasts: Forecasts, reference: Array, used: npt.NDArray[np.bool_], floor: float
+    forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
 ) -> list[tuple[Array, int]]:
     """What each event says about the intercept and the slope of the believed pool: gradients, and their free columns.
 
     Where events have options of their own, there is no intercept.
     """
-    cells = used[forecasts.event_index]
-    event = forecasts.event_index[cells]
-    expected = logodds.prior_log_ratios(reference)
-    beyond = contrasts(forecasts.probabilities[cells], reference[event], floor, expected[event])
-    absent = logodds.no_options(reference[event])
-    believed = Extremes(harmonic_mean(LIMITS, LIMIT_PROBABILITIES)).believed(beyond, absent)
-    number = np.bincount(event, minlength=len(used))[used]
-    total = np.stack([np.bincount(event, weights=column, minlength=len(used))[used] for column in believed.T], axis=-1)
-    level = logodds.centred(total / number[:, None])
+    number, level = answers.number[used], answers.level[used]
     slope = np.array([believed_slope(n) for n in range(1, number.max() + 1)])[number - 1]
-    answer = logodds.softmax(expected[used] + slope[:, None] * logodds.uncentred(level))
+    answer = logodds.softmax(logodds.prior_log_ratios(reference[used]) + slope[:, None] * logodds.uncentred(level))
     happened = np.eye(len(forecasts.classes))[forecasts.outcomes[used]] - answer
     of_slope = (happened * level).sum(axis=1, keepdims=True)
     slopes = (of_slope, 1)

@@ -90,7 +90,7 @@ class Duplicates:
                 source[i] = NEW
                 continue
             different = _different(given)
-            if different == 1 and (len(given) >= SEVERAL or np.abs(given[0]).max() <= ROUNDING):
+            if (different == 1 and len(given) >= SEVERAL) or np.abs(given).max() <= ROUNDING:
                 continue
             enough = len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]
             key = rows.tobytes() + given.tobytes() if enough else i.to_bytes(8, "big")
@@ -205,6 +205,26 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
         text = f"{listed(same, 3)} say the same on every event; they share one weight"
         notes.append(Note("clones", text, len(same), serious=True))
     return tuple(notes)
+
+
+def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Index]:
+    """How much each of M forecasts counts, and which distinct one it is, (M,) both.
+
+    Duplicates on an event count for one together, constant experts for none, and those without a forecast when
+    duplicates were looked for are each by themselves. `source` is the distinct expert behind each expert.
+
+    >>> counted_once(np.array([0, 0, 0, 1]), np.array([0, 1, 2, 0]), np.array([0, 0, CONSTANT]))[0].tolist()
+    [0.5, 0.5, 0.0, 1.0]
+    """
+    distinct = np.where(source < CONSTANT, source.max(initial=0) + 1 + np.arange(len(source)), source)
+    behind = distinct[expert]
+    count, which = np.asarray(behind != CONSTANT, dtype=np.float64), np.arange(len(event))
+    if len(np.unique(distinct)) < len(distinct):
+        place = event * (distinct.max() + 2) + behind + 1
+        _, which, size = np.unique(place, return_inverse=True, return_counts=True)
+        which = which.ravel()
+        count /= size[which]
+    return count, which
 
 
 def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:

@@ -28,7 +28,7 @@ from opinionpool.errors import Note
 from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.estimation.posterior import posterior_mode, posterior_probabilities
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.duplicates import CONSTANT, Duplicates
+from opinionpool.learning.duplicates import Duplicates, counted_once
 from opinionpool.learning.prior import CALIBRATION, CORRELATION_PROBABILITIES, CORRELATIONS
 from opinionpool.learning.staleness import AGREEMENT, REVISIONS, agreement, informed, limited, revisions
 from opinionpool.logodds import FLOOR
@@ -230,19 +230,14 @@ class Counted(NamedTuple):
     def of(cls, forecasts: Forecasts, source: Index) -> Counted:
         """Those of forecasts with times; `source` is the distinct expert behind each expert.
 
-        Experts without forecasts are each by themselves. Duplicates are as old as the first of them.
+        Duplicates are as old as the first of them.
         """
         assert forecasts.made is not None
-        distinct = np.where(source < CONSTANT, source.max(initial=0) + 1 + np.arange(len(source)), source)
-        behind = distinct[forecasts.expert_index]
-        made = np.where(behind == CONSTANT, np.datetime64("NaT", "us"), forecasts.made)
-        count = np.asarray(behind != CONSTANT, dtype=np.float64)
-        if len(np.unique(distinct)) < len(distinct):
-            place = forecasts.event_index * (distinct.max() + 2) + behind + 1
-            _, group, size = np.unique(place, return_inverse=True, return_counts=True)
-            first = np.full(len(size), np.datetime64("NaT", "us"))
-            np.fmin.at(first, group.ravel(), made)
-            made, count = first[group.ravel()], count / size[group.ravel()]
+        count, which = counted_once(forecasts.event_index, forecasts.expert_index, source)
+        made = np.where(count > 0, forecasts.made, np.datetime64("NaT", "us"))
+        first = np.full(len(made), np.datetime64("NaT", "us"))
+        np.fmin.at(first, which, made)
+        made = first[which]
         return cls(count, replace(forecasts, made=made).ages)
 
 
