@@ -9,7 +9,7 @@ from opinionpool.estimation.posterior import posterior_mode
 
 # K - 1, shared coefficients, those of a group, events, groups, events in none.
 SHAPES = [(1, 3, 2, 40, 3, 5), (2, 4, 3, 30, 4, 0), (1, 6, 2, 5, 3, 0), (1, 0, 2, 50, 4, 3), (1, 3, 0, 20, 2, 1)]
-SHAPES += [(1, 7, 8, 300, 9, 0), (3, 5, 4, 100, 9, 3)]
+SHAPES += [(1, 7, 8, 300, 9, 0), (3, 5, 4, 100, 9, 3), (1, 4, 0, 30, 1, 10), (2, 4, 0, 30, 1, 5), (1, 4, 2, 30, 1, 10)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -238,5 +238,5 @@ class GroupedEvents:
 def _sums(left: Array, right: Array, first: Index) -> Array:
     """Sums of products over the events of each group, (G, Q, M), from (T, K - 1, Q) and (T, K - 1, M)."""
     if len(first) == 1:
-        return np.asarray(left.reshape(-1, left.shape[2]).T @ right.reshape(-1, right.shape[2]))[None]
+        return np.asarray(np.tensordot(left, right, axes=((0, 1), (0, 1))))[None]
     return np.asarray(np.add.reduceat(np.swapaxes(left, 1, 2) @ right, first))
