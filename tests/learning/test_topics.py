@@ -372,6 +372,31 @@ def test_topics_that_do_not_differ_cost_little_and_those_that_do_are_found():
     assert stats.ttest_1samp(gain, 0.01, alternative="greater").pvalue < 0.01
 
 
+@pytest.mark.filterwarnings("ignore:.*right and nearly certain")
+def test_in_a_crowd_topics_that_do_not_differ_have_slopes_of_1():
+    """Answers on events that features were learned from are too sure: the best slope for them is 1.3."""
+    slopes, extra = [], []
+    for seed in range(6):
+        rng, experts, known, t = np.random.default_rng(300 + seed), 620, 600, 1600
+        y, accuracy = (rng.random(t) < 0.4).astype(int), rng.lognormal(0, 0.8, experts)
+        errors = np.sqrt(0.4) * rng.normal(size=(t, 1)) + np.sqrt(0.6) * rng.normal(size=(t, experts))
+        contrast = (2 * y[:, None] - 1) * accuracy + np.sqrt(2 * accuracy) * errors
+        contrast = contrast * rng.lognormal(0, 0.4, experts) + 0.5 * rng.normal(size=experts)
+        q = np.where(rng.random((t, experts)) < 0.012, expit(logit(0.4) + contrast).clip(0.002, 0.998), np.nan)
+        topics = rng.choice(["a", "b"], t)
+        outcomes = np.where(np.arange(t) < known, y, np.nan)
+        state = op.GaussianPool().fit(q, outcomes, prior=0.4, topics=topics).state_
+        assert state.structure == "crowd"
+        slopes.append(1.0 + state.topics.slope.mean())
+        losses = [
+            -op.log_score(state.pool(q[known:], topics=about), y[known:]).mean() for about in (topics[known:], None)
+        ]
+        extra.append(losses[0] - losses[1])
+    assert np.abs(np.array(slopes) - 1.0).max() < 0.06
+    assert np.mean(extra) < 0.001
+    assert np.max(extra) < 0.004
+
+
 def test_topics_are_not_looked_at_where_they_are_all_the_same():
     rng = np.random.default_rng(11)
     q, y, _, _, _ = drawn(rng, 1, 60)

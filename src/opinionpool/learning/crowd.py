@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
 from opinionpool.estimation.posterior import Mode, harmonic_mean, posterior_probabilities
 from opinionpool.estimation.sampling import spread_evenly
@@ -69,6 +69,8 @@ class CrowdFit:
     share: float  # how much of the differences between experts is believed
     common: float  # the probability that experts have one correlation, not nested evidence
     notes: tuple[Note, ...]
+    # (T, K - 1); L* − L° of resolved events, with experts as their other forecasts show them; NaN elsewhere
+    otherwise: Array
 
 
 def crowd_fit(data: SparseContrasts) -> CrowdFit:
@@ -80,7 +82,8 @@ def crowd_fit(data: SparseContrasts) -> CrowdFit:
     if len(duplicates.first) < len(data.experts):
         found = crowd_fit(_distinct(data, duplicates))
         parts, notes = duplicates.parts(found.parts), duplicates.notes + found.notes
-        return replace(found, parts=parts, bias=duplicates.rows(found.bias), notes=notes)
+        otherwise = _of_all(data, np.isin(data.expert, duplicates.first), found.otherwise)
+        return replace(found, parts=parts, bias=duplicates.rows(found.bias), notes=notes, otherwise=otherwise)
     constant = _constant(data.expert, data.contrasts, len(data.experts))
     resolved = (data.outcomes != UNRESOLVED)[data.event]
     used = (data.weight[data.event] > 0) & ~constant[data.expert]
@@ -96,7 +99,15 @@ def crowd_fit(data: SparseContrasts) -> CrowdFit:
     contrast = np.where(constant, 0.0, parts.contrast)
     notes = tuple(constant_notes(data.experts, constant))
     share, (common, _) = fitted.choice
-    return CrowdFit(Parts(contrast, spread, parts.dependence), bias, extremes, share, float(common), notes)
+    parts, otherwise = Parts(contrast, spread, parts.dependence), _of_all(data, used & resolved, fitted.answers)
+    return CrowdFit(parts, bias, extremes, share, float(common), notes, otherwise)
+
+
+def _of_all(data: SparseContrasts, used: Mask, values: Array) -> Array:
+    """What was found of the events that have some of the forecasts, in rows of all, (T, K - 1); NaN elsewhere."""
+    found = np.full(data.reference.shape, np.nan)
+    found[np.unique(data.event[used])] = values
+    return found
 
 
 def dependence_in_words(common: float) -> str:
@@ -264,6 +275,15 @@ class _AtLimit:
         models = tuple(self.model(kind, share) for kind, _ in kinds)
         modes = [self.mode(model, share, self.all_resolved) for model in models]
         return Mixture.of(models, np.array([p for _, p in kinds]), modes, self.cells.contrasts.shape[1])
+
+    @property
+    def answers(self) -> Array:
+        """Answers on resolved events without the prior, each expert as its other forecasts show it, (T, K - 1)."""
+        features, cells = (
+            self.crowd.features(self.otherwise.among(slice(len(self.task.event))), self.choice[0]),
+            self.cells,
+        )
+        return self.mixture.answers([Pooled.by(model, cells, features, self.root) for model in self.mixture.models])
 
     def supposed(self, unresolved: SparseContrasts) -> _Open:
         """What the others on each open event say of it, by one correlation."""

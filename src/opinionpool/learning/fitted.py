@@ -275,7 +275,9 @@ class FittedPanel(Tabular):
         reference = spread_prior(prior, (len(forecasts.events),), len(self.classes))
         return self.recency.forecasts(forecasts, reference, self.panel.settings.floor)
 
-    def with_topics(self, forecasts: Forecasts, reference: Array, weight: Array) -> FittedPanel:
+    def with_topics(
+        self, forecasts: Forecasts, reference: Array, weight: Array, answers: Array | None = None
+    ) -> FittedPanel:
         """The same with what resolved events say of their topics, if they have different ones and that is not known.
 
         Parameters
@@ -286,6 +288,9 @@ class FittedPanel(Tabular):
             The prior of each event.
         weight : ndarray, shape (T,)
             Frequencies.
+        answers : ndarray, shape (T, K - 1), optional
+            Log-ratios of the common answers on resolved events, less those of the prior. Without them, as they are with
+            these outcomes.
         """
         if self.topics is not None or forecasts.topics is None or forecasts.options is not None:
             return self
@@ -295,10 +300,13 @@ class FittedPanel(Tabular):
         if self.structure == "assumed" or len(np.unique(forecasts.topics[used])) < 2:
             return self
         some, prior = forecasts.select_events(used), reference[used]
-        common = self.pool_forecasts(replace(some, topics=None), logodds.public_probabilities(prior))
-        ratios = logodds.prior_log_ratios(answer_rows(common, prior.shape[1]))
-        beyond = ratios - logodds.prior_log_ratios(prior)
-        events = TopicEvents(forecasts.topics[used], ratios, beyond, some.outcomes, weight[used])
+        start = logodds.prior_log_ratios(prior)
+        if answers is None:
+            common = self.pool_forecasts(replace(some, topics=None), logodds.public_probabilities(prior))
+            beyond = logodds.prior_log_ratios(answer_rows(common, prior.shape[1])) - start
+        else:
+            beyond = answers[used]
+        events = TopicEvents(forecasts.topics[used], start + beyond, beyond, some.outcomes, weight[used])
         return replace(self, topics=learn_topics(events).effects)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:

@@ -129,7 +129,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if crowd:
         _check_crowd(beliefs, request.class_model)
         problem = replace(problem, weight=reduced)
-        found = _with_topics(_learn_crowd(problem, request.settings), problem)
+        found = _learn_crowd(problem, request.settings)
     else:
         if drawn is not None:
             resolved = int(problem.forecasts.resolved.sum())
@@ -233,7 +233,9 @@ def _learn_crowd(problem: Problem, settings: Settings) -> FittedPanel:
         f"{found.share:.0%} of their differences"
     )
     notes = (Note("crowd", text), *found.notes)
-    return FittedPanel(panel, problem.shared, "crowd", problem.events, counts, problem.present, notes)
+    learned = FittedPanel(panel, problem.shared, "crowd", problem.events, counts, problem.present, notes)
+    # With features that saw the outcomes, answers on the same events would be too sure.
+    return learned.with_topics(problem.forecasts, problem.reference, problem.weight, found.otherwise)
 
 
 def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel:
