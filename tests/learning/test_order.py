@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
 import opinionpool as op
 from opinionpool.estimation.sampling import content_keys, event_contents, row_contents, sorted_contents
@@ -70,6 +71,48 @@ def test_classes_priors_and_dates(few):
 def test_interval(few):
     one, two = (op.GaussianPool().fit(GAPS[rows], Y[rows]).predict_interval(GAPS) for rows in ORDERS)
     assert one == pytest.approx(two, abs=1e-9)
+
+
+class TestRounded:
+    """Where more events are alike than values are chosen on, none is preferred for its place or its outcome."""
+
+    @pytest.fixture(autouse=True)
+    def fewer(self, monkeypatch):
+        monkeypatch.setattr("opinionpool.learning.default.CHOOSING", 100)
+        monkeypatch.setattr("opinionpool.learning.class_model.LARGE", 100 * 18)
+
+    @pytest.mark.parametrize("digits", [1, 2])
+    @pytest.mark.parametrize("missing", [False, True])
+    def test_order_of_events_and_experts_and_swapped_outcomes(self, digits, missing):
+        q = np.clip((GAPS if missing else X).round(digits), 0.01, 0.99)
+
+        def answers(q, y, **weight):
+            return logit(op.GaussianPool().fit(q, y, prior=0.5, **weight).predict_proba(q, prior=0.5)[:, 1])
+
+        expected = answers(q, Y)
+        for order in ORDERS:
+            assert answers(q[order], Y[order]) == pytest.approx(expected[order], abs=1e-10)
+        assert answers(q[:, [2, 0, 3, 1]], Y) == pytest.approx(expected, abs=1e-10)
+        assert answers(1.0 - q, 1 - Y) == pytest.approx(-expected, abs=1e-10)
+        twice = answers(q, Y, sample_weight=np.full(EVENTS, 2.0))
+        assert answers(np.r_[q, q], np.r_[Y, Y])[:EVENTS] == pytest.approx(twice, abs=1e-10)
+
+    @pytest.mark.parametrize("model", ["symmetric", "full"])
+    def test_order_of_events_and_classes(self, model):
+        rng = np.random.default_rng(1)
+        y = rng.integers(0, 3, EVENTS)
+        # Twentieths that add up to one, some of them on what happened.
+        q = (1 + rng.multinomial(14, np.ones(3) / 3, (EVENTS, 2)) + 3 * np.eye(3)[y][:, None]) / 20.0
+
+        def answers(q, y):
+            f = Forecasts.from_array(q, y, classes=(0, 1, 2))
+            return fit_pool("gaussian", f, prior=np.ones(3) / 3, class_model=model).pool(q, np.ones(3) / 3)
+
+        expected = answers(q, y)
+        assert answers(q[ORDERS[0]], y[ORDERS[0]]) == pytest.approx(expected[ORDERS[0]], abs=1e-10)
+        classes = np.array([2, 0, 1])
+        found = answers(q[..., classes], np.argsort(classes)[y])
+        assert found == pytest.approx(expected[..., classes], abs=1e-10)
 
 
 class TestKeys:

@@ -296,6 +296,8 @@ def _with_outcomes(contents: Keys, outcomes: Index) -> Keys:
 EVENTS, FORECASTS = 20_000, 2_000_000
 # Of unresolved events so many times fewer are looked at: they tell who repeats whom, and little else.
 FEWER = 5
+# Sizes of events that differ by no more than this, relative to their size, are the same but for rounding.
+SAME = 1e-9
 
 
 def rooms(experts: int, classes: int) -> Index:
@@ -378,29 +380,48 @@ def sample_note(used: int, resolved: int) -> Note:
     return Note("sample", text, used)
 
 
+def size_ranks(size: Array) -> Index:
+    """Ranks from 0 on, (T,), the same for sizes that differ by no more than rounding.
+
+    >>> size_ranks(np.array([3.0, 0.1 + 0.2, 0.3, 5.0])).tolist()
+    [1, 0, 0, 2]
+    """
+    order = np.argsort(size)
+    ordered = size[order]
+    higher = np.diff(ordered) > SAME * (1e-3 + ordered[1:])
+    found = np.empty(len(size), dtype=np.intp)
+    found[order] = np.append(0, np.cumsum(higher))[: len(size)]
+    return found
+
+
 def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[np.intp], Array]:
     """Index of events that stand for all, in order, and how many of `count` equal parts each stands for.
 
-    Which events they are does not depend on the order and the frequencies in which these came.
+    Which events they are does not depend on the order and the frequencies in which these came, nor on which class is
+    named first: events of one size have what is drawn of them in common, however many they are.
 
     Parameters
     ----------
     size : ndarray, shape (T,)
-        How much each tells.
+        How much each tells, at least 0.
     weight : ndarray, shape (T,)
         Frequencies.
     count : int
-        How many there may be; they are drawn at equal steps of the sum of the weights.
+        How many are drawn, at equal steps of the sum of the weights.
 
     Examples
     --------
     >>> import numpy as np
     >>> spread_evenly(np.array([3.0, 1.0, 2.0, 4.0]), np.ones(4), 2)
     (array([0, 1]), array([1., 1.]))
+    >>> spread_evenly(np.array([3.0, 1.0, 1.0, 4.0]), np.ones(4), 2)
+    (array([0, 1, 2]), array([1. , 0.5, 0.5]))
     """
-    order = np.argsort(size, kind="stable")
-    behind = np.cumsum(weight[order])
-    places = (np.arange(count) + 0.5) / count * behind[-1]
-    drawn = np.bincount(order[np.searchsorted(behind, places)], minlength=len(order))
-    kept = np.flatnonzero(drawn)
-    return kept, drawn[kept].astype(np.float64)
+    rank = size_ranks(size)
+    worth = np.bincount(rank, weights=weight)
+    behind = np.cumsum(worth)
+    # A step that ends where the weights of a size do is not moved beyond it by rounding.
+    places = (np.arange(count) + 0.5 - SAME) / count * behind[-1]
+    drawn = np.bincount(np.searchsorted(behind, places), minlength=len(worth))
+    kept = np.flatnonzero((drawn > 0)[rank] & (weight > 0))
+    return kept, np.asarray((drawn / np.where(drawn > 0, worth, 1.0))[rank[kept]] * weight[kept])

@@ -22,7 +22,7 @@ from opinionpool.blocks import blocks
 from opinionpool.clusters import by_date, by_group
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.posterior import posterior_mode, posterior_probabilities
-from opinionpool.estimation.sampling import spread_evenly
+from opinionpool.estimation.sampling import size_ranks, spread_evenly
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
 from opinionpool.learning.fitted import FittedPanel
@@ -283,7 +283,7 @@ def _sets(forecasts: Forecasts, rows: Index, size: Array, weight: Array) -> Inde
     clusters = by_group(forecasts) or by_date(forecasts)
     if clusters is None:
         # Events that say the same stay together, so that it plays no part how often a row is repeated.
-        return np.asarray(np.unique(size, return_inverse=True)[1] % SETS)
+        return np.asarray(size_ranks(size) % SETS)
     _, member = np.unique(clusters.member[rows], return_inverse=True)
     reached = np.cumsum(np.bincount(member, weights=weight))
     block = np.minimum((reached / reached[-1] * SETS - 1e-9).astype(np.intp), SETS - 1)
