@@ -119,6 +119,13 @@ def test_equal_forecasts_average_to_themselves():
     assert kept.value.tolist() == [0.1, 0.9]
 
 
+def test_averages_are_the_same_to_the_last_bit_in_any_order_of_rows():
+    rows = [(0, 0, 0, value, None) for value in (0.1, 0.2, 0.3, 0.7)] + [(0, 1, 0, 0.6, None)] * 2
+    assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
+    found = {tuple(one_each(statements(order), "mean", None)[0].value) for order in itertools.permutations(rows)}
+    assert len(found) == 1
+
+
 def test_up_to_three_repeated_pairs_are_listed():
     rows = [(event, expert, 0, 0.5, None) for event in range(2) for expert in range(2) for _ in range(2)]
     with pytest.raises(DuplicateError) as caught:

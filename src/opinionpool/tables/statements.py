@@ -243,8 +243,10 @@ def _mean(long_rows: LongRows) -> LongRows:
     starts = np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0))
     counts = np.diff(np.append(starts, len(long_rows.key)))
     low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)
+    # Sums of numbers in the order of their size are the same, to the last bit, in whichever order rows come.
+    value = long_rows.value[np.lexsort((long_rows.value, long_rows.key))]
     # Rounding must not carry an average beyond what was averaged.
-    means = np.clip(np.add.reduceat(long_rows.value, starts) / counts, low, high)
+    means = np.clip(np.add.reduceat(value, starts) / counts, low, high)
     time = None
     if long_rows.time is not None:
         # A mean is of no one time.
