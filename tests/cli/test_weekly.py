@@ -66,6 +66,22 @@ def test_week_by_week_is_as_from_the_whole(file, command):
     assert {event["outcome"] for event in mine} == {None}
 
 
+@pytest.mark.parametrize("dates", ["closes", "none"])
+def test_a_week_as_of_a_time_and_then_without_one(file, command, dates):
+    lines = week(8)
+    if dates == "none":
+        lines = [",".join([*line.split(",")[:4], "", line.split(",")[5]]) for line in lines]
+    run(command, file, "w.csv", lines, "--as-of", "2025-02-23", "--save", "a.json")
+    said = run(command, file, "w.csv", lines, "--model", "a.json", "--save", "b.json")
+    assert dates == "closes" or "topic, group or date" not in said.out
+    run(command, file, "w.csv", lines, "--save", "whole.json")
+    if dates == "closes":
+        same(learned("b.json"), learned("whole.json"))
+        assert op.load("b.json").stream.fingerprint == op.load("whole.json").stream.fingerprint
+    b, whole = (op.load(name).stream.forecasts() for name in ("b.json", "whole.json"))
+    np.testing.assert_array_equal(b.by_experts(whole.experts).ages, whole.ages)
+
+
 def test_the_same_week_twice_changes_nothing(file, command):
     run(command, file, "w4.csv", week(4), "--save", "a.json")
     for one, two in (("a.json", "b.json"), ("b.json", "c.json")):

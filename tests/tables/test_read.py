@@ -303,7 +303,18 @@ def test_what_became_known_at_an_unknown_time_was_not_known_before():
         "2 events annulled",
     ]
     undated = read(text, as_of="2025-03-01", columns={"resolved_at": None})
-    assert dict(zip(undated.events, undated.outcomes.tolist(), strict=True)) == {"q1": 1, "q2": 0}
+    assert dict(zip(undated.events, undated.outcomes.tolist(), strict=True)) == {"q1": 1, "q2": 0, "q3": -1}
+
+
+def test_an_event_that_closes_after_the_cutoff_had_no_outcome_then():
+    text = "event,expert,p,time,closes,y\nq1,A,.5,2025-01-01,2025-02-01,1\nq2,A,.5,2025-01-01,2025-04-01,0\n"
+    found = read(text + "q3,A,.5,2025-01-01,,1\n", as_of="2025-03-01")
+    assert found.outcomes.tolist() == [1, -1, 1]
+    assert [note.text for note in found.notes if note.code == "as-of-outcomes"] == [
+        "1 event closed after the time of --as-of, taken as not resolved",
+        "there are no times of resolution, so every other outcome counts as known at the time of --as-of",
+    ]
+    assert read(text, as_of="2025-04-01").outcomes.tolist() == [1, 0]
 
 
 def test_a_column_of_numbers_is_not_read_as_events_that_are_all_open():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -164,6 +164,9 @@ class Changes:
                 self._met["no-longer-there"] += gone
                 current = current.without_forecasts() if gone else current
             new = (record if current is None else current.revised(record))._replace(weight=weigh)
+            if "asked" in self._facts and len(record.experts):
+                # Read without --as-of, events are answered as of their newest forecasts again.
+                new = new._replace(asked=record.asked)
             if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or current is not None):
                 self.made.append(Change(None, new))
             return
@@ -177,21 +180,22 @@ class Changes:
         if record.outcome != UNRESOLVED and (record.outcome != entry.outcome or weight not in {None, entry.weight}):
             self._met["corrected"] += 1
             change = corrected(state, record, entry, weight, complete=True)
-            self.made.append(change._replace(new=self._described(change.new, record)))
+            self.made.append(change._replace(new=change.new._replace(**self._changed(change.new, record))))
             return
         self._met["known"] += 1
         learned = state.reservoir.find(record.key)
         if record.outcome == UNRESOLVED or learned is None:
             return
-        new = self._described(learned, record)
-        if new is not learned:
-            self._met["redescribed"] += 1
-            self.made.append(Change(learned, new))
+        changed = self._changed(learned, record)
+        if changed:
+            # Without an end, these are of --as-of and of the newest forecast.
+            self._met["redescribed"] += record.settled or bool(changed.keys() - {"asked", "time"})
+            self.made.append(Change(learned, learned._replace(**changed)))
 
-    def _described(self, old: Record, record: Record) -> Record:
-        """What was learned of an event, with the topic, group and dates that a table now gives it."""
-        new = {name: getattr(record, name) for name in self._facts}
-        return old if all(getattr(old, name) == value for name, value in new.items()) else old._replace(**new)
+    def _changed(self, old: Record, record: Record) -> dict[str, Any]:
+        """Topic, group and dates of an event, where a table gives others than those that were learned from."""
+        now = {name: getattr(record, name) for name in self._facts}
+        return {name: value for name, value in now.items() if getattr(old, name) != value}
 
     def plan_void(self, record: Record) -> None:
         """Plan for one event that is void, with all its forecasts.
@@ -224,4 +228,6 @@ class Changes:
 def _facts(table: Forecasts) -> tuple[str, ...]:
     """Which fields of a `Record` a table has columns for."""
     columns = {"topic": table.topics, "group": table.groups, "time": table.times, "settled": table.times}
-    return tuple(name for name, column in (columns | {"asked": table.asked}).items() if column is not None)
+    # Where forecasts have times, they are answered as of the newest one if nothing else is known.
+    columns["asked"] = table.made if table.asked is None else table.asked
+    return tuple(name for name, column in columns.items() if column is not None)

@@ -34,12 +34,18 @@ def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts) -> tuple[Lo
 
 
 def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tuple[Index, list[Note]]:
-    """Outcomes as they were known at the cutoff; those of unknown time were not, where there are such times."""
+    """Outcomes as they were known at the cutoff; those of unknown time were not, where there are such times.
+
+    Where there are none, those of events that close later were not.
+    """
     if cutoff is None:
         return outcomes, []
     if not facts.dated:
-        text = "there are no times of resolution, so every outcome counts as known at the time of --as-of"
-        return outcomes, [Note("as-of-outcomes", text)]
+        ahead = (facts.closes > cutoff) & (outcomes != UNRESOLVED)
+        every = "every other outcome" if ahead.any() else "every outcome"
+        text = f"there are no times of resolution, so {every} counts as known at the time of --as-of"
+        hidden = _counted(ahead, "closed after the time of --as-of, taken as not resolved")
+        return np.where(ahead, UNRESOLVED, outcomes), [*hidden, Note("as-of-outcomes", text)]
     later = (facts.resolved_at > cutoff) & (outcomes != UNRESOLVED)
     undated = np.isnat(facts.resolved_at) & (outcomes != UNRESOLVED)
     notes = _counted(later, "resolved after the time of --as-of, taken as not resolved")
@@ -54,12 +60,14 @@ def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tup
 def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[npt.NDArray[np.bool_], list[Note]]:
     """Which events were known to be void at the cutoff, and the notes on outcomes.
 
-    What was annulled at an unknown time was open until it closed.
+    What was annulled at an unknown time was open until it closed; if there are no times of resolution, and none of
+    closing either, it was known.
     """
-    if cutoff is None or not facts.dated:
+    if cutoff is None:
         return settled.void, list(settled.notes)
     later = settled.void & (facts.resolved_at > cutoff)
-    undated = settled.void & np.isnat(facts.resolved_at) & ~(facts.closes <= cutoff)
+    closed = facts.closes <= cutoff if facts.dated else ~(facts.closes > cutoff)
+    undated = settled.void & np.isnat(facts.resolved_at) & ~closed
     void = settled.void & ~later & ~undated
     notes = [note for note in settled.notes if note.code != "void"]
     notes += [void_note(int(void.sum()))] if void.any() else []
