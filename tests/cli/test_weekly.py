@@ -342,3 +342,46 @@ def test_corrections_beyond_the_sample(file, command):
         op.ArgumentError, match=r"no longer in the sample, and it came with other ones: .* --save without"
     ):
         stream.add(other, whole=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [(("No", "Yes"), []), (("dry", "rain"), ["--positive", "rain"])],
+    ids=["yes and no", "words of their own"],
+)
+def test_a_pool_without_outcomes_takes_the_names_of_the_first_ones(file, command, words, options):
+    def named(number):
+        return [f"{line[:-2]}{words[int(line[-2])]}\n" if line[-2] != "," else line for line in week(number)]
+
+    def unresolved(number):
+        return [line if line[-2] == "," else f"{line[:-2]}\n" for line in week(number)]
+
+    run(command, file, "w1.csv", unresolved(1), "--save", "m1.json")
+    run(command, file, "w2.csv", unresolved(2), "--model", "m1.json", "--save", "m2.json")
+    assert op.load("m2.json").classes == (0, 1)
+    for number in (3, 4):
+        saved = ["--model", f"m{number - 1}.json", "--save", f"m{number}.json"]
+        run(command, file, f"w{number}.csv", named(number), *saved, *(options if number == 3 else []))
+    said = run(command, file, "w4.csv", named(4), "--save", "whole.json", *options)
+    assert op.load("m4.json").classes == op.load("whole.json").classes == words
+    same(learned("m4.json"), learned("whole.json"))
+    assert f"those of outcome {words[1]}, not of {words[0]}" in said.err
+    # What is not saved takes the names, too.
+    once = run(command, file, "w3.csv", named(3), "--model", "m2.json", *options)
+    assert words[1] in {record["outcome"] for record in json.loads(once.out)["events"]}
+    assert (
+        "beside the gaussian pool"
+        in command("check", "w3.csv", "--duplicates", "last", "--model", "m2.json", *options).out
+    )
+    moved = command("diff", "m2.json", "m3.json", "--format", "json")
+    assert json.loads(moved.out)["moves"]
+
+
+def test_no_is_never_proposed_as_a_word_for_not_resolved(file, command):
+    run(command, file, "w2.csv", week(2), "--save", "m2.json")
+    later = [f"{line[:-2]}{'No' if line[-2] == '0' else 'Yes'}\n" if line[-2] != "," else line for line in week(3)]
+    with_words = command(
+        "pool", file(HEAD + "".join(later), "w3.csv"), "--duplicates", "last", "--model", "m2.json", status=1
+    )
+    assert "--missing-value" not in with_words.err
+    assert "Outcomes need the names of the classes" in with_words.err

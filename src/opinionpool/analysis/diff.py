@@ -155,7 +155,7 @@ def diff(
     >>> move.event, abs(sum(move.parts) - move.moved) < 1e-12, found.outcomes
     ('snow', True, ('rain',))
     """
-    before, after = TrainedPool.of(old), TrainedPool.of(new)
+    before, after = alike(TrainedPool.of(old), TrainedPool.of(new))
     if (old_forecasts is None) != (new_forecasts is None):
         raise ArgumentError("to compare answers, give the forecasts of both, as they were pooled by each")
     for forecasts in (old_forecasts, new_forecasts):
@@ -183,6 +183,11 @@ def diff(
     found = _changes(before, after, _moves(before, after, stages, was, now), stages)
     order = _order_notes(found, old_forecasts, new_forecasts)
     return replace(found, notes=(*found.notes, *order)) if order else found
+
+
+def alike(old: TrainedPool, new: TrainedPool) -> tuple[TrainedPool, TrainedPool]:
+    """Two pools, one with the names of the other's classes if its own are not named yet."""
+    return old.named(new.classes), new.named(old.classes)
 
 
 def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:

@@ -42,13 +42,13 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     everywhere is left out of the table. Only events open in both are shown: those that the saved pools keep or, with
     --files, those in the two files, read as the options say. CSV holds the answers, JSON the experts too.
     """  # noqa: D301 - click reads the character
-    from opinionpool.analysis.diff import diff as difference
+    from opinionpool.analysis.diff import alike, diff as difference
     from opinionpool.estimators.files import load
     from opinionpool.report import answers, changes, summary
     from opinionpool.streams.trained import TrainedPool
 
     writing.check([old, new, *([] if reading is None else reading.inputs)])
-    before, after = TrainedPool.of(load(old)), TrainedPool.of(load(new))
+    before, after = alike(TrainedPool.of(load(old)), TrainedPool.of(load(new)))
     files: list[Forecasts] = []
     if reading is not None:
         for path, trained, name in zip(reading.files, (before, after), (old, new), strict=True):

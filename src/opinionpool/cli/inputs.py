@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
-    """How files are read: as the options have it, and about the classes of a pool from another file if there is one."""
-    if model is None:
+    """How files are read: as the options have it, and about the classes of a pool from another file if it has any."""
+    if model is None or model[1].unnamed:
         return reading.options
     from opinionpool.labels import label_text
 

@@ -156,7 +156,7 @@ def keep(
         trained = replace(TrainedPool.fit(name, forecasts, prior=prior, **options), duplicates=duplicates)
         learned = trained.learned
         return Kept(name, learned, forecasts, prior, prior is not None, trained, None, learned.notes)
-    file, trained = model
+    file, trained = model[0], model[1] if learning else model[1].named(forecasts.classes)
     if learning:
         before = trained.duplicates
         trained, new = trained.updated(forecasts)

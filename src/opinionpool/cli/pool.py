@@ -78,6 +78,7 @@ def pool_files(
             from opinionpool.streams.trained import matched
 
             first = matched(first, model[1], model[0])
+            model = model[0], model[1].named(first.classes)
         prior, rate = prior_option("--prior", pooling.prior, first), prior_option("--base-rate", base_rate, first)
         if parts is None:
             pool = _whole(first, pooling, keeping, model, prior, rate, reading.options.duplicates)

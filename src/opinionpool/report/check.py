@@ -105,6 +105,7 @@ def examine(
     try:
         whole = forecasts
         if model is not None:
+            model = model[0], model[1].named(forecasts.classes)
             whole, new = _beside(forecasts, *model)
             notes += new
         if model is not None and isinstance(model[1].learned, FittedPanel):

@@ -459,6 +459,16 @@ class Stream(StreamView):
             timed = Change(None, change.new._replace(at=next(when))) if change.fresh else change
             timed.made(self._state)
 
+    @exclusive
+    def with_classes(self, classes: Sequence[object]) -> Stream:
+        """A copy whose classes have other names, in the same order; of as many classes, or it is as it was."""
+        other, labels = self.copy(), labels_given(classes, "classes")
+        if len(labels) != len(self.classes):
+            return other
+        other._codes = {label: code for code, label in enumerate(labels)}
+        other._state.classes = labels
+        return other
+
     def _code(self, outcome: object) -> int:
         """The position of an outcome among the classes, -1 if it is none."""
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -108,6 +108,18 @@ class TrainedPool:
         """K labels."""
         return self.learned.classes
 
+    @property
+    def unnamed(self) -> bool:
+        """Whether its classes are 0 and 1 because it has seen no outcome that would have named them."""
+        return self.stream is not None and self.stream.count == 0 and list(map(label_text, self.classes)) == ["0", "1"]
+
+    def named(self, classes: Sequence[object]) -> TrainedPool:
+        """The same pool about two classes of these names, if its own are not named yet."""
+        if self.stream is None or not self.unnamed or len(classes) != 2 or tuple(classes) == self.classes:
+            return self
+        stream = self.stream.with_classes(classes)
+        return replace(self, stream=stream, learned=stream.fit(self.name, **self.options), release=__version__)
+
     def updated(self, forecasts: Forecasts) -> tuple[TrainedPool, tuple[Note, ...]]:
         """The pool after further events, and what a user should know about them; see `Stream.add`.
 
@@ -120,7 +132,7 @@ class TrainedPool:
         """
         if self.stream is None:
             raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
-        stream = self.stream.copy()
+        stream = self.stream.with_classes(forecasts.classes) if self.unnamed else self.stream.copy()
         notes = stream.add(forecasts, whole=True)
         learned = stream.fit(self.name, **self.options)
         return replace(self, stream=stream, learned=learned, release=__version__), notes
@@ -143,7 +155,7 @@ class TrainedPool:
 
 
 def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:
-    """Forecasts with the labels of a pool's classes.
+    """Forecasts with the labels of a pool's classes, or with their own where those of the pool are not named yet.
 
     Raises
     ------
@@ -151,6 +163,8 @@ def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:
         If they are about other classes.
     """
     mine, theirs = ([label_text(label) for label in labels] for labels in (forecasts.classes, trained.classes))
+    if trained.unnamed and forecasts.options is None and len(mine) == 2:
+        return forecasts
     if mine != theirs or forecasts.options is not None:
         turned = forecasts.options is None and len(mine) == 2 and mine == theirs[::-1]
         way = f"; say --positive {theirs[1]} (in Python positive={theirs[1]!r}), as for the pool" if turned else ""

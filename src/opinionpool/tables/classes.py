@@ -137,8 +137,7 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
     strange = [label for word, label in known.items() if word not in {key(each) for each in asked.classes}]
     if strange and len(asked.classes) == 2:
         raise LayoutError(
-            f"the classes are {listed(asked.classes)}, and {shown(strange[0])} is none of them. If it means that an "
-            "event is not resolved, say --missing-value"
+            f"the classes are {listed(asked.classes)}, and {shown(strange[0])} is none of them. {_way(strange[0])}"
         )
     if len(known) > 2 or len(asked.classes) > 2:
         raise LayoutError(
@@ -160,6 +159,13 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
             )
         labels.append(f"not {labels[0]}")
     return _with_positive(sorted(labels), asked)
+
+
+def _way(word: str) -> str:
+    """What to do about a word that is none of the classes; yes and no are never words for "not resolved"."""
+    if any(key(word) in family for family in FAMILIES):
+        return "Outcomes need the names of the classes: write them so, or name the classes as the outcomes do"
+    return "If it means that an event is not resolved, say --missing-value"
 
 
 def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None) -> tuple[object, ...]:
