@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from opinionpool.earlier import Earlier
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.learning.recency import Recency
 from opinionpool.logodds import expit
@@ -167,6 +168,29 @@ def bold_early(events: int, half_life: float, rng: np.random.Generator) -> Drawn
     return early(events, rng, np.ones(EXPERTS), np.array([0.6, 0.8, 1.0, 1.3, 1.6]))
 
 
+def groups(events: int, rng: np.random.Generator, correlations: tuple[float, float]) -> Drawn:
+    """Nothing goes stale; two experts are always early, three late, and errors are shared within either group only."""
+    y, first = rng.random(events) < 0.5, np.arange(EXPERTS) < 2
+    rho = np.where(first, *correlations)
+    noise = np.sqrt(rho) * rng.normal(size=(events, 2))[:, first.astype(int)]
+    noise = noise + np.sqrt(1.0 - rho) * rng.normal(size=(events, EXPERTS))
+    age = np.where(first, 60.0, 5.0) + rng.exponential(5.0, (events, EXPERTS))
+    last = np.where(y, ACCURACY, -ACCURACY)[:, None] + np.sqrt(2.0 * ACCURACY) * noise
+    return Drawn(y, age, age, last, np.full(last.shape, np.nan))
+
+
+def early_group(events: int, half_life: float, rng: np.random.Generator) -> Drawn:
+    """Who forecasts early knows other things than who forecasts late."""
+    del half_life
+    return groups(events, rng, (0.8, 0.8))
+
+
+def early_different(events: int, half_life: float, rng: np.random.Generator) -> Drawn:
+    """The same, and those who are early know different things."""
+    del half_life
+    return groups(events, rng, (0.0, 0.9))
+
+
 # What may mislead, with a half-life: of attentive experts that of their earlier forecasts.
 WORLDS: tuple[tuple[str, Callable[[int, float, np.random.Generator], Drawn], float], ...] = (
     ("revisions without a look, half-life 30 days", repeats, 30.0),
@@ -178,6 +202,8 @@ WORLDS: tuple[tuple[str, Callable[[int, float, np.random.Generator], Drawn], flo
     ("early forecasts by the weak, none", weak_early, np.inf),
     ("early forecasts by the timid, none", timid_early, np.inf),
     ("early forecasts by the bold, none", bold_early, np.inf),
+    ("the early know other things than the late, none", early_group, np.inf),
+    ("the same, and the early differ, none", early_different, np.inf),
     ("independent experts, half-life 10 days", independent, 10.0),
     ("independent experts, half-life 30 days", independent, 30.0),
     ("independent experts, none", independent, np.inf),
@@ -206,13 +232,20 @@ def losses(forecasts: Forecasts, events: int, half_life: float) -> Losses:
         for each in (replace(train, made=None, earlier=None), replace(train, earlier=None), train)
     )
     found = revised.recency
-    assert found is not None
+    y = test.outcomes
+
+    def loss(pool: FittedPanel) -> float:
+        p = pool.pool_forecasts(test)
+        return float(-np.log(np.where(y == 1, p, 1.0 - p)).mean())
+
+    # Nothing is learned where there is no outcome, and time goes with who forecasts.
+    if found is None:
+        return Losses(loss(plain), loss(aged), loss(revised), loss(plain), 1.0, np.inf)
     sure = np.array([half_life]), np.array([False]), found.correlations, found.probabilities.sum(axis=0)[None]
     known = Recency(*sure, found.experts, found.source)
     informed = learn(known.forecasts(train, np.full((size, 2), 0.5)), prior=0.5)
-    y, pools = test.outcomes, (plain, aged, revised, replace(informed, recency=known))
-    loss = [float(-np.log(np.where(y == 1, p, 1.0 - p)).mean()) for p in (pool.pool_forecasts(test) for pool in pools)]
-    return Losses(*loss, found.steady, found.half_life)
+    pools = plain, aged, revised, replace(informed, recency=known)
+    return Losses(*(loss(pool) for pool in pools), found.steady, found.half_life)
 
 
 def gains(

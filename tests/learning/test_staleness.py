@@ -77,6 +77,65 @@ def test_agreement_is_with_the_newest_by_others():
     np.testing.assert_array_equal(pairs.days, [2.0, 7.0])
 
 
+def crowded(rng, events, early):
+    """Contrasts, ages and all else of five experts, the first two of them early by so much."""
+    event, source = np.repeat(np.arange(events), 5), np.tile(np.arange(5), events)
+    age = rng.exponential(10.0, 5 * events) + np.where(source < 2, early, 0.0)
+    return event, source, rng.normal(size=(5 * events, 1)), age, np.ones(5 * events), np.ones(events)
+
+
+def test_agreement_counts_as_far_as_lags_vary_within_pairs_of_experts():
+    rng = np.random.default_rng(7)
+    assert np.mean([agreement(*crowded(rng, 30, 0.0)).varied for _ in range(20)]) > 0.85
+    assert np.mean([agreement(*crowded(rng, 30, 100.0)).varied for _ in range(20)]) < 0.15
+    # Nothing is learned from one expert who is always older by 30 days, nor from pairs that are there once.
+    event, source = np.repeat(np.arange(30), 2), np.tile(np.arange(2), 30)
+    none = agreement(event, source, np.ones((60, 1)), np.tile([30.0, 0.0], 30), np.ones(60), np.ones(30))
+    once = agreement(event, np.arange(60), np.ones((60, 1)), rng.exponential(9.0, 60), np.ones(60), np.ones(30))
+    assert none.varied == 0.0
+    assert once.varied == 0.0
+
+
+def test_lags_of_pairs_beside_sums_over_pairs():
+    rng = np.random.default_rng(8)
+    event, source, contrast, age, count, weight = crowded(rng, 12, 8.0)
+    age = np.round(age / 5.0)
+    lags = {}
+    for t in range(12):
+        of = age[event == t]
+        for i in np.flatnonzero(of > of.min()):
+            lags.setdefault((int(i), *np.flatnonzero(of == of.min()).tolist()), []).append(of[i] - of.min())
+    every = np.concatenate(list(lags.values()))
+    expected = [1.0]
+    for scale in (4.0, 1.0, 0.25):
+        left = [0.5 ** (np.array(of) / (scale * np.median(every))) for of in lags.values()]
+        within = sum(((of - of.mean()) ** 2).sum() for of in left) / (sum(len(of) - 1 for of in left) + 1)
+        expected += [within / np.concatenate(left).var(), 24.0 * within if scale == 1.0 else 1.0]
+    assert 0.05 < min(expected) < 1.0
+    np.testing.assert_allclose(agreement(event, source, contrast, age, count, weight).varied, min(expected), rtol=1e-12)
+
+
+def test_without_outcomes_nothing_is_learned_where_time_goes_with_who_forecasts(study):
+    benchmark, rng = study("recency"), np.random.default_rng(9)
+    even = np.full((60, 2), 0.5)
+    for world in (benchmark.early_group, benchmark.early_different):
+        found = world(60, np.inf, rng).forecasts()
+        assert learn_recency(replace(found, outcomes=np.full(60, -1)), even, np.ones(60)) is None
+
+
+def test_a_copy_without_revisions_takes_nothing_from_those_of_the_original(study):
+    found = study("recency").news(40, 10.0, np.random.default_rng(10))
+    beside = lambda of, more: np.concatenate([of, more], axis=1)  # noqa: E731
+    first = found._replace(age=0.9 * found.age, before=np.full(found.before.shape, np.nan))
+    copied = found._replace(
+        **{name: beside(getattr(found, name), getattr(first, name)[:, :1]) for name in ("age", "lag", "last", "before")}
+    )
+    even = np.full((40, 2), 0.5)
+    once, twice = (learn_recency(each.forecasts(), even, np.ones(40)) for each in (found, copied))
+    np.testing.assert_allclose(twice.by_revisions, once.by_revisions, rtol=1e-9)
+    np.testing.assert_allclose(twice.by_half_life, once.by_half_life, rtol=1e-9)
+
+
 def test_no_evidence_moves_beliefs_further_than_it_may_be_relevant():
     believed = np.array([0.5, 0.3, 0.2])
     np.testing.assert_allclose(informed(believed, np.zeros(3), 0.4), believed)

@@ -30,20 +30,28 @@ from opinionpool.estimation.posterior import posterior_mode, posterior_probabili
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import Duplicates, counted_once
 from opinionpool.learning.prior import CALIBRATION, CORRELATION_PROBABILITIES, CORRELATIONS
-from opinionpool.learning.staleness import AGREEMENT, REVISIONS, agreement, informed, limited, revisions
+from opinionpool.learning.staleness import (
+    AGREEMENT,
+    REVISIONS,
+    ROUNDING,
+    agreement,
+    informed,
+    limited,
+    revisions,
+    weighted_median,
+)
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import contrasts
 
 # Half-lives, in typical ages; no decay is believed with probability `STEADY`, each of the others alike. Chosen by
-# simulation (benchmarks/recency.py): where nothing decays this costs .003 at most.
+# simulation (benchmarks/recency.py): where nothing decays this costs .003 at most if experts share errors, more until
+# there are some dozens of outcomes if those who are early know other things.
 HALF_LIVES = (4.0, 2.0, 1.0, 0.5, 0.25)
 STEADY = 0.5
 # How far intercept and slope of the pool that values are compared by are open.
 INTERCEPT, SLOPE = 0.4, 0.35
 # From so many events on, and so many forecasts with an age above 0; without outcomes, from pairs worth so many.
 FEWEST = 10
-# Sums of weights are that exact.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +74,7 @@ class Recency(Tabular):
         The distinct expert behind each of them, as in `opinionpool.learning.duplicates.Duplicates`.
     by_revisions, by_agreement : ndarray or None, shape (C,)
         The probability of each half-life if only revisions were known, or only how far old forecasts agree with the
-        newest by others; None where there are none.
+        newest by others (as far as time does not go with who forecasts); None where there are none.
 
     Examples
     --------
@@ -241,18 +249,6 @@ class Counted(NamedTuple):
         return cls(count, replace(forecasts, made=made).ages)
 
 
-def weighted_median(values: Array, weight: Array) -> float:
-    """The median of values (n,) of which each is there `weight` times, any number above 0.
-
-    >>> weighted_median(np.array([5.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]))
-    2.0
-    """
-    order = np.argsort(values)
-    share = np.cumsum(weight[order])
-    low, high = np.searchsorted(share / share[-1], (0.5 - ROUNDING, 0.5 + ROUNDING))
-    return float(values[order[low]] + values[order[high]]) / 2.0
-
-
 def sum_of_weights(n: Array, correlation: float) -> Array:
     """Of n experts who are alike (24), for any n from 1 on."""
     return np.asarray(n / (1.0 + (n - 1.0) * correlation))
@@ -274,12 +270,13 @@ def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: 
     beyond = contrasts(forecasts.probabilities, reference[forecasts.event_index], floor)
     source = Duplicates.among_cells(forecasts.event_index, forecasts.expert_index, beyond, forecasts.experts).source
     count, age = Counted.of(forecasts, source)
-    moves = revisions(forecasts, reference, beyond, count, weight, floor)
-    beside = agreement(forecasts.event_index, source[forecasts.expert_index], beyond, age, count, weight)
+    behind = source[forecasts.expert_index]
+    moves = revisions(forecasts, behind, reference, beyond, count, weight, floor)
+    beside = agreement(forecasts.event_index, behind, beyond, age, count, weight)
     answered = np.bincount(forecasts.event_index, count, len(forecasts.events)) > 0
     used = forecasts.resolved & answered & (weight > 0)
     typical = _typical_age(forecasts.event_index, age, count, weight * used)
-    if typical is None and max(moves.worth, beside.worth) >= FEWEST * (1.0 - ROUNDING):
+    if typical is None and max(moves.worth, beside.varied * beside.worth) >= FEWEST * (1.0 - ROUNDING):
         typical = _typical_age(forecasts.event_index, age, count, weight)
     if typical is None:
         return None
@@ -291,8 +288,8 @@ def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: 
     before = believed
     for pairs, relevant in ((moves, REVISIONS), (beside, AGREEMENT)):
         seen = pairs.evidence(half_lives)
-        by_pairs.append(informed(before, seen, 1.0) if pairs.worth > 0 else None)
-        believed = informed(believed, seen, relevant)
+        by_pairs.append(informed(before, seen, pairs.varied) if pairs.worth > 0 else None)
+        believed = informed(believed, seen, pairs.varied * relevant)
     some = np.flatnonzero(used)
     found = _evidence(forecasts.select_events(some), source, reference[some], weight[some], half_lives, absolute, floor)
     posterior = posterior_probabilities(found.ravel(), np.outer(believed, CORRELATION_PROBABILITIES).ravel())

@@ -1,27 +1,30 @@
 """What forecasts show before any outcome of how fast they go stale: old ones beside newer ones.
 
 If a forecast of age t has kept the share 2^(−t/h) of what was known when it was made, a contrast C is a blurred copy of
-one, C′, that was made d days later on the same event: given C′, whatever the outcome, it is normal with mean r f C′ and
-variance v ((1 − r) + r f (1 − r f)), f = 2^(−d/h). v is the variance of contrasts, and r which share of it two of them
-have in common when they are made together. What they do not share makes them differ at any distance, decay the more the
-longer it was. There are two such pairs:
+one, C′, that was made d days later on the same event: given C′ it is taken as normal with mean r f C′ and variance
+v ((1 − r) + r f (1 − r f)), f = 2^(−d/h). v is the variance of contrasts, and r which share of it two of them have in
+common when they are made together. That is exact at r = 1, whatever the outcome. Below, the mean depends on the outcome
+too, which is left out: by f r (1 − r) v/2 to either side where the rest is noise, by f (1 − r) v/2 where it is what only
+one of them knows. What they do not share makes them differ at any distance, decay the more the longer it was. There are
+two such pairs:
 
 * revisions, an expert's forecast and the one before it. That some experts moved need not mean that others had missed
   something: perhaps there was no news for them.
 * agreement, a forecast and the newest one by somebody else. Those whose forecasts are old may know less, or other
-  things.
+  things. Where it is always the same who are early, that looks like decay, so agreement counts by how much the time
+  between the forecasts of the same experts varies.
 
 So either is relevant with a probability only, and outcomes soon count for more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.earlier import Earlier
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.prior import CORRELATION
@@ -33,6 +36,12 @@ from opinionpool.model.contrasts import contrasts
 REVISIONS, AGREEMENT = 1.0 / 3.0, 0.5
 # What contrasts have in common when they are made together, averaged.
 SHARED = (0.98, 0.9, 0.75, 0.5, 0.25)
+# How far lags vary is looked at by 2^(−lag/h), for h of so many median lags; at one, agreement counts fully from half
+# the variance of exponential lags on, which is 1/12.
+SCALES = (4.0, 1.0, 0.25)
+VARIED = 1.0 / 24.0
+# Sums of weights are that exact.
+ROUNDING = 1e-9
 # Forecasts are written to about so many log-odds; and how far contrasts are looked at, in the metric of log-ratios.
 WRITTEN, LIMIT = 0.05, 4.0
 
@@ -54,12 +63,15 @@ class Pairs:
         How much later the newer one was made, above 0.
     weight : ndarray, shape (P,)
         For how many events each counts: those on one are of experts who depend on each other.
+    varied : float
+        How far differences are those of time, and not of who forecast, from 0 to 1.
     """
 
     old: Array
     new: Array
     days: Array
     weight: Array
+    varied: float = 1.0
 
     @classmethod
     def of(cls, event: Index, old: Array, new: Array, days: Array, count: Array, weight: Array) -> Pairs:
@@ -96,7 +108,7 @@ class Pairs:
 
 
 def revisions(
-    forecasts: Forecasts, reference: Array, contrast: Array, count: Array, weight: Array, floor: float
+    forecasts: Forecasts, source: Index, reference: Array, contrast: Array, count: Array, weight: Array, floor: float
 ) -> Pairs:
     """Forecasts that took the place of earlier ones by the same experts, beside these.
 
@@ -104,23 +116,26 @@ def revisions(
     ----------
     forecasts : Forecasts
         With times.
+    source : ndarray of int, shape (M,)
+        The distinct expert behind each; duplicates count for one together, as far as they were revised.
     reference : ndarray, shape (T, K)
         Each event's prior.
     contrast : ndarray, shape (M, K - 1)
         The forecasts beyond it.
     count : ndarray, shape (M,)
-        For how many each counts.
+        For how many each counts; none of those that count for none.
     weight : ndarray, shape (T,)
         Frequencies.
     """
     assert forecasts.made is not None
     every = forecasts.earlier or Earlier.none(forecasts.probabilities)
-    moved = np.flatnonzero(every.known)
+    # A time that is unknown is no later.
+    moved = np.flatnonzero(every.known & (count > 0) & (forecasts.made > every.made))
     event, earlier = forecasts.event_index[moved], every.select(moved)
     old = contrasts(earlier.probabilities, reference[event], floor)
-    # A time that is unknown is no later.
     days = np.asarray((forecasts.made[moved] - earlier.made) / np.timedelta64(1, "D"))
-    return Pairs.of(event, limited(old), limited(contrast[moved]), days, count[moved], weight)
+    _, group, size = np.unique(_keys(event, source[moved]), return_inverse=True, return_counts=True)
+    return Pairs.of(event, limited(old), limited(contrast[moved]), days, 1.0 / size[group], weight)
 
 
 def agreement(event: Index, source: Index, contrast: Array, age: Array, count: Array, weight: Array) -> Pairs:
@@ -148,12 +163,63 @@ def agreement(event: Index, source: Index, contrast: Array, age: Array, count: A
     sums = np.stack([np.bincount(event, own * c, events) for c in contrast.T], axis=1)
     mean = sums / np.maximum(number, np.finfo(np.float64).tiny)[:, None]
     # Copies of the newest agree with it at any age.
-    key = event * (source.max(initial=0) + 1) + source
+    key = _keys(event, source)
     others = np.where(np.isin(key, key[first]), 0.0, count)
-    return Pairs.of(event, contrast, mean[event], age - newest[event], others, weight)
+    days = age - newest[event]
+    pairs = Pairs.of(event, contrast, mean[event], days, others, weight)
+    if not len(pairs.days):
+        return pairs
+    kept = np.flatnonzero((days > 0) & (others * weight[event] > 0))
+    pair = _keys(_sets(event, source, own > 0, events)[event[kept]], source[kept])
+    return replace(pairs, varied=_varied(pair, days[kept], others[kept] * weight[event[kept]]))
+
+
+def _keys(first: Index, second: Index) -> Index:
+    """A number for each pair of numbers, (n,)."""
+    return np.asarray(first * (second.max(initial=0) + 2) + second + 1)
+
+
+def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
+    """Which of the sets of distinct experts each event has, (T,)."""
+    _, once = np.unique(np.where(some, _keys(event, source), -1), return_index=True)
+    once = once[some[once]]
+    # Sums of random integers of 64 bits tell sets apart.
+    drawn = np.random.default_rng(0).integers(2**64, size=source.max() + 2, dtype=np.uint64)
+    found = np.zeros(events, dtype=np.uint64)
+    np.add.at(found, event[once], drawn[source[once] + 1])
+    return np.asarray(np.unique(found, return_inverse=True)[1])
+
+
+def _varied(pair: Index, days: Array, weight: Array) -> float:
+    """How far lags (P,) vary within pairs of experts, and not between them, from 0 to 1."""
+    # In an order of their own, so that sums are the same to the last bit whatever order events have.
+    order = np.lexsort((weight, days))
+    days, weight, group = days[order], weight[order], np.unique(pair, return_inverse=True)[1][order]
+    often = np.bincount(group, weight)
+    within = np.sort(np.maximum(often - 1.0, 0.0)).sum() + 1.0
+    found, typical = 1.0, weighted_median(days, weight)
+    for scale in SCALES:
+        left = 0.5 ** (days / (scale * typical))
+        mean = (np.bincount(group, weight * left) / often)[group]
+        own = float(np.sort(weight * (left - mean) ** 2).sum()) / within
+        of_all = float(weight @ (left - np.average(left, weights=weight)) ** 2) / float(weight.sum())
+        found = min(found, own / max(of_all, ROUNDING), own / VARIED if scale == 1.0 else 1.0)
+    return found
 
 
 def informed(believed: Array, evidence: Array, relevant: float) -> Array:
     """What is believed of half-lives (C,) once there is evidence that is relevant with some probability."""
     posterior = believed * np.exp(evidence - evidence.max())
     return np.asarray((1.0 - relevant) * believed + relevant * posterior / posterior.sum())
+
+
+def weighted_median(values: Array, weight: Array) -> float:
+    """The median of values (n,) of which each is there `weight` times, any number above 0.
+
+    >>> weighted_median(np.array([5.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]))
+    2.0
+    """
+    order = np.argsort(values)
+    share = np.cumsum(weight[order])
+    low, high = np.searchsorted(share / share[-1], (0.5 - ROUNDING, 0.5 + ROUNDING))
+    return float(values[order[low]] + values[order[high]]) / 2.0
