@@ -4,8 +4,8 @@ If a forecast of age t has kept the share 2^(−t/h) of what was known when it w
 one, C′, that was made d days later on the same event: given C′ it is taken as normal with mean r f C′ and variance
 v ((1 − r) + r f (1 − r f)), f = 2^(−d/h). v is the variance of contrasts, and r which share of it two of them have in
 common when they are made together. That is exact at r = 1, whatever the outcome. Below, the mean depends on the outcome
-too, which is left out: by f r (1 − r) v/2 to either side where the rest is noise, by f (1 − r) v/2 where it is what only
-one of them knows. What they do not share makes them differ at any distance, decay the more the longer it was. There are
+too: by f r (1 − r) v/2 to either side where the rest is noise, f (1 − r) v/2 where it is what just one of them knows;
+this is left out. What they do not share makes them differ at any distance, decay the more the longer it was. There are
 two such pairs:
 
 * revisions, an expert's forecast and the one before it. That some experts moved need not mean that others had missed
@@ -183,7 +183,7 @@ def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
     """Which of the sets of distinct experts each event has, (T,)."""
     _, once = np.unique(np.where(some, _keys(event, source), -1), return_index=True)
     once = once[some[once]]
-    # Sums of random integers of 64 bits tell sets apart.
+    # Sums of random integers of 64 bits distinguish sets.
     drawn = np.random.default_rng(0).integers(2**64, size=source.max() + 2, dtype=np.uint64)
     found = np.zeros(events, dtype=np.uint64)
     np.add.at(found, event[once], drawn[source[once] + 1])
