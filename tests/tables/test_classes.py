@@ -1,5 +1,7 @@
 """Classes and outcomes: which class a probability is about is known, said, or asked; never guessed."""
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -24,6 +26,9 @@ def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
     ("outcomes", "classes", "codes"),
     [
         (["1", "0", "1.0", "0.0", None], (0, 1), [1, 0, 1, 0, -1]),
+        (["1.00", "0.00", "1,0", None], (0, 1), [1, 0, 1, -1]),
+        (["100%", "0%", "100.0 %"], (0, 1), [1, 0, 1]),
+        ([Decimal("1.00"), Decimal("0.00")], (0, 1), [1, 0]),
         (["Yes", "No ", "yes", "No"], ("No", "Yes"), [1, 0, 1, 0]),
         (["TRUE", "true", "TRUE"], ("FALSE", "TRUE"), [1, 1, 1]),
         (["y", "n"], ("n", "y"), [1, 0]),
@@ -86,6 +91,7 @@ def test_the_positive_class_can_be_the_other_one_of_a_known_pair():
         ),
         ([0.61, 0.3], "outcome '0.61' is neither 0 nor 1; an event that settled at a fraction"),
         (["2", "3"], "outcome '2' is neither 0 nor 1"),
+        (["1", "1,000"], "outcome '1,000' is neither 0 nor 1"),
         (["yes", "no", "foo"], "row 2, column 'y': outcome 'foo' is neither no nor yes, as others are; .*value foo"),
         (["yes", "1"], "outcome 'yes' is neither 0 nor 1, as others are"),
     ],

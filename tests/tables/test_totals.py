@@ -30,6 +30,33 @@ def test_rows_of_totals_are_refused_with_the_condition_that_leaves_them_out(tmp_
 
 
 @pytest.mark.parametrize(
+    ("names", "forecasts", "outcomes"),
+    [
+        (["Mean"], ["0.5"], ["0.67"]),  # an event has a forecast of 0.5, and keeps it
+        (["Total"], ["1.4"], ["2"]),
+        (["N"], ["3"], ["3"]),
+        (["Grand total"], [""], ["2"]),
+        (["Total", "Average"], ["9", "0.5"], ["9", "0.67"]),
+    ],
+)
+def test_totals_are_found_before_their_numbers_are_judged(names, forecasts, outcomes):
+    table = {
+        "event": ["q1", "q2", "q3", *names],
+        "ann": ["0.8", "0.2", "0.5", *forecasts],
+        "bob": ["0.7", "0.4", "0.3", *forecasts],
+        "outcome": ["1", "0", "1", *outcomes],
+    }
+    with pytest.raises(LayoutError, match="at the end of the table") as caught:
+        read_forecasts(table)
+    (remedy,) = caught.value.remedies
+    left = {role: cells[:3] for role, cells in table.items()}
+    assert list(remedy) == ["where"]
+    found = read_forecasts(table, **remedy)
+    assert found.events == ("q1", "q2", "q3")
+    assert found.X.tolist() == read_forecasts(left).X.tolist()
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"outcome": ["yes", "no", "", "no", "yes"]},  # what has an outcome is an event

@@ -6,6 +6,7 @@ names, which one the probabilities are about is never guessed: the user says it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -13,6 +14,10 @@ from math import isfinite
 from opinionpool.errors import LayoutError
 from opinionpool.labels import FAMILIES
 from opinionpool.text import listed, meant, quoted, shown
+
+# A whole number, whatever zeros stand behind the point, or up to two behind a comma: "1,000" is a thousand.
+_WHOLE = re.compile(r"([0-9]+)(?:\.0+|,00?)?\s*(%?)", re.ASCII)
+_CERTAIN = {"0": "0", "100": "1"}
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,16 @@ class Asked:
 
 
 def key(word: str) -> str:
-    """How classes are compared: without regard to case, and ``"1.0"`` as ``"1"``.
+    """How classes are compared: without regard to case, ``"1.00"`` as ``"1"``, and 0% and 100% as 0 and 1.
 
-    >>> key("Yes"), key("1.0"), key("007")
-    ('yes', '1', '007')
+    >>> key("Yes"), key("1.00"), key("007"), key("100%"), key("1,000")
+    ('yes', '1', '007', '1', '1,000')
     """
     word = word.strip().lower()
-    return word[:-2] if word.endswith(".0") and word[:-2].isdigit() else word
+    match = _WHOLE.fullmatch(word)
+    if match is None:
+        return word
+    return _CERTAIN.get(match[1], word) if match[2] else match[1]
 
 
 class Matcher:

@@ -135,7 +135,7 @@ def _parse(known: _Known) -> _Parsed:
     observed = _observed(table, layout, events, joined)
     missing = reading.rules.missing_words
     if known.whole is None:
-        refuse_totals(table, layout, events, [column.words.codes for column in observed if column.table is table])
+        refuse_totals(table, layout, events, [column.words for column in observed if column.table is table])
         layout = split_classes(layout, distinct_outcomes(observed, missing))
     melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, known.contents, reading)
     options = find_options(melted, layout, request.options, request.asked)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from opinionpool.arrays import Index
 from opinionpool.errors import LayoutError, Note
+from opinionpool.labels import FAMILIES
+from opinionpool.tables.cells import looks_numeric
+from opinionpool.tables.classes import key
 from opinionpool.tables.engine import literal
 from opinionpool.tables.frames import BLANK, Table, Words, place
 from opinionpool.tables.layout import WIDE, Layout
@@ -21,6 +23,8 @@ _NAMES = frozenset(
         *("summe", "gesamt", "gesamtsumme", "mittelwert", "durchschnitt", "moyenne", "somme", "promedio", "totale"),
     }
 )
+# What may be an event, unless its outcome is a number such as only sums are.
+_COUNTS = frozenset({"n", "count", "number"})
 
 
 def names_total(name: str) -> bool:
@@ -32,7 +36,7 @@ def names_total(name: str) -> bool:
     return normal(name.rstrip(" :=")) in _NAMES
 
 
-def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Index]) -> None:
+def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
     """Refuse a wide table that ends with rows of totals or averages, which would be pooled as events.
 
     Parameters
@@ -41,8 +45,8 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
     layout : Layout
     events : Words
         The event of each row.
-    outcomes : sequence of ndarray of int, shape (rows,)
-        Codes of outcomes of each row: what has an outcome is an event.
+    outcomes : sequence of Words
+        The outcomes of each row: what has one is an event, but for numbers other than 0 and 1 that no other row has.
 
     Raises
     ------
@@ -54,9 +58,13 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
     rows: list[int] = []
     for row in range(len(events.codes) - 1, 0, -1):
         code = int(events.codes[row])
-        if code != BLANK and not names_total(events.values[code]):
+        if code == BLANK:
+            continue
+        summed = [_sums_up(words, row) for words in outcomes if words.codes[row] != BLANK]
+        counted_up = bool(summed) and all(summed) and normal(events.values[code].rstrip(" :=")) in _COUNTS
+        if not names_total(events.values[code]) and not counted_up:
             break
-        if code != BLANK and all(codes[row] == BLANK for codes in outcomes):
+        if all(summed):
             rows.insert(0, row)
     if not rows:
         return
@@ -72,6 +80,13 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
         remedies=[{"where": where}],
         count=len(rows),
     )
+
+
+def _sums_up(outcomes: Words, row: int) -> bool:
+    """Whether what a row has for an outcome is a sum or an average of outcomes: a number, and no other row has it."""
+    code = int(outcomes.codes[row])
+    word = outcomes.values[code]
+    return looks_numeric(word) and key(word) not in FAMILIES[0] and int(outcomes.counts[code]) == 1
 
 
 def _column(name: str) -> str:
