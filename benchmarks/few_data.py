@@ -89,7 +89,7 @@ def draw(path: Path, everything: Array) -> None:
     chosen = [i for i, name in enumerate(POOLS) if name != "average"]
     curves = [(titles.get(POOLS[i], POOLS[i]), everything[..., i].mean(axis=(0, 1))) for i in chosen]
     at = np.arange(len(SIZES))
-    labels = ("resolved events", "gain over the simple average in log loss, per event")
+    labels = ("resolved events", "mean log score gained per event, natural log")
     plots.family(axes, at, curves, labels=labels, title="mean over all kinds of panels")
     axes.axhline(0.0, color="#888888", linewidth=0.6, zorder=0)
     axes.set_ylim(-0.12, 0.09)

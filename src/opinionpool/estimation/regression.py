@@ -240,6 +240,18 @@ def fit_each(
         before = own
 
 
+def fit_all(tasks: Sequence[tuple[Regression, float]], starts: Sequence[Coefficients]) -> list[Coefficients]:
+    """Fits of regressions of the same outcomes with a deviation each, side by side as `fit_each` does.
+
+    There is a start for each, or the last one is for the others.
+    """
+    begun = [starts[min(i, len(starts) - 1)] for i in range(len(tasks))]
+    regression = tasks[0][0]
+    if regression.contrasts.shape[2] == 1 and regression.many_events:
+        return _side_by_side(tasks, begun)
+    return [each.fit(deviation, start) for (each, deviation), start in zip(tasks, begun, strict=True)]
+
+
 def _side_by_side(tasks: Sequence[tuple[Regression, float]], starts: Sequence[Coefficients]) -> list[Coefficients]:
     """Fits for two classes and many events; all have as many coefficients, of which some do nothing where fewer do."""
     parts, first = [regression.binary_parts(deviation) for regression, deviation in tasks], tasks[0][0]

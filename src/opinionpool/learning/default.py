@@ -14,7 +14,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -30,6 +29,7 @@ from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilit
 from opinionpool.estimation.regression import Regression, fit_each
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.agreement import Agreement
+from opinionpool.learning.candidates import MINOR, Candidates, unlike_probability
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.leakage import contrary_notes
 from opinionpool.learning.prior import (
@@ -38,11 +38,7 @@ from opinionpool.learning.prior import (
     LIMIT_PROBABILITIES,
     LIMITS,
     SLOPE,
-    SPREAD_PROBABILITIES,
-    SPREADS,
     UNLIKE,
-    UNLIKE_PROBABILITY,
-    UNLIKE_WORTH,
     Believed,
 )
 from opinionpool.learning.problem import DenseContrasts
@@ -64,6 +60,9 @@ from opinionpool.model.features import Parts
 from opinionpool.model.pooling import fill_missing
 
 PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
+# No log pool is quite right, so T outcomes count (T + `COUNTED`) / (T + `ALL`) times: too much would be learned from
+# the first ones, as where they happen to be easy.
+COUNTED, ALL = 185.0, 300.0
 # How dependent experts are is learned at this rate, as no alternative is quite right and one outcome should not decide
 # between them (Grünwald and van Ommen, Bayesian Analysis 12, 2017); how far extremes are believed, of which few
 # outcomes tell, once there are many more events than these.
@@ -76,8 +75,6 @@ DEPENDENCE_EVENTS, DEPENDENCE_LEARNED = 20.0, 2000.0
 UNDECIDED = 0.25
 # Values are chosen on this many events, and no more forecasts than these; more would hardly change the choice.
 CHOOSING, CHOOSING_FORECASTS = 4096, 1 << 20
-# A spread of weights less probable than this is left out of the average.
-NEGLIGIBLE = 1e-3
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6
 
@@ -127,8 +124,9 @@ class _Rows(DenseContrasts):
         if self.absent is not None:
             # Nobody can be biased towards one of the options where each event has its own.
             beliefs = replace(beliefs, intercept_spread=0.0)
-        offset = self.reference - self.base_intercept
-        return Regression(full, offset, self.outcomes, self.weight, beliefs, self.expected)
+        offset, events = self.reference - self.base_intercept, float(self.weight.sum())
+        counted = (events + COUNTED) / (events + ALL)
+        return Regression(full, offset, self.outcomes, counted * self.weight, beliefs, self.expected)
 
 
 def each_expert(absent: Mask | None) -> Mask | None:
@@ -269,18 +267,18 @@ def _learned(rows: _Rows, believed: Believed, *, answers_only: bool) -> DefaultF
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
     middle = len(limits) // 2
     beliefs, likeliest, alternatives = _alternatives(few, spread, fill, Extremes(limits[middle], centre), believed)
-    regressions = (few.regression(spread, fill, Extremes(limit, centre), beliefs) for limit in limits)
-    found, equal, scores = [likeliest], likeliest, list[float]()
-    for at_limit in fit_each(regressions, SPREADS if n > 1 else SPREADS[:1], found):
-        equal = at_limit[0] if len(scores) == middle else equal
-        scores.append(_averaged(at_limit))
-        found = at_limit
+    candidates = Candidates.of(beliefs, events)
+    found = candidates.fits(few.regression(spread, fill, Extremes(limits[middle], centre), beliefs[0]), [likeliest])
+    equal, (some, fitted) = found[0], candidates.kept(found, MINOR)
+    candidates, found = candidates.kept(found)
+    regressions = [few.regression(spread, fill, Extremes(limit, centre), beliefs[0]) for limit in limits]
+    scores = [some.score(fitted if i == middle else some.fits(each, fitted)) for i, each in enumerate(regressions)]
     probability = posterior_probabilities(scores, limit_probabilities, RATE * events / (EXTREMES_EVENTS + events))
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
     values, uncertainty, topics = _coefficients(
-        rows, few, shrunken, believed, extremes, beliefs, found, answers_only=answers_only
+        rows, few, shrunken, believed, extremes, candidates, found, answers_only=answers_only
     )
     if uncertainty is not None:
         open_ = left_open(equal, *alternatives)
@@ -317,11 +315,12 @@ class _Alternatives(NamedTuple):
 
 def _alternatives(
     rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed
-) -> tuple[WeightBeliefs, Coefficients, _Alternatives]:
+) -> tuple[tuple[WeightBeliefs, WeightBeliefs], Coefficients, _Alternatives]:
     """Beliefs about weights of experts as dependent as they turn out to be; the likeliest; and what may be instead.
 
-    Intervals allow for each correlation, and for a sum of weights that is nothing like what is believed. There, nothing
-    keeps single outcomes from moving answers, so that intervals reach to where they would lead.
+    The former are two, see `Candidates`. Intervals allow for each correlation, and for a sum of weights that is nothing
+    like what is believed while weights are equal. There, nothing keeps single outcomes from moving answers, so that
+    intervals reach to where they would lead.
     """
     correlations, prior = believed.correlations
     beliefs = [weight_beliefs(believed, rho, rows.worth) for rho in correlations]
@@ -336,12 +335,12 @@ def _alternatives(
     events = float(rows.weight.sum())
     rate = min(RATE, max(DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + events), events / (DEPENDENCE_LEARNED + events)))
     probability = posterior_probabilities(evidence[:-1], prior, rate)
-    learned = beliefs[0]
+    rho, slope = believed.rho, SLOPE
     if believed.correlation is None:
         rho, variance = _mean_correlation(probability, rows.contrasts.shape[1])
         slope = float(np.hypot(SLOPE, np.sqrt(UNDECIDED * variance)))
-        learned = weight_beliefs(believed, rho, rows.worth, slope)
-    unlike = UNLIKE_PROBABILITY / (1.0 + (UNLIKE_WORTH / events) ** 2)
+    learned = weight_beliefs(believed, rho, rows.worth, slope), weight_beliefs(believed, rho, rows.worth, UNLIKE)
+    unlike = unlike_probability(events)
     among_all = posterior_probabilities(evidence, np.append((1.0 - unlike) * np.array(prior), unlike))
     return learned, found[int(probability.argmax())], _Alternatives(found, among_all)
 
@@ -356,7 +355,7 @@ def _mean_correlation(probability: Array, n: int) -> tuple[float, float]:
 
 
 class _Average(NamedTuple):
-    """Coefficients for several spreads of the weights, and what each counts for."""
+    """Coefficients of several candidates, and what each counts for."""
 
     found: list[Coefficients]
     share: Array
@@ -381,33 +380,26 @@ def _coefficients(
     shrunken: MarginalFeatures,
     believed: Believed,
     extremes: Extremes,
-    beliefs: WeightBeliefs,
+    candidates: Candidates,
     starts: list[Coefficients],
     *,
     answers_only: bool,
 ) -> tuple[Array, Uncertainty | None, TopicEffects | None]:
-    """Intercept and weights, (K - 1 + N,), averaged over how far weights differ; what is open about them; topics."""
+    """Intercept and weights, (K - 1 + N,), averaged over candidates; what is open about them; topics."""
     fill = common_dependence(shrunken, believed, float(rows.weight.sum()))
-    regression = few.regression(shrunken.spread, fill, extremes, beliefs)
-    (found,) = fit_each([regression], SPREADS[: len(starts)], starts)
-    probability = posterior_probabilities([each.evidence for each in found], SPREAD_PROBABILITIES[: len(found)])
-    kept = np.flatnonzero(probability > NEGLIGIBLE)
-    share, found = probability[kept] / probability[kept].sum(), [found[i] for i in kept]
-    among = regression
+    regression = few.regression(shrunken.spread, fill, extremes, candidates.beliefs[0])
+    candidates, found = candidates.kept(candidates.fits(regression, starts))
+    share, among = candidates.posterior(found), regression
     if few is not rows:
-        regression = rows.regression(shrunken.spread, fill, extremes, beliefs)
+        regression = rows.regression(shrunken.spread, fill, extremes, candidates.beliefs[0])
         if rows.topics is None:
-            (found,) = fit_each([regression], [SPREADS[i] for i in kept], found)
-    values = np.array([each.values for each in found])
-    mean = share @ values
+            found = candidates.fits(regression, found)
+    average = _Average(found, share)
     if rows.topics is not None:
-        return _by_topic(rows, regression, few, among, mean, [SPREADS[i] for i in kept])
+        return _by_topic(rows, regression, few, among, average.mean, candidates)
     if answers_only or rows.contrasts.shape[1] > MOST_UNCERTAIN:
-        return mean, None, None
-    covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
-    for s, each in zip(share, found, strict=True):
-        covariance += s * each.covariance()
-    return mean, Uncertainty(covariance), None
+        return average.mean, None, None
+    return average.mean, Uncertainty(average.covariance()), None
 
 
 def _by_topic(
@@ -416,26 +408,20 @@ def _by_topic(
     few: _Rows,
     among: Regression,
     plain: Array,
-    deviations: Sequence[float],
+    candidates: Candidates,
 ) -> tuple[Array, Uncertainty, TopicEffects]:
     """The same where events have topics; slopes multiply what `plain` coefficients add to the prior."""
     d, beliefs = rows.free, regression.beliefs
-    prior = dict(zip(SPREADS, SPREAD_PROBABILITIES, strict=True))
-    common = Common([beliefs.root(each, d) for each in deviations], [prior[each] for each in deviations])
 
     def events(some: _Rows, its: Regression) -> TopicEvents:
         assert some.topics is not None
-        return TopicEvents.of(its, some.topics, plain, some.base_intercept)
+        # What is common to topics counts with them, in full.
+        return TopicEvents.of(replace(its, weight=some.weight), some.topics, plain, some.base_intercept)
 
+    common = Common(candidates.roots(d), candidates.probability.tolist())
     weights = rows.contrasts.shape[1] > 1 and weights_looked_at(len(rows.experts), rows.topics, d)
     chosen_by = None if few is rows else events(few, among)
     found = learn_topics(events(rows, regression), common, weights=weights, few=chosen_by)
     values = found.values.copy()
     values[d:] += beliefs.mean
     return values, Uncertainty(found.covariance), replace(found.effects, plain=plain - values)
-
-
-def _averaged(found: list[Coefficients]) -> float:
-    """Log evidence, averaged over how far weights differ."""
-    terms = [each.evidence + np.log(c) for each, c in zip(found, SPREAD_PROBABILITIES, strict=False)]
-    return float(np.logaddexp.reduce(terms))

@@ -84,7 +84,7 @@ def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
 
 # From so many events on, weights that point the wrong way are worth a warning; but not a sum as close to 0 as that of
 # experts who know nothing, which is below 0 by chance.
-CONTRARY, TURNED = 10, 0.1
+CONTRARY, TURNED = 10, 0.2
 
 
 def contrary_notes(events: float, total: float) -> tuple[Note, ...]:

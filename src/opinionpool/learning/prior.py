@@ -7,7 +7,7 @@ Believed of any panel:
   evidence), and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
 * who agrees more with the others is more accurate (`opinionpool.learning.agreement`), how much more being learned
   (`GUIDE_SPREAD`), and evidence is nested;
-* they are unbiased, give or take `BIAS` in log-odds;
+* they are unbiased, give or take `BIAS` in log-odds together, beyond what each expert's own forecasts show;
 * weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
 * extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
 
@@ -34,13 +34,13 @@ from opinionpool.names import name_key, unknown_names
 from opinionpool.text import listed, shown, suggestion
 
 CALIBRATION = 0.95
-SLOPE, BIAS = 0.35, 0.3
-# Intervals allow for a sum of weights that is nothing like what is believed, off by a factor of 1 ± `UNLIKE`, with a
-# probability of `UNLIKE_PROBABILITY` T² / (T² + `UNLIKE_WORTH`²): few events leave nothing to go by but beliefs.
-UNLIKE, UNLIKE_PROBABILITY, UNLIKE_WORTH = 8.0, 0.5, 60.0
+SLOPE, BIAS = 0.35, 0.15
+# The sum of weights may also be nothing like what is believed, off by a factor of 1 ± `UNLIKE`, with a probability of
+# `UNLIKE_PROBABILITY` T² / (T² + `UNLIKE_WORTH`²): few events leave nothing to go by but beliefs.
+UNLIKE, UNLIKE_PROBABILITY, UNLIKE_WORTH = 3.0, 0.5, 20.0
 CORRELATION = 0.6
 CORRELATIONS, CORRELATION_PROBABILITIES = (CORRELATION, 0.8, 0.3, 0.0), (0.4, 0.4, 0.15, 0.05)
-SPREADS, SPREAD_PROBABILITIES = (0.0, 0.1, 0.25, 0.6), (0.3, 0.25, 0.25, 0.2)
+SPREADS, SPREAD_PROBABILITIES = (0.0, 0.1, 0.25, 0.6, 1.5), (0.31, 0.28, 0.25, 0.14, 0.02)
 LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.4, 0.4, 0.2)
 # Without any outcome, a single expert is taken to have this accuracy: an area under the curve of 0.84.
 ACCURACY = 1.0
