@@ -224,7 +224,10 @@ def test_two_classes_are_the_binary_path():
 
 def test_a_class_that_never_happened_keeps_its_laplace_prior():
     rng = np.random.default_rng(11)
-    q, y = rng.dirichlet(np.ones(3), size=(40, 2)), rng.integers(0, 2, 40)
+    q = rng.dirichlet(np.ones(3), size=(40, 2))
+    # Forecasts that know something, so that they are believed whichever beliefs are averaged.
+    both = q.mean(axis=1)[:, :2]
+    y = (rng.random(40) < both[:, 1] / both.sum(axis=1)).astype(int)
     f = Forecasts.from_array(q, y, classes=(0, 1, 2))
     for options in ({"beliefs": None}, {}, {"class_model": "symmetric"}, {"class_model": "full"}):
         learned = learn(f, **options)
