@@ -1,11 +1,13 @@
 """Streams against the whole: whatever the order, the batches, the corrections, learning gives what a batch gives."""
 
 import doctest
+import itertools
 import math
 from dataclasses import replace
 from datetime import date
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -230,6 +232,42 @@ class TestEvents:
             reverse.forecast("a", {name: value}, topic="x", closes="2025-03-01", time="2025-01-01")
         reverse.resolve("a", 1)
         assert reverse.fingerprint == prints[0]
+
+    @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+    def test_forecasts_may_arrive_in_any_order_of_their_times(self, order):
+        table = pd.DataFrame(
+            [("a", "ann", p, f"2025-01-0{day}") for p, day in ((0.2, 1), (0.5, 3), (0.7, 5))]
+            + [("a", "bob", 0.4, "2025-01-02")],
+            columns=["event", "expert", "probability", "time"],
+        )
+        expected = read_forecasts(table, duplicates="last")
+        stream = Stream()
+        stream.forecast("a", {"bob": 0.4}, time="2025-01-02")
+        for i in order:
+            row = table.iloc[i]
+            stream.forecast("a", {"ann": row.probability}, time=row.time)
+        found = stream.forecasts()
+        cells = [found.experts.index(name) for name in expected.experts]
+        np.testing.assert_array_equal(found.X[:, cells], expected.X)
+        ann = found.experts.index("ann")
+        cell = np.flatnonzero(found.expert_index == ann)
+        there = expected.earlier.select(expected.expert_index == expected.experts.index("ann"))
+        assert found.earlier.select(cell).probabilities == there.probabilities == 0.5
+        assert found.earlier.select(cell).made == there.made
+
+    def test_what_is_made_after_an_event_ended_is_no_forecast(self):
+        stream = Stream()
+        stream.forecast("a", {"ann": 0.5, "bob": 0.6}, time="2025-01-10T12:00", closes="2025-01-10")
+        before = stream.fingerprint
+        for time, closes in (("2025-01-11", None), ("2025-01-12", "2025-01-11"), ("2025-01-09", "2025-01-08")):
+            with pytest.raises(ArgumentError, match=r"'a' by ('ann', )?'bob' were made after it ended"):
+                stream.forecast("a", {"bob": 0.9}, time=time, closes=closes)
+        with pytest.raises(ArgumentError, match=r"by 'ann', 'bob' were made after it ended \(2025-01-09\)"):
+            stream.resolve("a", 1, resolved_at="2025-01-09")
+        assert stream.fingerprint == before
+        stream.forecast("a", {"ann": None, "bob": None})
+        stream.resolve("a", 1, resolved_at="2025-01-09")
+        assert stream.count == 1
 
     def test_weights_are_frequencies_and_are_corrected(self):
         f = simulated(30)

@@ -163,7 +163,9 @@ class Changes:
                 gone = int((~np.isin(current.experts, record.experts)).sum())
                 self._met["no-longer-there"] += gone
                 current = current.without_forecasts() if gone else current
-            new = (record if current is None else current.revised(record))._replace(weight=weigh)
+            # What a table has is what stands, whenever it was made.
+            revise = current and (current.updated if self._table is None else current.revised)
+            new = (revise(record) if revise else record)._replace(weight=weigh)
             if "asked" in self._facts and len(record.experts):
                 # Read without --as-of, events are answered as of their newest forecasts again.
                 new = new._replace(asked=record.asked)

@@ -83,6 +83,40 @@ class Record(NamedTuple):
             asked=self.asked if other.asked is None else other.asked,
         )
 
+    def updated(self, other: Record) -> Record:
+        """As `revised`, except that a forecast made before the one that stands is only what was forecast earlier."""
+        if self.made is None or other.made is None:
+            return self.revised(other)
+        order = np.argsort(self.experts)
+        known = np.isin(other.experts, self.experts)
+        place = order[np.searchsorted(self.experts, other.experts[known], sorter=order)]
+        late = np.flatnonzero(known)[other.made[known] < self.made[place]]
+        if not len(late):
+            return self.revised(other)
+        standing = self.revised(other.select(np.setdiff1d(np.arange(len(other.experts)), late)))
+        return standing.after(other.select(late))
+
+    def after(self, other: Record) -> Record:
+        """The event with forecasts by the same experts that were made before those that stand."""
+        assert other.made is not None
+        there = ~np.isnan(other.probabilities.reshape(len(other.probabilities), -1)[:, 0])
+        other = other.select(np.flatnonzero(there))
+        order, size = np.argsort(self.experts), len(self.experts)
+        place = order[np.searchsorted(self.experts, other.experts, sorter=order)]
+        before = [Earlier(other.probabilities, other.times_made())]
+        before += [] if other.earlier is None else [other.earlier]
+        mine = self.earlier or Earlier.none(self.probabilities)
+        return self._replace(earlier=mine.before(self.times_made(), *(each.placed(place, size) for each in before)))
+
+    def select(self, cells: npt.NDArray[np.intp]) -> Record:
+        """The event with some of its forecasts."""
+        return self._replace(
+            experts=self.experts[cells],
+            probabilities=self.probabilities[cells],
+            made=None if self.made is None else self.made[cells],
+            earlier=None if self.earlier is None else self.earlier.select(cells),
+        )
+
     def _earlier(self, other: Record, kept: Mask) -> Earlier | None:
         """What was forecast before those that are kept, and before the other ones, here or there."""
         rest = None if self.earlier is None else self.earlier.select(kept)

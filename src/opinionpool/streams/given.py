@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,7 +16,8 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.names import check_distinct
 from opinionpool.streams.events import Record, event_key
 from opinionpool.streams.state import StreamState
-from opinionpool.tables.times import as_time
+from opinionpool.tables.times import as_time, time_text
+from opinionpool.text import listed, shown
 
 # By expert: the probability of the second of two classes, or those of all classes; None withdraws it.
 ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
@@ -98,6 +99,30 @@ def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
         raise ShapeError(f"a forecast on {k} classes is {'one probability' if k == 2 else f'{k} probabilities'}")
     array = np.array(given).reshape((len(given), *shape))
     return logodds.normalised(array)[0] if k > 2 and len(array) else array
+
+
+_REST = np.timedelta64(86_400_000_000 - 1, "us")
+
+
+def check_in_time(record: Record, experts: Sequence[str]) -> None:
+    """Refuse forecasts that were made after the event ended; a day without a time of day ends at midnight.
+
+    Raises
+    ------
+    ArgumentError
+        With the experts whose forecasts are late.
+    """
+    end = record.time
+    if record.made is None or end is None or not record.settled:
+        return
+    late = record.made > (end + _REST if end == end.astype("datetime64[D]") else end)
+    if late.any():
+        names = [experts[i] for i in record.experts[late].tolist()]
+        raise ArgumentError(
+            f"forecasts on event {shown(record.event)} by {listed(names)} were made after it ended ({time_text(end)}), "
+            "and what comes later is no forecast: leave them out, and withdraw those that the stream has, "
+            f"forecast({shown(record.event)}, {{{names[0]!r}: None}})"
+        )
 
 
 def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterator[Record]:

@@ -357,7 +357,7 @@ class StreamState:
         self.reservoir.merge(other.reservoir, moved)
         for key, record in other.open.items():
             own = self.open.get(key)
-            self.put_open(moved(record) if own is None else own.revised(moved(record)))
+            self.put_open(moved(record) if own is None else own.updated(moved(record)))
         self.rows += other.rows
         self._sum = (self._sum + other._sum) % _WHOLE
 

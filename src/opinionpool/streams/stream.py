@@ -21,7 +21,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.names import check_distinct, numbered
 from opinionpool.streams.changes import Change, Changes, annulled, corrected
 from opinionpool.streams.events import Record
-from opinionpool.streams.given import NOTHING, About, ExpertForecasts, batch_records, event_record
+from opinionpool.streams.given import NOTHING, About, ExpertForecasts, batch_records, check_in_time, event_record
 from opinionpool.streams.moments import Clock, times_of
 from opinionpool.streams.reservoir import CAPACITY
 from opinionpool.streams.rows import Rows
@@ -139,12 +139,12 @@ class Stream(StreamView):
         group : str, optional
             A label that events may share which may depend on each other.
         time : str, date, datetime or datetime64, optional
-            When the forecasts were made.
+            When the forecasts were made. One made before the expert's forecast that stands does not take its place.
 
         Raises
         ------
         ArgumentError
-            If the event is resolved: what comes afterwards is no forecast.
+            If the event is resolved, or closed before the forecasts were made: what comes afterwards is no forecast.
         ShapeError
             If a probability is outside [0, 1], or there is not one for each class.
         """
@@ -158,7 +158,9 @@ class Stream(StreamView):
             about = About.of(closes, "closes", group, topic)
             record = event_record(self._state, self.seed, event, forecasts, prior, about, time, key=key)
             current = self._state.open.get(record.key)
-            self._state.put_open((record if current is None else current).revised(record))
+            new = record.revised(record) if current is None else current.updated(record)
+            check_in_time(new, self._state.experts)
+            self._state.put_open(new)
 
     @exclusive
     def withdraw(self, event: str) -> None:
@@ -216,7 +218,8 @@ class Stream(StreamView):
         Raises
         ------
         ArgumentError
-            If the event is unknown and no forecasts are given, or if its forecasts are needed and not these.
+            If the event is unknown and no forecasts are given, or if its forecasts are needed and not these; if one was
+            made after `resolved_at`.
         OutcomeError
             If the outcome is not one of the classes.
         """
@@ -283,6 +286,7 @@ class Stream(StreamView):
             return current.resolved(code, 1.0 if weight is None else float(weight), asked)
         record = event_record(self._state, self.seed, event, forecasts or {}, prior, about, key=key)
         new = (record if current is None else current).revised(record)
+        check_in_time(new, self._state.experts)
         ends = [known.time for known in (current, about) if known is not None and known.settled]
         asked = min((end for end in ends if end is not None), default=new.asked)
         return new.resolved(code, 1.0 if weight is None else float(weight), asked)
