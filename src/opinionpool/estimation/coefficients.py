@@ -147,6 +147,33 @@ def excess(more: Array, less: Array, d: int) -> Array:
     return np.asarray(rows if d == 1 else rows @ np.linalg.inv(turn))
 
 
+# Relative to the largest variance, one this small is rounding.
+NOTHING = 1e-13
+
+
+def covering(one: Array, other: Array) -> Array:
+    """A covariance (P, P) by which no combination is less uncertain than by `one` or `other`, in whatever coordinates.
+
+    Where their sum is 1 both are diagonal, and the larger of each is taken.
+
+    Examples
+    --------
+    >>> covering(np.diag([1.0, 2.0]), np.diag([2.0, 1.0])).round(9)
+    array([[2., 0.],
+           [0., 2.]])
+    """
+    total = one + other
+    scale = np.sqrt(np.diag(total))
+    scale = np.where(scale > 0, scale, 1.0)
+    value, vector = np.linalg.eigh(total / np.outer(scale, scale))
+    kept = value > NOTHING * value.max(initial=0.0)
+    root, vector = np.sqrt(value[kept]), vector[:, kept]
+    back = (vector / root).T / scale
+    more, turn = np.linalg.eigh(back @ (other - one) @ back.T)
+    rows = (scale[:, None] * vector * root) @ turn * np.sqrt(np.maximum(more, 0.0))
+    return np.asarray(one + rows @ rows.T)
+
+
 def intercept_root(spread: float, d: int) -> Array:
     """Root of the covariance of an intercept about 0, (K - 1, K - 1): independent log-probabilities favour no class."""
     return np.asarray(spread * _unit_root(d))

@@ -18,7 +18,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.averages import DUPLICATE
-from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.coefficients import covering, intercept_root
 from opinionpool.learning.prior import BIAS, believed_slope
 from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.logodds import metric, uncentred
@@ -176,6 +176,19 @@ class ClassUncertainty(Uncertainty):
 
     weights: ClassWeights
     differences: Array
+
+    def at_least(self, other: Uncertainty) -> ClassUncertainty:
+        """Neither what the classes have in common nor their differences are less uncertain than here or there."""
+        covariance = covering(self.covariance, other.covariance)
+        if not isinstance(other, ClassUncertainty) or other.differences.shape != self.differences.shape:
+            return replace(self, covariance=covariance)
+        # Contrasts there are measured from other biases, which is a difference of intercepts.
+        d, start = self.weights.free, np.zeros((1, len(self.weights.panel), self.weights.free))
+        start[0, self.weights.informative] = self.weights.bias
+        turn = np.eye(len(self.differences))
+        turn[-d:] = (other.weights.design(start)[0] @ np.linalg.inv(intercept_root(BIAS, d).T)).T
+        differences = covering(self.differences, turn @ other.differences @ turn.T)
+        return replace(self, covariance=covariance, differences=differences)
 
     def scaled(self, factor: float) -> ClassUncertainty:
         """The same with covariances that are so many times as large."""

@@ -252,7 +252,12 @@ class FittedPanel(Tabular):
         mine, its = self.uncertainty, other.uncertainty
         if mine is None or its is None:
             return self
-        found = replace(self, uncertainty=mine.at_least(its, len(self.classes) - 1))
+        found = replace(self, uncertainty=mine.at_least(its))
+        if self.topics is not None and other.topics is not None:
+            assert found.uncertainty is not None
+            common = self._coefficients, found.uncertainty.covariance
+            effects = self.topics.at_least(other.topics, common, (other._coefficients, its.covariance))
+            found = replace(found, topics=effects)
         # What is believed of extremes and of missing forecasts differs a little between fits, and so do topics.
         most = 1.0
         for rows, q, (own,) in forecasts.dense_blocks(self.experts, prior):
@@ -267,6 +272,20 @@ class FittedPanel(Tabular):
             uncertainty=found.uncertainty and found.uncertainty.scaled(most**2),
             topics=found.topics and found.topics.scaled(most**2),
         )
+
+    @property
+    def _coefficients(self) -> Array:
+        """Intercept and weights of everybody, (K - 1 + N,); zeros if weights differ between classes."""
+        n, k = len(self.experts), len(self.classes)
+        if not isinstance(self.panel, Panel):
+            return np.zeros(k - 1 + n)
+        same = np.full((1, n) if k == 2 else (1, n, k), 1.0 / k)
+        parts = self.panel.answer_parts(read_batch(same, same[0, 0], n, k))
+        assert parts.bias is not None
+        assert parts.weights is not None
+        # Without a centre, contrasts are as they were given.
+        bias = parts.weights @ parts.bias if self.panel.settings.extremes.centre is None else 0.0
+        return np.concatenate([parts.intercept - bias, parts.weights])
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
         """Some forecasts as they count by their ages, without these."""

@@ -18,6 +18,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
+from opinionpool.estimation.coefficients import covering
 from opinionpool.text import counted, shown
 
 # How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by
@@ -166,6 +167,38 @@ class TopicEffects(Tabular):
             cross=None if cross is None else own @ cross,
             plain=plain,
         )
+
+    def at_least(self, other: TopicEffects, common: tuple[Array, Array], its: tuple[Array, Array]) -> TopicEffects:
+        """The same, with no combination of a topic's intercept, slope and weights less uncertain than in another.
+
+        Nor is what they make of answers, given the common intercept and weights here and there, (K - 1 + N,), and their
+        covariance; if weights are not looked at, this is so for what is not common only.
+        """
+        if self.topics != other.topics or self.new.shape != other.new.shape:
+            return self
+        own = [covering(*each) for each in zip(self.covariance, other.covariance, strict=True)]
+        found = replace(self, covariance=np.array(own), new=covering(self.new, other.new))
+        if self.cross is None or other.cross is None or self.weights is None:
+            return found
+        d = self.intercept.shape[1]
+        place = np.delete(np.arange(len(self.new)), d)
+        for g in range(len(self.topics) + 1):
+            here = found._of_answers(g, *common)
+            part = found.new if g == len(self.topics) else found.covariance[g]
+            part[np.ix_(place, place)] += covering(here, other._of_answers(g, *its)) - here
+        return found
+
+    def _of_answers(self, g: int, values: Array, covariance: Array) -> Array:
+        """Covariance of the intercept and weights of answers on a topic, (K - 1 + N, K - 1 + N), from the common ones'.
+
+        `g` is the topic's place, the number of topics for a new one.
+        """
+        slope = values if self.plain is None else values + self.plain
+        onto = np.insert(np.eye(len(values)), self.intercept.shape[1], slope, axis=1)
+        if g == len(self.topics):
+            return np.asarray(covariance + onto @ self.new @ onto.T)
+        beside = np.zeros_like(covariance) if self.cross is None else onto @ self.cross[g]
+        return np.asarray(covariance + onto @ self.covariance[g] @ onto.T + beside + beside.T)
 
     def scaled(self, factor: float) -> TopicEffects:
         """The same with covariances that are so many times as large."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array
-from opinionpool.estimation.coefficients import covariance_rows, excess
+from opinionpool.estimation.coefficients import covering
 from opinionpool.learning.topics import TopicShift
 from opinionpool.model.contrasts import Batch, blocks, read_batch
 from opinionpool.model.panel import Panel
@@ -88,10 +88,9 @@ class Uncertainty:
         batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
         return self._errors(panel, batch, panel.pool(probabilities, prior), shift)[1]
 
-    def at_least(self, other: Uncertainty, d: int) -> Uncertainty:
-        """No combination of intercept, d = K - 1 numbers, and weights is less uncertain than here or there."""
-        found = excess(covariance_rows(other.covariance), covariance_rows(self.covariance), d)
-        return replace(self, covariance=self.covariance + found.T @ found)
+    def at_least(self, other: Uncertainty) -> Uncertainty:
+        """No combination of intercept and weights is less uncertain than here or there."""
+        return replace(self, covariance=covering(self.covariance, other.covariance))
 
     def scaled(self, factor: float) -> Uncertainty:
         """The same with covariances that are so many times as large."""
