@@ -82,6 +82,32 @@ def test_a_week_as_of_a_time_and_then_without_one(file, command, dates):
     np.testing.assert_array_equal(b.by_experts(whole.experts).ages, whole.ages)
 
 
+def test_superseded_forecasts_are_in_the_fingerprint_and_corrected_ones_are_noted(file, command):
+    lines = week(6)
+    run(command, file, "w.csv", lines, "--save", "a.json")
+    # e1 forecast q4, which is resolved, twice, and q28, which is open.
+    corrected = list(lines)
+    for question in ("q4", "q28"):
+        i = next(i for i, line in enumerate(lines) if line.startswith(f"{question},e1,"))
+        assert lines[i + 1].startswith(f"{question},e1,")
+        parts = lines[i].split(",")
+        corrected[i] = ",".join([*parts[:2], "0.987", *parts[3:]])
+    said = run(command, file, "c.csv", corrected, "--model", "a.json", "--save", "b.json")
+    counts = {note["code"]: note.get("count") for note in json.loads(said.out)["summary"]["notes"]}
+    assert counts["late-forecasts"] == 1
+    run(command, file, "c.csv", corrected, "--save", "c.json")
+    last = {tuple(line.split(",")[:2]): line for line in lines}
+    run(command, file, "l.csv", list(last.values()), "--save", "l.json")
+    prints = [op.load(f"{name}.json").stream.fingerprint for name in "abcl"]
+    assert len(set(prints)) == 4
+    again = run(command, file, "w.csv", lines, "--model", "a.json", "--save", "d.json")
+    assert "late-forecasts" not in again.out
+    assert op.load("d.json").stream.fingerprint == prints[0]
+    shuffled = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))]
+    run(command, file, "s.csv", shuffled, "--save", "s.json")
+    assert op.load("s.json").stream.fingerprint == prints[0]
+
+
 def test_the_same_week_twice_changes_nothing(file, command):
     run(command, file, "w4.csv", week(4), "--save", "a.json")
     for one, two in (("a.json", "b.json"), ("b.json", "c.json")):

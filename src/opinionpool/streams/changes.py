@@ -137,6 +137,8 @@ class Changes:
         self._state, self._table = state, table
         # A table without any outcome has them elsewhere.
         self._settles = table is not None and (table.void is not None or bool(table.resolved.any()))
+        # A table of current forecasts alone does not say what they superseded.
+        self._revised = table is not None and table.earlier is not None
         self.made: list[Change] = []
         self._met: Counter[str] = Counter()  # how often what `_NOTES` tell was met
         self._again = 0  # events that were known, and come with forecasts
@@ -178,14 +180,17 @@ class Changes:
             again = old.without_forecasts().revised(record)._replace(asked=record.asked)
             self.made.append(Change(old, again._replace(weight=old.weight if weight is None else weight)))
             return
-        self._met["late-forecasts"] += state.content(record) != entry.content
+        learned = state.reservoir.find(record.key)
+        others = state.content(record) != entry.content
+        if self._revised and learned is not None and len(record.experts):
+            others = others or not learned.supersedes_same(record)
+        self._met["late-forecasts"] += others
         if record.outcome != UNRESOLVED and (record.outcome != entry.outcome or weight not in {None, entry.weight}):
             self._met["corrected"] += 1
             change = corrected(state, record, entry, weight, complete=True)
             self.made.append(change._replace(new=change.new._replace(**self._changed(change.new, record))))
             return
         self._met["known"] += 1
-        learned = state.reservoir.find(record.key)
         if record.outcome == UNRESOLVED or learned is None:
             return
         changed = self._changed(learned, record)

@@ -136,6 +136,17 @@ class Record(NamedTuple):
         """Whether a forecast is withdrawn."""
         return math.isnan(np.vdot(self.probabilities, self.probabilities))
 
+    def supersedes_same(self, other: Record) -> bool:
+        """Whether its forecasts took the place of the same ones as those of another record."""
+        both = []
+        for record in (self, other):
+            order = np.argsort(record.experts)
+            earlier = record.earlier or Earlier.none(record.probabilities)
+            both.append((record.experts[order], earlier.probabilities[order], earlier.made[order]))
+        return all(
+            np.array_equal(mine, theirs, equal_nan=mine.dtype.kind != "i") for mine, theirs in zip(*both, strict=True)
+        )
+
     def times_made(self) -> npt.NDArray[np.datetime64]:
         """When the forecasts were made, NaT where unknown."""
         return np.full(len(self.experts), np.datetime64("NaT", "us")) if self.made is None else self.made
@@ -172,7 +183,8 @@ def content(record: Record, columns: Columns) -> bytes:
 def particulars(record: Record, columns: Columns) -> bytes | None:
     """A digest of what is known of an event beside its forecasts and outcome; None where nothing is.
 
-    Times, topic, group and when each forecast was made; of an event that is not resolved, its forecasts too.
+    Times, topic, group, when each forecast was made and what it superseded; of an event that is not resolved, its
+    forecasts too.
     """
     order, labels = columns.sorted(record.experts)
     made = b"" if record.made is None or np.isnat(record.made).all() else _stamps(record.made[order])
@@ -182,7 +194,17 @@ def particulars(record: Record, columns: Columns) -> bytes | None:
         return None
     event = content(record, columns) if record.outcome < 0 else str(record.event).encode("utf-8", "surrogatepass")
     parts = [event, labels, made, _stamps(moments), bytes([record.settled]), *names]
+    if record.earlier is not None:
+        parts += _superseded(record.earlier.select(order))
     return hashlib.sha256(b"".join(piece for part in parts for piece in (_size(len(part)), part))).digest()
+
+
+def _superseded(earlier: Earlier) -> list[bytes]:
+    """What some forecasts superseded, as it is digested; nothing where there is nothing."""
+    known = earlier.known
+    return (
+        [known.tobytes(), earlier.probabilities[known].tobytes(), _stamps(earlier.made[known])] if known.any() else []
+    )
 
 
 _NEVER = np.datetime64("NaT", "us")

@@ -131,7 +131,7 @@ class StreamState:
         self._sum = value
 
     def described(self) -> int:
-        """The sum of the digests of what else there is: open events with forecasts, times, topics and groups.
+        """The sum of the digests of what else there is: open events, times, topics, groups, superseded forecasts.
 
         Of resolved events that are no longer in the sample, and so of no account in learning, nothing of it is kept.
         """

@@ -99,9 +99,9 @@ class StreamView:
     def fingerprint(self) -> str:
         """64 hexadecimal digits that depend on what is in the stream, event by event, in any order (SHA-256, added up).
 
-        That is forecasts, outcomes, weights, times, topics and groups, and open events with their forecasts. Rows
-        without ids have no part in it, nor have times, topics and groups of resolved events that are no longer in the
-        sample.
+        That is forecasts, outcomes, weights, times, topics, groups and superseded forecasts, and open events with
+        their forecasts. Rows without ids have no part in it, nor have times, topics, groups and superseded forecasts
+        of resolved events that are no longer in the sample.
         """
         return f"{(self._state.fingerprint + self._state.described()) % (1 << 256):064x}"
 
