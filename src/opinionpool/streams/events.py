@@ -202,9 +202,9 @@ def particulars(record: Record, columns: Columns) -> bytes | None:
 def _superseded(earlier: Earlier) -> list[bytes]:
     """What some forecasts superseded, as it is digested; nothing where there is nothing."""
     known = earlier.known
-    return (
-        [known.tobytes(), earlier.probabilities[known].tobytes(), _stamps(earlier.made[known])] if known.any() else []
-    )
+    if not known.any():
+        return []
+    return [known.tobytes(), earlier.probabilities[known].tobytes(), _stamps(earlier.made[known])]
 
 
 _NEVER = np.datetime64("NaT", "us")
