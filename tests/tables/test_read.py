@@ -614,6 +614,20 @@ def test_one_name_needs_no_list_around_it():
     assert read(text, missing_values="none of it", exclude="n").experts == ("A", "bob")
 
 
+@pytest.mark.parametrize(("resolved", "kept"), [("2025-06-09", True), ("2025-06-09T09:00", False)])
+def test_days_on_which_events_are_resolved_last_as_those_on_which_they_close(resolved, kept):
+    text = (
+        "event,expert,p,time,closes,resolved_at,y\n"
+        f"q,A,.2,2025-06-09T10:00,2025-06-09,{resolved},1\nq,B,.3,2025-06-08T10:00,2025-06-09,{resolved},1\n"
+    )
+    found = read(text)
+    assert found.counts.tolist() == [int(kept), 1]
+    assert ("after-resolution" in notes(found)) == (not kept)
+    assert ("close and are resolved" in notes(found)["closing-days"].text) == kept
+    # The outcome was not known before that day was over.
+    assert read(text, as_of="2025-06-09T12:00").outcomes.tolist() == [-1 if kept else 1]
+
+
 def test_names_that_hardly_differ_are_told_and_kept_apart():
     names = ["Ann Lee", "ann lee", "ann  lee", "José", "Jose\u0301", "bob"]
     wide = read(",".join(["event", *names]) + "\nq,.1,.2,.3,.4,.5,.6\n")

@@ -123,13 +123,14 @@ def read_facts(
         If there are priors of some classes only.
     """
     texts, notes = _texts(layout, melted, joined)
-    closes, days = _closes(layout, melted, joined, reading)
+    closes, closing = _lasting("closes", layout, melted, joined, reading)
+    resolved, resolving = _lasting("resolved_at", layout, melted, joined, reading)
     return Facts(
         closes=closes,
-        resolved_at=_times("resolved_at", layout, melted, joined, reading),
+        resolved_at=resolved,
         prior=_prior(layout, melted, classes, reading, options),
         texts=texts,
-        notes=(*notes, *days),
+        notes=(*notes, *_days_note(closes=closing, resolved=resolving)),
         groups=_labels("group", layout, melted),
         topics=_labels("topic", layout, melted),
         dated="resolved_at" in layout.roles or (joined is not None and "resolved_at" in joined.roles),
@@ -140,21 +141,31 @@ def read_facts(
 _REST = np.timedelta64(86_400_000_000 - 1, "us")
 
 
-def _closes(layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, list[Note]]:
-    """When events close: at the end of a day of which no time is given, where forecasts have times of day."""
-    closes = _times("closes", layout, melted, joined, reading)
+def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
+    """When events close or are resolved, and whether that is the end of days that are given without a time.
+
+    Days last until their end where forecasts have times of day.
+    """
+    times = _times(role, layout, melted, joined, reading)
     made = melted.long_rows.time
     clocked = made is not None and not _midnights(made).all()
-    sources = [(melted.long_rows.table, layout.roles["closes"])] if "closes" in layout.roles else []
-    if joined is not None and "closes" in joined.roles:
-        sources.append((joined.table, joined.roles["closes"]))
-    known = ~np.isnat(closes)
+    sources = [(melted.long_rows.table, layout.roles[role])] if role in layout.roles else []
+    if joined is not None and role in joined.roles:
+        sources.append((joined.table, joined.roles[role]))
+    known = ~np.isnat(times)
     # A midnight that was written is one.
     written = any(":" in word for table, column in sources for word in table.words(column).values)
-    if not clocked or written or not known.any() or not _midnights(closes[known]).all():
-        return closes, []
-    text = "events close at the end of the days that are given: there are no times of day"
-    return np.where(known, closes + _REST, closes), [Note("closing-days", text)]
+    if not clocked or written or not known.any() or not _midnights(times[known]).all():
+        return times, False
+    return np.where(known, times + _REST, times), True
+
+
+def _days_note(*, closes: bool, resolved: bool) -> list[Note]:
+    """That events end with the days that are given, if they do."""
+    if not (closes or resolved):
+        return []
+    what = "close and are resolved" if closes and resolved else "close" if closes else "are resolved"
+    return [Note("closing-days", f"events {what} at the end of the days that are given: there are no times of day")]
 
 
 def _midnights(times: Times) -> npt.NDArray[np.bool_]:
