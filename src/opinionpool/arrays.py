@@ -282,6 +282,10 @@ def _in_utc(time: Any) -> Any:  # noqa: ANN401 - whatever a user gives
     return time.astimezone(UTC).replace(tzinfo=None) if getattr(time, "tzinfo", None) is not None else time
 
 
+# As many as microseconds in 64 bits hold, since 1970 and before.
+_MOST_DAYS = 100_000_000
+
+
 def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.datetime64]:
     """When each of some forecasts was made, (T, N), from times or numbers of days; NaT where unknown.
 
@@ -297,6 +301,8 @@ def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.date
           dtype='datetime64[us]')
     """
     given = np.asarray(times)
+    if given.dtype.kind in "iuf" and (np.abs(given.astype(np.float64)) >= _MOST_DAYS).any():
+        raise ArgumentError(f"a number of days that is no time: beyond {_MOST_DAYS:,}, or infinite; NaN where unknown")
     try:
         if given.dtype.kind in "iuf":
             days = given.astype(np.float64) * 86_400e6

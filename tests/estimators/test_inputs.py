@@ -286,3 +286,10 @@ class TestFromArray:
     def test_refused(self, arguments, error, message):
         with pytest.raises(error, match=message):
             op.Forecasts.from_array([[0.2], [0.4]], **{"outcomes": [1, 0], **arguments})
+
+
+@pytest.mark.parametrize("time", [np.inf, -np.inf, 1e12])
+def test_a_number_that_is_no_time_is_refused(time):
+    times = np.array([[0.0, 1.0], [np.nan, time]])
+    with pytest.raises(op.ArgumentError, match="a number of days that is no time"):
+        op.GaussianPool().fit([[0.2, 0.3], [0.8, 0.7]], [0, 1], times=times)

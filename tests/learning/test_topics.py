@@ -318,6 +318,23 @@ def test_new_topics_get_the_common_values_and_are_less_certain():
         op.GaussianPool().fit(q, y).predict_proba(q, topics=topics)
 
 
+@pytest.mark.parametrize("given", [["a"] * 8, [None] * 8, ["a"] * 4 + ["b"] * 4])
+def test_topics_that_teach_nothing_are_taken_when_predicting(given, tmp_path):
+    """All alike, all blank, or different only where events are open."""
+    q = np.array([[0.8, 0.7], [0.3, 0.1], [0.6, 0.9], [0.4, 0.3], [0.5, 0.6], [0.9, 0.2], [0.2, 0.4], [0.7, 0.7]])
+    y = [1, 0, 1, 0, None, None, None, None]
+    pool = op.GaussianPool().fit(q, y, topics=given)
+    plain = op.GaussianPool().fit(q, y)
+    path = tmp_path / "pool.json"
+    op.save(pool, path)
+    grown = op.GaussianPool().partial_fit(q[:4], y[:4], topics=given[:4])
+    for each in (pool, op.load(path), grown):
+        np.testing.assert_allclose(each.predict_proba(q, topics=given), plain.predict_proba(q), rtol=1e-12)
+        np.testing.assert_allclose(each.predict_interval(q, topics=given), plain.predict_interval(q), rtol=1e-12)
+    with pytest.raises(op.ArgumentError, match="learned nothing about topics"):
+        plain.predict_proba(q, topics=given)
+
+
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_parts_of_an_answer_add_up(k):
     rng = np.random.default_rng(8)

@@ -148,7 +148,10 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             **self._options(),
         )
         events = float(weight[forecasts.resolved].sum())
-        return self._keep(FitState(read.layout, read.classes, read.names, learned, events, read.rounded, read.notes))
+        about = forecasts.topics is not None
+        return self._keep(
+            FitState(read.layout, read.classes, read.names, learned, events, read.rounded, read.notes, topics=about)
+        )
 
     def _keep(self, fitted: FitState) -> Self:
         """Put what was learned in place, and say the serious notes."""
@@ -226,7 +229,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             p = state.pool_forecasts(X, prior, base_rate)
         else:
             q, prior, base_rate = self._asked(X, prior, base_rate, fitted, state)
-            about = self._topics(X, topics, len(q), state)
+            about = self._topics(X, topics, len(q), state, fitted)
             if times is not None:
                 timed = self._with_times(X, q, about, times, fitted)
                 p = state.pool_forecasts(timed, prior, base_rate)
@@ -261,14 +264,18 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         q, _ = fitted.layout.forecasts(fitted.layout.arrange(columns, names, who))
         return q, aligned(prior, keys, "prior"), aligned(base_rate, keys, "base_rate")
 
-    def _topics(self, X: Given, topics: Given, events: int, learned: Fitted) -> npt.NDArray[np.str_] | None:
+    def _topics(
+        self, X: Given, topics: Given, events: int, learned: Fitted, fitted: FitState
+    ) -> npt.NDArray[np.str_] | None:
         """Topics of some events, (T,); those of a container are its own, for pools that have learned any."""
         if isinstance(X, Forecasts):
             without(topics, "topics", "topics")
             return X.topics
         if topics is None:
             return None
-        if isinstance(learned, FittedPanel) and learned.topics is None:
+        # Topics that are all alike or blank teach nothing, but were given.
+        given = fitted.topics or fitted.stream is not None
+        if isinstance(learned, FittedPanel) and learned.topics is None and not given:
             raise ArgumentError("this pool has learned nothing about topics: give them to fit, or leave them out")
         return event_labels(aligned(topics, row_keys(X), "topics"), events, "topics")
 

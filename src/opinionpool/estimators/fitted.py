@@ -36,6 +36,7 @@ class FitState:
     rounded: int = 0  # forecasts that were normalised
     notes: tuple[Note, ...] = ()  # about X
     stream: Stream | None = None  # what further batches are added to
+    topics: bool = False  # whether the fit was given any
     forgotten: float | None = None  # weight of the events of a fit before, from which a stream does not learn
 
 

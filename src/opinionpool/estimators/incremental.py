@@ -232,7 +232,8 @@ class IncrementalPool(BasePool):
     ) -> Self:
         """A fitted pool from what was written."""
         pool = cls(**parameters)
-        pool._fitted = FitState(layout, classes, names, learned, events, rounded, stream=stream)
+        # A file does not say whether topics that taught nothing were given.
+        pool._fitted = FitState(layout, classes, names, learned, events, rounded, stream=stream, topics=True)
         if stream is not None:
             pool._answers = stream, stream.version, learned
         return pool

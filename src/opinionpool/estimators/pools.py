@@ -146,7 +146,7 @@ class GaussianPool(IncrementalPool):
         fitted, learned = self._learned()
         assert isinstance(learned, FittedPanel)
         q, prior, base_rate = self._asked(X, prior, base_rate, fitted, learned)
-        about = self._topics(X, topics, len(q), learned)
+        about = self._topics(X, topics, len(q), learned, fitted)
         timed = X if isinstance(X, Forecasts) else None
         if times is not None:
             timed = self._with_times(X, q, about, times, fitted)
