@@ -200,6 +200,6 @@ def test_lines_name_the_worst_and_count_the_others():
     x = rng.uniform(size=(100, 4)).round(2)
     x[:40, 1:] = 0.5
     lines = check_lines(check_model(Forecasts.from_array(x)))
-    assert "a placeholder? (so for 2 more)" in lines[0]
+    assert "a placeholder? (the same of 2 more)" in lines[0]
     assert lines[1] == "looked for and not found: clones, complements"
     assert lines[2].startswith("too little to look for: long tails")

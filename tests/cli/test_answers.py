@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from opinionpool.errors import OpinionPoolWarning
+from opinionpool.estimation import sampling
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
@@ -151,6 +152,16 @@ def test_a_pool_that_learns_nothing_is_not_in_sample(file, answers):
     assert marks("--pool", "average") == ["false"] * 8
     assert marks("--pool", "independent") == ["true"] * 6 + ["false"] * 2
     assert marks("--pool", "independent", "--prior", "0.5") == ["false"] * 8
+
+
+def test_of_a_sample_no_answer_claims_more_than_it_was_learned_from(file, command, monkeypatch):
+    monkeypatch.setattr(sampling, "EVENTS", 4)
+    name = file(WIDE)
+    told = " ".join(command("pool", name).err.split())
+    assert "4 of 6 resolved events were used to learn" in told
+    assert "6 of 8 answers are in-sample: the pool knew these outcomes, but has learned from 4 events only" in told
+    told = " ".join(command("explain", name, "a").err.split())
+    assert "the pool knew its outcome, which may be among the 4 that it has learned from" in told
 
 
 CLASSES = """event,expert,class,probability,outcome

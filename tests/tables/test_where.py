@@ -101,3 +101,12 @@ def test_values_are_bound_and_never_part_of_the_query():
 def test_errors_name_the_lines_of_the_file_whatever_rows_are_left():
     with pytest.raises(TableError, match=r"line 5, column 'p': 1\.5 is not between"):
         events("kind <> 'human'", TEXT.replace("0.1,Bot", "1.5,Bot"))
+
+
+def test_a_note_counts_the_rows_that_are_left_out():
+    frame = {"event": ["q1", "q2", "q3", "q4"], "ann": [0.5, 0.2, 0.7, 0.1], "stars": [3, 10, 2.5, None]}
+    file = io.BytesIO(TEXT.encode())
+    for found in (read_forecasts(file, where="stars < 9"), read_forecasts(frame, where="stars < 9", exclude=["stars"])):
+        assert [note.text for note in found.notes if note.code == "where"] == ["2 of 4 rows left out by --where"]
+    every = read_forecasts(frame, where="ann > 0", exclude=["stars"])
+    assert "where" not in {note.code for note in every.notes}

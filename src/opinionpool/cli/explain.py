@@ -67,7 +67,7 @@ def explain(
     inside = bool(kept.pooled(rate).in_sample[t])
     notes = [*kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
     if inside:
-        notes.append(in_sample_note())
+        notes.append(in_sample_note(kept.state))
     kind = writing.chosen()
     with destination(writing.output) as out:
         if kind == "json":

@@ -239,7 +239,7 @@ class TopicEffects(Tabular):
         binary = self.intercept.shape[1] == 1
 
         def words(g: int) -> str:
-            intercept = f"intercept {self.intercept[g, 0]:+.2f}, " if binary else ""
+            intercept = f"intercept {round(float(self.intercept[g, 0]), 2) + 0.0:+.2f}, " if binary else ""
             return f"{shown(self.topics[g])} {intercept}slope {1.0 + self.slope[g]:.2f}"
 
         more = f"; and {len(self.topics) - MOST_NAMED} more" if len(self.topics) > MOST_NAMED else ""

@@ -246,7 +246,7 @@ def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[N
         return ()
     prior = given_prior(a, material)
     inside = in_sample(forecasts.resolved, forecasts, "gaussian", state, prior)[forecasts.events.index(a.question)]
-    return (in_sample_note(),) if inside else ()
+    return (in_sample_note(state),) if inside else ()
 
 
 def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:

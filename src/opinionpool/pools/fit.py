@@ -194,7 +194,9 @@ def fit_from(
 
 
 def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None) -> Mask:
-    """Events whose outcome had a part in their answer, (T,).
+    """Events whose outcome may have had a part in their answer, (T,).
+
+    Where a pool learns from a sample, those outside it count too: their outcomes have a part in the prior at most.
 
     Parameters
     ----------
@@ -219,6 +221,15 @@ def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior
     return np.asarray(known & taught)
 
 
-def in_sample_note() -> Note:
+def sample_size(state: Fitted) -> int | None:
+    """From how many resolved events a pool has learned, None if from all of them."""
+    return next((note.count for note in state.notes if note.code in {"sample", "sampled"}), None)
+
+
+def in_sample_note(state: Fitted) -> Note:
     """On one answer."""
-    return Note("in-sample", "this answer is in-sample: the pool has learned from its outcome")
+    used = sample_size(state)
+    text = "the pool has learned from its outcome"
+    if used is not None:
+        text = f"the pool knew its outcome, which may be among the {used:,} that it has learned from"
+    return Note("in-sample", f"this answer is in-sample: {text}")

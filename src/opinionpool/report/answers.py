@@ -15,7 +15,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, all_classes, public_log_odds, public_probabilities
 from opinionpool.model.full_panel import FullPanel
-from opinionpool.pools.fit import in_sample
+from opinionpool.pools.fit import in_sample, sample_size
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.report.listing import Column, decimal, finite, percent, printable, whole
@@ -252,10 +252,16 @@ def answer_notes(pooled: Pooled) -> list[Note]:
     t = len(pooled.forecasts.events)
     taught = int(pooled.in_sample.sum())
     if taught:
+        sample = sample_size(pooled.state)
         template = (
             "{count} of {total} answers are in-sample: the pool has learned from these outcomes, so they look better "
             "than answers about new events will"
         )
+        if sample is not None:
+            template = (
+                "{count} of {total} answers are in-sample: the pool knew these outcomes, but has learned from "
+                f"{sample:,} events only; answers about those look better than answers about new events will"
+            )
         notes.append(Note.of("in-sample", template, taught, t))
     blank = int((pooled.forecasts.crowd == 0).sum())
     if blank:
@@ -354,8 +360,8 @@ def _class_weight_columns(state: Fitted) -> list[Column]:
 
 
 def hundredths(x: float) -> str:
-    """A number to two decimals."""
-    return f"{x:.2f}"
+    """A number to two decimals, 0 without a sign."""
+    return f"{round(x, 2) + 0.0:.2f}"
 
 
 def signed(x: float) -> str:

@@ -47,7 +47,7 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
     for code in codes:
         found = [check for check in checks if check.code == code and check.serious]
         if found:
-            more = f" (so for {len(found) - 1:,} more)" if len(found) > 1 else ""
+            more = f" (the same of {len(found) - 1:,} more)" if len(found) > 1 else ""
             lines.append(printable(found[0].text + more))
     fine = [LOOKED_FOR[check.code] for check in checks if not check.serious and check.statistic is not None]
     if fine:

@@ -28,7 +28,7 @@ from opinionpool.tables.loading import read_file
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.sources import Workspace
 from opinionpool.tables.where import parse_where
-from opinionpool.text import listed
+from opinionpool.text import counted, listed
 
 
 @contextmanager
@@ -124,8 +124,10 @@ def matching(table: FileTable | FrameTable, where: str) -> FileTable | FrameTabl
         columns = ", ".join(f"c{i}" for i in range(len(table.types)))
         with readable(table.source):
             table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {found.query}", found.parameters)
-        counted = table.connection.execute("SELECT count(*) FROM t").fetchone()
-        return replace(table, rows=int(counted[0]) if counted else 0, copied=True, moved=True, seen={})
+        number = table.connection.execute("SELECT count(*) FROM t").fetchone()
+        rows = int(number[0]) if number else 0
+        source = replace(table.source, notes=(*table.notes, *_left_out(table.rows - rows, table.rows)))
+        return replace(table, source=source, rows=rows, copied=True, moved=True, seen={})
     used: dict[int, str] = {}
     found = parse_where(where, table.name, table.names, lambda i: used.setdefault(i, f"c{i}"))
     cells = {name: np.array([cell or "" for cell in table.words(i).texts()], dtype=object) for i, name in used.items()}
@@ -134,4 +136,11 @@ def matching(table: FileTable | FrameTable, where: str) -> FileTable | FrameTabl
     query = f"SELECT place FROM w WHERE {found.query} ORDER BY place"
     places = connection.execute(query, found.parameters).fetchnumpy()["place"]
     connection.close()
-    return table.at_rows(np.asarray(places, dtype=np.intp))
+    chosen = table.at_rows(np.asarray(places, dtype=np.intp))
+    chosen.notes = (*table.notes, *_left_out(table.rows - chosen.rows, table.rows))
+    return chosen
+
+
+def _left_out(count: int, rows: int) -> tuple[Note, ...]:
+    """A note on rows that do not meet a condition."""
+    return (Note("where", f"{count:,} of {counted(rows, 'row')} left out by --where", count),) if count else ()

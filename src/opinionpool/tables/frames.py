@@ -271,7 +271,7 @@ class FrameTable:
         key = [None if None in cells else BETWEEN.join(map(str, cells)) for cells in zip(*parts, strict=True)]
         name = BETWEEN.join(self.names[column] for column in columns)
         found = FrameTable([*zip(self.names, self._columns, strict=True), (name, key)])
-        found._places = self._places
+        found._places, found.notes = self._places, self.notes
         return found
 
 

@@ -158,7 +158,7 @@ def _expert_words(table: Table, column: int, reading: Reading) -> Words:
     if len(found.values) < len(words.values):
         lost = len(words.values) - len(found.values)
         text = (
-            f"{counted(lost, 'name')} that differ only in case, white space or the form of letters merged with others"
+            f"{counted(lost, 'name')} merged with others that differ only in case, white space or the form of letters"
         )
         reading.notes.append(Note("merged-names", text, lost))
     return found
