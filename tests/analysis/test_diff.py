@@ -234,6 +234,22 @@ def test_a_date_that_was_corrected_is_a_correction():
         assert list(parts.values()) == pytest.approx([0.0] * 5, abs=1e-9)
 
 
+def test_topics_that_come_in_or_go_are_corrections():
+    rng = np.random.default_rng(4)
+    topics = np.array(["a", "b"] * 30)
+    p = rng.uniform(0.2, 0.8, (60, 3))
+    outcomes = [*((topics[:50] == "a") ^ (rng.random(50) < 0.1)).astype(int).tolist(), *[None] * 10]
+    with_topics = op.Forecasts.from_array(p, outcomes, topics=topics)
+    ends = [TrainedPool.fit("gaussian", each) for each in (dataclasses.replace(with_topics, topics=None), with_topics)]
+    for old, new in (ends, ends[::-1]):
+        moves = op.diff(old, new).moves
+        assert abs(moves[0].moved) > 0.1
+        for move in moves:
+            parts = dict(zip(STEPS, move.parts, strict=True))
+            assert parts.pop("corrections") == pytest.approx(move.moved, abs=1e-9)
+            assert list(parts.values()) == pytest.approx([0.0] * 5, abs=1e-9)
+
+
 def test_what_another_release_made_of_the_same_is_its_part():
     old = TrainedPool.fit("gaussian", dated("2025-03-01"))
     # As if an older release had learned less from the same events.

@@ -250,7 +250,9 @@ def _moves(
     # Who has left the panel says nothing to the new pool.
     there = set(new.experts)
     known = was.select_experts([name for name in was.experts if name in there])
-    chain = [(first, was), (corrected, was), (learned, was), (final, known), (final, now), (last, now)]
+    # A topic that an open event is given, or loses, is a correction too.
+    described, known = (replace(some, topics=now.topics) for some in (was, known))
+    chain = [(first, was), (corrected, described), (learned, described), (final, known), (final, now), (last, now)]
     answers = [_answers(*each) for each in chain]
     if stages is None:
         # Outcomes stand for all that was learned.
