@@ -628,6 +628,22 @@ def test_days_on_which_events_are_resolved_last_as_those_on_which_they_close(res
     assert read(text, as_of="2025-06-09T12:00").outcomes.tolist() == [-1 if kept else 1]
 
 
+@pytest.mark.parametrize(
+    ("cell", "missing", "stands"),
+    [("650%", "650%", True), ("oops", "oops", True), ("", "oops", False), ("NA", "oops", False)],
+)
+def test_what_is_named_as_missing_takes_nothing_back(cell, missing, stands):
+    text = f"event,expert,p,time\na,x,60%,2026-01-01\na,x,{cell},2026-01-02\na,y,70%,2026-01-01\n"
+    found = read(text, missing_values=[missing], duplicates="last")
+    same(found.select_experts([name for name in ("x", "y") if name in found.experts]), [[0.6 if stands else NAN, 0.7]])
+    assert ("withdrawn" in notes(found)) == (not stands)
+
+
+def test_numbers_named_as_missing_take_nothing_back():
+    text = "event,expert,p,time\na,x,0.6,2026-01-01\na,x,-99,2026-01-02\na,y,0.7,2026-01-01\n"
+    same(read(text, missing_values=["-99.0"], duplicates="last"), [[0.6, 0.7]])
+
+
 def test_names_that_hardly_differ_are_told_and_kept_apart():
     names = ["Ann Lee", "ann lee", "ann  lee", "José", "Jose\u0301", "bob"]
     wide = read(",".join(["event", *names]) + "\nq,.1,.2,.3,.4,.5,.6\n")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, CellError, Note, Remedy
@@ -332,3 +333,13 @@ def written_numbers(words: Words) -> Array:
     matches = [_NUMBER.fullmatch(word) for word in words.values]
     numbers = [float(match[1].replace(",", ".")) if match else np.nan for match in matches]
     return words.expand(np.array(numbers, dtype=np.float64), np.nan)
+
+
+def named_missing(table: Table, column: int, rules: NumberRules) -> npt.NDArray[np.bool_]:
+    """Where a column has a word or number that the user calls no answer, and no blank, (rows,)."""
+    if not rules.missing:
+        return np.zeros(table.rows, dtype=bool)
+    words, named = table.words(column), rules.missing_words - MISSING
+    numbers = np.isin(written_numbers(words), rules.missing_numbers)
+    own = np.array([word.lower() in named for word in words.values], dtype=np.bool_)
+    return np.asarray(numbers | words.expand(own, False))

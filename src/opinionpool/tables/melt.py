@@ -15,6 +15,7 @@ from opinionpool.tables.cells import (
     Coerced,
     NumberRules,
     half_units,
+    named_missing,
     read_probabilities,
     unmarked_percent,
 )
@@ -202,8 +203,11 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     if kept != experts.values:
         position = {name: i for i, name in enumerate(kept)}
         expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
-    # A blank may take back what was forecast before, where there are times to tell.
-    answers = (events.codes != BLANK) & (present | ("time" in layout.roles)) & (expert != BLANK)
+    # A blank may take back what was forecast before, where there are times; what a user calls no answer does not.
+    stands = present.copy() if "time" not in layout.roles else np.ones(table.rows, dtype=np.bool_)
+    if about is None:
+        stands &= ~named_missing(table, column, reading.rules)
+    answers = (events.codes != BLANK) & stands & (expert != BLANK)
     rows = None if answers.all() else np.flatnonzero(answers)
     chosen: slice | Index = slice(None) if rows is None else rows
     count = table.rows if rows is None else len(rows)
