@@ -343,6 +343,7 @@ def stream_calls() -> Iterator[tuple[str, Call]]:
         ),
     )
     yield "Stream.withdraw", (on_copy("withdraw"), {"event": "open"})
+    yield "Stream.with_classes", (on_copy("with_classes"), {"classes": ("no", "yes")})
     yield "Stream.knows", (on_copy("knows"), {"event": "open"})
     yield "Stream.fit", (on_copy("fit"), {"pool": "average"})
     yield "Stream.learn", (on_copy("learn"), {"structure": "auto", "beliefs": "default"})

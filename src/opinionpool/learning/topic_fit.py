@@ -141,7 +141,7 @@ def learn_topics(
     >>> y = (rng.random(400) < np.repeat([0.5, 0.75], 200)).astype(int)
     >>> found = learn_topics(TopicEvents(topics, nothing, nothing, y, np.ones(400))).effects
     >>> (found.intercept.round(1) + 0.0).ravel().tolist(), bool(found.levels[0] < 0.01)
-    ([0.0, 1.1], True)
+    ([0.0, 1.2], True)
     """
     if common is None:
         common = Common([np.zeros((events.offset.shape[1], 0))], [1.0])
