@@ -57,9 +57,7 @@ class Candidates:
 
     def fits(self, regression: Regression, starts: Sequence[Coefficients]) -> list[Coefficients]:
         """The fit of each."""
-        without = regression.beliefs.intercept_spread == 0
-        beliefs = [replace(each, intercept_spread=0.0) if without else each for each in self.beliefs]
-        each = [replace(regression, beliefs=one) for one in beliefs]
+        each = [replace(regression, beliefs=one) for one in self.beliefs]
         return fit_all([(each[k], deviation) for k, deviation in zip(self.kind, self.deviation, strict=True)], starts)
 
     def posterior(self, found: list[Coefficients]) -> Array:

@@ -86,10 +86,9 @@ class _Rows(DenseContrasts):
     base_intercept: Array
     expected: Array | None = None  # (N,); the weights that are believed
 
-    @property
-    def worth(self) -> int:
-        """To how many binary events one of them comes: K - 1; 1 where events have options of their own."""
-        return self.free if self.absent is None else 1
+    def beliefs(self, believed: Believed, rho: float, slope: float = SLOPE) -> WeightBeliefs:
+        """Beliefs about weights of experts as dependent as that."""
+        return weight_beliefs(believed, rho, self.free, slope, options=self.absent is not None)
 
     def thinned(self) -> _Rows:
         """So many events that more would hardly change a choice."""
@@ -121,9 +120,6 @@ class _Rows(DenseContrasts):
     def regression(self, spread: Array, fill: Dependence, extremes: Extremes, beliefs: WeightBeliefs) -> Regression:
         """Where forecasts are missing, experts are taken to be correlated as `fill` says."""
         full = fill_missing(extremes.deviation(self.contrasts, each_expert(self.absent)), spread, fill)
-        if self.absent is not None:
-            # Nobody can be biased towards one of the options where each event has its own.
-            beliefs = replace(beliefs, intercept_spread=0.0)
         offset, events = self.reference - self.base_intercept, float(self.weight.sum())
         counted = (events + COUNTED) / (events + ALL)
         return Regression(full, offset, self.outcomes, counted * self.weight, beliefs, self.expected)
@@ -247,7 +243,7 @@ def _uncertainty_of_all(
 
 
 def _learned(rows: _Rows, believed: Believed, *, answers_only: bool) -> DefaultFit:
-    rows = replace(rows, expected=weight_beliefs(believed, believed.rho, rows.worth).mean)
+    rows = replace(rows, expected=rows.beliefs(believed, believed.rho).mean)
     few, n = rows.thinned(), rows.contrasts.shape[1]
     # Biases too are believed in so far as there are events behind them.
     events = float(rows.weight.sum())
@@ -323,10 +319,8 @@ def _alternatives(
     intervals reach to where they would lead.
     """
     correlations, prior = believed.correlations
-    beliefs = [weight_beliefs(believed, rho, rows.worth) for rho in correlations]
-    beliefs.append(weight_beliefs(believed, believed.rho, rows.worth, UNLIKE))
-    if rows.absent is not None:
-        beliefs = [replace(each, intercept_spread=0.0) for each in beliefs]
+    beliefs = [rows.beliefs(believed, rho) for rho in correlations]
+    beliefs.append(rows.beliefs(believed, believed.rho, UNLIKE))
     regression = rows.regression(spread, fill, extremes, beliefs[0])
     regressions = [replace(regression, beliefs=each) for each in beliefs]
     regressions[-1] = replace(regressions[-1], expected=None)
@@ -339,7 +333,7 @@ def _alternatives(
     if believed.correlation is None:
         rho, variance = _mean_correlation(probability, rows.contrasts.shape[1])
         slope = float(np.hypot(SLOPE, np.sqrt(UNDECIDED * variance)))
-    learned = weight_beliefs(believed, rho, rows.worth, slope), weight_beliefs(believed, rho, rows.worth, UNLIKE)
+    learned = rows.beliefs(believed, rho, slope), rows.beliefs(believed, rho, UNLIKE)
     unlike = unlike_probability(events)
     among_all = posterior_probabilities(evidence, np.append((1.0 - unlike) * np.array(prior), unlike))
     return learned, found[int(probability.argmax())], _Alternatives(found, among_all)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -96,9 +96,7 @@ def prior_uncertainty(believed: Believed, d: int, *, options: bool) -> Uncertain
     n = len(believed)
     covariance = np.zeros((d + n, d + n))
     if not believed.assessed:
-        beliefs = weight_beliefs(believed, believed.rho, 1 if options else d)
-        if options:
-            beliefs = replace(beliefs, intercept_spread=0.0)
+        beliefs = weight_beliefs(believed, believed.rho, d, options=options)
         for deviation, probability in zip(SPREADS, SPREAD_PROBABILITIES, strict=True):
             root = beliefs.root(deviation, d)
             covariance += probability * root @ root.T

@@ -30,13 +30,16 @@ LEVEL = 1.0
 ROUNDING = 1e-11
 
 
-def weight_beliefs(believed: Believed, rho: float, d: int = 1, slope: float = SLOPE) -> WeightBeliefs:
+def weight_beliefs(
+    believed: Believed, rho: float, d: int = 1, slope: float = SLOPE, *, options: bool = False
+) -> WeightBeliefs:
     """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1.
 
-    d = K - 1, and the sum of the weights may be off by a factor of 1 ± `slope`.
+    d = K - 1, and the sum of the weights may be off by a factor of 1 ± `slope`. Where each event has options of its
+    own, it is worth one binary event, and nobody can be biased towards one of them.
     """
-    open_ = _Open(believed, rho, believed.weights(rho), d, slope)
-    mean, intercept = open_.mean, open_.intercept_spread()
+    open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
+    mean, intercept = open_.mean, 0.0 if options else open_.intercept_spread()
     if believed.alike:
         return WeightBeliefs(mean, open_.together(), intercept, open_.deviation_alike, open_.guide())
     return WeightBeliefs(mean, 0.0, intercept, cache(open_.deviation))

@@ -19,6 +19,7 @@ from opinionpool.pools.fit import in_sample, sample_size
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.report.listing import Column, decimal, finite, percent, printable, whole
+from opinionpool.tables.times import midnights
 from opinionpool.text import counted
 
 
@@ -113,8 +114,7 @@ def closing_times(forecasts: Forecasts) -> list[str | None]:
     """When each event closes, in UTC, as days where all are midnights; None where unknown."""
     if forecasts.closes is None:
         return [None] * len(forecasts.events)
-    known = forecasts.closes[~np.isnat(forecasts.closes)]
-    days = bool((known == known.astype("datetime64[D]")).all())
+    days = bool(midnights(forecasts.closes).all())
     times = forecasts.closes.astype("datetime64[D]" if days else "datetime64[s]").tolist()
     return [None if time is None else time.isoformat() + ("" if days else "Z") for time in times]
 

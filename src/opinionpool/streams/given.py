@@ -16,7 +16,7 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.names import check_distinct
 from opinionpool.streams.events import Record, event_key
 from opinionpool.streams.state import StreamState
-from opinionpool.tables.times import as_time, time_text
+from opinionpool.tables.times import as_time, last_moments, midnights, time_text
 from opinionpool.text import listed, shown
 
 # By expert: the probability of the second of two classes, or those of all classes; None withdraws it.
@@ -101,9 +101,6 @@ def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
     return logodds.normalised(array)[0] if k > 2 and len(array) else array
 
 
-_REST = np.timedelta64(86_400_000_000 - 1, "us")
-
-
 def check_in_time(record: Record, experts: Sequence[str]) -> None:
     """Refuse forecasts that were made after the event ended; a day without a time of day ends at midnight.
 
@@ -115,7 +112,7 @@ def check_in_time(record: Record, experts: Sequence[str]) -> None:
     end = record.time
     if record.made is None or end is None or not record.settled:
         return
-    late = record.made > (end + _REST if end == end.astype("datetime64[D]") else end)
+    late = record.made > (last_moments(end) if midnights(end) else end)
     if late.any():
         names = [experts[i] for i in record.experts[late].tolist()]
         raise ArgumentError(

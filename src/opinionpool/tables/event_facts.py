@@ -20,7 +20,7 @@ from opinionpool.tables.outcome_files import Joined
 from opinionpool.tables.per_event import event_values, one_per_key, take
 from opinionpool.tables.roles import TEXT
 from opinionpool.tables.statements import LongRows
-from opinionpool.tables.times import Times, span
+from opinionpool.tables.times import Times, last_moments, midnights, span
 from opinionpool.text import shown
 
 
@@ -137,10 +137,6 @@ def read_facts(
     )
 
 
-# What is left of a day after its first moment.
-_REST = np.timedelta64(86_400_000_000 - 1, "us")
-
-
 def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
     """When events close or are resolved, and whether that is the end of days that are given without a time.
 
@@ -148,16 +144,16 @@ def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, r
     """
     times = _times(role, layout, melted, joined, reading)
     made = melted.long_rows.time
-    clocked = made is not None and not _midnights(made).all()
+    clocked = made is not None and not midnights(made).all()
     sources = [(melted.long_rows.table, layout.roles[role])] if role in layout.roles else []
     if joined is not None and role in joined.roles:
         sources.append((joined.table, joined.roles[role]))
     known = ~np.isnat(times)
     # A midnight that was written is one.
     written = any(":" in word for table, column in sources for word in table.words(column).values)
-    if not clocked or written or not known.any() or not _midnights(times[known]).all():
+    if not clocked or written or not known.any() or not midnights(times[known]).all():
         return times, False
-    return np.where(known, times + _REST, times), True
+    return np.where(known, last_moments(times), times), True
 
 
 def _days_note(*, closes: bool, resolved: bool) -> list[Note]:
@@ -166,11 +162,6 @@ def _days_note(*, closes: bool, resolved: bool) -> list[Note]:
         return []
     what = "close and are resolved" if closes and resolved else "close" if closes else "are resolved"
     return [Note("closing-days", f"events {what} at the end of the days that are given: there are no times of day")]
-
-
-def _midnights(times: Times) -> npt.NDArray[np.bool_]:
-    """Which of some times are unknown or the first moment of a day."""
-    return np.asarray(np.isnat(times) | (times == times.astype("datetime64[D]")))
 
 
 def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Times:

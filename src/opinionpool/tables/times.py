@@ -281,10 +281,20 @@ def span(times: Times) -> tuple[str | None, str | None]:
     known = times[~np.isnat(times)]
     if not len(known):
         return None, None
-    dates = bool((known == known.astype("datetime64[D]")).all())
+    dates = bool(midnights(known).all())
     ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
     first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
     return first, last
+
+
+def midnights(times: Times | np.datetime64) -> npt.NDArray[np.bool_]:
+    """Which of some times are unknown or the first moment of a day."""
+    return np.asarray(np.isnat(times) | (times == times.astype("datetime64[D]")))
+
+
+def last_moments(days: Times | np.datetime64) -> Times:
+    """The last moments of days that are given by their first."""
+    return np.asarray(days + np.timedelta64(86_400_000_000 - 1, "us"))
 
 
 def time_text(time: np.datetime64) -> str:
