@@ -9,14 +9,20 @@ from hypothesis import given, settings, strategies as st
 import opinionpool as op
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError
+from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.feature_likelihood import FeatureLikelihood
 from opinionpool.estimation.posterior import posterior_mode
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import class_model as classmodel
 from opinionpool.learning.class_model import WORTH, ClassEvidence
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
 from opinionpool.learning.learn import learn
+from opinionpool.learning.prior import BIAS, believed_slope
+from opinionpool.learning.uncertainty import Uncertainty
+from opinionpool.model.contrasts import read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
+from opinionpool.model.pooling import fill_as_expected
 
 NAN = float("nan")
 
@@ -159,6 +165,40 @@ def some_weights(seed, k=4, n=3, missing=0.3):
     return weights, q, rng.normal(size=len(weights.roots(Spreads(1.0, 1.0)))) * 0.3
 
 
+def design(weights, contrasts):
+    """How log-ratios go with each coefficient, (T, P, K - 1), written out."""
+    answered, own = ~np.isnan(contrasts[..., 0]).all(axis=1), contrasts[:, weights.informative]
+    full = fill_as_expected(own - weights.bias, weights.panel.parts.subset(weights.informative))[:, weights.first]
+    level, (t, n, d) = full.mean(axis=1), full.shape
+    common = np.einsum("td,pdk->tpk", believed_slope(n) * level, weights.shapes)
+    differing = np.einsum("tnd,pdk->tnpk", full - level[:, None], weights.shapes).reshape(t, -1, d)
+    intercept = intercept_root(BIAS, d).T * np.ones((t, 1, 1))
+    parts = (common, differing, intercept) if n > 1 else (common, intercept)
+    return np.concatenate(parts, axis=1) * answered[:, None, None]
+
+
+@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
+@pytest.mark.parametrize(("k", "n"), [(3, 1), (3, 4), (4, 2), (5, 3)])
+def test_features_are_a_design_in_fewer_numbers(k, n):
+    weights, q, _ = some_weights(7, k, n)
+    contrasts = np.log(q[..., 1:] / q[..., :1])
+    features, turn, matrix = weights.features(contrasts), weights.feature_turn, weights.from_features
+    whole = design(weights, contrasts)
+    mine = np.einsum("tf,dk->tfdk", features, turn).reshape(len(q), -1, k - 1)
+    assert np.einsum("pr,tpk->trk", matrix, whole) == pytest.approx(mine, abs=1e-12)
+    assert np.einsum("pr,trk->tpk", matrix, mine) == pytest.approx(whole, abs=1e-12)
+    # The same is believed of either kind of coefficients.
+    for spreads in (Spreads(1.0, 0.3), Spreads(0.1, 0.0)):
+        believed = weights.roots(spreads)[:, None] ** 2 * matrix
+        assert matrix.T @ believed == pytest.approx(np.diag(weights.feature_roots(spreads) ** 2), abs=1e-12)
+    uncertain = np.cov(np.random.default_rng(0).normal(size=(weights.size, 3 * weights.size)))
+    symmetric = Uncertainty(np.zeros((n + k - 1, n + k - 1)))
+    found = ClassUncertainty(symmetric.covariance, weights, uncertain)
+    batch = read_batch(q, np.full(k, 1 / k), n, k)
+    wanted = np.einsum("tia,ij,tjb->tab", whole, uncertain, whole)
+    assert found._covariance(weights.panel, batch, slice(None)) == pytest.approx(wanted, abs=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 @given(st.integers(0, 10**6))
 @settings(deadline=None, max_examples=20)
@@ -169,14 +209,14 @@ def test_a_panel_has_the_weights_that_the_regression_found(seed):
     full = weights.full_panel(coefficients)
     here = ~np.isnan(q).any(axis=(1, 2))
     contrasts = np.log(q[..., 1:] / q[..., :1])
-    found = weights.pooled(contrasts) + np.einsum("tpk,p->tk", weights.design(contrasts), coefficients)
+    found = weights.pooled(contrasts) + np.einsum("tpk,p->tk", design(weights, contrasts), coefficients)
     added = logodds.uncentred(full.contributions(q, np.full(4, 0.25)).sum(axis=1))
     assert added[here] == pytest.approx(found[here], abs=1e-8)
     # With forecasts missing, what does not depend on what is said differs; what does, does not.
     for i in np.flatnonzero(~here & ~np.isnan(contrasts[..., 0]).all(axis=1)):
         pair = np.stack([q[i], np.roll(q[i], 1, axis=-1)])
         x = np.log(pair[..., 1:] / pair[..., :1])
-        two = weights.pooled(x) + np.einsum("tpk,p->tk", weights.design(x), coefficients)
+        two = weights.pooled(x) + np.einsum("tpk,p->tk", design(weights, x), coefficients)
         own = logodds.uncentred(full.contributions(pair, np.full(4, 0.25)).sum(axis=1))
         assert own[1] - own[0] == pytest.approx(two[1] - two[0], abs=1e-8)
     even = np.trace(weights.matrices(coefficients), axis1=1, axis2=2) / weights.free
@@ -189,34 +229,36 @@ def test_the_intercept_is_what_classes_gain_where_experts_say_the_expected():
     root = logodds.uncentred(weights.panel.bias)
     level = logodds.softmax(root)
     gained = full.contributions(level, np.full(4, 0.25)).sum(axis=0)
-    intercept = np.einsum("tpk,p->tk", weights.design(weights.bias[None]), coefficients)[0]
+    intercept = np.einsum("tpk,p->tk", design(weights, weights.bias[None]), coefficients)[0]
     assert np.abs(intercept).max() > 0.01
     assert gained == pytest.approx(logodds.centred(intercept), abs=1e-9)
 
 
 def test_gains_are_those_of_weights_learned_without_each_set():
     rng = np.random.default_rng(0)
-    weights, t, sets = ClassWeights(Panel.exchangeable(1, accuracy=1.0, classes=range(3))), 200, 10
-    design, offset = 0.4 * rng.normal(size=(t, weights.size, 2)), rng.normal(size=(t, 2))
-    outcomes, member, spreads = rng.integers(0, 3, t), np.arange(t) % sets, Spreads(0.5, 0.0)
-    evidence = ClassEvidence(weights, design, offset, outcomes, np.ones(t), member)
-    gained, lost, root = np.empty(sets), np.empty(sets), weights.roots(spreads)
+    t, f, sets, roots = 200, 3, 10, np.repeat([0.5, 1.0, 0.5], 2)
+    features, offset = 0.4 * rng.normal(size=(t, f)), rng.normal(size=(t, 2))
+    turn = np.linalg.inv(np.linalg.cholesky(logodds.metric(3)))
+    p = logodds.softmax(offset + features @ rng.normal(size=(f, 2)) @ turn)
+    outcomes, member = (rng.random((t, 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1), np.arange(t) % sets
+    evidence = ClassEvidence(FeatureLikelihood(features, turn, outcomes, offset, np.ones(t)), member)
+    design = np.einsum("tf,dk->tfdk", features, turn).reshape(t, f * 2, 2) * roots[:, None]
+    gained, lost = np.empty(sets), np.empty(sets)
     for g in range(sets):
         out = member == g
-        own = design * root[:, None]
-        mode = posterior_mode(own[~out], outcomes[~out], offset[~out], np.ones((~out).sum()))
+        mode = posterior_mode(design[~out], outcomes[~out], offset[~out], np.ones((~out).sum()))
         before = logodds.softmax(offset[out])
-        after = logodds.softmax(offset[out] + np.einsum("tpk,p->tk", own[out], mode.coefficients))
+        after = logodds.softmax(offset[out] + np.einsum("tpk,p->tk", design[out], mode.coefficients))
         gain = np.log(after / before)
         gained[g] = gain[np.arange(out.sum()), outcomes[out]].sum()
         lost[g] = -(before * gain).sum()
     # As if the symmetric panel had been right about so many more events.
     wanted = (gained.sum() - WORTH * lost.sum() / t) / (t + WORTH)
     error = gained.std(ddof=1) * np.sqrt(sets) / (t + WORTH)
-    likeliest = evidence.fit(spreads).coefficients
-    near = evidence.gain(spreads, likeliest, evidence.slopes(likeliest))
+    likeliest = evidence.fit(roots).coefficients
+    near = evidence.gain(roots, likeliest, evidence.slopes(likeliest))
     assert (near.mean, near.error) == pytest.approx((wanted, error), rel=0.01)
-    rough = evidence.gain(spreads, np.zeros(weights.size), evidence.at_symmetry)
+    rough = evidence.gain(roots, np.zeros(f * 2), evidence.at_symmetry)
     assert (rough.mean, rough.error) == pytest.approx((wanted, error), rel=0.3)
 
 

@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.clusters import by_date, by_group
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimation.posterior import posterior_mode, posterior_probabilities
+from opinionpool.estimation.feature_likelihood import FeatureLikelihood, feature_mode, log_probabilities
+from opinionpool.estimation.posterior import posterior_probabilities
 from opinionpool.estimation.sampling import size_ranks, spread_evenly
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
@@ -50,7 +50,7 @@ class Gain(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """Gradient (S, P) and Hessian (S, P, P) of the log-likelihood, by set of events."""
+    """Gradient (S, P) and Hessian (S, P, P) of the loss of all events but those of each set."""
 
     gradient: Array
     hessian: Array
@@ -66,84 +66,76 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassEvidence:
-    """What resolved events say of differences between classes."""
+    """What resolved events say of differences between classes; P coefficients of F features for K - 1 log-ratios.
 
-    weights: ClassWeights
-    design: Array  # (T, P, K - 1)
-    offset: Array  # (T, K - 1); log-ratios by the symmetric panel
-    outcomes: npt.NDArray[np.intp]  # (T,)
-    weight: Array  # (T,); how many independent events each is worth
-    member: Index  # (T,); the set of events, 0 to S - 1, that is left out with it
+    Attributes
+    ----------
+    likelihood : FeatureLikelihood
+        Of T events, each of which counts for so many independent ones; offsets are log-ratios by the symmetric panel.
+    member : ndarray of int, shape (T,)
+        The set of events, 0 to S - 1, that is left out with it.
+    """
 
-    @property
-    def sets(self) -> int:
-        """S."""
-        return int(self.member.max()) + 1
+    likelihood: FeatureLikelihood
+    member: Index
+
+    @cached_property
+    def sets(self) -> list[Index]:
+        """The events of each set, S of them."""
+        order = np.argsort(self.member, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.member))[:-1])
 
     @cached_property
     def at_symmetry(self) -> Slopes:
         """Slopes where no weights differ."""
-        return self.slopes(np.zeros(self.design.shape[1]))
+        return self.slopes(np.zeros(self.likelihood.size))
 
     def slopes(self, coefficients: Array) -> Slopes:
         """Slopes at some coefficients."""
-        p = self.design.shape[1]
-        found = Slopes(np.empty((self.sets, p)), np.empty((self.sets, p, p)))
-        for g in range(self.sets):
-            rows = np.flatnonzero(self.member == g)
-            design, answer = self.design[rows], softmax(self._ratios(rows, coefficients))[:, 1:]
-            surprise = (self.outcomes[rows, None] == np.arange(1, answer.shape[1] + 1)) - answer
-            curvature = answer[:, :, None] * (np.eye(answer.shape[1]) - answer[:, None, :])
-            found.gradient[g] = np.einsum("tpk,tk->p", design, surprise * self.weight[rows, None])
-            flat = (design @ (curvature * self.weight[rows, None, None])).transpose(1, 0, 2).reshape(p, -1)
-            found.hessian[g] = flat @ design.transpose(1, 0, 2).reshape(p, -1).T
+        p, answer = self.likelihood.size, softmax(self.likelihood.ratios(coefficients))[:, 1:]
+        found = Slopes(np.empty((len(self.sets), p)), np.empty((len(self.sets), p, p)))
+        for g, rows in enumerate(self.sets):
+            found.gradient[g], found.hessian[g] = self.likelihood.slopes(answer, rows)
+        for each in found:
+            np.subtract(each.sum(axis=0), each, out=each)
         return found
 
-    def gain(self, spreads: Spreads, start: Array, slopes: Slopes) -> Gain:
-        """What weights learned without the events that they predict gain, by a step of Newton's from `start`."""
-        kept, scale = self._kept(spreads)
-        gradient, hessian = slopes.gradient.sum(axis=0), slopes.hessian.sum(axis=0)
-        events, gained, lost = np.empty((3, self.sets))
-        for g in range(self.sets):
-            left = np.eye(len(kept)) + scale[:, None] * (hessian - slopes.hessian[g])[np.ix_(kept, kept)] * scale
-            slope = scale * (gradient - slopes.gradient[g])[kept] - start[kept] / scale
-            without = np.zeros(len(start))
-            without[kept] = start[kept] + scale * np.linalg.solve(left, slope)
-            rows = np.flatnonzero(self.member == g)
-            before, after = log_posterior(self.offset[rows]), log_posterior(self._ratios(rows, without))
-            events[g], happened = self.weight[rows].sum(), self.outcomes[rows, None]
-            gained[g] = self.weight[rows] @ np.take_along_axis(after - before, happened, axis=1)[:, 0]
-            lost[g] = self.weight[rows] @ (np.exp(before) * (before - after)).sum(axis=1)
-        total = events.sum()
-        mean = (gained.sum() - WORTH * lost.sum() / total) / (total + WORTH)
+    def gain(self, roots: Array, start: Array, slopes: Slopes) -> Gain:
+        """What weights learned without the events that they predict gain, by a step of Newton's from `start`.
+
+        `roots` are standard deviations of the coefficients, 0 for none but the last ones that are no part of this.
+        """
+        likelihood, d = self.likelihood, len(self.likelihood.turn)
+        kept = int(np.count_nonzero(roots))
+        precision = roots[:kept] ** -2.0
+        pull, own = precision * start[:kept], np.diag(precision)
+        before, after = likelihood.ratios(np.zeros(likelihood.size)), likelihood.ratios(start)
+        for g, rows in enumerate(self.sets):
+            step = np.linalg.solve(slopes.hessian[g, :kept, :kept] + own, slopes.gradient[g, :kept] + pull)
+            after[rows] -= likelihood.features[rows, : kept // d] @ (step.reshape(-1, d) @ likelihood.turn)
+        before, after = log_probabilities(before), log_probabilities(after)
+        happened, weight = likelihood.outcomes[:, None], likelihood.weight
+        gained = self._sums(weight * np.take_along_axis(after - before, happened, axis=1)[:, 0])
+        lost = float(weight @ (np.exp(before) * (before - after)).sum(axis=1))
+        events, total = self._sums(weight), weight.sum()
+        mean = (gained.sum() - WORTH * lost / total) / (total + WORTH)
         deviation = gained - gained.sum() / total * events
-        error = np.sqrt(np.square(deviation).sum() * self.sets / (self.sets - 1)) / (total + WORTH)
+        error = np.sqrt(np.square(deviation).sum() * len(events) / (len(events) - 1)) / (total + WORTH)
         return Gain(float(mean), float(error))
 
-    def fit(self, spreads: Spreads) -> Found:
+    def fit(self, roots: Array) -> Found:
         """The most probable coefficients, and what is open about them."""
-        kept, scale = self._kept(spreads)
-        p = self.design.shape[1]
-        mode = posterior_mode(self.design[:, kept] * scale[:, None], self.outcomes, self.offset, self.weight)
+        p, kept, d = len(roots), int(np.count_nonzero(roots)), len(self.likelihood.turn)
+        scale = roots[:kept]
+        mode = feature_mode(replace(self.likelihood, features=self.likelihood.features[:, : kept // d] * scale[::d]))
         found = Found(np.zeros(p), np.zeros((p, p)), mode.evidence)
-        found.coefficients[kept] = scale * mode.coefficients
-        found.covariance[np.ix_(kept, kept)] = scale[:, None] * mode.covariance * scale
+        found.coefficients[:kept] = scale * mode.coefficients
+        found.covariance[:kept, :kept] = scale[:, None] * mode.covariance * scale
         return found
 
-    def _kept(self, spreads: Spreads) -> tuple[Index, Array]:
-        """Coefficients that may differ from 0, and their standard deviations."""
-        roots = self.weights.roots(spreads)
-        kept = np.flatnonzero(roots)
-        return kept, roots[kept]
-
-    def _ratios(self, rows: Index, coefficients: Array) -> Array:
-        return np.asarray(self.offset[rows] + np.einsum("tpk,p->tk", self.design[rows], coefficients))
-
-
-def log_posterior(ratios: Array) -> Array:
-    """Log-probabilities (T, K) of log-ratios (T, K - 1)."""
-    full = np.concatenate([np.zeros((len(ratios), 1)), ratios], axis=1)
-    return np.asarray(full - np.logaddexp.reduce(full, axis=1, keepdims=True))
+    def _sums(self, values: Array) -> Array:
+        """Sums over each set, (S,)."""
+        return np.asarray(np.bincount(self.member, weights=values))
 
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
@@ -192,7 +184,8 @@ def with_class_model(
                 f"about {MOST:,}; use class_model='symmetric', or choose experts"
             )
         if nothing:
-            return _differing(learned, weights, Found(np.zeros(weights.size), np.zeros((weights.size,) * 2), 0.0))
+            size = len(weights.feature_roots(SPREADS[0]))
+            return _differing(learned, weights, Found(np.zeros(size), np.zeros((size, size)), 0.0))
     elif nothing:
         return learned
     elif worth < needed or weights.size > ASKED:
@@ -201,29 +194,30 @@ def with_class_model(
         return _with(learned, _one_outcome())
     evidence = _evidence(weights, forecasts, data, used)
     if class_model == "auto":
-        return _chosen(learned, evidence)
-    return _differing(learned, weights, _average(*_fits(evidence)))
+        return _chosen(learned, weights, evidence)
+    return _differing(learned, weights, _average(*_fits(weights, evidence)))
 
 
-def _chosen(learned: FittedPanel, evidence: ClassEvidence) -> FittedPanel:
+def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence) -> FittedPanel:
     """The full model, if it is clearly better, at first sight and for good."""
-    if evidence.sets < FEWEST:
+    if len(evidence.sets) < FEWEST:
         return _with(learned, _few_sets())
-    start = np.zeros(evidence.weights.size)
-    gain = max(evidence.gain(spreads, start, evidence.at_symmetry) for spreads in SPREADS)
+    roots = [weights.feature_roots(spreads) for spreads in SPREADS]
+    start = np.zeros(evidence.likelihood.size)
+    gain = max(evidence.gain(each, start, evidence.at_symmetry) for each in roots)
     if gain.clear:
-        found, probability = _fits(evidence)
+        found, probability = _fits(weights, evidence)
         best = int(np.argmax(probability))
         likeliest = found[best].coefficients
-        gain = evidence.gain(SPREADS[best], likeliest, evidence.slopes(likeliest))
+        gain = evidence.gain(roots[best], likeliest, evidence.slopes(likeliest))
         if gain.clear:
-            return _with(_differing(learned, evidence.weights, _average(found, probability)), _gained(gain))
+            return _with(_differing(learned, weights, _average(found, probability)), _gained(gain))
     return _with(learned, _no_gain(gain))
 
 
-def _fits(evidence: ClassEvidence) -> tuple[list[Found], Array]:
+def _fits(weights: ClassWeights, evidence: ClassEvidence) -> tuple[list[Found], Array]:
     """What is most probable for each spread, and how probable that is."""
-    found = [evidence.fit(spreads) for spreads in SPREADS]
+    found = [evidence.fit(weights.feature_roots(spreads)) for spreads in SPREADS]
     return found, posterior_probabilities([each.evidence for each in found], (1.0 / len(SPREADS),) * len(SPREADS))
 
 
@@ -240,13 +234,12 @@ def _average(found: list[Found], probability: Array) -> Found:
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, found: Found) -> FittedPanel:
-    uncertainty = (
-        None
-        if learned.uncertainty is None
-        else ClassUncertainty(learned.uncertainty.covariance, weights, found.covariance)
-    )
+    turn, uncertainty = weights.from_features, None
+    if learned.uncertainty is not None:
+        differences = turn @ found.covariance @ turn.T
+        uncertainty = ClassUncertainty(learned.uncertainty.covariance, weights, differences)
     # What topics add to the symmetric panel's answers was learned together with that.
-    return replace(learned, panel=weights.full_panel(found.coefficients), uncertainty=uncertainty, topics=None)
+    return replace(learned, panel=weights.full_panel(turn @ found.coefficients), uncertainty=uncertainty, topics=None)
 
 
 def _with(learned: FittedPanel, note: Note) -> FittedPanel:
@@ -265,7 +258,8 @@ def _evidence(weights: ClassWeights, forecasts: Forecasts, data: DenseContrasts,
         rows, member = rows[kept], np.unique(member[kept], return_inverse=True)[1]
     believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
     offset = data.reference[rows] + weights.pooled(believed)
-    return ClassEvidence(weights, weights.design(believed), offset, data.outcomes[rows], worth, member)
+    features, turn = weights.features(believed), weights.feature_turn
+    return ClassEvidence(FeatureLikelihood(features, turn, data.outcomes[rows], offset, worth), member)
 
 
 def _sizes(contrasts: Array, rows: Index) -> Array:

@@ -21,7 +21,7 @@ from opinionpool.estimation.averages import DUPLICATE
 from opinionpool.estimation.coefficients import covering, intercept_root
 from opinionpool.learning.prior import BIAS, believed_slope
 from opinionpool.learning.uncertainty import Uncertainty
-from opinionpool.logodds import metric, uncentred
+from opinionpool.logodds import metric, uncentred, whitened
 from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.panel import Panel
@@ -111,18 +111,49 @@ class ClassWeights:
         own = np.full(len(self.shapes) * distinct * (distinct > 1), spreads.deviation)
         return np.concatenate([np.full(len(self.shapes), spreads.together), own, np.ones(self.free)])
 
-    def design(self, contrasts: Array) -> Array:
-        """How log-ratios go with the coefficients, (T, P, K - 1); 0 where nobody answered."""
+    def feature_roots(self, spreads: Spreads) -> Array:
+        """Standard deviations of what multiplies the `features`, alike for all K - 1 of a feature, (F (K - 1),)."""
+        d, own = self.free, (len(self.first) - 1) * self.free
+        return np.repeat([spreads.together, 1.0, spreads.deviation], [d * d, d, own * d])
+
+    def features(self, contrasts: Array) -> Array:
+        """What log-ratios are linear in, (T, F); 0 where nobody answered.
+
+        Coefficients are a matrix (F, K - 1), times `feature_turn`: what the experts say on average, an intercept, and
+        how they differ in V - 1 orthonormal directions.
+        """
         own = contrasts[:, self.informative]
         full = fill_as_expected(own - self.bias, self.panel.parts.subset(self.informative))[:, self.first]
         answered = np.asarray(~np.isnan(own[..., 0]).all(axis=1))
-        t, d = len(contrasts), self.free
-        level = full.mean(axis=1)
-        columns = [np.einsum("td,pdk->tpk", believed_slope(len(self.first)) * level, self.shapes)]
-        if len(self.first) > 1:
-            columns.append(np.einsum("tnd,pdk->tnpk", full - level[:, None], self.shapes).reshape(t, -1, d))
-        intercept = intercept_root(BIAS, d).T * np.ones((t, 1, 1))
-        return np.asarray(np.concatenate([*columns, intercept], axis=1) * answered[:, None, None])
+        (t, n, d), moved = full.shape, whitened(full)
+        features = np.empty((t, 1 + n * d))
+        features[:, :d] = believed_slope(n) * moved.mean(axis=1)
+        features[:, d] = BIAS
+        np.matmul(self._apart.T, moved, out=features[:, d + 1 :].reshape(t, n - 1, d))
+        return features if answered.all() else features * answered[:, None]
+
+    @cached_property
+    def feature_turn(self) -> Array:
+        """From coordinates in which no class is special to log-ratios, (K - 1, K - 1)."""
+        return np.asarray(np.linalg.inv(whitened(np.eye(self.free))))
+
+    @cached_property
+    def _apart(self) -> Array:
+        """Orthonormal directions in which distinct experts differ, (V, V - 1)."""
+        return np.linalg.qr(np.eye(len(self.first))[:, 1:] - 1.0 / len(self.first))[0]
+
+    @cached_property
+    def from_features(self) -> Array:
+        """From coefficients of features, (F (K - 1),), to coefficients, (P,), as a matrix with orthonormal columns."""
+        d, n = self.free, len(self.first)
+        turn, p = whitened(np.eye(d)), d * d
+        even = (np.linalg.inv(turn) @ self.shapes @ turn).reshape(p, p)
+        matrix = np.zeros((self.size, (1 + n * d) * d))
+        matrix[:p, :p] = even
+        matrix[self.size - d :, p : p + d] = np.linalg.solve(intercept_root(1.0, d), self.feature_turn.T)
+        if n > 1:
+            matrix[p : p + n * p, p + d :] = np.kron(self._apart, even)
+        return matrix
 
     def matrices(self, coefficients: Array) -> Array:
         """A_i, what turns contrasts into what they add, (V, K - 1, K - 1)."""
@@ -185,8 +216,9 @@ class ClassUncertainty(Uncertainty):
         # Contrasts there are measured from other biases, which is a difference of intercepts.
         d, start = self.weights.free, np.zeros((1, len(self.weights.panel), self.weights.free))
         start[0, self.weights.informative] = self.weights.bias
+        added = np.einsum("f,dk->kfd", other.weights.features(start)[0], other.weights.feature_turn).reshape(d, -1)
         turn = np.eye(len(self.differences))
-        turn[-d:] = (other.weights.design(start)[0] @ np.linalg.inv(intercept_root(BIAS, d).T)).T
+        turn[-d:] = np.linalg.solve(intercept_root(BIAS, d), added @ other.weights.from_features.T)
         differences = covering(self.differences, turn @ other.differences @ turn.T)
         return replace(self, covariance=covariance, differences=differences)
 
@@ -195,6 +227,15 @@ class ClassUncertainty(Uncertainty):
         return replace(self, covariance=self.covariance * factor, differences=self.differences * factor)
 
     def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
-        design = self.weights.design(panel.settings.contrasts(batch, rows))
-        own = np.einsum("tia,ij,tjb->tab", design, self.differences, design, optimize=True)
+        features = self.weights.features(panel.settings.contrasts(batch, rows))
+        (t, f), d, turn = features.shape, self.weights.free, self.weights.feature_turn
+        half = (features @ self._by_features).reshape(t, d * d, f)
+        own = turn.T @ np.matmul(half, features[:, :, None]).reshape(t, d, d) @ turn
         return np.asarray(super()._covariance(self.weights.panel, batch, rows) + own)
+
+    @cached_property
+    def _by_features(self) -> Array:
+        """Covariance of the coefficients of features, (F, (K - 1)² F)."""
+        d, turn = self.weights.free, self.weights.from_features
+        found = (turn.T @ self.differences @ turn).reshape(len(turn.T) // d, d, -1, d)
+        return np.ascontiguousarray(found.transpose(0, 1, 3, 2)).reshape(len(found), -1)

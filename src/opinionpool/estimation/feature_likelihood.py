@@ -1,0 +1,112 @@
+"""The likelihood of outcomes whose log-ratios are a matrix of coefficients times the features of each event.
+
+A design of its own for each coefficient and class would be as large as that matrix for every event. The Hessian is Σ_t
+f_t f_tᵀ ⊗ W_t, with W_t the covariance of the classes: as many products of the features as W_t has different entries.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.blocks import blocks
+from opinionpool.estimation.likelihood import Value
+from opinionpool.estimation.posterior import Mode, newton_mode
+from opinionpool.logodds import softmax
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureLikelihood:
+    """Outcomes of T events whose log-ratios are offset + features · coefficients · turn.
+
+    Attributes
+    ----------
+    features : ndarray, shape (T, F)
+    turn : ndarray, shape (K - 1, K - 1)
+        From the coordinates of the coefficients, which are (F, K - 1) and passed flat, to log-ratios.
+    outcomes : ndarray of int, shape (T,)
+    offset : ndarray, shape (T, K - 1)
+    weight : ndarray, shape (T,)
+        Frequencies.
+    """
+
+    features: Array
+    turn: Array
+    outcomes: Index
+    offset: Array
+    weight: Array
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        return int(self.features.shape[1]) * len(self.turn)
+
+    @property
+    def events(self) -> float:
+        """The sum of the frequencies."""
+        return float(self.weight.sum())
+
+    def ratios(self, coefficients: Array) -> Array:
+        """Log-ratios, (T, K - 1)."""
+        return np.asarray(self.offset + self.features @ (coefficients.reshape(-1, len(self.turn)) @ self.turn))
+
+    def value(self, coefficients: Array) -> Value:
+        """Loss, gradient and Hessian per event."""
+        ratios = self.ratios(coefficients)
+        loss = -self.weight @ np.take_along_axis(log_probabilities(ratios), self.outcomes[:, None], axis=1)[:, 0]
+        gradient, hessian = self.slopes(softmax(ratios)[:, 1:], slice(None))
+        events = self.events or 1.0
+        return Value(float(loss) / events, gradient / events, hessian / events)
+
+    def slopes(self, answer: Array, rows: Index | slice) -> tuple[Array, Array]:
+        """Gradient (P,) and Hessian (P, P) of the loss of some events, where classes but the first are so probable."""
+        features, answer, weight = self.features[rows], answer[rows], self.weight[rows, None]
+        first, second, _ = _pairs(len(self.turn))
+        surprise = answer - (self.outcomes[rows, None] == np.arange(1, answer.shape[1] + 1))
+        gradient = features.T @ ((weight * surprise) @ self.turn.T)
+        mean = answer @ self.turn.T
+        spread = answer @ (self.turn[first] * self.turn[second]).T - mean[:, first] * mean[:, second]
+        return gradient.ravel(), products(features, weight * spread)
+
+
+def products(features: Array, curvature: Array) -> Array:
+    """Σ_t f_t f_tᵀ ⊗ W_t from features (T, F) and the upper triangles of W (D, D), row by row, as (F D, F D)."""
+    (t, f), pairs = features.shape, curvature.shape[1]
+    place = _pairs((math.isqrt(8 * pairs + 1) - 1) // 2)[2]
+    found = np.zeros((f, pairs * f))
+    for rows in blocks(t, pairs * f):
+        some = features[rows]
+        found += some.T @ (curvature[rows, :, None] * some[:, None, :]).reshape(len(some), -1)
+    by_pair = found.reshape(f, pairs, f)[:, place]
+    return np.ascontiguousarray(by_pair.transpose(0, 1, 3, 2)).reshape(f * len(place), -1)
+
+
+@cache
+def _pairs(d: int) -> tuple[Index, Index, Index]:
+    """Rows and columns of the upper triangle of (d, d), and where in it each entry of the square is, (d, d)."""
+    first, second = np.triu_indices(d)
+    place = np.empty((d, d), dtype=np.intp)
+    place[first, second] = place[second, first] = np.arange(len(first))
+    return first, second, place
+
+
+def log_probabilities(ratios: Array) -> Array:
+    """Log-probabilities (T, K) of log-ratios (T, K - 1)."""
+    full = np.concatenate([np.zeros((len(ratios), 1)), ratios], axis=1)
+    return np.asarray(full - np.logaddexp.reduce(full, axis=1, keepdims=True))
+
+
+def feature_mode(likelihood: FeatureLikelihood) -> Mode:
+    """The mode of standard normal coefficients."""
+    t, f = likelihood.features.shape
+    if f <= t:
+        return newton_mode(likelihood, None, None)
+    # Coefficients that no event sees stay at 0: solve among the others.
+    basis = np.linalg.qr(likelihood.features.T)[0]
+    found = feature_mode(replace(likelihood, features=likelihood.features @ basis))
+    whole = np.kron(basis, np.eye(len(likelihood.turn)))
+    return Mode(whole @ found.coefficients, found.evidence, found.precision, whole)
