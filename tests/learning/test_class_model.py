@@ -262,6 +262,22 @@ def test_gains_are_those_of_weights_learned_without_each_set():
     assert (rough.mean, rough.error) == pytest.approx((wanted, error), rel=0.3)
 
 
+def test_the_first_spreads_say_whether_weights_are_worth_learning(monkeypatch):
+    """As often as not they are, and larger spreads would not say otherwise."""
+    evidence = []
+    chosen = classmodel._chosen
+    monkeypatch.setattr(classmodel, "_chosen", lambda *args: (evidence.append(args[1:]), chosen(*args))[1])
+    clear = []
+    for seed in range(12):
+        learn(drawn(seed, 3, 4, 120, 0.2 * (seed % 4))[2])
+        weights, found = evidence[-1]
+        start, roots = np.zeros(found.likelihood.size), [weights.feature_roots(each) for each in classmodel.SPREADS]
+        gains = [found.gain(each, start, found.at_symmetry) for each in roots]
+        clear.append(max(gains).clear)
+        assert max(gains[: classmodel.FIRST]).clear == clear[-1]
+    assert 3 < sum(clear) < 9
+
+
 def test_without_outcomes_the_full_model_is_the_symmetric_one():
     x = np.random.default_rng(0).dirichlet(np.ones(3), size=(6, 2))
     f = Forecasts.from_array(x, classes=(0, 1, 2))
