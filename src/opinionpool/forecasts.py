@@ -235,13 +235,7 @@ class Forecasts(Tabular):
             check_options(sets, names)
         if wanted == 3:
             array, _ = normalised(array if sets is None else padded(array, _lengths(sets), names))
-        absent = np.isnan(array if wanted == 2 else array[..., 0])
-        if absent.any():
-            rows, columns = np.nonzero(~absent)
-            cells = array[rows, columns]
-        else:
-            rows, columns = np.repeat(np.arange(t), n), np.tile(np.arange(n), t)
-            cells = array.reshape(t * n, *array.shape[2:]).copy()
+        rows, columns, cells = cells_of(array)
         if prior is not None:
             prior = _spread(prior, (t,) if wanted == 2 else (t, len(classes)))
         when = None if times is None else _event_times(times, t)
@@ -463,6 +457,20 @@ class History:
         kept = kept[np.argsort(place[self.event[kept]], kind="stable")]
         forecasts = self.forecasts.select_events(kept)
         return History(forecasts, place[self.event[kept]], self.share[kept], self.begin[kept])
+
+
+def cells_of(array: Array) -> tuple[Index, Index, Array]:
+    """Event, expert and value of each forecast in an array (T, N), or (T, N, K), in order; those missing left out.
+
+    >>> [each.tolist() for each in cells_of(np.array([[0.5, np.nan], [0.25, 0.75]]))]
+    [[0, 1, 1], [0, 0, 1], [0.5, 0.25, 0.75]]
+    """
+    t, n = array.shape[:2]
+    absent = np.isnan(array if array.ndim == 2 else array[..., 0])
+    if absent.any():
+        rows, columns = np.nonzero(~absent)
+        return rows, columns, array[rows, columns]
+    return np.repeat(np.arange(t), n), np.tile(np.arange(n), t), array.reshape(t * n, *array.shape[2:]).copy()
 
 
 def _lengths(options: Options) -> Index:

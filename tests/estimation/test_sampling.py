@@ -1,17 +1,8 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation.sampling import (
-    Keys,
-    _copies,
-    drawn,
-    event_contents,
-    name_keys,
-    row_contents,
-    size_ranks,
-    spread_evenly,
-)
-from opinionpool.forecasts import Forecasts
+from opinionpool.estimation.contents import Keys
+from opinionpool.estimation.sampling import _copies, content_keys, drawn, many_copies, size_ranks, spread_evenly, tally
 
 
 def random_keys(seed: int, count: int) -> Keys:
@@ -36,6 +27,54 @@ class TestCopies:
 
     def test_of_nothing(self):
         assert not len(_copies(np.zeros(0, dtype=np.uint64))[0])
+
+
+class TestManyCopies:
+    """By counting in places what can be counted exactly: what a sample loses in which copies are drawn together."""
+
+    OUTCOMES = np.random.default_rng(10).choice([0, 1, -1], 60_000, p=[0.5, 0.4, 0.1])
+    ROOM = np.array([500, 500, 100])
+
+    def found(self, keys):
+        return many_copies(tally(keys, self.OUTCOMES, 2), self.ROOM)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_none(self, seed):
+        assert not self.found(random_keys(seed, 60_000))
+
+    @pytest.mark.parametrize(
+        ("share", "times", "expected"),
+        # They cost share * (times - 1) of what the sample tells.
+        [(0.01, 2, False), (0.1, 2, True), (0.001, 10, False), (0.01, 10, True), (0.01, 300, True)],
+    )
+    @pytest.mark.parametrize("outcome", [0, 1, -1])
+    def test_of_one_outcome(self, share, times, expected, outcome):
+        keys = random_keys(11, 60_000)
+        mine = np.flatnonzero(outcome == self.OUTCOMES)
+        mine = mine[: max(int(share * len(mine)) // times, 1) * times].reshape(-1, times)
+        keys[mine] = keys[mine[:, :1]]
+        assert self.found(keys) == expected
+
+    def test_where_all_find_room_it_does_not_matter(self):
+        assert not many_copies(tally(random_keys(12, 1)[np.zeros(400, dtype=int)], np.zeros(400, int), 2), self.ROOM)
+
+    def test_counts_are_those_of_a_histogram(self):
+        keys = random_keys(13, 60_000)
+        for outcome, found in zip((0, 1, -1), tally(keys, self.OUTCOMES, 2), strict=True):
+            own = keys[outcome == self.OUTCOMES].astype(float)
+            np.testing.assert_array_equal(found, np.histogram(own, len(found), (0.0, 2.0**64))[0])
+
+    @pytest.mark.parametrize("share", [0.3, 0.8])
+    def test_an_event_that_stands_often_is_in_the_sample_as_often(self, share):
+        contents = random_keys(14, 60_000)
+        same = np.random.default_rng(15).random(60_000) < share
+        contents[same] = contents[0]
+        counts = np.array([(outcome == self.OUTCOMES).sum() for outcome in (0, 1, -1)])
+        kept = drawn(content_keys(contents, self.OUTCOMES, self.ROOM), self.OUTCOMES, counts, self.ROOM)
+        for outcome, size in zip((0, 1), self.ROOM[:2], strict=True):
+            drawn_here = same[kept[self.OUTCOMES[kept] == outcome]]
+            assert len(drawn_here) == size
+            assert abs(drawn_here.mean() - share) < 4 * np.sqrt(share * (1 - share) / size)
 
 
 class TestDrawn:
@@ -117,26 +156,3 @@ class TestSpreadEvenly:
         expected = np.unique(self.SIZE, return_inverse=True)[1]
         np.testing.assert_array_equal(size_ranks(self.SIZE * (1.0 - 1e-15)), expected)
         assert not len(size_ranks(np.zeros(0)))
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_rows_of_an_array_are_those_of_forecasts(missing):
-    rng = np.random.default_rng(8)
-    q = rng.random((7_000, 20))
-    q[:3] = 0.0
-    q[3:5] = -0.0
-    q[rng.random(q.shape) < missing] = np.nan
-    found = row_contents(q, name_keys(f"expert_{i + 1}" for i in range(20)))
-    np.testing.assert_array_equal(found, event_contents(Forecasts.from_array(q)))
-    np.testing.assert_array_equal(
-        found, row_contents(np.asfortranarray(q), name_keys(f"expert_{i + 1}" for i in range(20)))
-    )
-    assert len(np.unique(found)) == len(np.unique(q + 0.0, axis=0))
-
-
-def test_grids_do_not_collide():
-    """Forecasts that are all multiples of a power of two, or of a tenth."""
-    keys = name_keys(["ann", "bob", "cyd", "dan", "eve"])
-    for values in (np.arange(9) / 8.0, 2.0 ** -np.arange(9), np.arange(9) / 10.0):
-        grid = np.array(np.meshgrid(*[values] * 5)).reshape(5, -1).T
-        assert len(np.unique(row_contents(grid, keys))) == len(grid)

@@ -5,8 +5,10 @@ import pytest
 from scipy.special import logit
 
 import opinionpool as op
-from opinionpool.estimation.sampling import content_keys, event_contents, row_contents, sorted_contents
+from opinionpool.estimation.contents import event_contents, row_contents
+from opinionpool.estimation.sampling import bounded_sample, content_keys, distinguished, event_keys
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.array import ArraySource
 from opinionpool.learning.parts import PartsSource
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
@@ -56,6 +58,23 @@ def test_parts(few, name):
         answers.append(fit_from(PartsSource.of(parts, 0.5), name, Settings()).pool(GAPS))
     for other in answers[1:]:
         assert other == pytest.approx(answers[0], abs=1e-9)
+
+
+@pytest.mark.parametrize(("digits", "copies"), [(1, 0), (2, 0), (9, 10), (9, 0)])
+def test_parts_arrays_and_forecasts_draw_the_same_events(few, digits, copies):
+    """Whether many of them are the same as others, some or none."""
+    q = Panel.exchangeable(2, accuracy=0.6).simulate(EVENTS, seed=4)[0].round(digits)
+    for outcome in (0, 1):
+        same = np.flatnonzero(outcome == Y)[: 2 * (copies // 2)]
+        q[same[::2]] = q[same[1::2]]
+    whole = Forecasts.from_array(q, Y)
+    parts = [whole.select_events(rows) for rows in np.array_split(ORDERS[0], 7)]
+    source, array = PartsSource.of(parts, 0.5).problem(), ArraySource.of(q, Y, prior=0.5).problem()
+    kept, weight = bounded_sample(whole, np.ones(EVENTS))
+    for found in (source, array):
+        np.testing.assert_array_equal(found.forecasts.X, q[kept])
+        np.testing.assert_array_equal(found.outcomes, Y[kept])
+        np.testing.assert_array_equal(found.weight, weight)
 
 
 def test_classes_priors_and_dates(few):
@@ -115,24 +134,26 @@ class TestRounded:
         assert found == pytest.approx(expected[..., classes], abs=1e-10)
 
 
+ROOM = np.array([100, 100, 20])
+
+
 class TestKeys:
     def test_the_same_events_have_different_keys(self):
-        f = numbered(np.zeros(50, dtype=int))
-        assert len(np.unique(content_keys(event_contents(f), f.outcomes))) == 50
+        f = numbered(np.zeros(500, dtype=int))
+        assert len(np.unique(content_keys(event_contents(f), f.outcomes, ROOM))) == 500
 
     def test_keys_follow_the_event(self):
-        keys = [content_keys(event_contents(numbered(rows)), Y[rows]) for rows in (np.arange(EVENTS), *ORDERS)]
+        keys = [content_keys(event_contents(numbered(rows)), Y[rows], ROOM) for rows in (np.arange(EVENTS), *ORDERS)]
         for other in keys[1:]:
             np.testing.assert_array_equal(np.sort(other), np.sort(keys[0]))
 
     def test_keys_of_parts_are_those_of_the_whole(self):
-        contents = event_contents(numbered(np.arange(EVENTS)))
-        whole, before, found = content_keys(contents, Y), [], []
+        keys, before, found = event_keys(event_contents(numbered(np.arange(EVENTS))), Y), [], []
+        keys[::3] = keys[0]
         for start in range(0, EVENTS, 100):
-            rows = slice(start, start + 100)
-            found.append(content_keys(contents[rows], Y[rows], before))
-            before.append(sorted_contents(contents[rows], Y[rows]))
-        np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.sort(whole))
+            found.append(distinguished(keys[start : start + 100], before))
+            before.append(np.sort(keys[start : start + 100]))
+        np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.sort(distinguished(keys)))
 
     def test_what_differs_has_other_keys(self):
         base = [[0.5, 0.25, np.nan]]
@@ -151,7 +172,7 @@ class TestKeys:
                 (base, 1, experts, 0.3),
             )
         ]
-        assert len({int(content_keys(event_contents(f), f.outcomes)[0]) for f in variants}) == len(variants)
+        assert len({int(event_keys(event_contents(f), f.outcomes)[0]) for f in variants}) == len(variants)
 
     def test_coarse_forecasts_are_told_apart(self):
         """Powers of two have the last bits of their numbers in common."""
@@ -159,6 +180,6 @@ class TestKeys:
         assert len(
             np.unique(row_contents(grid, np.arange(1, 9, 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)))
         ) == len(grid)
-        keys = content_keys(event_contents(Forecasts.from_array(grid)), np.zeros(len(grid), int))
+        keys = event_keys(event_contents(Forecasts.from_array(grid)), np.zeros(len(grid), int))
         share = [(keys < np.uint64(2**64 * p)).mean() for p in (0.1, 0.5, 0.9)]
         assert share == pytest.approx([0.1, 0.5, 0.9], abs=0.06)

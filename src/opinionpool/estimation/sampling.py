@@ -3,26 +3,25 @@
 Of each outcome as many events as there is room for, those of least priority, weighted so that outcomes are as frequent
 as they were. The priority of an event depends on what was forecast of it, by whom, and what happened, not on its place.
 Events of the outcome that the sample has most of count as one each, so that no posterior is narrower than the sample
-allows. On 20,000 events, N experts are weighed about N / 40,000 nats worse than on any number of them.
+allows. Copies of an event are drawn each by itself where there are so many that it would matter. On 20,000 events, N
+experts are weighed about N / 40,000 nats worse than on any number of them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Floats, Index
-from opinionpool.blocks import blocks, rows_of_block
+from opinionpool.arrays import Array, Index
+from opinionpool.blocks import blocks
 from opinionpool.errors import Note
+from opinionpool.estimation.contents import GOLDEN, Keys, event_contents, mix, mixed
 from opinionpool.forecasts import Forecasts
 
 _WORD = (1 << 64) - 1
-Keys = npt.NDArray[np.uint64]
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array:
@@ -40,182 +39,82 @@ def priority_of(key: int, log_weight: float) -> float:
     return math.log(max(-math.log(((key >> 11) + 0.5) * 2.0**-53), math.ulp(0.0))) - log_weight
 
 
-def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Keys that look drawn at random, the same for the same number (splitmix64)."""
-    found = np.asarray(keys * _GOLDEN)
-    flat = found.reshape(-1)
-    # Blocks stay in the cache.
-    for rows in blocks(len(flat), 1):
-        _mix(flat[rows])
-    return found
-
-
-def _mix(z: Keys) -> None:
-    """What `mixed` does after the first product, in place."""
-    z ^= z >> np.uint64(30)
-    z *= np.uint64(0xBF58476D1CE4E5B9)
-    z ^= z >> np.uint64(27)
-    z *= np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-
-
 def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:
-    """The same for rows that have no ids, by their numbers from 0 on."""
+    """Keys that look drawn at random, of rows that have no ids, by their numbers from 0 on."""
     with np.errstate(over="ignore"):
         return mixed(np.uint64((1 + 0x632BE59BD9B4E019 * (seed + 1)) & _WORD) + numbers.astype(np.uint64))
 
 
-def name_keys(names: Iterable[str]) -> Keys:
-    """Odd numbers of 64 bits that stand for names."""
-    digests = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names]
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64) | np.uint64(1)
-
-
-def _places(of: Keys) -> Array:
-    """Numbers from 1 to 2 that stand for experts."""
-    return 1.0 + (mixed(of) >> np.uint64(12)).astype(np.float64) * 2.0**-52
-
-
-def _cell_keys(values: Array, places: Array) -> Keys:
-    """A number for each probability, 0 where it is missing; `places` broadcast, and distinguish experts."""
-    moved = values + places
-    # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
-    found = np.square(moved, out=moved).view(np.uint64)
-    found[np.isnan(values)] = 0
-    return found
-
-
-class RowContents:
-    """What stands for all forecasts on each event of an array, block by block.
-
-    Parameters
-    ----------
-    experts : ndarray of uint64, shape (N,)
-        What stands for the experts, as from `name_keys`.
-    """
-
-    def __init__(self, experts: Keys) -> None:
-        self.experts, rows = experts, rows_of_block(len(experts))
-        # As long as a block: loops over single rows are slow.
-        self._places = np.tile(_places(experts), (rows, 1))
-        self._buffer = np.empty((rows, len(experts)))
-
-    def of(self, block: Floats, *, complete: bool) -> Keys:
-        """That of the events of a block, (t, N), in which no forecast is missing if it is `complete`."""
-        if not complete:
-            values = np.asarray(block, dtype=np.float64)
-            return np.asarray(_cell_keys(values, self._places[: len(block)]).sum(axis=1))
-        moved = np.add(block, self._places[: len(block)], out=self._buffer[: len(block)])
-        np.square(moved, out=moved)
-        return np.asarray(np.einsum("tn->t", moved.view(np.uint64)))
-
-
-def row_contents(q: Floats, experts: Keys) -> Keys:
-    """What stands for all forecasts on each event of an array, (T,).
-
-    Parameters
-    ----------
-    q : ndarray, shape (T, N)
-    experts : ndarray of uint64, shape (N,)
-        What stands for the experts, as from `name_keys`.
-
-    >>> q = np.array([[0.5, 0.2], [0.2, 0.5], [0.5, 0.2], [0.5, np.nan]])
-    >>> np.unique(row_contents(q, name_keys(["ann", "bob"])), return_inverse=True)[1].size
-    4
-    """
-    found, contents = np.empty(len(q), dtype=np.uint64), RowContents(experts)
-    for rows in blocks(len(q), q.shape[1]):
-        block = q[rows]
-        found[rows] = contents.of(block, complete=not np.isnan(block).any())
-    return found
-
-
-def some_rows(q: Floats, one_in: int) -> Index:
-    """Index of about one in so many rows of an array, the same rows in whatever order they come."""
-    contents = row_contents(q, name_keys(map(str, range(q.shape[1]))))
-    # A part of a part is not the same part again.
-    return np.flatnonzero(mixed(contents ^ np.uint64(len(q))) % np.uint64(one_in) == 0)
-
-
-def event_contents(forecasts: Forecasts) -> Keys:
-    """What stands for all that is known of each event but its id, (T,)."""
-    t = len(forecasts.events)
-    if t == 0:
-        return np.zeros(0, dtype=np.uint64)
-    experts, k = name_keys(forecasts.experts), len(forecasts.classes)
-    classes = name_keys(map(str, range(k))) if forecasts.options is None else _option_keys(forecasts)
-    with np.errstate(over="ignore"):
-        cells = _contents_of_cells(forecasts, experts, classes)
-        starts = np.searchsorted(forecasts.event_index, np.arange(t))
-        found = np.zeros(t, dtype=np.uint64)
-        some = forecasts.crowd > 0
-        if some.any():
-            found[some] = np.add.reduceat(cells, starts[some])
-        if forecasts.prior is not None:
-            places = _places(classes[..., : max(1, forecasts.prior[:1].size)])
-            found += _cell_keys(forecasts.prior.reshape(t, -1), places).sum(axis=1)
-        for column, values_of in (("times", np.int64), ("groups", None), ("topics", None)):
-            known = getattr(forecasts, column)
-            if known is not None:
-                labels, place = np.unique(known, return_inverse=True)
-                codes = (
-                    name_keys(map(str, labels.tolist())) if values_of is None else labels.astype(values_of).view("u8")
-                )
-                found = mixed(found ^ codes[place])
-    return found
-
-
-def _contents_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
-    """What stands for each forecast, (M,)."""
-    values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
-    several = values.shape[1] > 1
-    alike = classes.ndim == 1 or not several
-    # Unless classes are those of events, one place for each expert, or expert and class.
-    each = _places(experts[:, None] * classes if several else experts[:, None]) if alike else np.empty(0)
-    found = np.empty(len(values), dtype=np.uint64)
-    for rows in blocks(len(values), values.shape[1]):
-        expert = forecasts.expert_index[rows]
-        places = each[expert] if alike else _places(experts[expert, None] * classes[forecasts.event_index[rows]])
-        # Rows that were normalised differ in their last digits by the order of the classes.
-        given = np.round(values[rows], 9) if several else values[rows]
-        _cell_keys(given, places).sum(axis=1, dtype=np.uint64, out=found[rows])
-    return found
-
-
-def _option_keys(forecasts: Forecasts) -> Keys:
-    """What stands for the option in each position, (T, K), 0 where an event has none: their order plays no part."""
-    found = np.zeros((len(forecasts.events), len(forecasts.classes)), dtype=np.uint64)
-    for row, options in zip(found, forecasts.options or (), strict=True):
-        row[: len(options)] = name_keys(map(str, options))
-    return found
-
-
-def content_keys(contents: Keys, outcomes: Index, before: Sequence[Keys] = ()) -> Keys:
-    """What decides which events are in a sample, (T,): all different, and whatever the order of the events the same.
+def content_keys(contents: Keys, outcomes: Index, room: Index) -> Keys:
+    """What decides which events are in a sample, (T,), whatever their order.
 
     Parameters
     ----------
     contents : ndarray of uint64, shape (T,)
+        Is overwritten.
     outcomes : ndarray of int, shape (T,)
-    before : sequence of ndarray
-        Contents and outcomes of earlier events as `sorted_contents` gives them: those that are the same are
-        distinguished by counting.
+    room : ndarray of int, shape (K + 1,)
+        How many events of each outcome, and unresolved ones, there is room for.
     """
-    whole = _with_outcomes(contents, outcomes)
-    again, times = _copies(whole)
+    keys = event_keys(contents, outcomes)
+    return distinguished(keys) if many_copies(tally(keys, outcomes, len(room) - 1), room) else keys
+
+
+def event_keys(contents: Keys, outcomes: Index) -> Keys:
+    """Keys of events that are the same where forecasts and outcomes are, (T,), in place of the contents."""
+    # For each outcome what is added; that of unresolved events is the last.
+    added = (np.append(np.arange(outcomes.max(initial=-1) + 1), -1) + 2).astype(np.uint64) * GOLDEN
+    for rows in blocks(len(contents), 1):
+        part = contents[rows]
+        part += added[outcomes[rows]]
+        part *= GOLDEN
+        mix(part)
+    return contents
+
+
+# Keys are counted in so many places; and copies are few that make a sample tell as little as so much fewer events.
+PLACES, FEW_COPIES = 1 << 16, 0.03
+
+
+def tally(keys: Keys, outcomes: Index, classes: int) -> Index:
+    """How many keys of each outcome, and of unresolved events, fall in each place, (K + 1, `PLACES`)."""
+    found, shift = np.zeros((classes + 1, PLACES), dtype=np.intp), np.uint64(65 - PLACES.bit_length())
+    for rows in blocks(len(keys), 1):
+        place = (keys[rows] >> shift).astype(np.intp)
+        place += outcomes[rows] * PLACES
+        # Those of unresolved events are counted from the end.
+        np.add.at(found.reshape(-1), place, 1)
+    return found
+
+
+def many_copies(found: Index, room: Index) -> bool:
+    """Whether so many events are the same as others that it would matter to draw these together, given their tally.
+
+    A sample in which m copies come or stay away together tells as little as one of Σm / Σm² times as many events. Keys
+    that differ meet in a place as often as chance has it, which gives Σm (m − 1) to within a standard error of .006 Σm.
+    """
+    events = found.sum(axis=1)
+    twice = (found.astype(np.float64) ** 2).sum(axis=1) - events - events * (events - 1.0) / PLACES
+    return bool(((twice > FEW_COPIES * events) & (events > room)).any())
+
+
+def distinguished(keys: Keys, before: Sequence[Keys] = ()) -> Keys:
+    """The keys, but those of copies are all different; `before` has sorted keys of earlier events, for counting on."""
+    again, times = _copies(keys)
     if before:
-        number = np.zeros(len(whole), dtype=np.uint64)
+        number = np.zeros(len(keys), dtype=np.uint64)
         number[again] = times
         for earlier in before:
-            first = np.searchsorted(earlier, whole)
-            (known,) = np.nonzero(earlier[np.minimum(first, len(earlier) - 1)] == whole)
-            after = np.searchsorted(earlier, whole[known], "right")
+            first = np.searchsorted(earlier, keys)
+            (known,) = np.nonzero(earlier[np.minimum(first, len(earlier) - 1)] == keys)
+            after = np.searchsorted(earlier, keys[known], "right")
             number[known] += (after - first[known]).astype(np.uint64)
         (again,) = np.nonzero(number)
         times = number[again]
+    found = keys.copy()
     with np.errstate(over="ignore"):
-        whole[again] = mixed(whole[again] + times * _GOLDEN)
-    return whole
+        found[again] = mixed(keys[again] + times * GOLDEN)
+    return found
 
 
 def _copies(keys: Keys) -> tuple[Index, Keys]:
@@ -263,15 +162,10 @@ def _same_place(keys: Keys) -> tuple[Index, Index]:
     return np.concatenate(later), np.concatenate(winner)
 
 
-def sorted_contents(contents: Keys, outcomes: Index) -> Keys:
-    """What `content_keys` needs to know of events that came before."""
-    return np.sort(_with_outcomes(contents, outcomes))
+def with_keys(before: Sequence[Keys], more: Keys) -> list[Keys]:
+    """Sorted keys of earlier events and of further ones, in few arrays: none is less than twice the next one.
 
-
-def with_contents(before: Sequence[Keys], more: Keys) -> list[Keys]:
-    """Sorted contents of earlier events and of further ones, in few arrays: none is less than twice the next one.
-
-    >>> [len(each) for each in with_contents([np.arange(20), np.arange(4)], np.arange(3))]
+    >>> [len(each) for each in with_keys([np.arange(20), np.arange(4)], np.arange(3))]
     [20, 7]
     """
     arrays = [*before, *([more] if len(more) else [])]
@@ -279,17 +173,6 @@ def with_contents(before: Sequence[Keys], more: Keys) -> list[Keys]:
         # Two sorted ones, one behind the other, are merged.
         arrays[-2:] = [np.sort(np.concatenate(arrays[-2:]), kind="stable")]
     return arrays
-
-
-def _with_outcomes(contents: Keys, outcomes: Index) -> Keys:
-    # For each outcome what is added; that of unresolved events is the last.
-    added = (np.append(np.arange(outcomes.max(initial=-1) + 1), -1) + 2).astype(np.uint64) * _GOLDEN
-    found = np.empty(len(contents), dtype=np.uint64)
-    for rows in blocks(len(found), 1):
-        part = np.add(contents[rows], added[outcomes[rows]], out=found[rows])
-        part *= _GOLDEN
-        _mix(part)
-    return found
 
 
 # Resolved events that are learned from, and forecasts in them.
@@ -306,17 +189,17 @@ def rooms(experts: int, classes: int) -> Index:
     return np.array([*[room] * classes, max(1, room // FEWER)], dtype=np.intp)
 
 
-def least(keys: Keys, group: Index, room: Index) -> tuple[npt.NDArray[np.bool_], Keys]:
-    """Which events are kept, and for each group the least key that found no room.
+def least(keys: Keys, outcomes: Index, room: Index) -> tuple[npt.NDArray[np.bool_], Keys]:
+    """Which events are kept, and for each outcome, last for unresolved events, the least key that found no room.
 
-    >>> kept, beyond = least(np.array([5, 3, 9], dtype=np.uint64), np.array([0, 0, 0]), np.array([2]))
-    >>> kept.tolist(), beyond.tolist()
-    ([True, True, False], [9])
+    >>> kept, beyond = least(np.array([5, 3, 9], dtype=np.uint64), np.array([0, 0, 0]), np.array([2, 1]))
+    >>> kept.tolist(), int(beyond[0])
+    ([True, True, False], 9)
     """
     kept = np.ones(len(keys), dtype=bool)
     beyond = np.full(len(room), np.iinfo(np.uint64).max, dtype=np.uint64)
     for g, size in enumerate(room.tolist()):
-        mine = np.flatnonzero(group == g)
+        mine = np.flatnonzero(outcomes == (g if g < len(room) - 1 else -1))
         if len(mine) > size:
             out = mine[np.argpartition(keys[mine], size)[size:]]
             kept[out] = False
@@ -333,14 +216,14 @@ def drawn(keys: Keys, outcomes: Index, counts: Index, room: Index) -> Index:
     # Keys are spread evenly, so that nearly all that find room are among the least of so large a share.
     share = np.minimum(1.5 * room / np.maximum(counts, 1), 1.0)
     limit = np.where(share < 1.0, share * 2.0**64, 2.0**64 - 2048).astype(np.uint64)
-    some = np.concatenate(
-        [np.flatnonzero(keys[rows] <= limit[outcomes[rows]]) + rows.start for rows in blocks(len(keys), 1)]
-    )
-    group = np.where(outcomes[some] < 0, len(room) - 1, outcomes[some])
-    if (np.bincount(group, minlength=len(room)) < np.minimum(room, counts)).any():
-        some, group = np.arange(len(keys)), np.where(outcomes < 0, len(room) - 1, outcomes)
+    highest = limit[counts > 0].max(initial=0)
+    some = np.concatenate([np.flatnonzero(keys[rows] <= highest) + rows.start for rows in blocks(len(keys), 1)])
+    some = some[keys[some] <= limit[outcomes[some]]]
+    found = np.bincount(np.where(outcomes[some] < 0, len(room) - 1, outcomes[some]), minlength=len(room))
+    if (found < np.minimum(room, counts)).any():
+        some = np.arange(len(keys))
     few = keys[some]
-    kept = np.flatnonzero(least(few, group, room)[0])
+    kept = np.flatnonzero(least(few, outcomes[some], room)[0])
     return np.asarray(some[kept[np.argsort(few[kept])]])
 
 
@@ -369,7 +252,7 @@ def bounded_sample(forecasts: Forecasts, weight: Array) -> tuple[Index, Array] |
     counts = np.bincount(np.where(forecasts.resolved, forecasts.outcomes, k), minlength=k + 1)
     if forecasts.options is not None or (counts[:k] <= room[:k]).all() or (weight != weight[0]).any():
         return None
-    keys = content_keys(event_contents(forecasts), forecasts.outcomes)
+    keys = content_keys(event_contents(forecasts), forecasts.outcomes, room)
     kept = drawn(keys, forecasts.outcomes, counts, room)
     return kept, stands_for(forecasts.outcomes[kept], counts[:k].astype(np.float64))
 

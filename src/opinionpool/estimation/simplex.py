@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
+from opinionpool.estimation.contents import some_rows
 from opinionpool.estimation.mixture import BLOCK, Complete, Likelihood, Partial, Point
 from opinionpool.estimation.quadratic import least_quadratic, shortest
-from opinionpool.estimation.sampling import some_rows
 
 # A long array is first solved on a 16th of its rows, or on a smaller part that leaves 16 rows per expert.
 STRIDE = 16

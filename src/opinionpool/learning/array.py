@@ -12,19 +12,11 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Floats, Index, Mask, axes
 from opinionpool.blocks import blocks
+from opinionpool.estimation.contents import Keys, RowContents, name_keys
 from opinionpool.estimation.dense import DenseOutcomes, dense_moments
 from opinionpool.estimation.evidence import FEW_EXPERTS, MomentEvidence
-from opinionpool.estimation.sampling import (
-    Keys,
-    RowContents,
-    content_keys,
-    drawn,
-    name_keys,
-    rooms,
-    sample_note,
-    stands_for,
-)
-from opinionpool.forecasts import Forecasts
+from opinionpool.estimation.sampling import content_keys, drawn, rooms, sample_note, stands_for
+from opinionpool.forecasts import Forecasts, cells_of
 from opinionpool.learning.leakage import leaked_columns
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
@@ -130,9 +122,10 @@ class ArraySource:
         q, outcomes, n = self.q, self.happened, self.q.shape[1]
         codes, room = outcomes.codes(slice(0, len(q))), self._rooms
         contents, counts, present = _looked_at(q, codes)
-        kept = drawn(content_keys(contents, codes), codes, outcomes.counts.astype(np.intp), room)
+        kept = drawn(content_keys(contents, codes, room), codes, outcomes.counts.astype(np.intp), room)
         codes = codes[kept]
-        few = replace(Forecasts.from_array(q[kept], experts=numbered(n), classes=self.classes), outcomes=codes)
+        cells = cells_of(np.asarray(q[kept], dtype=np.float64))
+        few = Forecasts(numbered(len(kept), "event"), numbered(n), self.classes, *cells, codes)
         events = outcomes.counts[:2]
         note = sample_note(int((codes >= 0).sum()), int(events.sum()))
         problem = Problem.of(few, public_probabilities(self.prior), stands_for(codes, events))

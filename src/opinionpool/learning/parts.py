@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.earlier import Earlier
 from opinionpool.errors import LearningError
+from opinionpool.estimation.contents import Keys, event_contents
 from opinionpool.estimation.sampling import (
-    content_keys,
-    event_contents,
+    distinguished,
+    event_keys,
     least,
+    many_copies,
     rooms,
     sample_note,
-    sorted_contents,
     stands_for,
-    with_contents,
+    tally,
+    with_keys,
 )
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem, Seen
@@ -91,46 +93,62 @@ class PartsSource:
 
 
 class _Sample:
-    """The events of least priority, a bounded number of each outcome and of unresolved ones."""
+    """The events of least priority, a bounded number of each outcome and of unresolved ones.
+
+    Whether copies are to have keys of their own is known at the end, so it has what would be drawn either way.
+    """
 
     def __init__(self, first: Forecasts) -> None:
         k = len(first.classes)
         self.rooms = rooms(len(first.experts), k)
-        self.limits = np.full(k + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
-        self.seen = np.zeros(k + 1, dtype=np.int64)
+        # Of keys as they are, and of those that distinguish copies.
+        self.limits = np.full((2, k + 1), np.iinfo(np.uint64).max, dtype=np.uint64)
+        self.tally = tally(np.empty(0, np.uint64), np.empty(0, np.intp), k)
         self.cells = np.zeros(len(first.experts), dtype=np.int64)
         self.counts = np.zeros(len(first.experts))
-        self._before: list[npt.NDArray[np.uint64]] = []
-        self._kept: list[tuple[npt.NDArray[np.uint64], Forecasts]] = []
+        self._before: list[Keys] = []
+        self._kept: list[tuple[Keys, Forecasts]] = []
+        self._most = 1.25 * float(self.rooms.sum())
+
+    @property
+    def seen(self) -> Index:
+        """Events by outcome, and unresolved ones, (K + 1,)."""
+        return np.asarray(self.tally.sum(axis=1))
 
     def add(self, forecasts: Forecasts) -> None:
         """Take in the events of one part."""
-        group = np.where(forecasts.resolved, forecasts.outcomes, len(self.limits) - 1)
-        contents = event_contents(forecasts)
-        keys = content_keys(contents, forecasts.outcomes, self._before)
-        self._before = with_contents(self._before, sorted_contents(contents, forecasts.outcomes))
-        self.seen += np.bincount(group, minlength=len(self.seen))
+        plain = event_keys(event_contents(forecasts), forecasts.outcomes)
+        keys = np.stack([plain, distinguished(plain, self._before)])
+        self._before = with_keys(self._before, np.sort(plain))
+        self.tally += tally(plain, forecasts.outcomes, len(forecasts.classes))
         self.cells += forecasts.counts
         resolved = forecasts.expert_index[forecasts.resolved[forecasts.event_index]]
         self.counts += np.bincount(resolved, minlength=len(self.counts))
-        kept = np.flatnonzero(keys < self.limits[group])
-        self._kept.append((keys[kept], forecasts.select_events(kept)))
-        if sum(len(keys) for keys, _ in self._kept) > 1.25 * self.rooms.sum():
+        # The last limit is that of unresolved events.
+        kept = np.flatnonzero((keys < self.limits[:, forecasts.outcomes]).any(axis=0))
+        self._kept.append((keys[:, kept], forecasts.select_events(kept)))
+        if sum(len(some.events) for _, some in self._kept) > self._most:
             self._thin()
 
     def forecasts(self) -> Forecasts:
         """The sample: in the order of the file if it is everything, else by key, as a sample of the whole file is."""
         self._thin()
-        keys, found = self._kept[0]
-        return found if len(keys) == self.seen.sum() else found.select_events(np.argsort(keys))
+        (both, found), which = self._kept[0], int(many_copies(self.tally, self.rooms))
+        if both.shape[1] == self.seen.sum():
+            return found
+        kept = np.flatnonzero(least(both[which], found.outcomes, self.rooms)[0])
+        return found.select_events(kept[np.argsort(both[which, kept])])
 
     def _thin(self) -> None:
-        keys = np.concatenate([keys for keys, _ in self._kept])
+        both = np.concatenate([keys for keys, _ in self._kept], axis=1)
         together = one_after_another([forecasts for _, forecasts in self._kept])
-        group = np.where(together.resolved, together.outcomes, len(self.limits) - 1)
-        kept, beyond = least(keys, group, self.rooms)
-        self.limits = np.minimum(self.limits, beyond)
-        self._kept = [(keys[kept], together if kept.all() else together.select_events(kept))]
+        kept = np.zeros(both.shape[1], dtype=bool)
+        for keys, limits in zip(both, self.limits, strict=True):
+            drawn, beyond = least(keys, together.outcomes, self.rooms)
+            kept |= drawn
+            np.minimum(limits, beyond, out=limits)
+        self._kept = [(both[:, kept], together if kept.all() else together.select_events(np.flatnonzero(kept)))]
+        self._most = max(np.count_nonzero(kept), self.rooms.sum()) + 0.25 * float(self.rooms.sum())
 
 
 def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
