@@ -24,6 +24,9 @@ from opinionpool.model.correlation import CONSISTENT, NO_LIMIT, SINGULAR
 
 Kind = TypeVar("Kind", np.float64, np.bool_)
 
+# A variance that is as good as none.
+_LEAST = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True, eq=False)
 class NestedCorrelation:
@@ -153,10 +156,9 @@ class NestedCorrelation:
     def expected(self, values: Array, present: Mask) -> Array:
         """Values (T, N) where present, and what is expected of the others given these, in O(TN)."""
         t, n = present.shape
-        event, expert = np.divmod(np.arange(t * n), n)
-        cells = _Cells.of(event, self._level[expert], t)
-        level, sign = cells.arranged(self._level[expert]), self._sign[expert]
+        cells, sign = _Cells.all_of(self._order, t), np.tile(self._sign, t)
         value = cells.arranged(np.where(present, values, 0.0).ravel() * sign)
+        level = np.repeat(self._level[self._order], t)
         _, found = self._smoothed(cells, level, value, cells.arranged(present.ravel()))
         return np.where(present, values, (cells.as_given(found) * sign).reshape(t, n))
 
@@ -201,29 +203,32 @@ class NestedCorrelation:
         if noise == 0:
             # Where nothing blurs, who is nearly as accurate as another says the same.
             gap[gap <= SINGULAR] = 0.0
+        # Where nothing is open, as it may be without noise, nothing is gained.
+        noise = max(noise, _LEAST)
+        fall, new, weight = decay**2, self.rho * gap, seen.astype(np.float64)
         mean, variance = np.zeros(cells.events), np.full(cells.events, self.rho)
-        predicted, spread, total, gain = np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
+        predicted, spread = np.empty(m), np.empty(m)
         for step in cells.steps:
-            own, fall = cells.those(step), decay[step]
-            expected = fall * mean[own]
-            open_ = fall**2 * variance[own] + self.rho * gap[step]
-            whole = open_ + noise
-            part = np.divide(open_, whole, out=np.zeros_like(whole), where=seen[step] & (whole > 0))
-            predicted[step], spread[step], total[step], gain[step] = expected, open_, whole, part
+            own = cells.those(step)
+            expected = np.multiply(decay[step], mean[own], out=predicted[step])
+            open_ = np.multiply(fall[step], variance[own], out=spread[step])
+            open_ += new[step]
+            part = weight[step] * open_ / (open_ + noise)
             mean[own] = expected + part * (value[step] - expected)
             variance[own] = open_ * (1.0 - part)
-        error = np.where(seen, value - predicted, 0.0)
-        if (np.abs(error[total == 0]) > CONSISTENT * np.abs(value).max(initial=0.0)).any():
+        total, error = spread + noise, np.where(seen, value - predicted, 0.0)
+        nothing = total <= _LEAST
+        if (np.abs(error[nothing]) > CONSISTENT * np.abs(value).max(initial=0.0)).any():
             raise PanelError(NO_LIMIT)
-        scaled = np.divide(error, total, out=np.zeros(m), where=total > 0)
-        solved, latent, after = np.zeros(m), np.empty(m), np.zeros(cells.events)
+        error[nothing] = 0.0
+        scaled, gain = error / total, weight * spread / total
+        solved, summed, after = np.empty(m), np.empty(m), np.zeros(cells.events)
         for step in reversed(cells.steps):
             own = cells.those(step)
-            solved[step] = np.where(seen[step], scaled[step] - gain[step] * after[own], 0.0)
-            summed = solved[step] + after[own]
-            latent[step] = predicted[step] + spread[step] * summed
-            after[own] = decay[step] * summed
-        return solved, latent
+            solved[step] = scaled[step] - gain[step] * after[own]
+            both = np.add(solved[step], after[own], out=summed[step])
+            after[own] = decay[step] * both
+        return solved, predicted + spread * summed
 
 
 def _solved(decay: Array, gap: Array, value: Array, rho: float) -> Array:
@@ -297,6 +302,15 @@ class _Cells:
         ends = np.concatenate([[0], np.cumsum(np.bincount(place))]).tolist()
         order = by_event[by_place]
         return cls(order, event[order], before, [slice(a, b) for a, b in pairwise(ends)], events)
+
+    @classmethod
+    def all_of(cls, order: Index, events: int) -> _Cells:
+        """The forecasts of all experts, in this order of their accuracy, on every event."""
+        n, m = len(order), len(order) * events
+        given = np.arange(events) * n + order[:, None]
+        before = np.maximum(np.arange(m) - events, -1)
+        steps = [slice(start, start + events) for start in range(0, m, events)]
+        return cls(given.ravel(), np.tile(np.arange(events), n), before, steps, events)
 
     def those(self, step: slice) -> Index | slice:
         """The events of a step; all are not copied."""
