@@ -412,8 +412,14 @@ def test_the_hessian_of_some_experts_is_a_part_of_the_whole(share):
     q, present = rng.random((60, 40)) + 0.01, rng.random((60, 40)) < share
     present[:, :2] = True
     likelihood = mixture.Partial(q, np.full(60, 1 / 60), present)
-    v, columns = rng.dirichlet(np.ones(40)), np.array([0, 3, 17, 39])
-    whole, part = likelihood.read(v), likelihood.read(v, True, columns)
+    v = np.zeros(40)
+    v[[0, 3, 17, 39]] = rng.dirichlet(np.ones(4))
+    # As good as none, yet a weight.
+    whole, part = likelihood.read(np.where(v > 0, v, 1e-200)), likelihood.read(v)
+    columns = np.flatnonzero((v > 0) | (whole.score > 0))
+    assert whole.columns is None
+    assert len(columns) < 40
+    np.testing.assert_array_equal(part.columns, columns)
     np.testing.assert_allclose(part.hessian, whole.hessian[np.ix_(columns, columns)], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(part.scale, whole.scale[columns], rtol=1e-12)
     np.testing.assert_array_equal(part.score, whole.score)

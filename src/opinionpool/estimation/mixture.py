@@ -6,6 +6,7 @@ multiple of v. So v'∇ = 0, and the matrix ∇² + 11' has the minimiser of the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -23,6 +24,8 @@ FEWER, MOST = 100, 1 << 24
 RIDGE = 1e-10
 # The same where the curvature is 0 within rounding and may have any sign.
 FLAT = 1e-8
+# Of a matrix up to so large all eigenvalues are found.
+SMALL = 100
 # What the least possible weights add up to when forecasts are missing.
 LEAST = 1e-6
 
@@ -55,7 +58,10 @@ class Likelihood(Protocol):
     passes: float
 
     def read(self, v: Array, curved: bool, columns: Index | None = None) -> Point:
-        """Read the array once, for the Hessian too if `curved`, of all experts or of `columns`."""
+        """Read the array once, for the Hessian too if `curved`, of all experts or of `columns`.
+
+        Where every point has a Hessian of its own, it is that of the experts with weight or about to get it.
+        """
 
     def model(self, here: Point, curved: Point) -> tuple[Array, Index | None]:
         """A positive-definite matrix for the step from `here`, and its experts, None for all."""
@@ -164,6 +170,18 @@ def _pairs(present: Mask) -> _Pairs | None:
     return _Pairs(left, right, expert[left] * size + expert[right])
 
 
+def _reversed(matrix: Array) -> Array:
+    """A symmetric matrix whose eigenvalues are replaced by their absolute values, `FLAT` at least."""
+    if len(matrix) <= SMALL:
+        values, vectors = np.linalg.eigh(matrix)
+        return np.asarray((vectors * np.maximum(np.abs(values), FLAT)) @ vectors.T)
+    from scipy.linalg import eigh
+
+    # Few are not as they should be.
+    values, vectors = eigh(matrix, subset_by_value=(-np.inf, FLAT), driver="evr", check_finite=False)
+    return np.asarray(matrix + (vectors * (np.maximum(np.abs(values), FLAT) - values)) @ vectors.T)
+
+
 class Partial:
     """−(1/U) Σ_t u_t log(Σ_present w_i q_ti / Σ_present w_i) with w = a + (1 − Na) v, Na = 1e-6; not convex.
 
@@ -182,8 +200,9 @@ class Partial:
 
     def __init__(self, q: Array, share: Array, present: Mask) -> None:
         self.q, self.share, self.root, self.present = q, share, np.sqrt(share), present
-        self.rows = max(1, COPIED // q.shape[1])
         self.least = LEAST / q.shape[1]
+        # Over the experts present: of q, and how many they are.
+        self.sums = np.stack([q.sum(axis=1, where=present), present.sum(axis=1)])
         self.passes = 0.0
         self.pairs = _pairs(present)
 
@@ -196,59 +215,80 @@ class Partial:
         v = np.maximum(w - self.least, 0.0)
         return np.asarray(v / v.sum())
 
-    def _by_v(self, x: Array, columns: Index | None = None) -> Array:
-        """Derivatives by w, on the last axis, as derivatives by v, all of them or those of `columns`."""
-        some = x if columns is None else x[..., columns]
-        return np.asarray((1.0 - LEAST) * some + self.least * x.sum(axis=-1, keepdims=True))
+    def _by_v(self, x: Array, total: Array, out: Array | None = None) -> Array:
+        """Derivatives by w, on the last axis, as derivatives by v, from those by some weights and the sum of all."""
+        by_v = np.multiply(x, 1.0 - LEAST, out=out)
+        by_v += self.least * total
+        return by_v
 
     def read(self, v: Array, curved: bool = True, columns: Index | None = None) -> Point:  # noqa: ARG002
-        """See `Likelihood`; always with the Hessian.
+        """See `Likelihood`; always with a Hessian of its own.
 
         With e = q/num − [present]/den and g = [present]/den, all of them rows, the score is Σ e, and ∇² is
         Σ (ee' + eg' + ge'): what cancels between the two logarithms, when den is small, is never formed.
         """
         events, size = self.q.shape
-        w, width = self.weights(v), size if columns is None else len(columns)
-        pooled = np.empty((2, events))
+        w, pooled = self.weights(v), np.empty((2, events))
         score, scale = np.zeros(size), np.zeros(size)
-        half = np.zeros((width, width))
-        cells: list[tuple[Array, Array]] = []
-        for start in range(0, events, self.rows):
-            rows = slice(start, start + self.rows)
-            here, root = self.present[rows], self.root[rows]
-            g = here.astype(np.float64)
-            e = np.where(here, self.q[rows], 0.0)
-            num = np.dot(e, w, out=pooled[0, rows])
-            den = np.dot(g, w, out=pooled[1, rows])
-            e -= (num / den)[:, None] * g
-            e *= (root / num)[:, None]
-            score += root @ e
-            scale += (root / den) ** 2 @ g
-            g *= (2.0 * root / den)[:, None]
-            g += e
-            if columns is None and self.pairs is not None:
-                cells.append((e[here], g[here]))
-            else:
-                half += self._by_v(e, columns).T @ self._by_v(g, columns)
-        if columns is None and self.pairs is not None:
-            left, right = (np.concatenate(part) for part in zip(*cells, strict=True))
-            products = left[self.pairs.left] * right[self.pairs.right]
-            half += np.bincount(self.pairs.place, weights=products, minlength=size * size).reshape(size, size)
-            half = self._by_v(self._by_v(half).T).T
-        self.passes += 1
+        for rows, q, here in self._blocks():
+            num = np.dot(q, w, out=pooled[0, rows])
+            den = np.dot(here, w, out=pooled[1, rows])
+            share = self.share[rows]
+            score += (share / num) @ q - (share / den) @ here
+            scale += (share / den**2) @ here
+        score = self._by_v(score, score.sum())
+        (active,) = ((v > 0) | (score > 0)).nonzero()
+        every = len(active) == size
+        half = self._half(pooled, None if every else active)
         hessian = 0.5 * (half + half.T) + 1.0
-        scale = (scale if columns is None else scale[columns]) + hessian.diagonal()
-        return Point(v, self.objective(pooled), self._by_v(score), pooled, hessian, columns, np.sqrt(scale))
+        scale = np.sqrt(scale[active] + hessian.diagonal())
+        self.passes += 1
+        return Point(v, self.objective(pooled), score, pooled, hessian, None if every else active, scale)
 
-    def model(self, here: Point, curved: Point) -> tuple[Array, Index | None]:
-        """See `Likelihood`: the Hessian of those with weight or about to get it, negative curvature reversed."""
+    def _blocks(self, columns: Index | None = None) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows, with `q` of all experts or of `columns`, 0 where missing, and 1 where not."""
+        events, size = self.q.shape
+        rows = max(1, COPIED // (size if columns is None else len(columns)))
+        for start in range(0, events, rows):
+            block = slice(start, start + rows)
+            q, here = self.q[block], self.present[block]
+            if columns is not None:
+                q, here = q[:, columns], here[:, columns]
+            yield block, np.where(here, q, 0.0), here.astype(np.float64)
+
+    def _half(self, pooled: Array, columns: Index | None) -> Array:
+        """Σ e(e + 2g)' by v, of all experts or of `columns`."""
+        width = self.q.shape[1] if columns is None else len(columns)
+        pairs = self.pairs if columns is None else None
+        half, cells = np.zeros((width, width)), []
+        for rows, q, here in self._blocks(columns):
+            num, den = pooled[:, rows, None]
+            root, (total, number) = self.root[rows, None], self.sums[:, rows, None]
+            e = q - num / den * here
+            e *= root / num
+            g = here * (2.0 * root / den)
+            g += e
+            if pairs is not None:
+                present = self.present[rows]
+                cells.append((e[present], g[present]))
+                continue
+            of_e = (total - num / den * number) * (root / num)
+            of_g = 2.0 * root / den * number + of_e
+            half += self._by_v(e, of_e, out=e).T @ self._by_v(g, of_g, out=g)
+        if pairs is None:
+            return half
+        left, right = (np.concatenate(part) for part in zip(*cells, strict=True))
+        products = left[pairs.left] * right[pairs.right]
+        half += np.bincount(pairs.place, weights=products, minlength=width * width).reshape(width, width)
+        half = self._by_v(half, half.sum(axis=1, keepdims=True)).T
+        return self._by_v(half, half.sum(axis=1, keepdims=True)).T
+
+    def model(self, here: Point, curved: Point) -> tuple[Array, Index | None]:  # noqa: ARG002
+        """See `Likelihood`: the Hessian with negative curvature reversed."""
         assert curved.hessian is not None
         assert curved.scale is not None
-        among = np.arange(len(here.v)) if curved.columns is None else curved.columns
-        active = np.flatnonzero((here.v[among] > 0) | (here.score[among] > 0))
-        scale = np.outer(curved.scale[active], curved.scale[active])
-        values, vectors = np.linalg.eigh(curved.hessian[active[:, None], active] / scale)
-        return (vectors * np.maximum(np.abs(values), FLAT)) @ vectors.T * scale, among[active]
+        scale = np.outer(curved.scale, curved.scale)
+        return _reversed(curved.hessian / scale) * scale, curved.columns
 
     def objective(self, pooled: Array) -> float:
         """See `Likelihood`."""

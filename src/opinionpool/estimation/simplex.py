@@ -149,10 +149,9 @@ def _start(q: Array, share: Array) -> tuple[Array, Point | None, float]:
     return here.v, curved, (read + thin.passes) / stride
 
 
-def _near(here: Point, margin: float, there: Array | None = None) -> Index | None:
-    """The experts with weight here or there, or with a derivative less than `margin` below 0; None if they are many."""
-    close = (here.v > 0) | (here.score > -margin)
-    (near,) = (close if there is None else close | (there > 0)).nonzero()
+def _near(here: Point, margin: float) -> Index | None:
+    """The experts with weight, or with a derivative less than `margin` below 0; None if they are many."""
+    (near,) = ((here.v > 0) | (here.score > -margin)).nonzero()
     return near if 2 * len(near) <= len(here.v) else None
 
 
@@ -195,14 +194,12 @@ def _maximise(
             here = curved = likelihood.read(here.v, True, _near(here, NEAR * here.gap))
         fast = here.gap <= FAST * before and (here.gap <= CLOSE or not likelihood.short)
         x = _step(likelihood, here, curved)
-        # Where every point has a Hessian of its own, that of experts far from any weight is not needed.
-        columns = curved.columns if likelihood.concave else _near(here, here.gap, x)
-        there = likelihood.read(x, not fast, columns)
+        there = likelihood.read(x, not fast, curved.columns)
         if not _better(likelihood, here, there):
             x = _shorter(likelihood, here, there)
             if x is here.v and curved is here:
                 return here, curved, step
-            there = likelihood.read(x, True, columns)
+            there = likelihood.read(x, True, curved.columns)
         if there.hessian is None and there.gap > tolerance:
             _learn(curved, there.v - here.v, here.score - there.score)
         elif there.hessian is not None:

@@ -148,12 +148,16 @@ class Believed:
         own = [beliefs.experts.get(name, nothing) for name in experts]
         level = beliefs.absolute()
         base = ACCURACY if level is None else level.value
-        each = [_accuracy(expert, base) for expert in own]
         extremes = beliefs.get("extremes")
+
+        def each(belief: Callable[[ExpertBeliefs], Belief | None]) -> list[Belief | None]:
+            # There may be thousands of experts of whom nothing is believed by name.
+            return [None if expert is nothing else belief(expert) for expert in own]
+
         found = cls(
-            Feature.of([expert.get("calibration") for expert in own], beliefs.get("calibration"), CALIBRATION),
-            Feature.of(each, level or _accuracy(beliefs, base), base),
-            Feature.of([expert.get("bias") for expert in own], beliefs.get("bias"), 0.0),
+            Feature.of(each(lambda expert: expert.get("calibration")), beliefs.get("calibration"), CALIBRATION),
+            Feature.of(each(lambda expert: _accuracy(expert, base)), level or _accuracy(beliefs, base), base),
+            Feature.of(each(lambda expert: expert.get("bias")), beliefs.get("bias"), 0.0),
             beliefs.get("correlation"),
             None if extremes is None else extremes.value,
             not beliefs.any_panel,
