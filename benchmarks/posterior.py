@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.estimation.coefficients import Coefficients
-from opinionpool.estimation.regression import Regression
+from opinionpool.estimation.regression import Observations, Regression
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.weight_beliefs import weight_beliefs
@@ -38,7 +38,7 @@ def simulated(t: int, n: int, apart: float, rng: np.random.Generator) -> Regress
     contrasts = 1.5 * (np.sqrt(0.6) * rng.normal(size=(t, 1)) + np.sqrt(0.4) * rng.normal(size=(t, n)))
     chance = 1.0 / (1.0 + np.exp(-(drawn[0] + contrasts @ drawn[1:])))
     outcomes = (rng.random(t) < chance).astype(np.intp)
-    return Regression(contrasts[:, :, None], np.zeros((t, 1)), outcomes, np.ones(t), beliefs)
+    return Regression(Observations(contrasts[:, :, None], np.zeros((t, 1)), outcomes, np.ones(t)), beliefs)
 
 
 def samples(task: Regression, apart: float, number: int, rng: np.random.Generator) -> Array:

@@ -7,7 +7,7 @@ from opinionpool import GaussianPool
 from opinionpool.estimation.anchor import Anchor
 from opinionpool.estimation.coefficients import WeightBeliefs
 from opinionpool.estimation.posterior import posterior_mode
-from opinionpool.estimation.regression import Regression
+from opinionpool.estimation.regression import Observations, Regression
 from opinionpool.logodds import logit, softmax
 
 WEIGHTS = WeightBeliefs(np.array([0.7, 0.7]), 0.4, 0.3, lambda deviation: deviation)
@@ -86,8 +86,8 @@ class TestEvidence:
     def test_is_the_integral_over_intercept_and_slope(self, t):
         rng = np.random.default_rng(t)
         contrasts = rng.normal(size=(t, 2, 1))
-        task = Regression(contrasts, np.zeros((t, 1)), rng.integers(0, 2, t), np.ones(t), WEIGHTS)
-        sign = 2.0 * task.outcomes - 1.0
+        task = Regression(Observations(contrasts, np.zeros((t, 1)), rng.integers(0, 2, t), np.ones(t)), WEIGHTS)
+        sign = 2.0 * task.observed.outcomes - 1.0
 
         def joint(intercept, slope):
             weights = WEIGHTS.mean * (1.0 + 0.4 / WEIGHTS.mean.sum() * slope)

@@ -11,9 +11,9 @@ from scipy.special import expit, log_expit, logit, logsumexp
 from opinionpool.estimation import regression
 from opinionpool.estimation.coefficients import WeightBeliefs, left_open
 from opinionpool.estimation.posterior import posterior_mode
-from opinionpool.estimation.regression import Regression
+from opinionpool.estimation.regression import Observations, Regression
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning import default
+from opinionpool.learning import default, rows
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
@@ -169,7 +169,7 @@ class TestLearns:
     def test_values_chosen_on_fewer_events_than_experts(self, monkeypatch):
         """By a mode in terms of the events, of a sample and then of all, and by one in terms of the weights."""
         x, y = Panel.exchangeable(45, correlation=0.4, accuracy=0.5).simulate(80, seed=1)
-        monkeypatch.setattr(default, "CHOOSING", 40)
+        monkeypatch.setattr(rows, "CHOOSING", 40)
         by_events = learn(Forecasts.from_array(x, y))
         monkeypatch.setattr(regression, "FEWER", 0)
         by_weights = learn(Forecasts.from_array(x, y))
@@ -378,7 +378,7 @@ class TestPieces:
             return (logsumexp(each, axis=1) - each[np.arange(events), y]).sum() + theta @ theta / 2
 
         best = minimize(cost, np.zeros(root.shape[1]), tol=1e-12)
-        found = Regression(contrasts, np.zeros((events, d)), y, np.ones(events), beliefs).fit(deviation)
+        found = Regression(Observations(contrasts, np.zeros((events, d)), y, np.ones(events)), beliefs).fit(deviation)
         assert found.values == pytest.approx(centre + root @ best.x, abs=1e-4)
         assert root[d:, 1] == pytest.approx(guide)
         assert found.rows().T @ found.rows() == pytest.approx(found.covariance(), abs=1e-9)
@@ -389,7 +389,7 @@ class TestPieces:
         mean, guide = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.0, -0.2])
         contrasts, y = 1.5 * rng.normal(size=(30, 3)), rng.integers(0, 2, 30)
         beliefs = WeightBeliefs(mean, 0.3, 0.0, lambda deviation: deviation, guide)
-        found = Regression(contrasts[..., None], np.zeros((30, 1)), y, np.ones(30), beliefs).fit(0.0)
+        found = Regression(Observations(contrasts[..., None], np.zeros((30, 1)), y, np.ones(30)), beliefs).fit(0.0)
         axis = np.linspace(-5, 5, 201)
         a, b = np.meshgrid(axis, axis)
         weights = mean + 0.3 * a[..., None] * mean + b[..., None] * guide
@@ -410,7 +410,7 @@ class TestPieces:
 
         def fit(spread):
             beliefs = WeightBeliefs(np.full(3, 0.4), spread, 0.3, lambda deviation: deviation)
-            return Regression(contrasts, np.zeros((20, 1)), y, np.ones(20), beliefs).fit(0.0)
+            return Regression(Observations(contrasts, np.zeros((20, 1)), y, np.ones(20)), beliefs).fit(0.0)
 
         sure, unsure = fit(0.2), fit(2.0)
         off = np.outer(unsure.values - sure.values, unsure.values - sure.values)

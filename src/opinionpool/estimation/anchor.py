@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.logodds import metric, softmax, whitened
 
 # Each event says with this precision that its log-ratios are those of the mean coefficients, and the less the more
@@ -41,7 +41,7 @@ class Quadratic:
 
     def at(self, theta: Array) -> Array:
         """The values at coefficients (..., P), (...)."""
-        return np.asarray(np.einsum("...p,...p->...", self._turned(theta) / 2.0 + self.slope, theta))
+        return np.asarray(((self._turned(theta) / 2.0 + self.slope) * theta).sum(axis=-1))
 
     def gradient(self, theta: Array) -> Array:
         """The derivatives there, (..., P)."""
@@ -50,7 +50,7 @@ class Quadratic:
     def _turned(self, theta: Array) -> Array:
         return np.asarray((self.curvature @ theta[..., None])[..., 0])
 
-    def some(self, which: Index) -> Quadratic:
+    def some(self, which: Index | Mask) -> Quadratic:
         """Some of the functions."""
         return Quadratic(self.curvature[which], self.slope[which])
 

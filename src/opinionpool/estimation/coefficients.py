@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -41,14 +41,21 @@ class WeightBeliefs:
     def root(self, deviation: float, d: int) -> Array:
         """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
         n, own, intercept = len(self.mean), self.deviation(deviation), self.intercept_root(d)
-        columns = np.zeros((d + n, self.shared + intercept.shape[1]))
-        columns[:d, self.shared :] = intercept
-        columns[d:, : self.shared] = self.together
-        if not moves(own, n):
-            return columns
-        free = np.zeros((d + n, n))
-        free[d:] = own if isinstance(own, np.ndarray) else own * (np.eye(n) - 1.0 / n)
-        return np.concatenate([columns, free], axis=1)
+        first = self.shared + intercept.shape[1]
+        root = np.zeros((d + n, first + n if moves(own, n) else first))
+        root[:d, self.shared : first] = intercept
+        root[d:, : self.shared] = self.together
+        if isinstance(own, np.ndarray):
+            root[d:, first:] = own
+        elif moves(own, n):
+            root[d:, first:] = -own / n
+            np.einsum("ii->i", root[d:, first:])[:] += own
+        return root
+
+    @cached_property
+    def total(self) -> float:
+        """Mean of the sum of the weights."""
+        return float(self.mean.sum())
 
     @property
     def shared(self) -> int:
@@ -58,13 +65,35 @@ class WeightBeliefs:
     @cached_property
     def together(self) -> Array:
         """How each of these moves them: their sum, and how good a guide agreement is, (N, 1 or 2)."""
-        share = self.mean / self.mean.sum() if self.slope_spread > 0 else np.zeros(len(self.mean))
+        share = self.mean / self.total if self.slope_spread > 0 else np.zeros(len(self.mean))
         columns = [self.slope_spread * share, *(() if self.guide is None else (self.guide,))]
         return np.stack(columns, axis=1)
 
     def intercept_root(self, d: int) -> Array:
         """Root of the covariance of the intercept, (K - 1, K - 1), or (K - 1, 0) where there is none."""
         return intercept_root(self.intercept_spread, d)[:, : d if self.intercept_spread > 0 else 0]
+
+
+def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float]) -> tuple[Array, list[int]]:
+    """Roots of several beliefs about the same experts for two classes, (F, 1 + N, P), and how many columns each has.
+
+    Fewer columns have zeros behind them.
+    """
+    n, shared = len(each[0].mean), each[0].shared
+    own = [beliefs.deviation(deviation) for beliefs, deviation in zip(each, deviations, strict=True)]
+    first = shared + (each[0].intercept_spread > 0)
+    sizes = [first + n if moves(one, n) else first for one in own]
+    root = np.zeros((len(each), 1 + n, max(sizes)))
+    root[:, 0, shared:first] = [[beliefs.intercept_spread] * (first - shared) for beliefs in each]
+    root[:, 1:, :shared] = [beliefs.together for beliefs in each]
+    if max(sizes) > first:
+        if any(isinstance(one, np.ndarray) for one in own):
+            root[:, 1:, first:] = own
+        else:
+            spread = np.array(own)
+            root[:, 1:, first:] = (-spread / n)[:, None, None]
+            np.einsum("fii->fi", root[:, 1:, first:])[:] += spread[:, None]
+    return root, sizes
 
 
 def moves(own: float | Array, n: int) -> bool:
@@ -94,6 +123,11 @@ class Coefficients:
     mode: Mode
     beliefs: WeightBeliefs
     deviation: float
+
+    @cached_property
+    def total(self) -> float:
+        """The sum of the weights."""
+        return float(self.values[-len(self.beliefs.mean) :].sum())
 
     def covariance(self) -> Array:
         """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.estimation.anchor import Anchor, Quadratic
 from opinionpool.estimation.dual import DualMode, binary_mode
-from opinionpool.estimation.likelihood import TERMS, Likelihood, Value, add_product
+from opinionpool.estimation.likelihood import Likelihood, Value
 
 _STEPS = 50
 # The evidence is as of one step before the end, and off by about the root of this.
 _TOLERANCE = 1e-16
 # What rounding may hide of a cost that falls.
 _ROUNDING = 1e-13
-# Rows of a design that are weighted at once, in bytes, so that they stay in the cache.
-_BLOCK_BYTES = 1 << 19
-# Up to so many columns, several products are faster together than each by its symmetry.
-_NARROW = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,58 +147,6 @@ class Likelihoods(Protocol):
         """Those of s of them, each at coefficients of its own, (s, P)."""
 
 
-@dataclass(frozen=True, eq=False)
-class BinaryLikelihoods:
-    """S likelihoods of the same T binary outcomes, whose log-odds are offset + design root coefficients."""
-
-    designs: Sequence[Array]  # S times (T, Q), Q of each
-    roots: Sequence[Array]  # S times (Q, P)
-    offsets: Array  # (S, T)
-    sign: Array  # (T,); 1 where the second class happened, else -1
-    weight: Array  # (T,); frequencies
-
-    def values(self, which: Index, at: Array) -> Values:
-        """Those of s of them, by one exponential of an event each."""
-        each = [(self.designs[i], self.roots[i]) for i in which.tolist()]
-        margin = np.stack([design @ (root @ theta) for (design, root), theta in zip(each, at, strict=True)])
-        margin += self.offsets[which]
-        margin *= self.sign
-        small = np.exp(-np.abs(margin))
-        likelier = 1.0 / (1.0 + small)
-        # The probability of what did not happen, precise where it is small.
-        other = np.where(margin >= 0, small, 1.0) * likelier
-        loss = (np.maximum(-margin, 0.0) - np.log(likelier)) @ self.weight
-        slope, size = other * (-self.weight * self.sign), np.sqrt(small * self.weight) * likelier
-        gradient, hessian = np.empty(at.shape), np.empty((*at.shape, at.shape[1]))
-        places = [i for i, (design, _) in enumerate(each) if i == 0 or design is not each[i - 1][0]]
-        for first, end in pairwise((*places, len(each))):
-            design = each[first][0]
-            products = _weighted_products(design, size[first:end])
-            for i in range(first, end):
-                root = each[i][1]
-                gradient[i] = (slope[i] @ design) @ root
-                hessian[i] = root.T @ products[i - first] @ root
-        return Values(loss, gradient, hessian)
-
-
-def _weighted_products(design: Array, size: Array) -> Array:
-    """Inner products of the columns of a design (T, Q), its rows multiplied by several sizes, (F, T), as (F, Q, Q)."""
-    (t, q), f = design.shape, len(size)
-    # Those that begin at the same log-odds have the same products.
-    if f > 1 and (size == size[0]).all():
-        return np.broadcast_to(_weighted_products(design, size[:1]), (f, q, q))
-    products, narrow = np.zeros((f, q, q)), f > 1 and q <= _NARROW
-    rows = max(1, min(_BLOCK_BYTES // (8 * q * (f if narrow else 1)), TERMS // q**2 if narrow else t))
-    for start in range(0, t, rows):
-        part, own = design[start : start + rows], size[:, start : start + rows]
-        if narrow:
-            products += np.swapaxes((own**2)[..., None] * part, 1, 2) @ part
-            continue
-        for product, each in zip(products, own, strict=True):
-            add_product(product, part * each[:, None])
-    return products
-
-
 def modes(likelihoods: Likelihoods, starts: Array, pulls: Quadratic | None = None) -> list[Mode]:
     """The modes of S likelihoods under standard normal beliefs, by Newton's method.
 
@@ -216,50 +159,69 @@ def modes(likelihoods: Likelihoods, starts: Array, pulls: Quadratic | None = Non
         With curvatures (S, P, P) and slopes (S, P): they move the modes, and say nothing for or against beliefs.
     """
     s, p = starts.shape
-    own = np.zeros((s, p, p)) if pulls is None else pulls.curvature
-    away = Quadratic(np.eye(p) + own, np.zeros((s, p)) if pulls is None else pulls.slope)
-    theta, left = np.array(starts, dtype=np.float64), np.arange(s)
-    value = likelihoods.values(left, theta)
-    cost, information = value.loss + away.at(theta), value.hessian.copy()
+    if pulls is None:
+        pulls = Quadratic(np.zeros((s, p, p)), np.zeros((s, p)))
+    theta, cost, hessian = np.empty((s, p)), np.empty(s), np.empty((s, p, p))
+    at = _Point.of(likelihoods, Quadratic(pulls.curvature + np.eye(p), pulls.slope), np.arange(s), starts)
     for _ in range(_STEPS):
-        away_left = away.some(left)
-        gradient = value.gradient + away_left.gradient(theta[left])
-        step = np.linalg.solve(value.hessian + away_left.curvature, gradient[..., None])[..., 0]
-        decrease = np.einsum("sp,sp->s", gradient, step)
-        information[left] = value.hessian
+        step = np.asarray(np.linalg.solve(at.hessian, at.gradient[..., None])[..., 0], dtype=np.float64)
+        decrease = np.asarray((at.gradient * step).sum(axis=1))
         near = decrease < _TOLERANCE
-        # So close, a whole step squares what is left.
-        theta[left[near]] -= step[near]
-        cost[left[near]] -= decrease[near] / 2.0
-        left, step, decrease = left[~near], step[~near], decrease[~near]
-        if not len(left):
+        if near.any():
+            # So close, a whole step squares what is left.
+            ended = at.which[near]
+            theta[ended], cost[ended] = at.theta[near] - step[near], at.cost[near] - decrease[near] / 2.0
+            hessian[ended] = at.hessian[near]
+            at, step, decrease = at.some(~near), step[~near], decrease[~near]
+        if not len(step):
             break
-        theta[left], cost[left], value = _moved(likelihoods, left, theta[left], step, cost[left], decrease, away)
-    precision = information + np.eye(p)
+        at = _moved(likelihoods, at, step, decrease)
+    theta[at.which], cost[at.which], hessian[at.which] = at.theta, at.cost, at.hessian
+    precision = hessian - pulls.curvature
     spread = np.log(np.einsum("spp->sp", np.linalg.cholesky(precision))).sum(axis=1)
     # A pull differs between beliefs, and says nothing for or against them.
-    evidence = away.at(theta) - (theta**2).sum(axis=1) / 2.0 - cost - spread
-    return [Mode(theta[i], float(evidence[i]), precision[i]) for i in range(s)]
+    evidence = (pulls.at(theta) - cost - spread).tolist()
+    return [Mode(*each) for each in zip(theta, evidence, precision, strict=True)]
 
 
-def _moved(
-    likelihoods: Likelihoods, left: Index, theta: Array, step: Array, cost: Array, decrease: Array, away: Quadratic
-) -> tuple[Array, Array, Values]:
-    """Where whole steps lead, or shorter ones where these do not help; what that costs, and the values there."""
-    length, trial = np.ones(len(left)), theta - step
-    value = likelihoods.values(left, trial)
-    tried = value.loss + away.some(left).at(trial)
+class _Point(NamedTuple):
+    """Where some of several searches are, and what their coefficients cost there by outcomes and beliefs."""
+
+    which: Index  # (s,); of the searches
+    own: Quadratic  # of s functions; what beliefs, and pulls, cost
+    theta: Array  # (s, P)
+    cost: Array  # (s,)
+    gradient: Array  # (s, P)
+    hessian: Array  # (s, P, P)
+
+    @classmethod
+    def of(cls, likelihoods: Likelihoods, own: Quadratic, which: Index, theta: Array) -> _Point:
+        loss, gradient, hessian = likelihoods.values(which, theta)
+        slope = own.gradient(theta)
+        cost = loss + ((slope + own.slope) * theta).sum(axis=1) / 2.0
+        return cls(which, own, theta, cost, gradient + slope, hessian + own.curvature)
+
+    def some(self, which: Mask | Index) -> _Point:
+        """Some of them."""
+        return _Point(self.which[which], self.own.some(which), *(part[which] for part in self[2:]))
+
+
+def _moved(likelihoods: Likelihoods, at: _Point, step: Array, decrease: Array) -> _Point:
+    """Where whole steps lead, or shorter ones where these do not help."""
+    length = np.ones(len(step))
+    tried = _Point.of(likelihoods, at.own, at.which, at.theta - step)
     while True:
-        enough = tried <= cost - 1e-4 * length * decrease + _ROUNDING * np.abs(cost)
+        enough = tried.cost <= at.cost - 1e-4 * length * decrease + _ROUNDING * np.abs(at.cost)
+        if enough.all():
+            return tried
         (short,) = np.nonzero(~enough & (length >= 1e-6))
         if not len(short):
-            return trial, tried, value
+            return tried
         length[short] /= 2.0
-        trial[short] = theta[short] - length[short, None] * step[short]
-        again = likelihoods.values(left[short], trial[short])
-        for whole, part in zip(value, again, strict=True):
+        some = at.some(short)
+        again = _Point.of(likelihoods, some.own, some.which, some.theta - length[short, None] * step[short])
+        for whole, part in zip(tried[2:], again[2:], strict=True):
             whole[short] = part
-        tried[short] = again.loss + away.some(left[short]).at(trial[short])
 
 
 def harmonic_mean(values: npt.ArrayLike, posterior: npt.ArrayLike) -> float:

@@ -10,7 +10,8 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.estimation.coefficients import Coefficients, WeightBeliefs
 from opinionpool.estimation.posterior import posterior_probabilities
-from opinionpool.estimation.regression import Regression, fit_all
+from opinionpool.estimation.regression import Regression
+from opinionpool.estimation.side_by_side import Task
 from opinionpool.learning.prior import (
     SPREAD_PROBABILITIES,
     SPREADS,
@@ -55,10 +56,13 @@ class Candidates:
         probability = np.concatenate([(1.0 - unlike) * spreads, unlike * spreads])
         return cls(beliefs, (0,) * several + (1,) * several, SPREADS[:several] * 2, probability)
 
-    def fits(self, regression: Regression, starts: Sequence[Coefficients]) -> list[Coefficients]:
-        """The fit of each."""
-        each = [replace(regression, beliefs=one) for one in self.beliefs]
-        return fit_all([(each[k], deviation) for k, deviation in zip(self.kind, self.deviation, strict=True)], starts)
+    def tasks(self, regression: Regression, starts: Sequence[Coefficients]) -> list[Task]:
+        """The fit of each, to begin at a start of its own, or at the only one that there is."""
+        each, starts = [replace(regression, beliefs=one) for one in self.beliefs], list(starts)
+        return [
+            Task(each[k], deviation, starts[i] if len(starts) > 1 else starts[0])
+            for i, (k, deviation) in enumerate(zip(self.kind, self.deviation, strict=True))
+        ]
 
     def posterior(self, found: list[Coefficients]) -> Array:
         """Their probabilities given the outcomes, (C,)."""

@@ -14,20 +14,19 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
-from opinionpool.estimation.coefficients import Coefficients, WeightBeliefs, left_open
-from opinionpool.estimation.dense_evidence import evidence_of
-from opinionpool.estimation.evidence import Evidence, option_rows
+from opinionpool.estimation.coefficients import Coefficients, left_open
 from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
-from opinionpool.estimation.regression import Regression, fit_each
-from opinionpool.estimation.sampling import spread_evenly
+from opinionpool.estimation.regression import Observations, Regression
+from opinionpool.estimation.side_by_side import Steps, Task, together
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.candidates import MINOR, Candidates, unlike_probability
 from opinionpool.learning.duplicates import Duplicates
@@ -42,27 +41,22 @@ from opinionpool.learning.prior import (
     Believed,
 )
 from opinionpool.learning.problem import DenseContrasts
+from opinionpool.learning.rows import Rows, each_expert, rows_of
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     common_dependence,
     marginal_dependence,
     marginal_features,
 )
-from opinionpool.learning.topic_fit import Common, TopicEvents, learn_topics, together, weights_looked_at
+from opinionpool.learning.topic_fit import Common, TopicEvents, learn_topics, weights_looked_at
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.learning.unlearned import MOST_UNCERTAIN, DefaultFit, agreement_note, assumed, nothing_learned
-from opinionpool.learning.weight_beliefs import weight_beliefs
-from opinionpool.logodds import whitened
 from opinionpool.model.contrasts import Extremes
-from opinionpool.model.correlation import CommonCorrelation, Dependence
+from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts
-from opinionpool.model.pooling import fill_missing
 
-PRIOR_WORTH, BIAS_WORTH = 20.0, 60.0
-# No log pool is quite right, so T outcomes count (T + `COUNTED`) / (T + `ALL`) times: too much would be learned from
-# the first ones, as where they happen to be easy.
-COUNTED, ALL = 185.0, 300.0
+BIAS_WORTH = 60.0
 # How dependent experts are is learned at this rate, as no alternative is quite right and one outcome should not decide
 # between them (Grünwald and van Ommen, Bayesian Analysis 12, 2017); how far extremes are believed, of which few
 # outcomes tell, once there are many more events than these.
@@ -73,65 +67,17 @@ DEPENDENCE_EVENTS, DEPENDENCE_LEARNED = 20.0, 2000.0
 # That much of the variance that is left by dependence is open of the sum of the weights: most of that variance is owed
 # to independent experts, who are rare.
 UNDECIDED = 0.25
-# Values are chosen on this many events, and no more forecasts than these; more would hardly change the choice.
-CHOOSING, CHOOSING_FORECASTS = 4096, 1 << 20
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Rows(DenseContrasts):
-    """Resolved events with a forecast, and how far Laplace's estimate is from what is believed of the prior."""
-
-    base_intercept: Array
-    expected: Array | None = None  # (N,); the weights that are believed
-
-    def beliefs(self, believed: Believed, rho: float, slope: float = SLOPE) -> WeightBeliefs:
-        """Beliefs about weights of experts as dependent as that."""
-        return weight_beliefs(believed, rho, self.free, slope, options=self.absent is not None)
-
-    def thinned(self) -> _Rows:
-        """So many events that more would hardly change a choice."""
-        count = min(CHOOSING, max(1, CHOOSING_FORECASTS // self.contrasts.shape[1]))
-        if self.weight.sum() <= count:
-            return self
-        moved = whitened(np.where(np.isnan(self.contrasts), 0.0, self.contrasts))
-        size = np.einsum("tnd,tnd->t", moved, moved)
-        kept, weight = spread_evenly(size, self.weight, count)
-        return replace(
-            self,
-            contrasts=self.contrasts[kept],
-            reference=self.reference[kept],
-            outcomes=self.outcomes[kept],
-            weight=weight,
-            absent=None if self.absent is None else self.absent[kept],
-            topics=None if self.topics is None else self.topics[kept],
-        )
-
-    def evidence(self, contrasts: Array) -> Evidence:
-        sizes = self.sizes
-        if sizes is not None:
-            event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
-            forecast = contrasts[event, expert]
-            return option_rows(event, expert, forecast, self.outcomes, self.weight, sizes, contrasts.shape[1])
-        names = tuple(str(i) for i in range(contrasts.shape[1]))
-        return evidence_of(contrasts, self.outcomes, self.weight, names)
-
-    def regression(self, spread: Array, fill: Dependence, extremes: Extremes, beliefs: WeightBeliefs) -> Regression:
-        """Where forecasts are missing, experts are taken to be correlated as `fill` says."""
-        full = fill_missing(extremes.deviation(self.contrasts, each_expert(self.absent)), spread, fill)
-        offset, events = self.reference - self.base_intercept, float(self.weight.sum())
-        counted = (events + COUNTED) / (events + ALL)
-        return Regression(full, offset, self.outcomes, counted * self.weight, beliefs, self.expected)
-
-
-def each_expert(absent: Mask | None) -> Mask | None:
-    """The same for every expert, (T, 1, K - 1)."""
-    return None if absent is None else absent[:, None, :]
-
-
 def default_fit(data: DenseContrasts, believed: Believed, *, answers_only: bool = False) -> DefaultFit:
-    """Learn from contrasts, whatever there is of them.
+    """Learn from contrasts, whatever there is of them; see `default_steps`."""
+    return together([default_steps(data, believed, answers_only=answers_only)])[0]
+
+
+def default_steps(data: DenseContrasts, believed: Believed, *, answers_only: bool = False) -> Steps[DefaultFit]:
+    """The same by steps that may be taken together with those of other fits.
 
     Parameters
     ----------
@@ -168,7 +114,7 @@ def default_fit(data: DenseContrasts, believed: Believed, *, answers_only: bool 
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
-        found = _learned(_rows(data, distinct, used), believed, answers_only=answers_only)
+        found = yield from _learned(rows_of(data, distinct, used), believed, answers_only=answers_only)
     centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(duplicates.parts(found.parts), duplicates, of_all),
@@ -205,31 +151,6 @@ def _newcomers(duplicates: Duplicates, believed: Believed, d: int) -> Array:
     )
 
 
-def _rows(data: DenseContrasts, distinct: Array, used: Mask) -> _Rows:
-    """What the distinct experts forecast of the events that are learned from."""
-    base_intercept = np.zeros(data.free)
-    if data.estimated:
-        base_intercept = data.reference[0] * PRIOR_WORTH / (data.weight[data.resolved].sum() + PRIOR_WORTH)
-    return _Rows(
-        distinct if used.all() else distinct[used],
-        data.reference[used],
-        data.outcomes[used],
-        data.weight[used],
-        data.experts,
-        None if data.absent is None else data.absent[used],
-        topics=_topics(data, used),
-        base_intercept=base_intercept,
-    )
-
-
-def _topics(data: DenseContrasts, used: Mask) -> npt.NDArray[np.str_] | None:
-    """Topics of the events that are learned from, where they are learned together with the weights."""
-    if data.topics is None or data.absent is not None or len(data.experts) > MOST_UNCERTAIN:
-        return None
-    found = data.topics[used]
-    return found if together(found, len(data.experts), data.free) else None
-
-
 def _uncertainty_of_all(
     uncertainty: Uncertainty | None, duplicates: Duplicates, contrasts: Array
 ) -> Uncertainty | None:
@@ -242,38 +163,25 @@ def _uncertainty_of_all(
     )
 
 
-def _learned(rows: _Rows, believed: Believed, *, answers_only: bool) -> DefaultFit:
-    rows = replace(rows, expected=rows.beliefs(believed, believed.rho).mean)
-    few, n = rows.thinned(), rows.contrasts.shape[1]
-    # Biases too are believed in so far as there are events behind them.
-    events = float(rows.weight.sum())
-    share = events / (events + BIAS_WORTH + believed.bias.worth)[:, None]
-    plain, bias = np.tile(-rows.base_intercept, (n, 1)), believed.biases(rows.contrasts.shape[2])
-    limits, limit_probabilities = (
-        (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
-    )
-    centre = plain + bias
-    if rows.absent is None:
-        typical = Extremes(harmonic_mean(limits, limit_probabilities), centre).deviation(rows.contrasts)
-        typical += bias
-        centre = centre + share * (marginal_features(rows.evidence(typical), believed).bias - bias)
-        del typical
+def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[DefaultFit]:
+    rows = replace(rows, expected=believed.weights(believed.rho))
+    few, n, events = rows.thinned(), rows.contrasts.shape[1], float(rows.weight.sum())
+    limits, prior = (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
+    centre = _centre(rows, believed, harmonic_mean(limits, prior))
     spread = believed.parts(believed.rho).spread
     # To choose by, it is enough to fill in by one correlation.
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
-    middle = len(limits) // 2
-    beliefs, likeliest, alternatives = _alternatives(few, spread, fill, Extremes(limits[middle], centre), believed)
-    candidates = Candidates.of(beliefs, events)
-    found = candidates.fits(few.regression(spread, fill, Extremes(limits[middle], centre), beliefs[0]), [likeliest])
-    equal, (some, fitted) = found[0], candidates.kept(found, MINOR)
+    observed = partial(few.observed, spread, fill)
+    middle = Extremes(limits[len(limits) // 2], centre)
+    candidates, alternatives, found = yield from _candidates(few, observed(middle), believed, events)
+    equal, some = found[0], candidates.kept(found, MINOR)
     candidates, found = candidates.kept(found)
-    regressions = [few.regression(spread, fill, Extremes(limit, centre), beliefs[0]) for limit in limits]
-    scores = [some.score(fitted if i == middle else some.fits(each, fitted)) for i, each in enumerate(regressions)]
-    probability = posterior_probabilities(scores, limit_probabilities, RATE * events / (EXTREMES_EVENTS + events))
+    scores = yield from _scores([Extremes(limit, centre) for limit in limits], observed, *some)
+    probability = posterior_probabilities(scores, prior, RATE * events / (EXTREMES_EVENTS + events))
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
-    values, uncertainty, topics = _coefficients(
+    values, uncertainty, topics = yield from _coefficients(
         rows, few, shrunken, believed, extremes, candidates, found, answers_only=answers_only
     )
     if uncertainty is not None:
@@ -288,6 +196,32 @@ def _learned(rows: _Rows, believed: Believed, *, answers_only: bool) -> DefaultF
     marginal = None if answers_only else marginal_features(rows.evidence(rows.contrasts), believed)
     parts = Parts(contrast, shrunken.spread, dependence)
     return DefaultFit(parts, bias, extremes, marginal, uncertainty, True, notes, topics)
+
+
+def _scores(
+    each: Sequence[Extremes], observed: Callable[[Extremes], Observations], some: Candidates, fitted: list[Coefficients]
+) -> Steps[list[float]]:
+    """Log evidence for each belief in extremes, by candidates that have been fitted to the middle one."""
+    middle = len(each) // 2
+    others = [Regression(observed(extremes), some.beliefs[0]) for extremes in (*each[:middle], *each[middle + 1 :])]
+    more = yield [task for regression in others for task in some.tasks(regression, fitted)]
+    scores = [some.score(more[i : i + len(fitted)]) for i in range(0, len(more), len(fitted))]
+    return [*scores[:middle], some.score(fitted), *scores[middle:]]
+
+
+def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
+    """What experts say of events they know nothing about, (N, K - 1), extremes being believed up to about a limit."""
+    plain = np.tile(-rows.base_intercept, (rows.contrasts.shape[1], 1))
+    bias = believed.biases(rows.contrasts.shape[2])
+    centre = plain + bias
+    if rows.absent is not None:
+        return centre
+    typical = Extremes(limit, centre).deviation(rows.contrasts)
+    typical += bias
+    # Biases too are believed in so far as there are events behind them.
+    events = float(rows.weight.sum())
+    share = events / (events + BIAS_WORTH + believed.bias.worth)[:, None]
+    return np.asarray(centre + share * (marginal_features(rows.evidence(typical), believed).bias - bias))
 
 
 def _shares(weights: Array) -> Array:
@@ -309,34 +243,36 @@ class _Alternatives(NamedTuple):
     probability: Array
 
 
-def _alternatives(
-    rows: _Rows, spread: Array, fill: Dependence, extremes: Extremes, believed: Believed
-) -> tuple[tuple[WeightBeliefs, WeightBeliefs], Coefficients, _Alternatives]:
-    """Beliefs about weights of experts as dependent as they turn out to be; the likeliest; and what may be instead.
+def _candidates(
+    rows: Rows, observed: Observations, believed: Believed, events: float
+) -> Steps[tuple[Candidates, _Alternatives, list[Coefficients]]]:
+    """Candidates for experts as dependent as they turn out to be; what may be instead; and the fit of each candidate.
 
-    The former are two, see `Candidates`. Intervals allow for each correlation, and for a sum of weights that is nothing
-    like what is believed while weights are equal. There, nothing keeps single outcomes from moving answers, so that
-    intervals reach to where they would lead.
+    The rows may be some of more `events`. Intervals allow for each correlation, and for a sum of weights that is
+    nothing like what is believed while weights are equal. There, nothing keeps single outcomes from moving answers, so
+    that intervals reach to where they would lead.
     """
     correlations, prior = believed.correlations
     beliefs = [rows.beliefs(believed, rho) for rho in correlations]
     beliefs.append(rows.beliefs(believed, believed.rho, UNLIKE))
-    regression = rows.regression(spread, fill, extremes, beliefs[0])
-    regressions = [replace(regression, beliefs=each) for each in beliefs]
-    regressions[-1] = replace(regressions[-1], expected=None)
-    found = [each for (each,) in fit_each(regressions, (0.0,))]
+    tasks = [Task(Regression(observed, each), 0.0) for each in beliefs]
+    tasks[-1] = Task(replace(tasks[-1].regression, anchored=False), 0.0)
+    found = yield tasks
+    del tasks
     evidence = np.array([each.evidence for each in found])
-    events = float(rows.weight.sum())
-    rate = min(RATE, max(DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + events), events / (DEPENDENCE_LEARNED + events)))
+    seen = float(rows.weight.sum())
+    rate = min(RATE, max(DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + seen), seen / (DEPENDENCE_LEARNED + seen)))
     probability = posterior_probabilities(evidence[:-1], prior, rate)
     rho, slope = believed.rho, SLOPE
     if believed.correlation is None:
         rho, variance = _mean_correlation(probability, rows.contrasts.shape[1])
         slope = float(np.hypot(SLOPE, np.sqrt(UNDECIDED * variance)))
-    learned = rows.beliefs(believed, rho, slope), rows.beliefs(believed, rho, UNLIKE)
-    unlike = unlike_probability(events)
+    candidates = Candidates.of((rows.beliefs(believed, rho, slope), rows.beliefs(believed, rho, UNLIKE)), events)
+    unlike = unlike_probability(seen)
     among_all = posterior_probabilities(evidence, np.append((1.0 - unlike) * np.array(prior), unlike))
-    return learned, found[int(probability.argmax())], _Alternatives(found, among_all)
+    likeliest = found[int(probability.argmax())]
+    fitted = yield candidates.tasks(Regression(observed, candidates.beliefs[0]), [likeliest])
+    return candidates, _Alternatives(found, among_all), fitted
 
 
 def _mean_correlation(probability: Array, n: int) -> tuple[float, float]:
@@ -369,8 +305,8 @@ class _Average(NamedTuple):
 
 
 def _coefficients(
-    rows: _Rows,
-    few: _Rows,
+    rows: Rows,
+    few: Rows,
     shrunken: MarginalFeatures,
     believed: Believed,
     extremes: Extremes,
@@ -378,16 +314,17 @@ def _coefficients(
     starts: list[Coefficients],
     *,
     answers_only: bool,
-) -> tuple[Array, Uncertainty | None, TopicEffects | None]:
+) -> Steps[tuple[Array, Uncertainty | None, TopicEffects | None]]:
     """Intercept and weights, (K - 1 + N,), averaged over candidates; what is open about them; topics."""
     fill = common_dependence(shrunken, believed, float(rows.weight.sum()))
-    regression = few.regression(shrunken.spread, fill, extremes, candidates.beliefs[0])
-    candidates, found = candidates.kept(candidates.fits(regression, starts))
+    regression = Regression(few.observed(shrunken.spread, fill, extremes), candidates.beliefs[0])
+    found = yield candidates.tasks(regression, starts)
+    candidates, found = candidates.kept(found)
     share, among = candidates.posterior(found), regression
     if few is not rows:
-        regression = rows.regression(shrunken.spread, fill, extremes, candidates.beliefs[0])
+        regression = Regression(rows.observed(shrunken.spread, fill, extremes), candidates.beliefs[0])
         if rows.topics is None:
-            found = candidates.fits(regression, found)
+            found = yield candidates.tasks(regression, found)
     average = _Average(found, share)
     if rows.topics is not None:
         return _by_topic(rows, regression, few, among, average.mean, candidates)
@@ -397,9 +334,9 @@ def _coefficients(
 
 
 def _by_topic(
-    rows: _Rows,
+    rows: Rows,
     regression: Regression,
-    few: _Rows,
+    few: Rows,
     among: Regression,
     plain: Array,
     candidates: Candidates,
@@ -407,10 +344,11 @@ def _by_topic(
     """The same where events have topics; slopes multiply what `plain` coefficients add to the prior."""
     d, beliefs = rows.free, regression.beliefs
 
-    def events(some: _Rows, its: Regression) -> TopicEvents:
+    def events(some: Rows, its: Regression) -> TopicEvents:
         assert some.topics is not None
         # What is common to topics counts with them, in full.
-        return TopicEvents.of(replace(its, weight=some.weight), some.topics, plain, some.base_intercept)
+        whole = replace(its, observed=replace(its.observed, weight=some.weight))
+        return TopicEvents.of(whole, some.topics, plain, some.base_intercept)
 
     common = Common(candidates.roots(d), candidates.probability.tolist())
     weights = rows.contrasts.shape[1] > 1 and weights_looked_at(len(rows.experts), rows.topics, d)

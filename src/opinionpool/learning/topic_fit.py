@@ -84,10 +84,11 @@ class TopicEvents:
     @classmethod
     def of(cls, regression: Regression, topics: Labels, plain: Array, base_intercept: Array) -> TopicEvents:
         """Those of a regression on some topics, whose coefficients, if topics do not differ, are `plain`."""
-        u, d = regression.contrasts, regression.contrasts.shape[2]
+        observed = regression.observed
+        u, d = observed.contrasts, observed.contrasts.shape[2]
         beyond = plain[:d] - base_intercept + np.einsum("tnd,n->td", u, plain[d:])
-        outcomes, weight = regression.outcomes, regression.weight
-        return cls(topics, regression.mean_answers, beyond, outcomes, weight, u, regression.anchor)
+        mean, anchor = regression.mean_answers, regression.anchor
+        return cls(topics, mean, beyond, observed.outcomes, observed.weight, u, anchor)
 
     def ordered(self) -> TopicEvents:
         """By topic, those without one first."""

@@ -41,7 +41,7 @@ def weight_beliefs(
     open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
     mean, intercept = open_.mean, 0.0 if options else open_.intercept_spread()
     if believed.alike:
-        return WeightBeliefs(mean, open_.together(), intercept, open_.deviation_alike, open_.guide())
+        return WeightBeliefs(mean, open_.together(), intercept, cache(open_.deviation_alike), open_.guide())
     return WeightBeliefs(mean, 0.0, intercept, cache(open_.deviation))
 
 

@@ -1,0 +1,191 @@
+"""Fits of many regressions at once, on the same events or others."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.estimation.anchor import Quadratic
+from opinionpool.estimation.binary import BinaryEvents, BinaryLikelihoods, keep_pairs
+from opinionpool.estimation.coefficients import Coefficients, roots
+from opinionpool.estimation.posterior import Mode, modes
+from opinionpool.estimation.regression import Regression
+
+Result = TypeVar("Result")
+
+
+class Task(NamedTuple):
+    """A fit that is asked for."""
+
+    regression: Regression
+    deviation: float  # how much weights differ from each other
+    start: Coefficients | None = None  # where to begin; the answer does not depend on it
+
+    def begin(self, theta: Array) -> None:
+        """Set the coefficients (P,), which are 0, to those of the start, or to its intercept and sum of weights."""
+        if self.start is None:
+            return
+        beliefs, start = self.regression.beliefs, self.start
+        if len(start.mode.coefficients) == len(theta):
+            theta[:] = start.mode.coefficients
+        if beliefs.slope_spread > 0:
+            theta[0] = (start.total - beliefs.total) / beliefs.slope_spread
+        if beliefs.intercept_spread > 0:
+            theta[beliefs.shared] = start.values[0] / beliefs.intercept_spread
+
+
+# Work that asks for fits, and goes on with what they are.
+Steps: TypeAlias = Generator[Sequence[Task], list[Coefficients], Result]
+
+
+def together(works: Sequence[Steps[Result]]) -> list[Result]:
+    """The results of several pieces of work; fits that they ask for at the same time are done side by side."""
+    results: dict[int, Result] = {}
+    found: dict[int, list[Coefficients] | None] = dict.fromkeys(range(len(works)))
+    while found:
+        asked: dict[int, Sequence[Task]] = {}
+        for i, answer in found.items():
+            try:
+                # What a generator is sent first is nothing.
+                asked[i] = next(works[i]) if answer is None else works[i].send(answer)
+            except StopIteration as done:
+                results[i] = done.value
+        every = iter(fit_all([task for tasks in asked.values() for task in tasks]))
+        found = {i: list(islice(every, len(tasks))) for i, tasks in asked.items()}
+    return [results[i] for i in range(len(works))]
+
+
+def fit_all(tasks: Sequence[Task]) -> list[Coefficients]:
+    """The fit of each: those for two classes and many events side by side, the others one by one."""
+    beside = [i for i, task in enumerate(tasks) if task.regression.side_by_side]
+    found = dict(zip(beside, _side_by_side([tasks[i] for i in beside]), strict=True)) if beside else {}
+    for i, (regression, deviation, start) in enumerate(tasks):
+        if i not in found:
+            found[i] = regression.fit(deviation, start or _like(regression, found.get(i - 1)))
+    return [found[i] for i in range(len(tasks))]
+
+
+def _like(regression: Regression, before: Coefficients | None) -> Coefficients | None:
+    """The fit before this one, if it is about as many experts."""
+    same = before is not None and len(before.beliefs.mean) == len(regression.beliefs.mean)
+    return before if same else None
+
+
+def _side_by_side(tasks: Sequence[Task]) -> list[Coefficients]:
+    """Fits for two classes and many events; all have as many coefficients, of which some do nothing where fewer do."""
+    keep_pairs(task.regression.observed.binary for task in tasks)
+    sets = [_Fits.of(list(some)) for _, some in groupby(tasks, _same_design)]
+    parts = [part for each in sets for part in each.parts()]
+    q, p = (max(part.root.shape[axis] for part in parts) for axis in (1, 2))
+    likelihoods = BinaryLikelihoods(
+        [part.events for part in parts],
+        np.repeat(np.arange(len(parts)), [len(part.root) for part in parts]),
+        _joined([part.centre for part in parts], (q,)),
+        _joined([part.root for part in parts], (q, p)),
+    )
+    pull = Quadratic(
+        _joined([each.pull.curvature for each in sets], (p, p)), _joined([each.pull.slope for each in sets], (p,))
+    )
+    found = iter(modes(likelihoods, _joined([each.start for each in sets], (p,)), pull))
+    return [fit for each in sets for fit in each.found(list(islice(found, len(each.tasks))))]
+
+
+def _same_design(task: Task) -> tuple[int, bool]:
+    """What tasks have in common that have the same design, and whether each would better have one of its own."""
+    observed = task.regression.observed
+    return id(observed), not observed.binary.narrow and not task.regression.several(task.deviation)
+
+
+def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """Arrays behind each other, zeros where what they consist of is smaller than others."""
+    if all(part.shape[1:] == shape for part in parts):
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    found, first = np.zeros((sum(map(len, parts)), *shape)), 0
+    for part in parts:
+        found[(slice(first, first + len(part)), *map(slice, part.shape[1:]))] = part
+        first += len(part)
+    return found
+
+
+class _Part(NamedTuple):
+    """Likelihoods of the same events, whose coefficients are centre (F, Q) + root (F, Q, P)'coefficients."""
+
+    events: BinaryEvents
+    centre: Array
+    root: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """F fits to the same events.
+
+    Attributes
+    ----------
+    tasks : list of Task
+    centre : ndarray, shape (F, 1 + N)
+        Intercept and weights that are believed on average.
+    root : ndarray, shape (F, 1 + N, P)
+        Of their covariance; zeros behind where there are fewer coefficients.
+    sizes : list of int
+        How many there are.
+    start : ndarray, shape (F, P)
+    """
+
+    tasks: list[Task]
+    centre: Array
+    root: Array
+    sizes: list[int]
+    start: Array
+
+    @classmethod
+    def of(cls, tasks: list[Task]) -> _Fits:
+        beliefs = [task.regression.beliefs for task in tasks]
+        root, sizes = roots(beliefs, [task.deviation for task in tasks])
+        centre, start = np.zeros(root.shape[:2]), np.zeros((len(root), root.shape[2]))
+        centre[:, 1:] = [each.mean for each in beliefs]
+        for theta, size, task in zip(start, sizes, tasks, strict=True):
+            task.begin(theta[:size])
+        return cls(tasks, centre, root, sizes, start)
+
+    def parts(self) -> list[_Part]:
+        """Their likelihoods: together, or each with a design of its own."""
+        events = self.tasks[0].regression.observed.binary
+        if not _same_design(self.tasks[0])[1]:
+            return [_Part(events, self.centre, self.root)]
+        p = self.root.shape[2]
+        return [
+            _Part(events.along(centre, root), np.zeros((1, p)), np.eye(p)[None])
+            for centre, root in zip(self.centre, self.root, strict=True)
+        ]
+
+    @property
+    def pull(self) -> Quadratic:
+        """What keeps one outcome from moving much (`Anchor`)."""
+        observed, (f, _, p) = self.tasks[0].regression.observed, self.root.shape
+        anchored = np.array([task.regression.anchored for task in self.tasks])
+        if observed.expected is None or not anchored.any():
+            return Quadratic(np.zeros((f, p, p)), np.zeros((f, p)))
+        both, common = observed.precisions
+        beyond = self.centre.copy()
+        beyond[:, 1:] -= observed.expected
+        curvature = np.swapaxes(self.root, 1, 2) @ both @ self.root
+        slope = ((beyond @ common)[:, None] @ self.root)[:, 0]
+        return Quadratic(anchored[:, None, None] * curvature, anchored[:, None] * slope)
+
+    def found(self, found: Sequence[Mode]) -> list[Coefficients]:
+        """Intercept and weights by the coefficients at modes."""
+        theta = np.array([mode.coefficients[: self.root.shape[2]] for mode in found])
+        values = self.centre + (self.root @ theta[..., None])[..., 0]
+        own = (
+            Mode(mode.coefficients[:size], mode.evidence, mode.precision[:size, :size])
+            for mode, size in zip(found, self.sizes, strict=True)
+        )
+        return [
+            Coefficients(value, mode.evidence, mode, regression.beliefs, deviation)
+            for value, mode, (regression, deviation, _) in zip(values, own, self.tasks, strict=True)
+        ]
