@@ -74,7 +74,7 @@ class ClassEvents:
             for i, (each, probable) in enumerate(zip(hessian, p, strict=True)):
                 if not again[i]:
                     _add_curvature(each, block, probable)
-        for i in np.flatnonzero(again):
+        for i in np.flatnonzero(again).tolist():
             hessian[i] = hessian[i - 1]
         return Values(loss, gradient, hessian)
 
