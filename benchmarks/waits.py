@@ -126,7 +126,7 @@ def one_event() -> Iterator[Row]:
 
 
 def classes() -> Iterator[Row]:
-    """Five classes learned from the data alone, per number, against two."""
+    """Several classes from the data alone, per number, against two; in the default pool, against logistic regression."""
     binary, y = panel(100_000, 20)
     rng = np.random.default_rng(5)
     several = rng.dirichlet(np.ones(5), (100_000, 20))
@@ -142,6 +142,17 @@ def classes() -> Iterator[Row]:
     own, its = seconds.first / several.size, seconds.second / binary.size
     told = f"two classes: {1e9 * its:.3g} ns a number; here {1e9 * own:.3g} ns"
     yield at_most("fit from the data alone, 100,000 x 20 x 5 classes, per number", 2, own / its, told)
+    for events, experts, k in ((500, 20, 5), (20_000, 5, 3)):
+        y = rng.integers(0, k, events)
+        z = rng.normal(size=(events, 1, k)) + rng.normal(size=(events, experts, k)) + 0.9 * np.eye(k)[y][:, None]
+        q = np.exp(z) / np.exp(z).sum(axis=2, keepdims=True)
+        yield ratio(
+            f"default pool, {events:,} x {experts} x {k} classes",
+            8,
+            partial(op.GaussianPool().fit, q, y),
+            partial(LogisticRegression().fit, z.reshape(events, -1), y),
+            "LogisticRegression:",
+        )
 
 
 def small() -> Iterator[Row]:
