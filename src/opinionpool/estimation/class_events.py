@@ -14,7 +14,7 @@ from opinionpool.arrays import Array
 from opinionpool.estimation.posterior import Values
 
 # Contrasts of so many numbers stay in the cache, beside their products with probabilities.
-_BLOCK = 1 << 15
+_BLOCK = 1 << 14
 
 
 class _Block(NamedTuple):
@@ -54,9 +54,13 @@ class ClassEvents:
 
     def values(self, along: Array) -> Values:
         """Losses with their derivatives at F coefficients each, intercepts first, (F, Q)."""
+        # Those that begin at the same place are the same there.
+        place = np.cumsum([i > 0 and bool((along[i] != along[i - 1]).any()) for i in range(len(along))])
+        if len(along) and place[-1] < len(along) - 1:
+            found = self.values(along[np.unique(place, return_index=True)[1]])
+            return Values(*(part[place] for part in found))
         d = self.contrasts.shape[2]
         loss, gradient, hessian = np.zeros(len(along)), np.zeros(along.shape), np.zeros((*along.shape, along.shape[1]))
-        again = [i > 0 and bool((along[i] == along[i - 1]).all()) for i in range(len(along))]
         for block in self._blocks:
             ratios = (along[:, d:] @ block.contrasts).reshape(len(along), d, -1)
             ratios += block.offset
@@ -71,23 +75,19 @@ class ClassEvents:
             surprise = (p - block.happened) * block.weight
             gradient[:, :d] += surprise.sum(axis=2)
             gradient[:, d:] += surprise.reshape(len(along), -1) @ block.contrasts.T
-            for i, (each, probable) in enumerate(zip(hessian, p, strict=True)):
-                if not again[i]:
-                    _add_curvature(each, block, probable)
-        for i in np.flatnonzero(again).tolist():
-            hessian[i] = hessian[i - 1]
+            _add_curvature(hessian, block, p, block.weight[None])
         return Values(loss, gradient, hessian)
 
-    def precision(self, weight: Array) -> Array:
-        """Σ of weights (T,) times the metric of log-ratios, as a form of the coefficients, (Q, Q)."""
+    def precisions(self, size: Array) -> Array:
+        """The metric of log-ratios, summed over events that count by several sizes (F, T), as forms (F, Q, Q)."""
         q, k = self.size, self.contrasts.shape[2] + 1
-        found, first = np.zeros((q, q)), 0
+        found, first = np.zeros((len(size), q, q)), 0
         for block in self._blocks:
-            t = len(block.weight)
             # The covariance of equally probable classes is the metric over 2 K.
-            own = block._replace(weight=2.0 * k * weight[first : first + t])
-            _add_curvature(found, own, np.full(block.offset.shape, 1.0 / k))
-            first += t
+            own = 2.0 * k * size[:, None, first : first + len(block.weight)]
+            even = np.full((len(size), *block.offset.shape), 1.0 / k)
+            _add_curvature(found, block, even, own)
+            first += len(block.weight)
         return found
 
     @cached_property
@@ -106,17 +106,23 @@ class ClassEvents:
             yield _Block(contrasts, offset, happened, (outcomes == 0) * 1.0, self.weight[rows])
 
 
-def _add_curvature(hessian: Array, block: _Block, p: Array) -> None:
-    """Add the covariance over classes, which are so probable, (K - 1, t), of what multiplies the coefficients."""
-    d, n = len(p), len(block.contrasts)
-    likely = block.weight * p
-    each = block.contrasts.reshape(n, d, -1) * likely
-    mean = each.sum(axis=1)
-    # Mean and square of the mean, both times the frequency.
-    square = mean / np.where(block.weight > 0, block.weight, 1.0)
-    hessian[d:, d:] += each.reshape(n, -1) @ block.contrasts.T - mean @ square.T
-    across = each.sum(axis=2) - mean @ p.T
-    hessian[d:, :d] += across
-    hessian[:d, d:] += across.T
-    hessian[:d, :d] -= likely @ p.T
-    np.einsum("ii->i", hessian[:d, :d])[:] += likely.sum(axis=1)
+def _add_curvature(hessian: Array, block: _Block, p: Array, own: Array) -> None:
+    """Add the covariance over classes of what multiplies coefficients, where these are so probable, (F, K - 1, t).
+
+    `own` is how much events count, (F, 1, t) or (1, t).
+    """
+    f, d, t = p.shape
+    n = len(block.contrasts)
+    contrasts, likely = block.contrasts.reshape(n, d, t), p * own
+    each = contrasts * likely[:, None]
+    # The mean times how much the event counts, and the mean.
+    counted = each.sum(axis=2)
+    mean = counted / np.where(own > 0, own, 1.0)
+    hessian[:, d:, d:] += (each.reshape(f * n, -1) @ block.contrasts.T).reshape(f, n, n)
+    hessian[:, d:, d:] -= counted @ mean.swapaxes(1, 2)
+    across = np.matmul(contrasts.transpose(1, 0, 2), likely.transpose(1, 2, 0)).transpose(2, 0, 1)
+    across = across - p @ counted.swapaxes(1, 2)
+    hessian[:, :d, d:] += across
+    hessian[:, d:, :d] += across.swapaxes(1, 2)
+    hessian[:, :d, :d] -= likely @ p.swapaxes(1, 2)
+    np.einsum("fii->fi", hessian[:, :d, :d])[:] += likely.sum(axis=2)
