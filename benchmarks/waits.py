@@ -126,7 +126,7 @@ def one_event() -> Iterator[Row]:
 
 
 def classes() -> Iterator[Row]:
-    """Several classes from the data alone, per number, against two; in the default pool, against logistic regression."""
+    """Several classes from the data alone, against two; in the default pool, against logistic regression."""
     binary, y = panel(100_000, 20)
     rng = np.random.default_rng(5)
     several = rng.dirichlet(np.ones(5), (100_000, 20))

@@ -256,9 +256,9 @@ def test_gains_are_those_of_weights_learned_without_each_set():
     wanted = (gained.sum() - WORTH * lost.sum() / t) / (t + WORTH)
     error = gained.std(ddof=1) * np.sqrt(sets) / (t + WORTH)
     likeliest = evidence.fit(roots).coefficients
-    near = evidence.gain(roots, likeliest, evidence.slopes(likeliest))
+    near = evidence.gain(roots, evidence.near(likeliest))
     assert (near.mean, near.error) == pytest.approx((wanted, error), rel=0.01)
-    rough = evidence.gain(roots, np.zeros(f * 2), evidence.at_symmetry)
+    rough = evidence.gain(roots, evidence.near(np.zeros(f * 2)))
     assert (rough.mean, rough.error) == pytest.approx((wanted, error), rel=0.3)
 
 
@@ -271,8 +271,8 @@ def test_the_first_spreads_say_whether_weights_are_worth_learning(monkeypatch):
     for seed in range(12):
         learn(drawn(seed, 3, 4, 120, 0.2 * (seed % 4))[2])
         weights, found = evidence[-1]
-        start, roots = np.zeros(found.likelihood.size), [weights.feature_roots(each) for each in classmodel.SPREADS]
-        gains = [found.gain(each, start, found.at_symmetry) for each in roots]
+        symmetric = found.near(np.zeros(found.likelihood.size))
+        gains = [found.gain(weights.feature_roots(each), symmetric) for each in classmodel.SPREADS]
         clear.append(max(gains).clear)
         assert max(gains[: classmodel.FIRST]).clear == clear[-1]
     assert 3 < sum(clear) < 9

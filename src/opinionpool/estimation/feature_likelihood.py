@@ -6,7 +6,6 @@ f_t f_tᵀ ⊗ W_t, with W_t the covariance of the classes: as many products of 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -58,31 +57,39 @@ class FeatureLikelihood:
         """Loss, gradient and Hessian per event."""
         ratios = self.ratios(coefficients)
         loss = -self.weight @ np.take_along_axis(log_probabilities(ratios), self.outcomes[:, None], axis=1)[:, 0]
-        gradient, hessian = self.slopes(softmax(ratios)[:, 1:], slice(None))
-        events = self.events or 1.0
-        return Value(float(loss) / events, gradient / events, hessian / events)
+        surprise, curvature = self.slopes(ratios)
+        gradient, events = (self.features.T @ surprise).ravel(), self.events or 1.0
+        return Value(float(loss) / events, gradient / events, self.hessian(curvature) / events)
 
-    def slopes(self, answer: Array, rows: Index | slice) -> tuple[Array, Array]:
-        """Gradient (P,) and Hessian (P, P) of the loss of some events, where classes but the first are so probable."""
-        features, answer, weight = self.features[rows], answer[rows], self.weight[rows, None]
+    def slopes(self, ratios: Array) -> tuple[Array, Array]:
+        """Derivatives of each event's loss by what its features make of the coefficients, where log-ratios are these.
+
+        Returns
+        -------
+        surprise : ndarray, shape (T, K - 1)
+        curvature : ndarray, shape (T, K (K - 1) / 2)
+            The upper triangle of each matrix, row by row.
+        """
+        answer, weight = softmax(ratios)[:, 1:], self.weight[:, None]
+        surprise = answer - (self.outcomes[:, None] == np.arange(1, answer.shape[1] + 1))
         first, second, _ = _pairs(len(self.turn))
-        surprise = answer - (self.outcomes[rows, None] == np.arange(1, answer.shape[1] + 1))
-        gradient = features.T @ ((weight * surprise) @ self.turn.T)
         mean = answer @ self.turn.T
-        spread = answer @ (self.turn[first] * self.turn[second]).T - mean[:, first] * mean[:, second]
-        return gradient.ravel(), products(features, weight * spread)
+        curvature = answer @ (self.turn[first] * self.turn[second]).T - mean[:, first] * mean[:, second]
+        return (weight * surprise) @ self.turn.T, weight * curvature
 
+    def square(self, curvature: Array) -> Array:
+        """Matrices (t, K - 1, K - 1) of upper triangles."""
+        return np.asarray(curvature[:, _pairs(len(self.turn))[2]])
 
-def products(features: Array, curvature: Array) -> Array:
-    """Σ_t f_t f_tᵀ ⊗ W_t from features (T, F) and the upper triangles of W (D, D), row by row, as (F D, F D)."""
-    (t, f), pairs = features.shape, curvature.shape[1]
-    place = _pairs((math.isqrt(8 * pairs + 1) - 1) // 2)[2]
-    found = np.zeros((f, pairs * f))
-    for rows in blocks(t, pairs * f):
-        some = features[rows]
-        found += some.T @ (curvature[rows, :, None] * some[:, None, :]).reshape(len(some), -1)
-    by_pair = found.reshape(f, pairs, f)[:, place]
-    return np.ascontiguousarray(by_pair.transpose(0, 1, 3, 2)).reshape(f * len(place), -1)
+    def hessian(self, curvature: Array) -> Array:
+        """The Hessian of all events, (P, P), by the upper triangles of each one's: Σ_t f_t f_tᵀ ⊗ W_t."""
+        (t, f), pairs = self.features.shape, curvature.shape[1]
+        place, found = _pairs(len(self.turn))[2], np.zeros((f, pairs * f))
+        for rows in blocks(t, pairs * f):
+            some = self.features[rows]
+            found += some.T @ (curvature[rows, :, None] * some[:, None, :]).reshape(len(some), -1)
+        by_pair = found.reshape(f, pairs, f)[:, place]
+        return np.ascontiguousarray(by_pair.transpose(0, 1, 3, 2)).reshape(self.size, self.size)
 
 
 @cache

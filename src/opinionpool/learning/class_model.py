@@ -21,13 +21,13 @@ from opinionpool.blocks import blocks
 from opinionpool.clusters import by_date, by_group
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.feature_likelihood import FeatureLikelihood, feature_mode, log_probabilities
+from opinionpool.estimation.left_out import LeftOut
 from opinionpool.estimation.posterior import posterior_probabilities
 from opinionpool.estimation.sampling import size_ranks, spread_evenly
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.problem import DenseContrasts
-from opinionpool.logodds import softmax
 from opinionpool.model.panel import Panel
 
 # How many of its standard errors a gain must be.
@@ -47,13 +47,6 @@ class Gain(NamedTuple):
     def clear(self) -> bool:
         """Whether this is more than chance."""
         return self.mean > CLEAR * self.error
-
-
-class Slopes(NamedTuple):
-    """Gradient (S, P) and Hessian (S, P, P) of the loss of all events but those of each set."""
-
-    gradient: Array
-    hessian: Array
 
 
 class Found(NamedTuple):
@@ -85,35 +78,18 @@ class ClassEvidence:
         order = np.argsort(self.member, kind="stable")
         return np.split(order, np.cumsum(np.bincount(self.member))[:-1])
 
-    @cached_property
-    def at_symmetry(self) -> Slopes:
-        """Slopes where no weights differ."""
-        return self.slopes(np.zeros(self.likelihood.size))
+    def near(self, coefficients: Array) -> LeftOut:
+        """The likelihood without each set near some coefficients."""
+        return LeftOut(self.likelihood, self.sets, coefficients)
 
-    def slopes(self, coefficients: Array) -> Slopes:
-        """Slopes at some coefficients."""
-        p, answer = self.likelihood.size, softmax(self.likelihood.ratios(coefficients))[:, 1:]
-        found = Slopes(np.empty((len(self.sets), p)), np.empty((len(self.sets), p, p)))
-        for g, rows in enumerate(self.sets):
-            found.gradient[g], found.hessian[g] = self.likelihood.slopes(answer, rows)
-        for each in found:
-            np.subtract(each.sum(axis=0), each, out=each)
-        return found
-
-    def gain(self, roots: Array, start: Array, slopes: Slopes) -> Gain:
-        """What weights learned without the events that they predict gain, by a step of Newton's from `start`.
+    def gain(self, roots: Array, near: LeftOut) -> Gain:
+        """What weights learned without the events that they predict gain, by a step of Newton's.
 
         `roots` are standard deviations of the coefficients, 0 for none but the last ones that are no part of this.
         """
-        likelihood, d = self.likelihood, len(self.likelihood.turn)
-        kept = int(np.count_nonzero(roots))
-        precision = roots[:kept] ** -2.0
-        pull, own = precision * start[:kept], np.diag(precision)
-        before, after = likelihood.ratios(np.zeros(likelihood.size)), likelihood.ratios(start)
-        for g, rows in enumerate(self.sets):
-            step = np.linalg.solve(slopes.hessian[g, :kept, :kept] + own, slopes.gradient[g, :kept] + pull)
-            after[rows] -= likelihood.features[rows, : kept // d] @ (step.reshape(-1, d) @ likelihood.turn)
-        before, after = log_probabilities(before), log_probabilities(after)
+        likelihood = self.likelihood
+        after = near.moved(roots[: np.count_nonzero(roots)] ** -2.0)
+        before, after = log_probabilities(likelihood.offset), log_probabilities(after)
         happened, weight = likelihood.outcomes[:, None], likelihood.weight
         gained = self._sums(weight * np.take_along_axis(after - before, happened, axis=1)[:, 0])
         lost = float(weight @ (np.exp(before) * (before - after)).sum(axis=1))
@@ -206,13 +182,12 @@ def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence
     if len(evidence.sets) < FEWEST:
         return _with(learned, _few_sets())
     roots = [weights.feature_roots(spreads) for spreads in SPREADS]
-    start = np.zeros(evidence.likelihood.size)
-    gain = max(evidence.gain(each, start, evidence.at_symmetry) for each in roots[:FIRST])
+    symmetric = evidence.near(np.zeros(evidence.likelihood.size))
+    gain = max(evidence.gain(each, symmetric) for each in roots[:FIRST])
     if gain.clear:
         found, probability = _fits(weights, evidence)
         best = int(np.argmax(probability))
-        likeliest = found[best].coefficients
-        gain = evidence.gain(roots[best], likeliest, evidence.slopes(likeliest))
+        gain = evidence.gain(roots[best], evidence.near(found[best].coefficients))
         if gain.clear:
             return _with(_differing(learned, weights, _average(found, probability)), _gained(gain))
     return _with(learned, _no_gain(gain))
