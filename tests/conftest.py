@@ -1,20 +1,83 @@
 """What all tests share."""
 
+import contextlib
+import gc
 import importlib
 import os
+import pty
+import runpy
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 import pytest
 from hypothesis import settings
+
+from opinionpool.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+# What collecting makes stays until the end: looking through it for garbage, again and again, finds none.
+gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def on_a_terminal(program: str, *arguments: str, **environment: str) -> tuple[int, str]:
+    """Run the command, or a script of Python, with its output and messages on one terminal, in this process.
+
+    A process takes half a second to start; `tests/cli/test_process.py` has those that tests cannot do without.
+
+    Returns
+    -------
+    The exit status of the command, 0 of a script; and what appears on the terminal.
+    """
+    ours, theirs = pty.openpty()
+    shown = []
+
+    def read() -> None:
+        # Reading fails, on Linux, when nobody has the terminal open any more.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 65536):
+                shown.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
+    with (
+        open(theirs, "w", encoding="utf-8") as screen,
+        contextlib.redirect_stdout(screen),
+        contextlib.redirect_stderr(screen),
+        mock.patch.dict(os.environ, kept | {"TERM": "xterm-256color"} | environment, clear=True),
+    ):
+        if program == "opinionpool":
+            status = cli.run(list(arguments))
+        else:
+            with mock.patch.object(sys, "argv", [program, *arguments]):
+                runpy.run_path(program, run_name="__main__")
+            status = 0
+    reader.join()
+    os.close(ours)
+    return status, b"".join(shown).decode().replace("\r\n", "\n")
+
+
+@pytest.fixture(scope="session")
+def terminal() -> Callable[..., tuple[int, str]]:
+    """`on_a_terminal`, for tests."""
+    return on_a_terminal
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,8 @@
 import contextlib
 import doctest
 import io
-import os
-import pty
 import re
 import shlex
-import subprocess
-import sys
 import tempfile
 import textwrap
 from pathlib import Path
@@ -34,27 +30,14 @@ FILES = {"toml": "panel.toml", "csv": "forecasts.csv"}
 TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"}
 
 
-def on_a_terminal(line, folder, source):
+def printed(line, run):
     """What appears on a terminal when a command runs there; it has to succeed, unless its status is asked for."""
     line, asked, _ = line.partition("; echo $?")
-    name, *arguments = shlex.split(line)
-    program = {"python": [sys.executable], "opinionpool": [sys.executable, "-m", "opinionpool"]}[name]
-    environment = os.environ | TERMINAL | {"PYTHONPATH": str(source)}
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([*program, *arguments], stdout=theirs, stderr=theirs, cwd=folder, env=environment) as process:
-        os.close(theirs)
-        shown = b""
-        try:
-            while part := os.read(ours, 65536):
-                shown += part
-        except OSError:
-            # How Linux says that nobody has the terminal open any more.
-            pass
-        os.close(ours)
-    assert process.returncode in ({0, 1} if asked else {0}), shown.decode()
+    program, *arguments = shlex.split(line)
+    status, shown = run(*([program] if program != "python" else []), *arguments, **TERMINAL)
+    assert status in ({0, 1} if asked else {0}), shown
     # A progress bar writes over itself and is gone in the end.
-    lines = shown.decode().replace("\r\n", "\n").split("\x1b[2K")[-1]
-    return [*lines.splitlines(), *([str(process.returncode)] if asked else [])]
+    return [*shown.split("\x1b[2K")[-1].splitlines(), *([str(status)] if asked else [])]
 
 
 def abridged(got, shown):
@@ -67,12 +50,12 @@ def abridged(got, shown):
     return [*got[:before], "...", *got[len(got) - after :]]
 
 
-def console(body, folder, source):
+def console(body, run):
     """A block of commands with what they print now."""
     lines = []
     for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         command, *shown = part.splitlines()
-        lines += [f"$ {command}", *abridged(on_a_terminal(command, folder, source), shown)]
+        lines += [f"$ {command}", *abridged(printed(command, run), shown)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -81,39 +64,39 @@ def session(body, names):
     lines = []
     for example in doctest.DocTestParser().get_examples(body):
         first, *more = example.source.splitlines()
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
             exec(compile(example.source, "README.md", "single"), names)
-        lines += [f">>> {first}", *(f"... {line}" for line in more), *printed.getvalue().splitlines()]
+        lines += [f">>> {first}", *(f"... {line}" for line in more), *out.getvalue().splitlines()]
     return "".join(f"{line}\n" for line in lines)
 
 
-def refreshed(text, root, folder):
-    """A page with what its commands and examples print now."""
+def refreshed(text, root, folder, run):
+    """A page with what its commands and examples print now; `run` runs a command on a terminal."""
     (folder / "examples").symlink_to(root / "examples")
     names = {}
 
     def block(match):
         body = textwrap.dedent(match["body"])
         if match["kind"] == "console":
-            body = console(body, folder, root / "src")
+            body = console(body, run)
         elif match["kind"] == "pycon":
-            with contextlib.chdir(folder):
-                body = session(body, names)
+            body = session(body, names)
         elif match["kind"] in FILES:
             (folder / FILES[match["kind"]]).write_text(body, encoding="utf-8")
         fenced = f"```{match['kind']}\n{body}```"
         return textwrap.indent(fenced, match["indent"])
 
-    return BLOCK.sub(block, text)
+    with contextlib.chdir(folder):
+        return BLOCK.sub(block, text)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_and_examples_print_what_is_shown(root, tmp_path, page):
+def test_commands_and_examples_print_what_is_shown(root, tmp_path, terminal, page):
     text = (root / page).read_text(encoding="utf-8")
     assert "\n$ opinionpool " in text
     assert "\n>>> " in text
-    assert refreshed(text, root, tmp_path) == text
+    assert refreshed(text, root, tmp_path, terminal) == text
 
 
 def test_links_lead_to_files(root):
@@ -131,8 +114,10 @@ def test_output_is_cut_where_the_readme_cuts_it():
 
 
 if __name__ == "__main__":
+    from conftest import on_a_terminal
+
     ROOT = Path(__file__).resolve().parents[1]
     for name in PAGES:
         with tempfile.TemporaryDirectory() as empty:
-            new = refreshed((ROOT / name).read_text(encoding="utf-8"), ROOT, Path(empty))
+            new = refreshed((ROOT / name).read_text(encoding="utf-8"), ROOT, Path(empty), on_a_terminal)
         (ROOT / name).write_text(new, encoding="utf-8")

@@ -44,7 +44,7 @@ def run(root, *arguments):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 @pytest.mark.parametrize("lines", [1, 20])
 @pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGINT"])
-def test_killed_while_it_writes(root, tmp_path, forecasts, lines, number):
+def test_killed_while_it_writes(root, tmp_path, command, forecasts, lines, number):
     target = tmp_path / "pooled.csv"
     target.write_text("what was there\n")
     process = run(root, "pool", forecasts, "--pool", "average", "--output", target)
@@ -56,19 +56,15 @@ def test_killed_while_it_writes(root, tmp_path, forecasts, lines, number):
     assert target.read_text() == "what was there\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["forecasts.csv", "pooled.csv"]
     # The next attempt is not in anybody's way.
-    again = run(root, "pool", forecasts, "--pool", "average", "--output", target)
-    _, told = again.communicate(timeout=60)
-    assert again.returncode == 0, told
+    command("pool", forecasts, "--pool", "average", "--output", target)
     assert len(target.read_text().splitlines()) == EVENTS + 1
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-def test_a_weekly_run_that_is_killed_can_be_run_again(root, tmp_path, forecasts):
+def test_a_weekly_run_that_is_killed_can_be_run_again(root, tmp_path, command, forecasts):
     last, this, answers = (tmp_path / name for name in ("last.json", "this.json", "open.csv"))
     plain = ["pool", forecasts, "--pool", "average"]
-    first = run(root, *plain, "--save", last, "--output", tmp_path / "first.csv")
-    first.communicate(timeout=60)
-    assert first.returncode == 0
+    command(*plain, "--save", last, "--output", tmp_path / "first.csv")
     before = last.read_bytes()
     process = run(root, *plain, "--model", last, "--save", this, "--output", answers)
     assert process.stderr.readline().strip().isdigit()
@@ -77,9 +73,7 @@ def test_a_weekly_run_that_is_killed_can_be_run_again(root, tmp_path, forecasts)
     assert last.read_bytes() == before
     assert not this.exists()
     assert not answers.exists()
-    again = run(root, *plain, "--model", last, "--save", this, "--output", answers)
-    again.communicate(timeout=60)
-    assert again.returncode == 0
+    command(*plain, "--model", last, "--save", this, "--output", answers)
     assert answers.read_text() == (tmp_path / "first.csv").read_text()
 
 

@@ -36,26 +36,13 @@ def run(environment):
 
 
 @pytest.fixture
-def on_a_terminal(environment):
-    """Run a command with standard output and standard error on one terminal; what appears on it."""
+def on_a_terminal(terminal):
+    """Run a command that must succeed on a terminal, in this process; what appears there."""
 
     def run(*arguments, columns=80, **changes):
-        ours, theirs = pty.openpty()
-        env = environment | {"COLUMNS": str(columns)} | changes
-        with subprocess.Popen(
-            [*COMMAND, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env
-        ) as process:
-            os.close(theirs)
-            shown = b""
-            try:
-                while block := os.read(ours, 65536):
-                    shown += block
-            except OSError:
-                # How Linux says that nobody has the terminal open any more.
-                pass
-            os.close(ours)
-        assert process.returncode == 0, shown.decode()
-        return shown.decode().replace("\r\n", "\n")
+        status, shown = terminal("opinionpool", *map(str, arguments), COLUMNS=str(columns), **changes)
+        assert status == 0, shown
+        return shown
 
     return run
 
@@ -67,10 +54,9 @@ def small(tmp_path):
     return path
 
 
-def test_pipes_at_both_ends(run, small):
+def test_pipes_at_both_ends(run, command, small):
     piped = run("pool", "-", stdin=SMALL.encode())
-    named = run("pool", small)
-    assert piped.stdout == named.stdout
+    assert piped.stdout.decode() == command("pool", small).out
     records = list(csv.DictReader(io.StringIO(piped.stdout.decode())))
     assert [record["event"] for record in records] == list("abcde")
     assert piped.stderr.decode().startswith("5 events, 4 resolved")
@@ -165,13 +151,29 @@ def test_an_interruption_while_waiting_for_input(environment):
     assert done.stderr.decode().strip() == "opinionpool: interrupted"
 
 
-def test_a_terminal_gets_a_table_and_a_pipe_gets_csv(run, on_a_terminal, small):
+def test_a_terminal_gets_a_table_and_a_pipe_gets_csv(run, command, environment, on_a_terminal, small):
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "pool", str(small)], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+        env=environment | {"COLUMNS": "80"},
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        seen = b""
+        try:
+            while block := os.read(ours, 65536):
+                seen += block
+        except OSError:
+            # How Linux says that nobody has the terminal open any more.
+            pass
+        os.close(ours)
+    assert process.returncode == 0
     shown = on_a_terminal("pool", small)
+    assert seen.decode().replace("\r\n", "\n") == shown
     assert shown.startswith("\x1b[1mevent  probability  90% from     to  experts  outcome\x1b[0m\n")
     assert shown.index("in-sample") < shown.index("\n\n5 events, 4 resolved")
     assert run("pool", small).stdout.startswith(b"event,probability,")
     assert on_a_terminal("pool", small, "--format", "csv").startswith("event,probability,")
-    assert run("pool", small, "--format", "table").stdout.startswith(b"event  probability")
+    assert command("pool", small, "--format", "table").out.startswith("event  probability")
 
 
 @pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
