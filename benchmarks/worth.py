@@ -9,7 +9,7 @@ square, over experts and panels).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from opinionpool.model.panel import Panel
 
 NAMES = ("ann", "bob", "cat", "dan")
 PANELS = 10
+SIZES = ((20, 20), (100, 20), (400, 20))
 # Next to nothing: the panel is then believed to be the same, and as open as any panel is.
 NOTHING = 1e-6
 
@@ -37,8 +38,8 @@ def beliefs_about(panel: Panel) -> Callable[[float], Beliefs]:
     return of_worth
 
 
-def figures() -> dict[str, tuple[float, ...]]:
-    """Return, by panel, n and T, the errors after n believed, after T more, after n + T events; and the miss."""
+def figures(sizes: Sequence[tuple[int, int]] = SIZES) -> dict[str, tuple[float, ...]]:
+    """Return, by panel and n, T of `sizes`, the errors after n believed, T more, and n + T events; and the miss."""
     panels = {
         "equal, correlation 0.6": Panel.from_features(np.ones(4), 0.6, accuracy=np.ones(4), names=NAMES),
         "equal, correlation 0.2": Panel.from_features(np.ones(4), 0.2, accuracy=np.ones(4), names=NAMES),
@@ -49,7 +50,7 @@ def figures() -> dict[str, tuple[float, ...]]:
     found = {}
     for name, panel in panels.items():
         of_worth = beliefs_about(panel)
-        for n, t in ((20, 20), (100, 20), (400, 20)):
+        for n, t in sizes:
             errors, misses = [], []
             blank = Forecasts.from_array([[0.6] * 4], experts=NAMES)
             before = learn(blank, prior=0.5, beliefs=of_worth(n)).uncertainty

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import expit, logit
 from sklearn import config_context
 from sklearn.base import clone
@@ -546,14 +546,21 @@ def test_repeated_keys_in_the_same_order_are_paired():
         op.AveragePool().fit(X, pd.Series([0, 1, 1], index=["b", "a", "a"]))
 
 
-@given(order=st.permutations(range(12)))
-def test_weights_priors_and_outcomes_follow_the_index(order):
+@pytest.fixture(scope="module")
+def twelve():
+    """Twelve events, with priors and weights, and the pool that is fitted to them in their order."""
     X, y = data(events=12)
+    prior, weight = np.linspace(0.2, 0.6, 12), np.arange(12) % 3 + 1
+    return X, y, prior, weight, op.GaussianPool().fit(X, y, prior, weight)
+
+
+@settings(max_examples=30)
+@given(order=st.permutations(range(12)))
+def test_weights_priors_and_outcomes_follow_the_index(twelve, order):
+    X, y, prior, weight, plain = twelve
     frame = pd.DataFrame(X, columns=list("abc"), index=[f"e{i}" for i in range(12)])
-    prior = pd.Series(np.linspace(0.2, 0.6, 12), index=frame.index)
-    weight = pd.Series(np.arange(12) % 3 + 1, index=frame.index)
+    prior, weight = (pd.Series(each, index=frame.index) for each in (prior, weight))
     told = pd.Series(y, index=frame.index)
-    plain = op.GaussianPool().fit(X, y, prior.to_numpy(), weight.to_numpy())
     pool = op.GaussianPool().fit(frame, told.iloc[order], prior.iloc[order], weight.iloc[order[::-1]])
     np.testing.assert_array_equal(pool.weights_, plain.weights_)
     np.testing.assert_array_equal(

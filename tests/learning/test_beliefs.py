@@ -230,7 +230,7 @@ class TestWorth:
         open_ = weight_beliefs(Believed.of(Beliefs(correlation=(0.3, events), experts=worth), ABC), 0.3)
         root, shares = open_.root(1.0, 1)[1:], truth.parts.dependence.shares()
         found = []
-        for seed in range(400):
+        for seed in range(150):
             x, y = truth.simulate(events, seed=seed)
             panel = learn(Forecasts.from_array(x, y), prior=0.5, beliefs=None, floor=1e-9).panel
             rho = (panel.correlation / shares)[~np.eye(3, dtype=bool)].mean()

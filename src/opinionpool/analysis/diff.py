@@ -155,12 +155,12 @@ def diff(
     >>> move.event, abs(sum(move.parts) - move.moved) < 1e-12, found.outcomes
     ('snow', True, ('rain',))
     """
-    before, after = alike(TrainedPool.of(old), TrainedPool.of(new))
     if (old_forecasts is None) != (new_forecasts is None):
         raise ArgumentError("to compare answers, give the forecasts of both, as they were pooled by each")
     for forecasts in (old_forecasts, new_forecasts):
         if forecasts is not None:
             expect_type(forecasts, Forecasts, "forecasts")
+    before, after = alike(TrainedPool.of(old), TrainedPool.of(new))
     if tuple(map(str, before.classes)) != tuple(map(str, after.classes)):
         raise ArgumentError(
             f"the old pool is about classes {listed(before.classes)}, and the new one about {listed(after.classes)}"
