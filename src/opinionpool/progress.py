@@ -1,10 +1,11 @@
-"""How far something long has come: a function that is called, or a bar on standard error."""
+"""How far something long has come: a function that is called, or a bar or lines on standard error."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from opinionpool.arguments import expect_function
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 Advance: TypeAlias = Callable[[float], None]
 # What users give: a function, True for a bar, or nothing.
 Progress: TypeAlias = Advance | bool | None
-# Seconds before a bar appears.
-PATIENCE = 1.0
+# Seconds before a bar appears, and before a line does where nobody is watching.
+PATIENCE, UNWATCHED = 1.0, 30.0
 
 
 @contextmanager
@@ -27,7 +28,8 @@ def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
     Parameters
     ----------
     progress : callable, bool or None
-        True shows a bar on standard error, or in a notebook, once there is something to wait for.
+        True shows a bar on standard error, or in a notebook, once there is something to wait for. Where standard error
+        is neither, as in a log, it writes a line after half a minute, and after each time twice as long.
     what : str
         What is being done.
     """
@@ -38,11 +40,47 @@ def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
     if not progress:
         yield None
         return
+    if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        yield _Lines(what)
+        return
     bar = _Bar(what)
     try:
         yield bar
     finally:
         bar.stop()
+
+
+class _Lines:
+    """Lines for a log: so few that they are no trouble, however long it takes."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._since = time.monotonic()
+        self._next = UNWATCHED
+
+    def __call__(self, share: float) -> None:
+        passed = time.monotonic() - self._since
+        if share >= 1.0 or passed < self._next:
+            return
+        self._next = 2.0 * passed
+        # Nobody need be listening.
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{self._what}: {share:.0%} done after {_duration(passed)}\n")
+            sys.stderr.flush()
+
+
+def _duration(seconds: float) -> str:
+    """Time in the units that a person would say.
+
+    >>> [_duration(s) for s in (30.2, 125.0, 7384.0)]
+    ['30 s', '2 min 5 s', '2 h 3 min']
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 class _Bar:

@@ -1,6 +1,8 @@
 """Pools compared: the scores are those of forecasts made without the outcome, and the verdicts follow from them."""
 
+import itertools
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -82,10 +84,22 @@ class TestPoolsWithOptions:
     def test_a_bar_shows_how_far_it_is(self, capsys, monkeypatch):
         monkeypatch.setattr(progress, "PATIENCE", -1.0)
         monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
         compare_pools(crowd(), ["linear"], repeats=1, progress=True)
         assert "comparing pools" in capsys.readouterr().err
         compare_pools(crowd(), ["linear"], repeats=1, progress=False)
         assert capsys.readouterr().err == ""
+
+    def test_a_log_has_few_lines_however_long_it_takes(self, capsys, monkeypatch):
+        # Each look at the clock is 10 s after the one before.
+        monkeypatch.setattr(progress.time, "monotonic", itertools.count(0, 10).__next__)
+        with progress.advancing(True, "comparing") as advance:
+            for i in range(1000):
+                advance(i / 999)
+        lines = capsys.readouterr().err.splitlines()
+        assert lines[:2] == ["comparing: 0% done after 30 s", "comparing: 1% done after 1 min 0 s"]
+        assert lines[-1] == "comparing: 77% done after 2 h 8 min"
+        assert len(lines) == 9
 
 
 class TestScores:

@@ -80,7 +80,7 @@ def _contest(
     from opinionpool.scoring.compare import compare_pools
 
     try:
-        with progress("comparing") as advance:
+        with progress("comparing", log=True) as advance:
             return compare_pools(
                 forecasts,
                 comparing.pools,

@@ -83,9 +83,9 @@ def tell(*lines: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[float], None] | None]:
-    """A function that shows which share of something long is done; None unless a person is watching."""
-    with advancing(sys.stderr.isatty(), printable(what)) as advance:
+def progress(what: str, *, log: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """A function that shows which share of something long is done; None unless a person watches, or reads a `log`."""
+    with advancing(log or sys.stderr.isatty(), printable(what)) as advance:
         yield advance
 
 

@@ -91,7 +91,7 @@ def report(
         name, options = trained.name, dict(trained.options)
         beliefs = options.get("beliefs")
     try:
-        with progress("computing the report") as advance:
+        with progress("computing the report", log=True) as advance:
             found = find(
                 forecasts,
                 Configured(name, options),

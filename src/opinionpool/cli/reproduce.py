@@ -41,7 +41,7 @@ def paper(folder: str, seed: int, iterations: int) -> None:
     from opinionpool.blocks import processors
     from opinionpool.paper.reproduce import reproduce
 
-    with progress("reproducing the paper") as advance:
+    with progress("reproducing the paper", log=True) as advance:
         done = reproduce(Path(folder), seed, iterations, processors(), advance)
     with destination(None) as out:
         out.write(f"{done.page}\n")
