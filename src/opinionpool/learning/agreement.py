@@ -142,17 +142,17 @@ class _Sums:
         for rows in blocks(t, n * d):
             own = contrasts[rows] if absent is None else levelled(contrasts[rows], absent[rows])
             present = ~np.isnan(own[..., 0])
-            number = present.sum(axis=1, keepdims=True)
-            several = present & (number > 1)
+            number, frequency = present @ np.ones(n), weight[rows]
+            several = present & (number > 1.0)[:, None]
             # In coordinates of which inner products are the plain ones.
             own = _within(whitened(np.where(several[..., None], own, 0.0)))
-            others = (own.sum(axis=1, keepdims=True) - own) / np.maximum(number - 1, 1)[..., None]
-            each = weight[rows, None] * several
-            events += float(weight[rows][several.any(axis=1)].sum())
-            count += each.sum(axis=0)
-            means += np.stack([np.einsum("tn,tnd->nd", each, values) for values in (own, others)])
+            others = np.subtract(np.einsum("tnd->td", own)[:, None], own)
+            others *= (several / np.maximum(number - 1.0, 1.0)[:, None])[..., None]
+            events += float(frequency[number > 1.0].sum())
+            count += frequency @ several
+            means += [(frequency @ each.reshape(-1, n * d)).reshape(n, d) for each in (own, others)]
             pairs = ((own, own), (others, others), (own, others))
-            squares += np.stack([np.einsum("tn,tnd,tnd->n", each, a, b) for a, b in pairs])
+            squares += [(frequency @ (a * b).reshape(-1, n * d)).reshape(n, d).sum(axis=1) for a, b in pairs]
         number = np.maximum(count, 1.0)[:, None]
         centres = [(means[a] * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
         # Where events have options of their own, positions have no meaning, and neither has a mean by position.

@@ -84,7 +84,8 @@ class Duplicates:
         """Find them, given each expert's events and contrasts."""
         source = np.full(len(experts), CONSTANT)
         first: list[int] = []
-        found: dict[bytes, int] = {}
+        # By how many there are and what the first ones are; few who differ have these in common.
+        alike: dict[tuple[int, bytes], list[tuple[int, Index, Array]]] = {}
         for i, (rows, given) in enumerate(columns):
             if len(given) == 0:
                 source[i] = NEW
@@ -92,9 +93,13 @@ class Duplicates:
             different = _different(given)
             if (different == 1 and len(given) >= SEVERAL) or np.abs(given).max() <= ROUNDING:
                 continue
-            enough = len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]
-            key = rows.tobytes() + given.tobytes() if enough else i.to_bytes(8, "big")
-            source[i] = found.setdefault(key, len(found))
+            source[i] = len(first)
+            if len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]:
+                others = alike.setdefault((len(given), rows[:FIRST].tobytes() + given[:FIRST].tobytes()), [])
+                same = (j for j, *other in others if all(map(np.array_equal, other, (rows, given))))
+                source[i] = next(same, len(first))
+                if source[i] == len(first):
+                    others.append((len(first), rows, given))
             if source[i] == len(first):
                 first.append(i)
         if not first:
