@@ -53,9 +53,11 @@ def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, np
     if y.dtype.kind == "O":
         known = np.array([not is_blank(value) for value in y.tolist()], dtype=bool)
         labels = _native(y[known])
-    else:
-        known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(len(y), dtype=bool)
+    elif y.dtype.kind == "f":
+        known = ~np.isnan(y)
         labels = y[known]
+    else:
+        known, labels = np.ones(len(y), dtype=bool), y
     if labels.dtype.kind == "f":
         whole = np.isfinite(labels) & (labels == np.round(labels))
         if not whole.all():
@@ -133,8 +135,10 @@ def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Cod
         Names a label that is not among the classes, and its rows.
     """
     whole = labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and len(labels)
-    if whole and np.array_equal(classes, np.arange(len(classes))) and labels.min() >= 0 and labels.max() < len(classes):
+    if whole and classes.tolist() == [*range(len(classes))] and labels.min() >= 0 and labels.max() < len(classes):
         # They are positions.
+        if len(labels) == len(known):
+            return labels.astype(np.intp)
         codes = np.full(len(known), UNRESOLVED, dtype=np.intp)
         codes[known] = labels
         return codes
