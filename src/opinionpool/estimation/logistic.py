@@ -180,13 +180,18 @@ class Problem:
 
 def _definite_solution(matrix: Array, vector: Array) -> Array | None:
     """The solution of a system with unit diagonal if it is safely positive definite."""
+    if not _definite(matrix):
+        return None
+    return np.asarray(np.linalg.solve(matrix, vector), dtype=np.float64)
+
+
+def _definite(matrix: Array) -> bool:
+    """Whether a matrix with unit diagonal is safely positive definite."""
     try:
         pivots = np.diag(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
-        return None
-    if pivots.min(initial=1.0) ** 2 <= _NEARLY_SINGULAR:
-        return None
-    return np.asarray(np.linalg.solve(matrix, vector), dtype=np.float64)
+        return False
+    return bool(pivots.min(initial=1.0) ** 2 > _NEARLY_SINGULAR)
 
 
 def _binary_design(data: Likelihood, shift: Array) -> Array:
@@ -208,7 +213,7 @@ def _independent(data: Likelihood, constant: float) -> bool:
     if not length.all():
         return False
     rows /= length[:, None]
-    return _definite_solution(rows @ rows.T, np.zeros(len(rows))) is not None
+    return _definite(rows @ rows.T)
 
 
 def _scaled_basis(gram: Array, constant: float) -> tuple[Array, Array]:
@@ -270,9 +275,9 @@ def minimum_by_events(data: Likelihood, belief: Belief, tolerance: float) -> tup
     center = np.append(belief.center, [0.0] * data.intercept)
     offset = data.offset[:, 0] + design @ center
     frequency = np.ones(len(design)) if data.frequency is None else data.frequency
-    inverse = (design / penalty).T
-    found = binary_mode(design @ inverse, data.s, offset, frequency)
-    moved = inverse @ found.amounts
+    scaled = design / np.sqrt(penalty)
+    found = binary_mode(scaled @ scaled.T, data.s, offset, frequency)
+    moved = (found.amounts @ design) / penalty
     surprise = frequency * (expit(offset + design @ moved) - (data.s == 1))
     norm = float(np.abs((surprise + found.amounts) @ design).max()) / data.events
     phi = moved + center

@@ -15,6 +15,7 @@ largest afterwards does no harm.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -55,18 +56,18 @@ class Sums:
             count[:, i] = np.bincount(member, weights=present[:, i], minlength=size)
         return cls(total, count)
 
-    @property
+    @cached_property
     def mean(self) -> Array:
         """Mean over the events, (M,); NaN without any."""
         count = self.count.sum(axis=0)
         return np.asarray(np.where(count > 0, self.total.sum(axis=0) / np.maximum(count, 1.0), np.nan))
 
-    @property
+    @cached_property
     def clusters(self) -> Array:
         """How many clusters have a value, (M,)."""
         return np.asarray((self.count > 0).sum(axis=0))
 
-    @property
+    @cached_property
     def influence(self) -> Array:
         """How far each cluster moves the mean, (G, M); they add up to 0."""
         residual = self.total - np.where(np.isnan(self.mean), 0.0, self.mean) * self.count
