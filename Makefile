@@ -30,10 +30,9 @@ demo: $(PACKAGE)
 	$(BIN)/python examples/breast_cancer_scores.py $(BUILD)
 
 # The matrices are small: threads of linear algebra that wait for each other take minutes on a busy machine, and tests
-# side by side do not. What is compiled once is kept, also where the environment forbids it: tests start many processes.
-COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(BUILD)/compiled
+# side by side do not. What is compiled once is kept, also where the environment forbids it: tests start processes.
 test: $(PACKAGE)
-	OPENBLAS_NUM_THREADS=1 $(COMPILED) $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # The tests on Spark, in an environment of their own; they need Java 17. Kept as the others are, by what it was made from.
 SPARK := $(BUILD)/spark

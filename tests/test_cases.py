@@ -9,6 +9,7 @@ import json
 import pickle
 import re
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -215,9 +216,14 @@ OTHERWISE = {
 }
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8")).body
+
+
 def named(path, node):
     """Whether a file has this test, from its text."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    body = parsed(path)
     for name in node.split("::"):
         found = next(
             (each for each in body if isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name == name), None

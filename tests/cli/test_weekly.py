@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opinionpool as op
+from opinionpool.cli import app as cli
 from opinionpool.streams.trained import TrainedPool
 
 HEAD = "event,expert,probability,time,closes,outcome\n"
@@ -35,6 +36,22 @@ def week(number, *, seed=3, questions=40, experts=6):
 
 def run(command, file, name, lines, *options):
     return command("pool", file(HEAD + "".join(lines), name), "--duplicates", "last", *options, "--format", "json")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """What `run` saves of the fourth week."""
+    folder = tmp_path_factory.mktemp("saved")
+    (folder / "w4.csv").write_text(HEAD + "".join(week(4)))
+    assert cli.run(["pool", str(folder / "w4.csv"), "--duplicates", "last", "--save", str(folder / "a.json")]) == 0
+    return (folder / "a.json").read_bytes()
+
+
+@pytest.fixture
+def fourth(file, saved):
+    """The folder of a test with the table of the fourth week, and the pool saved from it as ``a.json``."""
+    file(HEAD + "".join(week(4)), "w4.csv")
+    file(saved, "a.json")
 
 
 def learned(name):
@@ -108,8 +125,7 @@ def test_superseded_forecasts_are_in_the_fingerprint_and_corrected_ones_are_note
     assert op.load("s.json").stream.fingerprint == prints[0]
 
 
-def test_the_same_week_twice_changes_nothing(file, command):
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
+def test_the_same_week_twice_changes_nothing(file, fourth, command):
     for one, two in (("a.json", "b.json"), ("b.json", "c.json")):
         said = run(command, file, "w4.csv", week(4), "--model", one, "--save", two)
     assert "16 resolved events learned from before, and not again" in said.err
@@ -119,9 +135,8 @@ def test_the_same_week_twice_changes_nothing(file, command):
 
 
 @pytest.mark.parametrize("question", ["q1", "q17"], ids=["learned from", "open"])
-def test_what_is_annulled_is_taken_back(file, command, question):
+def test_what_is_annulled_is_taken_back(file, fourth, command, question):
     void = [line.rsplit(",", 1)[0] + ",annulled\n" if line.startswith(f"{question},") else line for line in week(4)]
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
     said = run(command, file, "void.csv", void, "--model", "a.json", "--save", "b.json")
     assert "note: 1 event left out as void" in said.err
     assert "note: 1 event annulled since, and taken back" in said.err
@@ -132,21 +147,19 @@ def test_what_is_annulled_is_taken_back(file, command, question):
     assert "taken back" not in run(command, file, "void.csv", void, "--model", "b.json", "--save", "c.json").err
 
 
-def test_outcomes_that_are_corrected_are_learned_anew(file, command):
+def test_outcomes_that_are_corrected_are_learned_anew(file, fourth, command):
     flipped = [
         line[:-2] + str(1 - int(line[-2])) + "\n" if line.startswith(("q1,", "q3,")) else line for line in week(4)
     ]
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
     said = run(command, file, "flipped.csv", flipped, "--model", "a.json", "--save", "b.json")
     assert "2 outcomes corrected" in said.err
     run(command, file, "flipped.csv", flipped, "--save", "whole.json")
     same(learned("b.json"), learned("whole.json"))
 
 
-def test_forecasts_that_are_there_no_more_are_withdrawn(file, command):
+def test_forecasts_that_are_there_no_more_are_withdrawn(file, fourth, command):
     later = [line for line in week(4) if not line.startswith("q17,e2,")]
     assert len(later) < len(week(4))
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
     said = run(command, file, "later.csv", later, "--model", "a.json", "--save", "b.json")
     assert "note: 1 forecast on open events withdrawn" in said.err
     run(command, file, "later.csv", later, "--save", "whole.json")
@@ -230,9 +243,8 @@ def without(lines, *questions):
     return [line for line in lines if not line.startswith(tuple(f"{question}," for question in questions))]
 
 
-def test_an_outcome_that_is_blank_again_is_taken_back(file, command):
+def test_an_outcome_that_is_blank_again_is_taken_back(file, fourth, command):
     blank = [line[:-2] + "\n" if line.startswith(("q1,", "q3,")) else line for line in week(4)]
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
     said = run(command, file, "blank.csv", blank, "--model", "a.json", "--save", "b.json")
     assert "note: 2 outcomes taken back: not resolved in this table, and open again" in said.err
     assert "14 resolved events learned from before" in said.err
@@ -248,17 +260,15 @@ def test_an_outcome_that_is_blank_again_is_taken_back(file, command):
     same(learned("a.json"), learned("d.json"))
 
 
-def test_a_table_without_any_outcome_takes_none_back(file, command):
+def test_a_table_without_any_outcome_takes_none_back(file, fourth, command):
     blank = [line.rsplit(",", 1)[0] + ",\n" for line in week(4)]
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
     said = run(command, file, "blank.csv", blank, "--model", "a.json", "--save", "b.json")
     assert "taken back" not in said.err
     assert "16 resolved events learned from before" in said.err
     same(learned("a.json"), learned("b.json"))
 
 
-def test_what_the_table_no_longer_has_is_named_and_kept(file, command):
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
+def test_what_the_table_no_longer_has_is_named_and_kept(file, fourth, command):
     said = run(command, file, "less.csv", without(week(4), "q1", "q17", "q18"), "--model", "a.json", "--save", "b.json")
     notes = " ".join(said.err.split())
     assert "note: 2 open events of the pool not in this table, and kept: 'q17', 'q18'; a row" in notes
@@ -276,9 +286,8 @@ def test_what_the_table_no_longer_has_is_named_and_kept(file, command):
     assert "not in this table" not in run(command, file, "r.csv", rest, "--model", "e.json", "--save", "f.json").err
 
 
-def test_who_was_renamed_is_named(file, command):
+def test_who_was_renamed_is_named(file, fourth, command):
     renamed = [line.replace(",e2,", ",e2b,") for line in week(4)]
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
     said = run(command, file, "renamed.csv", renamed, "--model", "a.json", "--save", "b.json")
     notes = " ".join(said.err.split())
     assert "note: 1 expert of the pool without a forecast in this table: 'e2'; new in it: 'e2b' (was 'e2'?)" in notes
@@ -287,9 +296,8 @@ def test_who_was_renamed_is_named(file, command):
     assert "without a forecast in this table: 'e2'\n" in again
 
 
-def test_the_report_of_a_table_in_which_somebody_was_renamed(file, command):
+def test_the_report_of_a_table_in_which_somebody_was_renamed(file, fourth, command):
     renamed = [line.replace(",e2,", ",e2b,") for line in week(4)]
-    run(command, file, "w4.csv", week(4), "--save", "a.json")
     run(command, file, "renamed.csv", renamed, "--model", "a.json", "--save", "b.json")
     command("report", "renamed.csv", "--duplicates", "last", "--model", "b.json", "--repeats", "1", "-o", "page.html")
     with open("page.html", encoding="utf-8") as page:

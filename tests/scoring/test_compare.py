@@ -394,7 +394,7 @@ class TestSplits:
 
     @pytest.mark.parametrize("events", [2, 3, 6, 9])
     def test_few_events_are_scored_and_nothing_is_claimed(self, events):
-        found = compare_pools(crowd(events=events))
+        found = compare_pools(crowd(events=events), repeats=4)
         assert ("fewer-folds" in codes(found)) == (events < 5)
         assert {pool.over_average.verdict for pool in found.pools if pool.pool != "average"} == {"too few events"}
 

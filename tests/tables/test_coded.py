@@ -1,6 +1,7 @@
 """Words of long columns, found by the engine, against those found cell by cell."""
 
 import random
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,15 +13,21 @@ from opinionpool.tables.frames import encode
 from opinionpool.tables.read import read_forecasts
 
 ROWS = 30_000
-RNG = random.Random(3)
-COLUMNS = {
-    "together": [f"q{i // 7}" for i in range(ROWS)],
-    "few": [RNG.choice(["ann", "bob", "zoe", ""]) for _ in range(ROWS)],
-    "many": [f"w{RNG.randrange(9_000)}" for _ in range(ROWS)],
-    "untidy": [RNG.choice(["'=a", "=a", " x", "x", "x ", "", "-1", "'-1"]) for _ in range(ROWS)],
-    "whole": [RNG.choice(["1", "12", ""]) for _ in range(ROWS)],
-    "fraction": [RNG.choice(["1.0", "0.5", "2.50", ""]) for _ in range(ROWS)],
-}
+COLUMNS = ("together", "few", "many", "untidy", "whole", "fraction")
+
+
+@cache
+def cells():
+    """The cells of each column."""
+    rng = random.Random(3)
+    return [
+        [f"q{i // 7}" for i in range(ROWS)],
+        rng.choices(["ann", "bob", "zoe", ""], k=ROWS),
+        [f"w{i}" for i in rng.choices(range(9_000), k=ROWS)],
+        rng.choices(["'=a", "=a", " x", "x", "x ", "", "-1", "'-1"], k=ROWS),
+        rng.choices(["1", "12", ""], k=ROWS),
+        rng.choices(["1.0", "0.5", "2.50", ""], k=ROWS),
+    ]
 
 
 @pytest.fixture(scope="module", params=["csv", "parquet"])
@@ -28,7 +35,7 @@ def table(request, tmp_path_factory):
     import duckdb
 
     csv = tmp_path_factory.mktemp("coded") / "t.csv"
-    lines = [",".join(COLUMNS), *map(",".join, zip(*COLUMNS.values(), strict=True))]
+    lines = [",".join(COLUMNS), *map(",".join, zip(*cells(), strict=True))]
     csv.write_text("\n".join(lines) + "\n")
     if request.param == "csv":
         with open_file(str(csv), None, None) as found:
@@ -91,7 +98,7 @@ def test_numbers_of_long_columns_are_those_of_short_ones(table):
         (long,) = table.numbers([column], frozenset())
         short = [table.rows_from(first, 10_000).numbers([column], frozenset())[0] for first in range(0, ROWS, 10_000)]
         np.testing.assert_array_equal(long.values, np.concatenate([part.values for part in short]))
-        expected = [float(cell or "nan") for cell in COLUMNS[list(COLUMNS)[column]]]
+        expected = [float(cell or "nan") for cell in cells()[column]]
         np.testing.assert_array_equal(long.values, expected)
     assert table.numbers([0, 3], frozenset()) == [None, None]
 
