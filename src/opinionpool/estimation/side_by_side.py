@@ -66,14 +66,10 @@ def fit_all(tasks: Sequence[Task]) -> list[Coefficients]:
     found = dict(zip(beside, _side_by_side([tasks[i] for i in beside]), strict=True)) if beside else {}
     for i, (regression, deviation, start) in enumerate(tasks):
         if i not in found:
-            found[i] = regression.fit(deviation, start or _like(regression, found.get(i - 1)))
+            # The fit before it, to the same events, is near.
+            near = i and tasks[i - 1].regression.observed is regression.observed
+            found[i] = regression.fit(deviation, start or (found[i - 1] if near else None))
     return [found[i] for i in range(len(tasks))]
-
-
-def _like(regression: Regression, before: Coefficients | None) -> Coefficients | None:
-    """The fit before this one, if it is about as many experts."""
-    same = before is not None and len(before.beliefs.mean) == len(regression.beliefs.mean)
-    return before if same else None
 
 
 def _side_by_side(tasks: Sequence[Task]) -> list[Coefficients]:

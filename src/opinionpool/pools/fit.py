@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -12,10 +12,11 @@ import numpy.typing as npt
 from opinionpool.arguments import chosen_name
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
+from opinionpool.estimation.side_by_side import Steps, together
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes
-from opinionpool.learning.learn import learn_from
+from opinionpool.learning.learn import learning_steps
 from opinionpool.learning.problem import Problem, Source
 from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
@@ -128,31 +129,43 @@ def fit_pool(
     return fit_from(problem, name, Settings(floor, pool_floor), **options)
 
 
-def fit_problem(
-    problem: Problem,
+def fit_problems(
+    problems: Sequence[Problem],
     name: str,
     *,
     answers_only: bool = False,
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
     **options: Any,  # noqa: ANN401 - each pool has its own
-) -> Fitted:
-    """The same with forecasts, prior and frequencies in one, which several fits may share.
+) -> list[Fitted]:
+    """The same of several, each with forecasts, prior and frequencies in one, which other fits may share.
 
-    With `answers_only`, what answers do not need is not found out: intervals, and what each expert is like by itself.
+    Panels are learned together, which is faster. With `answers_only`, what answers do not need is not found out:
+    intervals, and what each expert is like by itself.
     """
-    return fit_from(problem, name, Settings(floor, pool_floor), answers_only=answers_only, **options)
+    settings = Settings(floor, pool_floor)
+    return together([_fit_steps(problem, name, settings, answers_only=answers_only, **options) for problem in problems])
 
 
 def fit_from(
     source: Source,
     name: str,
     settings: Settings,
-    *,
-    answers_only: bool = False,
     **options: Any,  # noqa: ANN401
 ) -> Fitted:
-    """The same, wherever resolved events come from."""
+    """The same of one, wherever resolved events come from."""
+    return together([_fit_steps(source, name, settings, answers_only=False, **options)])[0]
+
+
+def _fit_steps(
+    source: Source,
+    name: str,
+    settings: Settings,
+    *,
+    answers_only: bool,
+    **options: Any,  # noqa: ANN401
+) -> Steps[Fitted]:
+    """The same by steps that may be taken together with those of other fits."""
     pool = POOLS[chosen_name(name, "pool", tuple(POOLS))]
     for option in options:
         if option not in pool.options:
@@ -162,7 +175,7 @@ def fit_from(
                 + suggestion(option, tuple(pool.options), f"its options are: {known}")
             )
     if isinstance(pool, Gaussian):
-        return learn_from(source, Request(**options, settings=settings, answers_only=answers_only))
+        return (yield from learning_steps(source, Request(**options, settings=settings, answers_only=answers_only)))
     problem = source.problem()
     sample = Sample.of(problem, settings.floor)
     defaults = {key: option.default for key, option in pool.options.items()}

@@ -6,8 +6,9 @@ the rounds; rounds differ in how the events were dealt into folds, so their mean
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import public_probabilities
-from opinionpool.pools.fit import Configured, fit_problem
+from opinionpool.pools.fit import Configured, fit_problems
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import own_priors
 from opinionpool.scoring.occasions import Occasions
@@ -192,6 +193,8 @@ def base_rates(prior: Array | None, events: Forecasts) -> Array:
 
 # So many fits of each pool that learns nothing but the prior are kept.
 KEPT = 16
+# Folds are learned from together as long as they have no more events x experts than these; of more, that saves little.
+TOGETHER = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +211,14 @@ class _Unlearned:
         if len(new):
             self.answers[new], self.known[new] = answers_of(self.state, scored.select_events(new)), True
         return np.asarray(self.answers[at])
+
+
+class _Part(NamedTuple):
+    """What is learned from, and the occasions that are scored then: which they are, and their forecasts."""
+
+    problem: Problem
+    at: Index
+    test: Forecasts
 
 
 @dataclass(eq=False)
@@ -230,7 +241,7 @@ class _Run:
         answers, failed, problem = {}, [], Problem.of(self.sample, self.prior, None)
         for name in self.pools:
             try:
-                answers[name] = answers_of(self._fit(name, problem), self.occasions.forecasts)
+                answers[name] = answers_of(self._fits(name, [problem])[0], self.occasions.forecasts)
             except OpinionPoolError as error:
                 failed.append(f"{name} is left out: {error}")
         if not answers:
@@ -240,33 +251,49 @@ class _Run:
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
         """Each pool's answers on the occasions that a round scores, NaN on the others; the base rate's are last."""
-        scored = self.occasions.forecasts
         answers = [self._unanswered() for _ in (*pools, "base rate")]
-        for number, split in enumerate(splits):
-            at = self.occasions.among(split.test)
-            train, test = self.sample.select_events(split.train), scored.select_events(at)
-            problem = Problem.of(train, self.prior, None)
-            self.fits += 1
-            for place, name in enumerate(pools):
-                if self.pools[name].learns:
-                    state = self._fit(name, problem)
-                    self._remember(name, state)
-                    answers[place][at] = answers_of(state, test)
-                else:
-                    answers[place][at] = self._unlearned(name, problem).answers_at(at, scored)
-                if self.progress is not None:
-                    self.progress(done + share * (number + (place + 1) / len(pools)) / len(splits))
-            answers[-1][at] = base_rates(problem.shared, test)
+        finished = 0
+        for some in self._batches(splits):
+            parts = [self._part(split) for split in some]
+            self.fits += len(parts)
+            for name, own in zip(pools, answers, strict=False):
+                for at, found in self._answers(name, parts):
+                    own[at], finished = found, finished + 1
+                    if self.progress is not None:
+                        self.progress(done + share * finished / (len(pools) * len(splits)))
+            for part in parts:
+                answers[-1][part.at] = base_rates(part.problem.shared, part.test)
         return answers
+
+    def _batches(self, splits: Sequence[Split]) -> Iterator[Sequence[Split]]:
+        """Splits of a round that are learned from together: one, or several with few forecasts in all."""
+        experts, size = len(self.sample.experts), max(len(split.train) for split in splits)
+        step = max(1, TOGETHER // (size * experts))
+        return (splits[first : first + step] for first in range(0, len(splits), step))
+
+    def _part(self, split: Split) -> _Part:
+        at = self.occasions.among(split.test)
+        problem = Problem.of(self.sample.select_events(split.train), self.prior, None)
+        return _Part(problem, at, self.occasions.forecasts.select_events(at))
+
+    def _answers(self, name: str, parts: Sequence[_Part]) -> Iterator[tuple[Index, Array]]:
+        """What a pool answers on some occasions once it has learned from the events of each part."""
+        if not self.pools[name].learns:
+            for part in parts:
+                yield part.at, self._unlearned(name, part.problem).answers_at(part.at, self.occasions.forecasts)
+            return
+        for part, state in zip(parts, self._fits(name, [part.problem for part in parts]), strict=True):
+            self._remember(name, state)
+            yield part.at, answers_of(state, part.test)
 
     def _unanswered(self) -> Array:
         """Answers on all occasions, NaN."""
         scored = self.occasions.forecasts
         return np.full((len(scored.events), *scored.probabilities.shape[1:]), np.nan)
 
-    def _fit(self, name: str, problem: Problem) -> Fitted:
+    def _fits(self, name: str, problems: Sequence[Problem]) -> list[Fitted]:
         pool = self.pools[name]
-        return fit_problem(problem, pool.rule, answers_only=True, **pool.settings())
+        return fit_problems(problems, pool.rule, answers_only=True, **pool.settings())
 
     def _unlearned(self, name: str, problem: Problem) -> _Unlearned:
         """The fit of a pool that learns nothing but the prior: the same for all parts that have the same prior."""
@@ -276,7 +303,7 @@ class _Run:
             if len(kept) == KEPT:
                 del kept[next(iter(kept))]
             answers = self._unanswered()
-            kept[prior] = _Unlearned(self._fit(name, problem), answers, np.zeros(len(answers), dtype=bool))
+            kept[prior] = _Unlearned(self._fits(name, [problem])[0], answers, np.zeros(len(answers), dtype=bool))
         return kept[prior]
 
     def _remember(self, name: str, state: Fitted) -> None:
