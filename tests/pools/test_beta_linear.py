@@ -193,6 +193,8 @@ def test_newton_ends_where_a_general_search_does(seed):
     q = np.where(np.random.default_rng(seed).random(q.shape) < 0.1 * seed, np.nan, q) ** (0.5 + seed / 3)
     events = beta_linear._Events.of(q, s, None)
     loss = beta_linear._Loss(events, 1.0 / events.total, np.full(q.shape[1], 1.0 / q.shape[1]))
-    found, steps = beta_linear._best_transform(loss)
+    found, steps = beta_linear._best_transform(loss, np.zeros(2))
     assert steps < 10
     assert found == pytest.approx(beta_linear._minimum(loss, np.zeros(2))[0], abs=2e-5)
+    for start in ([1.5, 1.0], [-1.0, 1.0], [3.0, 3.0]):
+        assert beta_linear._best_transform(loss, np.array(start))[0] == pytest.approx(found, abs=1e-8)

@@ -49,8 +49,10 @@ TOLERANCE = 1e-6
 _FARTHEST = 12.0
 # The step of the derivatives by log a and log b, where truncation and rounding are about alike.
 _STEP = 1e-5
-# Steps of Newton's method, which takes four or five where it is of use.
-_NEWTON = 20
+# Steps of Newton's method, which takes four or five where the loss is convex.
+_NEWTON = 40
+# A curvature that derivatives by differences do not tell from 0, and what rounding may hide of a loss that falls.
+_FLAT, _ROUNDING = 1e-6, 1e-13
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -197,6 +199,7 @@ def beta_fit(
     weights: npt.ArrayLike | Literal["auto", "learned"] = "auto",
     penalty: float = PENALTY,
     tolerance: float = TOLERANCE,
+    start: tuple[float, float] = (1.0, 1.0),
 ) -> BetaFit:
     """Fit the beta-transformed linear pool by penalised maximum likelihood.
 
@@ -221,6 +224,8 @@ def beta_fit(
         λ. With 0, which is maximum likelihood, a and b are kept within exp(±12).
     tolerance : float
         What `BetaFit.gradient_norm` may be.
+    start : pair of float
+        a and b to begin with; the answer does not depend on them.
 
     Examples
     --------
@@ -236,7 +241,7 @@ def beta_fit(
     share = np.full(experts, 1.0 / experts) if automatic else np.asarray(weights, dtype=np.float64)
     share = share / share.sum()
     loss = _Loss(data, penalty / data.total, share)
-    x, steps = _best_transform(loss)
+    x, steps = _best_transform(loss, np.log(start))
     learned = automatic and experts > 1 and (weights == "learned" or data.rarer >= EVENTS_PER_PARAMETER * (experts + 1))
     if learned:
         x, more = _minimum(loss, np.concatenate([x, np.zeros(experts)]))
@@ -277,6 +282,11 @@ class _Events:
         return float(self.frequency.sum()) or 1.0
 
     @cached_property
+    def share(self) -> Array:
+        """Of each event, (T,)."""
+        return self.frequency / self.total
+
+    @cached_property
     def rarer(self) -> float:
         """How often the rarer outcome happened."""
         return float(min(self.frequency[self.happened].sum(), self.frequency[~self.happened].sum()))
@@ -308,14 +318,16 @@ class _Events:
 
     def changes(self, logs: Array, z: Array, here: Array) -> Array:
         """How the mean loss changes where log a or log b is less, or more, by a small step, (2, 2)."""
-        share, steps = self.frequency / self.total, _STEP * np.eye(2)
-        return np.array([[share @ (here - self.log_p(logs + sign * step, z)) for sign in (-1, 1)] for step in steps])
+        steps = _STEP * np.eye(2)
+        return np.array(
+            [[self.share @ (here - self.log_p(logs + sign * step, z)) for sign in (-1, 1)] for step in steps]
+        )
 
     def loss(self, logs: Array, z: Array) -> tuple[float, Array, Array]:
         """Mean loss, and its derivatives by log a and log b, (2,), and by the linear pool of each event, (T,)."""
         from scipy.special import betaln
 
-        share, here = self.frequency / self.total, self.log_p(logs, z)
+        share, here = self.share, self.log_p(logs, z)
         less, more = self.changes(logs, z, here).T
         a, b = np.exp(logs)
         density = (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - betaln(a, b)
@@ -338,6 +350,20 @@ class _Loss:
         raised = np.exp(x[2:] - x[2:].max())
         return np.asarray(raised / raised.sum())
 
+    def mean(self, logs: Array, log_p: Array) -> float:
+        """The loss where weights are given, by the log-probabilities of the outcomes."""
+        return float(-self.events.share @ log_p) + 0.5 * self.penalty * float(logs @ logs)
+
+    def derivatives(self, logs: Array, z: Array, log_p: Array) -> tuple[Array, Array]:
+        """Gradient and Hessian by log a and log b of that."""
+        less, more = self.events.changes(logs, z, log_p).T
+        # The change along the diagonal is that along both axes and twice that across.
+        diagonal = [self.events.share @ (log_p - self.events.log_p(logs + sign * _STEP, z)) for sign in (-1, 1)]
+        curved = np.append(less + more, sum(diagonal)) / _STEP**2
+        across = (curved[2] - curved[0] - curved[1]) / 2.0
+        hessian = np.array([[curved[0], across], [across, curved[1]]]) + self.penalty * np.eye(2)
+        return (more - less) / (2 * _STEP) + self.penalty * logs, hessian
+
     def __call__(self, x: Array) -> tuple[float, Array]:
         logs, weights = x[:2], self.weights(x)
         z = self.events.linear(weights)
@@ -350,32 +376,30 @@ class _Loss:
         return loss - self.penalty * spread, np.concatenate([by_logs, by_weights])
 
 
-def _best_transform(loss: _Loss) -> tuple[Array, int]:
-    """The best log a and log b for the given weights, by Newton's method as long as the loss is convex and falls."""
-    z, x = loss.events.linear(loss.given), np.zeros(2)
-    share = loss.events.frequency / loss.events.total
-    before = np.inf
+def _best_transform(loss: _Loss, start: Array) -> tuple[Array, int]:
+    """The best log a and log b for the given weights, by Newton's method, and in how many steps it was found."""
+    z, x = loss.events.linear(loss.given), start
+    step, before = np.zeros(2), np.inf
     for steps in range(_NEWTON):
-        here = loss.events.log_p(x, z)
-        value = float(-share @ here) + 0.5 * loss.penalty * float(x @ x)
-        less, more = loss.events.changes(x, z, here).T
-        gradient = (more - less) / (2 * _STEP) + loss.penalty * x
-        near = bool(np.abs(gradient).max() <= 1e-3 * TOLERANCE)
-        if value >= before and not near:
-            break
-        # The change along the diagonal is that along both axes and twice that across.
-        diagonal = [share @ (here - loss.events.log_p(x + sign * _STEP, z)) for sign in (-1, 1)]
-        curved = np.append(less + more, sum(diagonal)) / _STEP**2
-        across = (curved[2] - curved[0] - curved[1]) / 2.0
-        hessian = np.array([[curved[0], across], [across, curved[1]]]) + loss.penalty * np.eye(2)
-        if hessian[0, 0] <= 0 or np.linalg.det(hessian) <= 0:
-            break
-        step = np.linalg.solve(hessian, gradient)
-        if near:
+        trial = x + step
+        here = loss.events.log_p(trial, z)
+        value = loss.mean(trial, here)
+        if value > before + _ROUNDING * (1.0 + abs(before)):
+            step = step / 2.0
+            continue
+        x, before = trial, value
+        gradient, hessian = loss.derivatives(x, z, here)
+        curvature, directions = np.linalg.eigh(hessian)
+        along = directions.T @ gradient
+        # Where the loss is not convex, as far as if it were.
+        step = -directions @ (along / np.maximum(np.abs(curvature), _FLAT))
+        if np.abs(gradient).max() <= 1e-3 * TOLERANCE and curvature[0] > _FLAT:
             # With one more step, the order of events, which changes sums in their last digits, moves no answer.
-            return x - step, steps + 1
+            return x + step, steps + 1
         # Far from where it begins, the loss is not that of the derivatives.
-        x, before = x - step / max(1.0, float(np.abs(step).max())), value
+        step /= max(1.0, float(np.abs(step).max()))
+        if np.abs(x + step).max() > _FARTHEST:
+            break
     return _minimum(loss, x)
 
 
