@@ -14,7 +14,7 @@ from opinionpool.estimation.posterior import posterior_mode
 from opinionpool.estimation.regression import Observations, Regression
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import default, rows
-from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.problem import DenseContrasts
@@ -201,6 +201,24 @@ class TestLearns:
         learned = learn(Forecasts.from_array(np.column_stack([x, np.full(30, 0.3)]), y))
         assert learned.weights[2] == 0
         assert learned.notes[0].code == "constant"
+
+    @pytest.mark.parametrize("resolved", [0, 1, 20])
+    def test_one_forecast_that_repeats_the_prior_counts_like_one_beside_it(self, resolved):
+        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=6)
+        y = np.where(np.arange(30) < resolved, y, np.nan)
+
+        def answer(forecast):
+            once = np.where(np.arange(30) == 0, forecast, np.nan)
+            return learn(Forecasts.from_array(np.column_stack([x, once]), y), prior=0.5).pool([*x[1], forecast])
+
+        least, exactly, most = (answer(forecast) for forecast in (0.4999, 0.5, 0.5001))
+        assert least < exactly < most < least + 1e-3
+
+    def test_an_expert_assessed_by_name_keeps_a_weight_whatever_the_forecasts(self):
+        x = np.column_stack([[0.3, 0.6, 0.8], [0.6] * 3])
+        assessed = Beliefs(experts={"expert_2": ExpertBeliefs(auc=0.9)})
+        for beliefs, counts in ((Beliefs(), False), (assessed, True)):
+            assert (learn(Forecasts.from_array(x), prior=0.5, beliefs=beliefs).weights[1] > 0) == counts
 
     def test_three_classes(self):
         truth = Panel([1.0, 1.5], [[2.0, 0.8], [0.8, 3.0]], classes="abc")

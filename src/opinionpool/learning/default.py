@@ -98,7 +98,7 @@ def default_steps(data: DenseContrasts, believed: Believed, *, answers_only: boo
         raise ArgumentError(
             "bias: each event has options of its own, and nobody can be biased towards one of them; leave it out"
         )
-    duplicates, of_all = Duplicates.among(contrasts, experts), believed
+    duplicates, of_all = Duplicates.among(contrasts, experts, believed.named), believed
     distinct = contrasts if len(duplicates.first) == contrasts.shape[1] else contrasts[:, duplicates.first]
     used = data.resolved & (data.weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
     nobody = len(duplicates.first) == 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.forecasts import Forecasts
@@ -19,7 +19,7 @@ from opinionpool.model.features import Parts
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.text import listed
 
-# So many forecasts, all the same, say nothing; so does a single one that repeats the prior.
+# So many forecasts, all the same, say nothing.
 SEVERAL = 3
 # Log-ratios that differ by no more are the same.
 ROUNDING = 1e-9
@@ -48,11 +48,12 @@ class Duplicates:
     notes: tuple[Note, ...]
 
     @classmethod
-    def among(cls, forecast: Array, experts: tuple[str, ...]) -> Duplicates:
-        """Find them in (T, N, K - 1) contrasts, NaN where missing."""
+    def among(cls, forecast: Array, experts: tuple[str, ...], named: Mask | None = None) -> Duplicates:
+        """Find them in (T, N, K - 1) contrasts, NaN where missing; `named` ones (N,) are never taken to be constant."""
         columns = (np.ascontiguousarray(forecast[:, i]) for i in range(len(experts)))
         rows = ((np.flatnonzero(~np.isnan(column[:, 0])), column) for column in columns)
-        return cls._of(((row, column if len(row) == len(column) else column[row]) for row, column in rows), experts)
+        found = ((row, column if len(row) == len(column) else column[row]) for row, column in rows)
+        return cls._of(found, experts, named)
 
     @classmethod
     def among_cells(cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...]) -> Duplicates:
@@ -80,7 +81,9 @@ class Duplicates:
         return cls(source.ravel(), first, _notes(source.ravel(), experts))
 
     @classmethod
-    def _of(cls, columns: Iterable[tuple[Index, Array]], experts: tuple[str, ...]) -> Duplicates:
+    def _of(
+        cls, columns: Iterable[tuple[Index, Array]], experts: tuple[str, ...], named: Mask | None = None
+    ) -> Duplicates:
         """Find them, given each expert's events and contrasts."""
         source = np.full(len(experts), CONSTANT)
         first: list[int] = []
@@ -91,7 +94,8 @@ class Duplicates:
                 source[i] = NEW
                 continue
             different = _different(given)
-            if (different == 1 and len(given) >= SEVERAL) or np.abs(given).max() <= ROUNDING:
+            alike = different == 1 or np.abs(given).max() <= ROUNDING
+            if alike and len(given) >= SEVERAL and (named is None or not named[i]):
                 continue
             source[i] = len(first)
             if len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]:

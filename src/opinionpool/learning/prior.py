@@ -25,7 +25,7 @@ from functools import cache, cached_property
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
@@ -187,6 +187,11 @@ class Believed:
     def alike(self) -> bool:
         """Whether the same is believed of all, but for what agreement says."""
         return self.agreement is not None or (self.calibration.alike and self.accuracy.alike)
+
+    @property
+    def named(self) -> Mask:
+        """Of whom something is believed by name, (N,)."""
+        return np.asarray(self.calibration.named | self.accuracy.named | self.bias.named)
 
     @property
     def assessed(self) -> bool:
