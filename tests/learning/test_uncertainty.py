@@ -48,6 +48,19 @@ def test_nobody_leaves_the_prior_certain():
     assert (low[0], high[0]) == pytest.approx((0.2, 0.2))
 
 
+def test_the_first_outcome_hardly_widens_intervals():
+    ratio = []
+    for seed in range(8):
+        x, y = Panel.exchangeable(10, correlation=0.5, accuracy=1.0).simulate(60, seed=seed)
+        width = []
+        for known in (0, 1, 2):
+            learned = learn(Forecasts.from_array(x, np.where(np.arange(60) < known, y, np.nan)), prior=0.5)
+            low, high = learned.interval(x[2:])
+            width.append(np.median(high - low))
+        ratio.append([width[1] / width[0], width[2] / width[0]])
+    assert (np.median(ratio, axis=0) < 1.3).all()
+
+
 def test_clones_have_the_interval_of_one():
     x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
     one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))

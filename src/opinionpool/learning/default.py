@@ -67,6 +67,9 @@ DEPENDENCE_EVENTS, DEPENDENCE_LEARNED = 20.0, 2000.0
 # That much of the variance that is left by dependence is open of the sum of the weights: most of that variance is owed
 # to independent experts, who are rare.
 UNDECIDED = 0.25
+# What these alternatives leave open counts in intervals in full from many more events than these on: before, they are
+# hardly told from each other, and a normal interval reaches beyond what is as rare as independent experts are.
+OPEN_EVENTS = 10.0
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6
 
@@ -186,7 +189,7 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[Def
     )
     if uncertainty is not None:
         open_ = left_open(equal, *alternatives)
-        uncertainty = Uncertainty(uncertainty.covariance + open_.T @ open_)
+        uncertainty = Uncertainty(uncertainty.covariance + events / (events + OPEN_EVENTS) * open_.T @ open_)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = marginal_dependence(evidence, shrunken, believed)
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
