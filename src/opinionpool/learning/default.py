@@ -67,8 +67,8 @@ DEPENDENCE_EVENTS, DEPENDENCE_LEARNED = 20.0, 2000.0
 # That much of the variance that is left by dependence is open of the sum of the weights: most of that variance is owed
 # to independent experts, who are rare.
 UNDECIDED = 0.25
-# What these alternatives leave open counts in intervals in full from many more events than these on: before, they are
-# hardly told from each other, and a normal interval reaches beyond what is as rare as independent experts are.
+# What these alternatives leave open counts in intervals in full from many more events than these on: before, outcomes
+# hardly decide between them, and a normal interval reaches beyond what is as rare as independent experts are.
 OPEN_EVENTS = 10.0
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6

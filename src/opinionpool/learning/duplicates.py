@@ -94,8 +94,8 @@ class Duplicates:
                 source[i] = NEW
                 continue
             different = _different(given)
-            alike = different == 1 or np.abs(given).max() <= ROUNDING
-            if alike and len(given) >= SEVERAL and (named is None or not named[i]):
+            constant = different == 1 or np.abs(given).max() <= ROUNDING
+            if constant and len(given) >= SEVERAL and (named is None or not named[i]):
                 continue
             source[i] = len(first)
             if len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]:
