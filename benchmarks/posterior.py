@@ -45,8 +45,8 @@ def samples(task: Regression, apart: float, number: int, rng: np.random.Generato
     """Draws of intercept and weights from their posterior, (number, 1 + N)."""
     root = task.beliefs.root(apart, 1)
     mean = np.append(0.0, task.beliefs.mean)
-    design = np.column_stack([np.ones(len(task.outcomes)), task.contrasts[:, :, 0]])
-    sign = 2.0 * task.outcomes - 1.0
+    design = np.column_stack([np.ones(len(task.observed.outcomes)), task.observed.contrasts[:, :, 0]])
+    sign = 2.0 * task.observed.outcomes - 1.0
     columns, fixed = sign[:, None] * (design @ root), sign * (design @ mean)
 
     def likelihood(theta: Array) -> float:

@@ -129,7 +129,7 @@ class ClassWeights:
         features = np.empty((t, 1 + n * d))
         features[:, :d] = believed_slope(n) * moved.mean(axis=1)
         features[:, d] = BIAS
-        np.matmul(self._apart.T, moved, out=features[:, d + 1 :].reshape(t, n - 1, d))
+        np.matmul(self._differences.T, moved, out=features[:, d + 1 :].reshape(t, n - 1, d))
         return features if answered.all() else features * answered[:, None]
 
     @cached_property
@@ -138,7 +138,7 @@ class ClassWeights:
         return np.asarray(np.linalg.inv(whitened(np.eye(self.free))))
 
     @cached_property
-    def _apart(self) -> Array:
+    def _differences(self) -> Array:
         """Orthonormal directions in which distinct experts differ, (V, V - 1)."""
         return np.linalg.qr(np.eye(len(self.first))[:, 1:] - 1.0 / len(self.first))[0]
 
@@ -152,7 +152,7 @@ class ClassWeights:
         matrix[:p, :p] = even
         matrix[self.size - d :, p : p + d] = np.linalg.solve(intercept_root(1.0, d), self.feature_turn.T)
         if n > 1:
-            matrix[p : p + n * p, p + d :] = np.kron(self._apart, even)
+            matrix[p : p + n * p, p + d :] = np.kron(self._differences, even)
         return matrix
 
     def matrices(self, coefficients: Array) -> Array:
