@@ -71,16 +71,6 @@ def test_more_coefficients_than_events():
     assert found.covariance[:9, :9] == pytest.approx(plain.covariance, abs=1e-7)
 
 
-def test_coefficients_that_all_events_share():
-    design, _, offset, weight = drawn(7, 3, 4)
-    shared = np.random.default_rng(1).normal(size=(3, 2))
-    anchor = Anchor.at(offset, offset + 0.5, weight)
-    whole = np.concatenate([design[:, :1], np.broadcast_to(shared.T, (7, 2, 3)), design[:, 1:]], axis=1)
-    found, expected = anchor.with_shared(design, shared, 1), anchor.quadratic(whole)
-    assert found.curvature == pytest.approx(expected.curvature)
-    assert found.slope == pytest.approx(expected.slope)
-
-
 class TestEvidence:
     @pytest.mark.parametrize("t", [1, 3, 8])
     def test_is_the_integral_over_intercept_and_slope(self, t):

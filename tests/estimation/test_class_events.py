@@ -32,8 +32,8 @@ def test_values_are_those_of_each_likelihood(k, t, n):
 
 
 @pytest.mark.parametrize(("k", "t", "n"), [(3, 40, 2), (5, 5000, 3)])
-def test_a_precision_of_log_ratios_is_a_form_of_the_coefficients(k, t, n):
+def test_products_are_in_the_metric_of_log_ratios(k, t, n):
     events, design, rng = some(k, t, n)
     size = rng.random((2, t))
     wanted = np.einsum("ft,tqi,ij,trj->fqr", size, design, metric(k), design, optimize=True)
-    assert events.precisions(size) == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    assert events.products(size) == pytest.approx(wanted, rel=1e-9, abs=1e-9)

@@ -11,16 +11,18 @@ from opinionpool.estimation.coefficients import WeightBeliefs
 from opinionpool.estimation.posterior import modes
 from opinionpool.estimation.regression import Observations, Regression
 from opinionpool.estimation.side_by_side import Task, fit_all, together
+from opinionpool.logodds import signature
 
 DEVIATIONS = (0.0, 0.1, 0.6)
 BELIEFS = WeightBeliefs(np.array([0.5, 0.2, 0.3]), 0.4, 0.3, lambda deviation: deviation)
 
 
-def regression(t, scale, beliefs=BELIEFS, n=3):
+def regression(t, scale, beliefs=BELIEFS, n=3, k=2):
     rng = np.random.default_rng(t)
-    outcomes, weight = rng.integers(0, 2, t), rng.integers(1, 4, t).astype(float)
-    contrasts = scale * (rng.normal(size=(t, n, 1)) + 2.0 * outcomes[:, None, None] - 1.0)
-    return Regression(Observations(contrasts, rng.normal(size=(t, 1)), outcomes, weight, beliefs.mean + 0.1), beliefs)
+    outcomes, weight = rng.integers(0, k, t), rng.integers(1, 4, t).astype(float)
+    contrasts = scale * (rng.normal(size=(t, n, k - 1)) + signature(k)[outcomes][:, None])
+    offset = rng.normal(size=(t, k - 1))
+    return Regression(Observations(contrasts, offset, outcomes, weight, beliefs.mean + 0.1), beliefs)
 
 
 def alike(found, expected):
@@ -55,13 +57,15 @@ class TestSideBySide:
         ],
         ids=["alike", "without intercept", "with a guide", "one expert", "each of its own"],
     )
-    def test_are_the_fits_one_by_one(self, beliefs):
-        tasks = tasks_of([regression(60, scale, beliefs, len(beliefs.mean)) for scale in (0.5, 1.0, 8.0)])
+    @pytest.mark.parametrize("k", [2, 3, 7])
+    def test_are_the_fits_one_by_one(self, beliefs, k):
+        tasks = tasks_of([regression(60, scale, beliefs, len(beliefs.mean), k) for scale in (0.5, 1.0, 8.0)])
         for task, found in zip(tasks, fit_all(tasks), strict=True):
             alike(found, task.regression.fit(task.deviation))
 
-    def test_wherever_they_begin(self):
-        regressions, far = [regression(60, 1.0), regression(90, 1.0)], regression(60, 9.0)
+    @pytest.mark.parametrize("k", [2, 4])
+    def test_wherever_they_begin(self, k):
+        regressions, far = [regression(t, 1.0, k=k) for t in (60, 90)], regression(60, 9.0, k=k)
         starts = [far.fit(deviation) for deviation in DEVIATIONS]
         for given in (starts, [starts[0]] * 3):
             tasks = tasks_of(regressions, given)
@@ -79,10 +83,11 @@ class TestSideBySide:
         for task, found in zip(tasks, fit_all(tasks), strict=True):
             alike(found, task.regression.fit(0.2))
 
-    def test_so_may_events_and_experts(self):
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_so_may_events_and_experts(self, k):
         """Few and many events, of three, two and forty experts, some with a design of their own."""
         several = [
-            regression(t, 1.0, replace(BELIEFS, mean=np.full(n, 0.9 / n)), n)
+            regression(t, 1.0, replace(BELIEFS, mean=np.full(n, 0.9 / n)), n, k)
             for t, n in ((60, 3), (200, 40), (7, 3), (500, 2), (61, 3))
         ]
         tasks = tasks_of(several)

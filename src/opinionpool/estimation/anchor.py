@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
-from opinionpool.logodds import metric, softmax, whitened
+from opinionpool.logodds import softmax, whitened
 
 # Each event says with this precision that its log-ratios are those of the mean coefficients, and the less the more
 # events there are beside so many: differences between experts are learned a little later.
@@ -105,13 +105,3 @@ class Anchor:
         flat = np.swapaxes(whitened(design), 1, 2).reshape(-1, p)
         both, common = np.repeat(self.own + self.common, d), np.repeat(self.common, d)
         return Quadratic(flat.T @ (flat * both[:, None]), flat.T @ (common * whitened(self.distance).ravel()))
-
-    def with_shared(self, own: Array, shared: Array, first: int) -> Quadratic:
-        """The same with more coefficients, after the first ones, whose design (K - 1, F) all events share."""
-        inner = metric(own.shape[2] + 1)
-        both, quadratic = self.own + self.common, self.quadratic(own)
-        beside = np.tensordot(both, own, 1) @ inner @ shared
-        whole = np.block([[quadratic.curvature, beside], [beside.T, both.sum() * shared.T @ inner @ shared]])
-        slope = np.concatenate([quadratic.slope, self.common @ self.distance @ inner @ shared])
-        order = np.r_[:first, own.shape[1] : len(slope), first : own.shape[1]]
-        return Quadratic(whole[np.ix_(order, order)], slope[order])

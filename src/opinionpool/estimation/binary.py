@@ -9,6 +9,7 @@ from functools import cache, cached_property, reduce
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.estimation.event_likelihoods import EventLikelihoods
 from opinionpool.estimation.likelihood import TERMS, add_product
 from opinionpool.estimation.posterior import Values
 
@@ -136,33 +137,10 @@ def _places(q: int) -> Index:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class BinaryLikelihoods:
-    """S likelihoods of binary outcomes by P coefficients each, which make those of the events as centre + root'theirs.
+class BinaryLikelihoods(EventLikelihoods[BinaryEvents]):
+    """Likelihoods of binary outcomes, by one exponential and one logarithm of an event each."""
 
-    Attributes
-    ----------
-    events : sequence of BinaryEvents
-        G sets of events.
-    group : ndarray of int, shape (S,)
-        Which of them each is about, in ascending order.
-    centre : ndarray, shape (S, Q)
-        Where events have fewer coefficients, the last are 0.
-    root : ndarray, shape (S, Q, P)
-    """
-
-    events: Sequence[BinaryEvents]
-    group: Index
-    centre: Array
-    root: Array
-
-    def values(self, which: Index, at: Array) -> Values:
-        """Those of s of them, in ascending order, by one exponential and one logarithm of an event each."""
-        centre, root = self.centre, self.root
-        if len(which) < len(root):
-            centre, root = centre[which], root[which]
-        parts = self._parts(which)
-        along = centre + (root @ at[..., None])[..., 0]
+    def _plain(self, parts: Sequence[tuple[BinaryEvents, slice]], along: Array) -> Values:
         margin = _together([events.margins(along[rows, : len(events.design)]) for events, rows in parts])
         small = np.exp(-np.abs(margin))
         likelier = 1.0 / (1.0 + small)
@@ -170,25 +148,14 @@ class BinaryLikelihoods:
         # The probability of what did not happen, precise where it is small.
         other = np.where(margin >= 0, small, 1.0) * likelier
         curvature = small * likelier**2
-        loss = np.empty(len(which))
-        slope, product = np.zeros(along.shape), np.zeros((len(which), *(2 * along.shape[1:])))
+        loss = np.empty(len(along))
+        slope, product = np.zeros(along.shape), np.zeros((len(along), *(2 * along.shape[1:])))
         for events, rows in parts:
             q, t = events.design.shape
             loss[rows] = lost[rows, :t] @ events.weight
             slope[rows, :q] = events.slopes(other[rows, :t] * -events.weight)
             product[rows, :q, :q] = events.products(curvature[rows, :t] * events.weight)
-        return Values(loss, (slope[:, None] @ root)[:, 0], np.swapaxes(root, 1, 2) @ product @ root)
-
-    def _parts(self, which: Index) -> list[tuple[BinaryEvents, slice]]:
-        """The sets of events that some are about, and which of these are about each."""
-        if len(self.events) == 1:
-            return [(self.events[0], slice(None))]
-        ends = np.searchsorted(self.group[which], np.arange(len(self.events) + 1)).tolist()
-        return [
-            (events, slice(first, end))
-            for events, first, end in zip(self.events, ends[:-1], ends[1:], strict=True)
-            if end > first
-        ]
+        return Values(loss, slope, product)
 
 
 def _together(parts: list[Array]) -> Array:

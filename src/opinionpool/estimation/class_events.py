@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
+from opinionpool.estimation.event_likelihoods import EventLikelihoods
 from opinionpool.estimation.posterior import Values
 
 # Contrasts of so many numbers stay in the cache, beside their products with probabilities.
@@ -78,8 +79,8 @@ class ClassEvents:
             _add_curvature(hessian, block, p, block.weight[None])
         return Values(loss, gradient, hessian)
 
-    def precisions(self, size: Array) -> Array:
-        """The metric of log-ratios, summed over events that count by several sizes (F, T), as forms (F, Q, Q)."""
+    def products(self, size: Array) -> Array:
+        """Inner products of what multiplies each coefficient, (F, Q, Q), if events count by several sizes, (F, T)."""
         q, k = self.size, self.contrasts.shape[2] + 1
         found, first = np.zeros((len(size), q, q)), 0
         for block in self._blocks:
@@ -126,3 +127,14 @@ def _add_curvature(hessian: Array, block: _Block, p: Array, own: Array) -> None:
     hessian[:, d:, :d] += across.swapaxes(1, 2)
     hessian[:, :d, :d] -= likely @ p.swapaxes(1, 2)
     np.einsum("fii->fi", hessian[:, :d, :d])[:] += likely.sum(axis=2)
+
+
+class ClassLikelihoods(EventLikelihoods[ClassEvents]):
+    """Likelihoods of outcomes among several classes."""
+
+    def _plain(self, parts: Sequence[tuple[ClassEvents, slice]], along: Array) -> Values:
+        found = Values(np.empty(len(along)), np.zeros(along.shape), np.zeros((len(along), *(2 * along.shape[1:]))))
+        for events, rows in parts:
+            q = events.size
+            found.loss[rows], found.gradient[rows, :q], found.hessian[rows, :q, :q] = events.values(along[rows, :q])
+        return found

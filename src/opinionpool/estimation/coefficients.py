@@ -74,25 +74,26 @@ class WeightBeliefs:
         return intercept_root(self.intercept_spread, d)[:, : d if self.intercept_spread > 0 else 0]
 
 
-def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float]) -> tuple[Array, list[int]]:
-    """Roots of several beliefs about the same experts for two classes, (F, 1 + N, P), and how many columns each has.
+def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float], d: int) -> tuple[Array, list[int]]:
+    """Roots of several beliefs about the same experts, (F, d + N, P), and how many columns each has, for d = K - 1.
 
     Fewer columns have zeros behind them.
     """
     n, shared = len(each[0].mean), each[0].shared
     own = [beliefs.deviation(deviation) for beliefs, deviation in zip(each, deviations, strict=True)]
-    first = shared + (each[0].intercept_spread > 0)
+    intercepts = [beliefs.intercept_root(d) for beliefs in each]
+    first = shared + intercepts[0].shape[1]
     sizes = [first + n if moves(one, n) else first for one in own]
-    root = np.zeros((len(each), 1 + n, max(sizes)))
-    root[:, 0, shared:first] = [[beliefs.intercept_spread] * (first - shared) for beliefs in each]
-    root[:, 1:, :shared] = [beliefs.together for beliefs in each]
+    root = np.zeros((len(each), d + n, max(sizes)))
+    root[:, :d, shared:first] = intercepts
+    root[:, d:, :shared] = [beliefs.together for beliefs in each]
     if max(sizes) > first:
         if any(isinstance(one, np.ndarray) for one in own):
-            root[:, 1:, first:] = own
+            root[:, d:, first:] = own
         else:
             spread = np.array(own)
-            root[:, 1:, first:] = (-spread / n)[:, None, None]
-            np.einsum("fii->fi", root[:, 1:, first:])[:] += spread[:, None]
+            root[:, d:, first:] = (-spread / n)[:, None, None]
+            np.einsum("fii->fi", root[:, d:, first:])[:] += spread[:, None]
     return root, sizes
 
 

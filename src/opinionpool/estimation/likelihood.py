@@ -35,20 +35,18 @@ class Value(NamedTuple):
     hessian: Array
 
 
-# From so many classes on, what all events share is kept out of the design.
+# From so many classes on, the intercept is kept out of the design.
 MANY_CLASSES = 16
 
 
 @dataclass(frozen=True, eq=False)
 class ManyClasses:
-    """The likelihood of outcomes among many classes, with coefficients whose part of the design all events share.
+    """The likelihood of outcomes among many classes, with an intercept behind the other coefficients.
 
-    Per step it takes T K² operations for these coefficients, where a design of their own for each event takes T K³.
+    Per step it takes T K² operations for the intercept, where a design for each event takes T K³.
     """
 
-    own: Array  # (T, Q, K - 1); the design of coefficients that differ by event
-    shared: Array | None  # (K - 1, F); that of the others; None for the identity
-    first: int  # how many coefficients stand before those that are shared
+    own: Array  # (T, N, K - 1); the design of all coefficients but the intercept
     outcomes: Index
     offset: Array  # (T, K - 1)
     weight: Array  # (T,)
@@ -56,7 +54,7 @@ class ManyClasses:
     @property
     def size(self) -> int:
         """How many coefficients there are."""
-        return int(self.own.shape[1] + (self.own.shape[2] if self.shared is None else self.shared.shape[1]))
+        return int(self.own.shape[1] + self.own.shape[2])
 
     @property
     def events(self) -> float:
@@ -65,8 +63,7 @@ class ManyClasses:
 
     def value(self, coefficients: Array) -> Value:
         """Loss, gradient and Hessian per event."""
-        t, d = self.offset.shape
-        rest, at = self._places()
+        (t, d), n = self.offset.shape, self.own.shape[1]
         ratios = self.ratios(coefficients)
         ratios[:, 1:] += self.offset
         ratios -= ratios.max(axis=1, keepdims=True)
@@ -75,40 +72,31 @@ class ManyClasses:
         p = np.exp(ratios[:, 1:]) / total[:, None]
         surprise = self.weight[:, None] * (p - (self.outcomes[:, None] == np.arange(1, d + 1)))
         gradient = np.empty(self.size)
-        gradient[rest] = np.einsum("tqd,td->q", self.own, surprise)
-        gradient[at] = surprise.sum(axis=0) if self.shared is None else surprise.sum(axis=0) @ self.shared
+        gradient[:n] = np.einsum("tqd,td->q", self.own, surprise)
+        gradient[n:] = surprise.sum(axis=0)
         events = self.events or 1.0
         return Value(float(loss) / events, gradient / events, self.curvature(p) / events)
 
     def ratios(self, coefficients: Array) -> Array:
         """Log-ratios without the offset, (T, K), 0 for the first class."""
-        rest, at = self._places()
-        common = coefficients[at] if self.shared is None else self.shared @ coefficients[at]
-        ratios = np.zeros((len(self.own), self.own.shape[2] + 1))
-        ratios[:, 1:] = np.einsum("tqd,q->td", self.own, coefficients[rest]) + common
+        n, ratios = self.own.shape[1], np.zeros((len(self.own), self.own.shape[2] + 1))
+        ratios[:, 1:] = np.einsum("tqd,q->td", self.own, coefficients[:n]) + coefficients[n:]
         return ratios
 
     def curvature(self, p: Array) -> Array:
         """The Hessian where the classes but the first have some probabilities, (T, K - 1)."""
-        rest, at = self._places()
+        n = self.own.shape[1]
         # Each class less the mean of its event, by the probability of the class.
         turned = self.own * p[:, None] - (self.own @ p[:, :, None]) * p[:, None]
         likely = self.weight[:, None] * p
         spread = -(likely.T @ p)
         spread[np.diag_indices(len(spread))] = (likely * (1.0 - p)).sum(axis=0)
         across = np.einsum("t,tqd->qd", self.weight, turned)
-        if self.shared is not None:
-            across, spread = across @ self.shared, self.shared.T @ spread @ self.shared
         hessian = np.empty((self.size, self.size))
-        hessian[np.ix_(rest, rest)] = np.einsum("t,tqd,trd->qr", self.weight, turned, self.own, optimize=True)
-        hessian[np.ix_(rest, at)], hessian[np.ix_(at, rest)] = across, across.T
-        hessian[np.ix_(at, at)] = spread
+        hessian[:n, :n] = np.einsum("t,tqd,trd->qr", self.weight, turned, self.own, optimize=True)
+        hessian[:n, n:], hessian[n:, :n] = across, across.T
+        hessian[n:, n:] = spread
         return hessian
-
-    def _places(self) -> tuple[Index, Index]:
-        """Where the coefficients of either kind stand."""
-        at = np.arange(self.first, self.first + self.size - self.own.shape[1])
-        return np.delete(np.arange(self.size), at), at
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +169,7 @@ class Likelihood:
         if not self.intercept or self.classes < MANY_CLASSES:
             return None
         weight = np.ones(len(self.s)) if self.frequency is None else self.frequency
-        return ManyClasses(self.x - self.shift, None, self.x.shape[1], self.s, self.offset, weight)
+        return ManyClasses(self.x - self.shift, self.s, self.offset, weight)
 
     def thinned(self, stride: int) -> Likelihood:
         """Each `stride`-th event."""

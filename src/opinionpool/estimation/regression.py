@@ -11,10 +11,10 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.estimation.anchor import Anchor
 from opinionpool.estimation.binary import BinaryEvents
+from opinionpool.estimation.class_events import ClassEvents
 from opinionpool.estimation.coefficients import Coefficients, WeightBeliefs, moves
 from opinionpool.estimation.dual import binary_mode
-from opinionpool.estimation.likelihood import MANY_CLASSES, ManyClasses
-from opinionpool.estimation.posterior import Mode, newton_mode, posterior_mode
+from opinionpool.estimation.posterior import Mode, posterior_mode
 
 # Of up to so many binary events for each coefficient, a mode is found faster in terms of the events.
 FEWER = 2
@@ -57,14 +57,16 @@ class Observations:
 
     @cached_property
     def precisions(self) -> Array:
-        """By that, of intercept and weights for two classes: in all, and about the expected ones, (2, 1 + N, 1 + N)."""
+        """By that, of intercept and weights: in all, and about the expected ones, (2, K - 1 + N, K - 1 + N)."""
         assert self.expected is not None
         anchor = Anchor.at(*(2 * (self.answers(self.expected),)), self.weight)
-        return self.binary.products(np.stack([anchor.own + anchor.common, anchor.common]))
+        return self.events.products(np.stack([anchor.own + anchor.common, anchor.common]))
 
     @cached_property
-    def binary(self) -> BinaryEvents:
-        """The same for two classes, whose coefficients are the intercept and the weights."""
+    def events(self) -> BinaryEvents | ClassEvents:
+        """The same, whose coefficients are the intercept and the weights."""
+        if self.contrasts.shape[2] > 1:
+            return ClassEvents(self.contrasts, self.offset, self.outcomes, self.weight)
         design = np.ones((1 + self.contrasts.shape[1], len(self.contrasts)))
         design[1:] = self.contrasts[..., 0].T
         return BinaryEvents(design, self.offset[:, 0], np.where(self.outcomes == 1, 1.0, -1.0), self.weight)
@@ -95,35 +97,23 @@ class Regression:
 
     def fit(self, deviation: float, start: Coefficients | None = None) -> Coefficients:
         """The most probable coefficients if weights differ from each other by about `deviation`."""
-        t, n, d = self.observed.contrasts.shape
+        t, _, d = self.observed.contrasts.shape
         several, root = self.several(deviation), self.beliefs.intercept_root(d)
         free, first = root.shape[1], self._first(deviation, start)
-        if several and not self.many_events:
+        if d == 1 and several and not self.side_by_side:
             return self.found(deviation, self._by_events(deviation, start))
-        mean, anchor, shared = self.mean_answers, self.anchor, self.beliefs.shared
+        columns = self._columns(deviation)
+        columns.insert(1, np.broadcast_to(root.T, (t, free, d)))
         outcomes, weight = self.observed.outcomes, self.observed.weight
-        if free >= MANY_CLASSES and shared + free + n <= t * d:
-            own_design = np.concatenate(self._columns(deviation), axis=1)
-            pull = None if anchor is None else anchor.with_shared(own_design, root, shared)
-            mode = newton_mode(ManyClasses(own_design, root, shared, outcomes, mean, weight), first, pull)
-        else:
-            columns = self._columns(deviation)
-            columns.insert(1, np.broadcast_to(root.T, (t, free, d)))
-            mode = posterior_mode(
-                np.concatenate(columns, axis=1), self.observed.outcomes, mean, self.observed.weight, first, anchor
-            )
+        mode = posterior_mode(np.concatenate(columns, axis=1), outcomes, self.mean_answers, weight, first, self.anchor)
         return self.found(deviation, mode)
 
     @property
-    def many_events(self) -> bool:
-        """Whether coefficients are found faster by themselves than in terms of the events."""
-        t, n, d = self.observed.contrasts.shape
-        return d > 1 or bool(FEWER * (self.beliefs.shared + self.beliefs.intercept_root(d).shape[1] + n) <= t)
-
-    @property
     def side_by_side(self) -> bool:
-        """Whether it is fitted together with others (`opinionpool.estimation.side_by_side`)."""
-        return self.observed.contrasts.shape[2] == 1 and self.many_events
+        """Whether it is fitted together with others (`opinionpool.estimation.side_by_side`), not in terms of events."""
+        t, n, d = self.observed.contrasts.shape
+        size = self.beliefs.shared + self.beliefs.intercept_root(d).shape[1] + n
+        return bool(FEWER * size <= t if d == 1 else size <= t * d)
 
     def several(self, deviation: float) -> bool:
         """Whether weights differ."""

@@ -12,8 +12,9 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.estimation.anchor import Quadratic
 from opinionpool.estimation.binary import BinaryEvents, BinaryLikelihoods, keep_pairs
+from opinionpool.estimation.class_events import ClassEvents, ClassLikelihoods
 from opinionpool.estimation.coefficients import Coefficients, roots
-from opinionpool.estimation.posterior import Mode, modes
+from opinionpool.estimation.posterior import Likelihoods, Mode, modes
 from opinionpool.estimation.regression import Regression
 
 Result = TypeVar("Result")
@@ -35,8 +36,10 @@ class Task(NamedTuple):
             theta[:] = start.mode.coefficients
         if beliefs.slope_spread > 0:
             theta[0] = (start.total - beliefs.total) / beliefs.slope_spread
+        d = len(start.values) - len(beliefs.mean)
         if beliefs.intercept_spread > 0:
-            theta[beliefs.shared] = start.values[0] / beliefs.intercept_spread
+            root = beliefs.intercept_root(d)
+            theta[beliefs.shared : beliefs.shared + d] = np.linalg.solve(root, start.values[:d])
 
 
 # Work that asks for fits, and goes on with what they are.
@@ -61,7 +64,7 @@ def together(works: Sequence[Steps[Result]]) -> list[Result]:
 
 
 def fit_all(tasks: Sequence[Task]) -> list[Coefficients]:
-    """The fit of each: those for two classes and many events side by side, the others one by one."""
+    """The fit of each: those for many events side by side, the others one by one."""
     beside = [i for i, task in enumerate(tasks) if task.regression.side_by_side]
     found = dict(zip(beside, _side_by_side([tasks[i] for i in beside]), strict=True)) if beside else {}
     for i, (regression, deviation, start) in enumerate(tasks):
@@ -73,17 +76,12 @@ def fit_all(tasks: Sequence[Task]) -> list[Coefficients]:
 
 
 def _side_by_side(tasks: Sequence[Task]) -> list[Coefficients]:
-    """Fits for two classes and many events; all have as many coefficients, of which some do nothing where fewer do."""
-    keep_pairs(task.regression.observed.binary for task in tasks)
+    """Fits for many events; all have as many coefficients, of which some do nothing where fewer do."""
+    keep_pairs(events for task in tasks if isinstance(events := task.regression.observed.events, BinaryEvents))
     sets = [_Fits.of(list(some)) for _, some in groupby(tasks, _same_design)]
     parts = [part for each in sets for part in each.parts()]
     q, p = (max(part.root.shape[axis] for part in parts) for axis in (1, 2))
-    likelihoods = BinaryLikelihoods(
-        [part.events for part in parts],
-        np.repeat(np.arange(len(parts)), [len(part.root) for part in parts]),
-        _joined([part.centre for part in parts], (q,)),
-        _joined([part.root for part in parts], (q, p)),
-    )
+    likelihoods = _likelihoods(parts, q, p)
     pull = Quadratic(
         _joined([each.pull.curvature for each in sets], (p, p)), _joined([each.pull.slope for each in sets], (p,))
     )
@@ -94,7 +92,17 @@ def _side_by_side(tasks: Sequence[Task]) -> list[Coefficients]:
 def _same_design(task: Task) -> tuple[int, bool]:
     """What tasks have in common that have the same design, and whether each would better have one of its own."""
     observed = task.regression.observed
-    return id(observed), not observed.binary.narrow and not task.regression.several(task.deviation)
+    narrow = isinstance(observed.events, ClassEvents) or observed.events.narrow
+    return id(observed), not narrow and not task.regression.several(task.deviation)
+
+
+def _likelihoods(parts: Sequence[_Part], q: int, p: int) -> Likelihoods:
+    """Those of all parts, with Q coefficients of events, and P of their own."""
+    binary = [part.events for part in parts if isinstance(part.events, BinaryEvents)]
+    several = [part.events for part in parts if isinstance(part.events, ClassEvents)]
+    group = np.repeat(np.arange(len(parts)), [len(part.root) for part in parts])
+    centre, root = _joined([part.centre for part in parts], (q,)), _joined([part.root for part in parts], (q, p))
+    return ClassLikelihoods(several, group, centre, root) if several else BinaryLikelihoods(binary, group, centre, root)
 
 
 def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
@@ -111,7 +119,7 @@ def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
 class _Part(NamedTuple):
     """Likelihoods of the same events, whose coefficients are centre (F, Q) + root (F, Q, P)'coefficients."""
 
-    events: BinaryEvents
+    events: BinaryEvents | ClassEvents
     centre: Array
     root: Array
 
@@ -141,17 +149,18 @@ class _Fits:
     @classmethod
     def of(cls, tasks: list[Task]) -> _Fits:
         beliefs = [task.regression.beliefs for task in tasks]
-        root, sizes = roots(beliefs, [task.deviation for task in tasks])
+        d = tasks[0].regression.observed.contrasts.shape[2]
+        root, sizes = roots(beliefs, [task.deviation for task in tasks], d)
         centre, start = np.zeros(root.shape[:2]), np.zeros((len(root), root.shape[2]))
-        centre[:, 1:] = [each.mean for each in beliefs]
+        centre[:, d:] = [each.mean for each in beliefs]
         for theta, size, task in zip(start, sizes, tasks, strict=True):
             task.begin(theta[:size])
         return cls(tasks, centre, root, sizes, start)
 
     def parts(self) -> list[_Part]:
         """Their likelihoods: together, or each with a design of its own."""
-        events = self.tasks[0].regression.observed.binary
-        if not _same_design(self.tasks[0])[1]:
+        events = self.tasks[0].regression.observed.events
+        if isinstance(events, ClassEvents) or not _same_design(self.tasks[0])[1]:
             return [_Part(events, self.centre, self.root)]
         p = self.root.shape[2]
         return [
@@ -168,7 +177,7 @@ class _Fits:
             return Quadratic(np.zeros((f, p, p)), np.zeros((f, p)))
         both, common = observed.precisions
         beyond = self.centre.copy()
-        beyond[:, 1:] -= observed.expected
+        beyond[:, observed.contrasts.shape[2] :] -= observed.expected
         curvature = np.swapaxes(self.root, 1, 2) @ both @ self.root
         slope = ((beyond @ common)[:, None] @ self.root)[:, 0]
         return Quadratic(anchored[:, None, None] * curvature, anchored[:, None] * slope)
