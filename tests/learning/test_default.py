@@ -202,6 +202,17 @@ class TestLearns:
         assert learned.weights[2] == 0
         assert learned.notes[0].code == "constant"
 
+    @pytest.mark.parametrize("digits", [1, 2])
+    def test_calibration_and_accuracy_of_who_rounds_are_about_those_before_rounding(self, digits):
+        rng = np.random.default_rng(3)
+        y = rng.integers(0, 2, 1000)
+        q = expit((2 * y - 1)[:, None] * 1.3 + rng.normal(0, 1.2, (1000, 3)))
+        rounded = q.round(digits)
+        assert (rounded == 0).any()
+        exact, tenths = (learn(Forecasts.from_array(each, y)).marginal for each in (q, rounded))
+        assert tenths.calibration == pytest.approx(exact.calibration, rel=0.1)
+        assert tenths.accuracy == pytest.approx(exact.accuracy, rel=0.1)
+
     @pytest.mark.parametrize("resolved", [0, 1, 20])
     def test_one_forecast_that_repeats_the_prior_counts_like_one_beside_it(self, resolved):
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=6)

@@ -117,7 +117,9 @@ def default_steps(data: DenseContrasts, believed: Believed, *, answers_only: boo
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
-        found = yield from _learned(rows_of(data, distinct, used), believed, answers_only=answers_only)
+        found = yield from _learned(
+            rows_of(data, distinct, duplicates.first, used), believed, answers_only=answers_only
+        )
     centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(duplicates.parts(found.parts), duplicates, of_all),
@@ -196,7 +198,7 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[Def
     # L* = L° − base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
     notes = contrary_notes(events, float(weights.sum()))
-    marginal = None if answers_only else marginal_features(rows.evidence(rows.contrasts), believed)
+    marginal = None if answers_only else marginal_features(rows.evidence(rows.by_steps()), believed)
     parts = Parts(contrast, shrunken.spread, dependence)
     return DefaultFit(parts, bias, extremes, marginal, uncertainty, True, notes, topics)
 

@@ -36,6 +36,7 @@ class DenseContrasts:
     absent: Mask | None = None
     estimated: bool = False  # whether the reference is Laplace's estimate from these outcomes
     topics: npt.NDArray[np.str_] | None = None  # (T,); "" where an event has none
+    certain: Mask | None = None  # (T, N); forecasts of 0 and 1 for two classes; None where there are none
 
     @property
     def free(self) -> int:
@@ -237,8 +238,9 @@ class Problem:
 
     def dense(self, floor: float) -> DenseContrasts:
         """Contrasts as an array."""
-        prior = self.shared if self.shared is not None else self.reference[:, None, :]
-        beyond = contrasts(self.forecasts.dense(), prior, floor, self.expected[:, None, :])
+        prior, q = self.shared if self.shared is not None else self.reference[:, None, :], self.forecasts.dense()
+        beyond = contrasts(q, prior, floor, self.expected[:, None, :])
+        certain = (q == 0) | (q == 1) if q.ndim == 2 else np.zeros(0, dtype=bool)
         return DenseContrasts(
             beyond,
             self.expected,
@@ -248,6 +250,7 @@ class Problem:
             self.absent,
             self.estimated,
             self.forecasts.topics,
+            certain if certain.any() else None,
         )
 
     def sparse(self, floor: float) -> SparseContrasts:

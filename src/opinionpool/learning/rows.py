@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.estimation.coefficients import WeightBeliefs
 from opinionpool.estimation.dense_evidence import evidence_of
 from opinionpool.estimation.evidence import Evidence, option_rows
@@ -18,7 +18,7 @@ from opinionpool.learning.problem import DenseContrasts
 from opinionpool.learning.topic_fit import together
 from opinionpool.learning.unlearned import MOST_UNCERTAIN
 from opinionpool.learning.weight_beliefs import weight_beliefs
-from opinionpool.logodds import whitened
+from opinionpool.logodds import expit, logit, whitened
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import Dependence
 from opinionpool.model.pooling import fill_missing
@@ -58,6 +58,7 @@ class Rows(DenseContrasts):
             weight=weight,
             absent=None if self.absent is None else self.absent[kept],
             topics=None if self.topics is None else self.topics[kept],
+            certain=None if self.certain is None else self.certain[kept],
         )
 
     def evidence(self, contrasts: Array) -> Evidence:
@@ -69,6 +70,19 @@ class Rows(DenseContrasts):
             return option_rows(event, expert, forecast, self.outcomes, self.weight, sizes, contrasts.shape[1])
         names = tuple(str(i) for i in range(contrasts.shape[1]))
         return evidence_of(contrasts, self.outcomes, self.weight, names)
+
+    def by_steps(self) -> Array:
+        """The contrasts, in which forecasts of 0 and 1 are a fourth of the expert's smallest step away from these.
+
+        Who rounds to tenths means less than one in twenty by 0, not one in ten thousand, as the floor has it.
+        """
+        if self.certain is None:
+            return self.contrasts
+        ratios = (self.contrasts + self.reference[:, None, :])[..., 0]
+        step = np.where(self.certain | np.isnan(ratios), 1.0, expit(-np.abs(ratios))).min(axis=0)
+        least = np.where(step < 1.0, logit(1.0 - step / 4.0), np.inf)
+        rounded = np.clip(ratios, -least, least)[..., None] - self.reference[:, None, :]
+        return np.where(self.certain[..., None], rounded, self.contrasts)
 
     def observed(self, spread: Array, fill: Dependence, extremes: Extremes) -> Observations:
         """What a regression sees; where forecasts are missing, experts are taken to be correlated as `fill` says."""
@@ -83,8 +97,8 @@ def each_expert(absent: Mask | None) -> Mask | None:
     return None if absent is None else absent[:, None, :]
 
 
-def rows_of(data: DenseContrasts, distinct: Array, used: Mask) -> Rows:
-    """What the distinct experts forecast of the events that are learned from."""
+def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask) -> Rows:
+    """What the distinct experts, which are the `first` of their groups, forecast of the events that are learned from."""
     base_intercept = np.zeros(data.free)
     if data.estimated:
         base_intercept = data.reference[0] * PRIOR_WORTH / (data.weight[data.resolved].sum() + PRIOR_WORTH)
@@ -96,6 +110,7 @@ def rows_of(data: DenseContrasts, distinct: Array, used: Mask) -> Rows:
         data.experts,
         None if data.absent is None else data.absent[used],
         topics=_topics(data, used),
+        certain=None if data.certain is None else data.certain[np.ix_(used, first)],
         base_intercept=base_intercept,
     )
 
