@@ -98,7 +98,7 @@ def each_expert(absent: Mask | None) -> Mask | None:
 
 
 def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask) -> Rows:
-    """What the distinct experts, which are the `first` of their groups, forecast of the events that are learned from."""
+    """What distinct experts, the `first` of their groups, forecast of the events that are learned from."""
     base_intercept = np.zeros(data.free)
     if data.estimated:
         base_intercept = data.reference[0] * PRIOR_WORTH / (data.weight[data.resolved].sum() + PRIOR_WORTH)
