@@ -103,8 +103,11 @@ def _pairs(d: int) -> tuple[Index, Index, Index]:
 
 def log_probabilities(ratios: Array) -> Array:
     """Log-probabilities (T, K) of log-ratios (T, K - 1)."""
-    full = np.concatenate([np.zeros((len(ratios), 1)), ratios], axis=1)
-    return np.asarray(full - np.logaddexp.reduce(full, axis=1, keepdims=True))
+    full = np.zeros((ratios.shape[1] + 1, len(ratios)))
+    full[1:] = ratios.T
+    full -= full.max(axis=0)
+    full -= np.log(np.exp(full).sum(axis=0))
+    return full.T
 
 
 def feature_mode(likelihood: FeatureLikelihood) -> Mode:

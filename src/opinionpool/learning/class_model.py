@@ -92,7 +92,7 @@ class ClassEvidence:
         before, after = log_probabilities(likelihood.offset), log_probabilities(after)
         happened, weight = likelihood.outcomes[:, None], likelihood.weight
         gained = self._sums(weight * np.take_along_axis(after - before, happened, axis=1)[:, 0])
-        lost = float(weight @ (np.exp(before) * (before - after)).sum(axis=1))
+        lost = float(np.einsum("t,tk,tk->", weight, np.exp(before), before - after))
         events, total = self._sums(weight), weight.sum()
         mean = (gained.sum() - WORTH * lost / total) / (total + WORTH)
         deviation = gained - gained.sum() / total * events
@@ -245,8 +245,9 @@ def _sizes(contrasts: Array, rows: Index) -> Array:
     size = np.empty(len(rows))
     for block in blocks(len(rows), int(np.prod(contrasts.shape[1:]))):
         part = np.nan_to_num(contrasts[rows[block]])
-        mean = np.square(part.sum(axis=2)).sum(axis=1) / (part.shape[2] + 1)
-        size[block] = np.square(part).sum(axis=(1, 2)) - mean
+        total = np.einsum("tnd->tn", part)
+        mean = np.einsum("tn,tn->t", total, total) / (part.shape[2] + 1)
+        size[block] = np.einsum("tnd,tnd->t", part, part) - mean
     return size
 
 

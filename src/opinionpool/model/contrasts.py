@@ -279,3 +279,25 @@ def _limited(deviation: Array, limit: float) -> Array:
         np.divide(above, small, out=above)
         np.copysign(np.log(above, out=above), flat[rows], out=limited[rows])
     return found
+
+
+def _limited_classes(deviation: Array, limit: float, options: npt.NDArray[np.intp] | None = None) -> Array:
+    """The same for several log-ratios of each expert, -inf for classes that are none of its `options`, all flat."""
+    d, found = deviation.shape[-1], np.empty(deviation.shape)
+    flat, limited = deviation.reshape(-1, d), found.reshape(-1, d)
+    # A limit past 700 is past all log-odds that floats allow.
+    odds = math.expm1(min(limit, 700.0))
+    for rows in blockwise.blocks(len(flat), d):
+        k = d + 1 if options is None else options[rows]
+        share = k / (odds + k)
+        # Classes first: sums over a short last axis are slow.
+        ratios = np.ascontiguousarray(flat[rows].T)
+        top = np.maximum(ratios.max(axis=0), 0.0)
+        ratios -= top
+        contrast, base = np.exp(ratios, out=ratios), np.exp(-top)
+        nothing = (share / k) * (contrast.sum(axis=0) + base)
+        contrast *= 1.0 - share
+        contrast += nothing
+        contrast /= (1.0 - share) * base + nothing
+        limited[rows] = np.log(contrast, out=contrast).T
+    return found
