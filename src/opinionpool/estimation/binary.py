@@ -13,9 +13,9 @@ from opinionpool.estimation.event_likelihoods import EventLikelihoods
 from opinionpool.estimation.likelihood import TERMS, add_product
 from opinionpool.estimation.posterior import Values
 
-# Up to so many coefficients, the products of every two rows of a design are made once, and kept if they are no more
-# numbers than these.
-_NARROW, _KEPT = 32, 1 << 20
+# Up to so many coefficients, the products of every two rows of a design are made once, if they are no more numbers than
+# these: more take longer to read for each candidate than the design itself.
+_NARROW, _KEPT = 32, 1 << 18
 
 
 @dataclass(eq=False)
@@ -66,7 +66,8 @@ class BinaryEvents:
     @property
     def narrow(self) -> bool:
         """Whether all sums that Newton's method needs are one product, that with every two rows of the design."""
-        return len(self.design) <= _NARROW
+        q, t = self.design.shape
+        return bool(q <= _NARROW and _number(q) * t <= _KEPT)
 
     def products(self, size: Array) -> Array:
         """Inner products of the rows of the design, (F, Q, Q), in which events count by several sizes, (F, T)."""
@@ -98,19 +99,18 @@ def _sum(parts: Iterator[Array]) -> Array:
 
 
 def keep_pairs(sets: Iterable[BinaryEvents]) -> None:
-    """Make the products of every two rows of some designs, where they serve and are not too many to be kept.
+    """Make the products of every two rows of some designs, where they serve.
 
     They are parts of one array: memory that is given back piece by piece goes back to the system, and costs more when
     it is taken again than the products do.
     """
     wanted = {id(each): each for each in sets if each.narrow and each.pairs is None}
     sizes = {i: _number(len(each.design)) * len(each.weight) for i, each in wanted.items()}
-    kept = [i for i, size in sizes.items() if size <= _KEPT]
-    memory, first = np.empty(sum(sizes[i] for i in kept)), 0
-    for i in kept:
+    memory, first = np.empty(sum(sizes.values())), 0
+    for i, size in sizes.items():
         design = wanted[i].design
-        out = memory[first : first + sizes[i]].reshape(_number(len(design)), design.shape[1])
-        wanted[i].pairs, first = _pairs(design, out), first + sizes[i]
+        out = memory[first : first + size].reshape(_number(len(design)), design.shape[1])
+        wanted[i].pairs, first = _pairs(design, out), first + size
 
 
 def _number(q: int) -> int:
