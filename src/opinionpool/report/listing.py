@@ -152,15 +152,25 @@ _PLAIN, _FEW = {type(None), bool, int, str}, 100
 def _fields(values: Sequence[object]) -> Iterable[str]:
     """A column's fields; what nothing can happen to is not looked at cell by cell."""
     kinds = set(map(type, values))
-    if kinds <= {int, float}:
+    if float in kinds and kinds <= {int, float}:
         return map(str, values)
-    if len(kinds - {type(None)}) == 1 and kinds <= _PLAIN and len(different := set(values)) <= _FEW:
+    few = len(kinds - {type(None)}) == 1 and kinds <= _PLAIN and len(set(islice(values, 10 * _FEW))) <= _FEW
+    if few and len(different := set(values)) <= _FEW:
         written = {value: _field(value) for value in different}
         return map(written.__getitem__, values)
-    texts = cast("Sequence[str]", values)
-    if kinds == {str} and not _SPECIAL.search("".join(texts)) and not {text[:1] for text in texts} & _LEADING:
-        return texts
+    if kinds == {int}:
+        return map(str, values)
+    if kinds == {str} and _is_plain(cast("Sequence[str]", values)):
+        return cast("Sequence[str]", values)
     return map(_field, values)
+
+
+def _is_plain(texts: Sequence[str]) -> bool:
+    """Whether texts are fields as they are; signs are sought in all of them at once."""
+    lines = "\n" + "\n".join(texts)
+    if any(sign in lines for sign in '",\r') or lines.count("\n") > len(texts):
+        return False
+    return not any("\n" + sign in lines for sign in _LEADING)
 
 
 def _field(value: object) -> str:

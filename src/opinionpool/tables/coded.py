@@ -7,7 +7,7 @@ the words once each, and for every row a hash of its cell; where each hash is th
 from __future__ import annotations
 
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,25 +50,65 @@ class Stretches(NamedTuple):
 
 
 def stretches(connection: duckdb.DuckDBPyConnection, cell: str, text: str, rows: int) -> Stretches | None:
-    """Stretches of rows with one cell, where they are few in a table of so many rows; parameters as for `spellings`."""
-    cells = f"SELECT {text} AS w, {cell} AS c, rowid AS r FROM t"
-    both = "SELECT *, lag(c) OVER () AS b, lag(r) OVER () AS q FROM"
-    new = "WHERE c IS DISTINCT FROM b OR q IS DISTINCT FROM r - 1"
-    head = connection.execute(f"SELECT count(*) FROM ({both} ({cells} LIMIT {_HEAD})) {new}").fetchone()
-    if head is None or head[0] * _TOGETHER > min(rows, _HEAD):
+    """Stretches of rows with one cell, where they are few in a table of so many rows; parameters as for `spellings`.
+
+    Neighbours are compared by their hashes, of 64 bits, and cells made text where stretches begin.
+    """
+    head = _beginnings(connection, cell, None, f"t LIMIT {_HEAD}", _HEAD)
+    if len(head["h"]) * _TOGETHER > min(rows, _HEAD):
         return None
+    # Where none comes again, their words are needed, and else those of a few.
+    differ = len(_numbered(np.asarray(head["h"]))[0]) == len(head["h"])
     most = rows // _TOGETHER
-    found = connection.execute(f"SELECT w, r, q FROM ({both} ({cells})) {new} LIMIT {most + 1}").fetchnumpy()
-    starts, previous = np.asarray(found["r"], dtype=np.intp), np.ma.asarray(found["q"])
-    # Rows must have come in their order, each after the one before it.
-    if len(starts) > most or starts[0] != 0 or not np.array_equal(previous[1:], starts[1:] - 1):
+    found = _beginnings(connection, cell, text if differ else None, "t", most + 1)
+    starts = np.asarray(found["r"], dtype=np.intp)
+    # Rows must have come in their order.
+    if len(starts) > most or not np.array_equal(starts, found["place"]):
         return None
-    lengths = np.diff(starts, append=rows)
-    words: list[str | None] = found["w"].tolist()
-    if len(set(words)) == len(words):
-        return Stretches(words, np.arange(len(words)), lengths)
-    place = {word: i for i, word in enumerate(dict.fromkeys(words))}
-    return Stretches([*place], np.fromiter(map(place.__getitem__, words), np.intp, len(words)), lengths)
+    first, place = _numbered(np.asarray(found["h"]))
+    if not differ and len(first) > _FEW:
+        found = _beginnings(connection, cell, text, "t", most + 1)
+    words = found["w"][first] if "w" in found else _words_at(connection, text, starts[first])
+    return Stretches(words.tolist(), place, np.diff(starts, append=rows))
+
+
+def _beginnings(
+    connection: duckdb.DuckDBPyConnection, cell: str, text: str | None, source: str, most: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Where stretches of rows with one cell begin: their hashes, rows and places in the order of the rows, and text."""
+    cells = f"SELECT *, hash({cell}) AS h, rowid AS r FROM {source}"
+    both = f"SELECT *, lag(h) OVER () AS b, row_number() OVER () - 1 AS place FROM ({cells})"
+    word = "" if text is None else f", {text} AS w"
+    query = f"SELECT h, r, place{word} FROM ({both}) WHERE h IS DISTINCT FROM b LIMIT {most}"
+    found: dict[str, npt.NDArray[Any]] = connection.execute(query).fetchnumpy()
+    return found
+
+
+def _words_at(connection: duckdb.DuckDBPyConnection, text: str, rows: Index) -> npt.NDArray[Any]:
+    """The text of the cells in a few rows."""
+    which = ", ".join(map(str, rows.tolist()))
+    found = dict(connection.execute(f"SELECT rowid, {text} FROM t WHERE rowid IN ({which})").fetchall())
+    return np.array([found[row] for row in rows.tolist()], dtype=object)
+
+
+def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[Index, Index]:
+    """Where each different one stands first, in this order, and which of them each is.
+
+    >>> _numbered(np.array([7, 5, 7], np.uint64))
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    ordered = np.sort(hashes)
+    keys = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    each = np.arange(len(hashes))
+    if len(keys) == len(hashes):
+        return each, each
+    place = positions(hashes, keys)
+    if place is None:
+        place = np.searchsorted(keys, hashes)
+    first = np.empty(len(keys), dtype=np.intp)
+    first[place[::-1]] = each[::-1]
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[place]
 
 
 def spellings(

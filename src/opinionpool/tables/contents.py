@@ -36,12 +36,13 @@ class Contents:
     def __init__(self, table: Table, missing: frozenset[str] = MISSING) -> None:
         self.table, self._missing = table, missing
         rows = min(table.rows, max(1, CELLS // max(len(table.names), 1)))
-        self._parts = [table]
+        self._parts, self._head = [table], table
         if rows < table.rows:
             each = max(1, rows // LOOKS)
             firsts = np.unique(np.linspace(0, table.rows - each, LOOKS).astype(int)).tolist()
-            self._parts = [table.rows_from(first, each) for first in firsts]
-        self._head = table.rows_from(0, min(rows, ROWS)) if min(rows, ROWS) < table.rows else table
+            self._head, *self._parts = table.looks([(0, min(rows, ROWS)), *((first, each) for first in firsts)])
+        elif rows > ROWS:
+            self._head = table.rows_from(0, ROWS)
         self._values: dict[int, Array] = {}
 
     @cached_property

@@ -128,7 +128,10 @@ class FileTable:
         csv = self.source.format == "csv" and column < len(self.types)
         if csv and "'" in {word[:1] for word in found if word}:
             # The engine sees them all as they stand: cheaper for each word than for each cell.
-            found = [None if word is None else without_apostrophe(word) for word in found]
+            bare = [None if word is None else without_apostrophe(word) for word in found]
+            found = list(dict.fromkeys(bare))
+            number = {word: i for i, word in enumerate(found)}
+            place = np.array([number[word] for word in bare], dtype=np.intp)[place]
         return tidied(found, place, lengths)
 
     def _cells(self, column: int) -> tuple[str, str]:
@@ -216,6 +219,18 @@ class FileTable:
             self, connection=self.connection.cursor(), rows=rows, first=first, part=True, known=known or {}, seen={},
             hashes={},
         )  # fmt: skip
+
+    def looks(self, spans: Sequence[tuple[int, int]]) -> list[FileTable]:
+        """Some rows of the whole, the first and how many, for many questions about few rows: they are read once."""
+        parts = [self.rows_from(first, rows) for first, rows in spans]
+        if self.copied:
+            return parts
+        # Before the file, the name means a table that only this cursor has.
+        cursor = self.connection.cursor()
+        which = " OR ".join(f"({part._which})" for part in parts)
+        with readable(self.source):
+            cursor.execute(f"CREATE TEMP TABLE t AS SELECT * FROM memory.main.t WHERE {which}")
+        return [replace(part, connection=cursor) for part in parts]
 
     def with_key(self, columns: Sequence[int]) -> FileTable:
         """The table with one more column: several columns together."""

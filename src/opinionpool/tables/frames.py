@@ -139,6 +139,9 @@ class Table(Protocol):
     def rows_from(self, first: int, rows: int) -> Table:
         """Some of the rows."""
 
+    def looks(self, spans: Sequence[tuple[int, int]]) -> Sequence[Table]:
+        """Some rows, the first and how many, for many questions about few rows."""
+
     def with_key(self, columns: Sequence[int]) -> Table:
         """The table with one more column: several columns together."""
 
@@ -166,7 +169,7 @@ def tidied(spellings: Sequence[str | None], spelled: Index, lengths: Index | Non
     """
     if None not in spellings:
         found = cast("list[str]", [*spellings])
-        if len(set(found)) == len(found) and "" not in found and list(map(str.strip, found)) == found:
+        if "" not in found and list(map(str.strip, found)) == found:
             return Words(spelled, found, 0, lengths)
     words: dict[str, int] = {}
     codes = np.full(len(spellings) + 1, BLANK)
@@ -256,6 +259,10 @@ class FrameTable:
     def rows_from(self, first: int, rows: int) -> FrameTable:
         """Some of the rows."""
         return self.at_rows(np.arange(first, first + rows))
+
+    def looks(self, spans: Sequence[tuple[int, int]]) -> list[FrameTable]:
+        """Some rows, the first and how many."""
+        return [self.rows_from(first, rows) for first, rows in spans]
 
     def at_rows(self, rows: Index) -> FrameTable:
         """Some of the rows, by their positions."""

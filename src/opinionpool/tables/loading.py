@@ -87,6 +87,8 @@ def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, cop
         return FileTable(source, connection, names, types, rows)
     file = f"read_parquet({literal(source.path)}, {options}, file_row_number = true)"
     connection.execute(f"CREATE VIEW t AS SELECT * FROM {file} AS x({aliases}, rowid)")
+    # Rows leave the engine one after the other, and threads that wait to hand them over only cost time.
+    connection.execute("SET threads = 1")
     return FileTable(source, connection, names, types, int(counted[0]) if counted else 0, copied=False)
 
 
