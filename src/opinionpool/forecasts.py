@@ -305,6 +305,11 @@ class Forecasts(Tabular):
         return found
 
     @property
+    def starts(self) -> npt.NDArray[np.intp]:
+        """The first forecast on each event, and how many there are in all, (T + 1,)."""
+        return np.append(0, np.cumsum(self.crowd))
+
+    @property
     def ages(self) -> Array:
         """How old each forecast is when its event is answered, in days, (M,); NaN where unknown."""
         if self.made is None:
@@ -374,7 +379,7 @@ class Forecasts(Tabular):
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:
         """The forecasts on some events: a mask, or positions in the order wanted."""
         positions = _kept(keep, len(self.events))
-        starts = np.searchsorted(self.event_index, np.arange(len(self.events) + 1))
+        starts = self.starts
         lengths = starts[positions + 1] - starts[positions]
         first = np.repeat(starts[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
         cells = first + np.arange(len(first))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,8 @@ from opinionpool.text import counted, listed
 
 # Forecasts on which the model is checked, about.
 _CHECKED = 200_000
+# Forecasts that are looked at together, so that they stay in the cache.
+_BLOCK = 1 << 16
 # What each check looks for, where it finds nothing.
 LOOKED_FOR = {
     "normality": "long tails",
@@ -181,13 +183,27 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
     if blank:
         text = f"{counted(blank, 'event')} without a forecast will get the prior"
         notes.append(Note("no-forecast", text, blank))
-    on_resolved = forecasts.expert_index[resolved[forecasts.event_index]]
-    answered = int(np.count_nonzero(np.bincount(on_resolved, minlength=len(forecasts.experts))))
+    answered = int(np.count_nonzero(_resolved_counts(forecasts)))
     unknown = len(forecasts.experts) - answered
     if unknown and answered:
         text = f"{counted(unknown, 'expert')} without a forecast on a resolved event, about whom nothing is learned"
         notes.append(Note("unknown-experts", text, unknown))
     return tuple(notes)
+
+
+def _resolved_counts(forecasts: Forecasts) -> npt.NDArray[np.intp]:
+    """Forecasts of each expert on resolved events, (N,)."""
+    return _by_expert(forecasts, lambda cells: forecasts.resolved[forecasts.event_index[cells]])
+
+
+def _by_expert(forecasts: Forecasts, which: Callable[[slice], npt.NDArray[np.bool_]]) -> npt.NDArray[np.intp]:
+    """How many of each expert's forecasts are among those that a function of a block of them chooses, (N,)."""
+    n = len(forecasts.experts)
+    found = np.zeros(n, dtype=np.intp)
+    for start in range(0, len(forecasts.event_index), _BLOCK):
+        cells = slice(start, start + _BLOCK)
+        found += np.bincount(forecasts.expert_index[cells][which(cells)], minlength=n)
+    return found
 
 
 def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
@@ -263,27 +279,28 @@ def _priors(forecasts: Forecasts) -> str:
 
 def duplicate_columns(forecasts: Forecasts) -> list[Column]:
     """How many forecasts each expert made, and how many of them are exactly 0, a half and 1."""
-    n = len(forecasts.experts)
-    index = forecasts.expert_index
-
-    def count(which: npt.NDArray[np.bool_]) -> list[int]:
-        return [int(number) for number in np.bincount(index[which], minlength=n)]
-
     p = forecasts.probabilities
     binary = p.ndim == 1
-    zero = p == 0
-    if not binary:
-        own = np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index, None]
-        zero = (zero & own).any(axis=1)
+
+    def exactly(value: float) -> list[int]:
+        return _by_expert(forecasts, lambda cells: p[cells] == value).tolist()
+
+    def zeros(cells: slice) -> npt.NDArray[np.bool_]:
+        own = np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index[cells], None]
+        return np.asarray(((p[cells] == 0) & own).any(axis=1))
+
+    def ones(cells: slice) -> npt.NDArray[np.bool_]:
+        return np.asarray((p[cells] == 1).any(axis=1))
+
     columns = [
         Column("expert", forecasts.experts, "expert"),
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
-        Column("resolved", count(forecasts.resolved[forecasts.event_index]), "resolved", whole),
-        Column("zeros", count(zero), "at 0%", whole),
+        Column("resolved", _resolved_counts(forecasts).tolist(), "resolved", whole),
+        Column("zeros", exactly(0) if binary else _by_expert(forecasts, zeros).tolist(), "at 0%", whole),
     ]
     if binary:
-        columns.append(Column("halves", count(p == 0.5), "at 50%", whole))
-    return [*columns, Column("ones", count(p == 1 if binary else (p == 1).any(axis=1)), "at 100%", whole)]
+        columns.append(Column("halves", exactly(0.5), "at 50%", whole))
+    return [*columns, Column("ones", exactly(1) if binary else _by_expert(forecasts, ones).tolist(), "at 100%", whole)]
 
 
 def finding_facts(findings: Findings) -> dict[str, object]:

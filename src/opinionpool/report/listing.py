@@ -153,7 +153,7 @@ def _fields(values: Sequence[object]) -> Iterable[str]:
     """A column's fields; what nothing can happen to is not looked at cell by cell."""
     kinds = set(map(type, values))
     if float in kinds and kinds <= {int, float}:
-        return map(str, values)
+        return map(repr, values)
     few = len(kinds - {type(None)}) == 1 and kinds <= _PLAIN and len(set(islice(values, 10 * _FEW))) <= _FEW
     if few and len(different := set(values)) <= _FEW:
         written = {value: _field(value) for value in different}
@@ -170,7 +170,7 @@ def _is_plain(texts: Sequence[str]) -> bool:
     lines = "\n" + "\n".join(texts)
     if any(sign in lines for sign in '",\r') or lines.count("\n") > len(texts):
         return False
-    return not any("\n" + sign in lines for sign in _LEADING)
+    return not any(sign in lines and "\n" + sign in lines for sign in _LEADING)
 
 
 def _field(value: object) -> str:

@@ -14,6 +14,8 @@ from opinionpool.text import listed, quoted
 
 # On fewer events, a column of only 0 and 1 means nothing.
 _VOTES = 5
+# Numbers that are looked at together, so that they stay in the cache.
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +35,16 @@ class ForecastCounts:
     @classmethod
     def of(cls, long_rows: LongRows) -> ForecastCounts:
         """Those of some statements."""
-        size = len(long_rows.experts)
-        far = np.flatnonzero((long_rows.value < 0.05) | (long_rows.value > 0.95))
-        value, expert = long_rows.value[far], long_rows.expert[far]
-        every, zeros, ones, extreme = (
-            np.bincount(experts, minlength=size)
-            for experts in (long_rows.expert, expert[value == 0], expert[value == 1], expert[value != 0])
-        )
-        halves = int(np.count_nonzero(long_rows.value == 0.5))
+        size, halves = len(long_rows.experts), 0
+        every, zeros, ones, extreme = np.zeros((4, size), dtype=np.intp)
+        for start in range(0, len(long_rows.value), _BLOCK):
+            value, expert = (of[start : start + _BLOCK] for of in (long_rows.value, long_rows.expert))
+            halves += int(np.count_nonzero(value == 0.5))
+            every += np.bincount(expert, minlength=size)
+            far = np.flatnonzero((value < 0.05) | (value > 0.95))
+            value, expert = value[far], expert[far]
+            for counts, which in ((zeros, value == 0), (ones, value == 1), (extreme, value != 0)):
+                counts += np.bincount(expert[which], minlength=size)
         return cls(
             long_rows.experts, bool(long_rows.classes), len(long_rows.events), halves, every, zeros, ones, extreme
         )

@@ -47,6 +47,11 @@ class Words:
         return self.coded if self.lengths is None else np.repeat(self.coded, self.lengths)
 
     @cached_property
+    def blank(self) -> bool:
+        """Whether some cell is blank."""
+        return bool(self.coded.min(initial=0) == BLANK)
+
+    @cached_property
     def starts(self) -> Index | None:
         """The first row of each stretch, None where there are none."""
         return None if self.lengths is None else np.cumsum(self.lengths) - self.lengths

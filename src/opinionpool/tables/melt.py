@@ -180,8 +180,9 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     column = layout.roles["probability"]
     value = reading.probabilities(table, column, reading.numbers(table, [column])[0])
     present = ~np.isnan(value)
-    for role, words in (("event", events), ("expert", experts), ("class", labels)):
-        if words.codes.min(initial=0) == BLANK and (lacking := present & (words.codes == BLANK)).any():
+    given = [("event", events), ("expert", experts), *([] if about is None else [("class", labels)])]
+    for role, words in given:
+        if words.blank and (lacking := present & (words.codes == BLANK)).any():
             own = layout.roles[role] if role in layout.roles else layout.roles["verdict"]
             name = table.names[own]
             ways = "--where can leave such rows out"
@@ -207,8 +208,11 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     stands = present.copy() if "time" not in layout.roles else np.ones(table.rows, dtype=np.bool_)
     if about is None:
         stands &= ~named_missing(table, column, reading.rules)
-    answers = (events.codes != BLANK) & stands & (expert != BLANK)
-    rows = None if answers.all() else np.flatnonzero(answers)
+    if events.blank:
+        stands &= events.codes != BLANK
+    if experts.blank or expert is not experts.codes:
+        stands &= expert != BLANK
+    rows = None if stands.all() else np.flatnonzero(stands)
     chosen: slice | Index = slice(None) if rows is None else rows
     count = table.rows if rows is None else len(rows)
     _note_ids(reading, events, experts)

@@ -25,7 +25,7 @@ def alike_notes(experts: Sequence[str]) -> list[Note]:
 def formula_notes(names: Sequence[str]) -> list[Note]:
     """Names that a spreadsheet would take for formulas."""
     lines = "\n" + "\n".join(names)
-    if not any("\n" + sign in lines for sign in FORMULAS):
+    if not any(sign in lines and "\n" + sign in lines for sign in FORMULAS):
         return []
     odd = [name for name in names if is_formula(name)]
     if not odd:
