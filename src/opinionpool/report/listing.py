@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TextIO, cast
 
 from opinionpool.text import FORMULAS, with_apostrophe
@@ -147,11 +147,15 @@ def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> No
 
 # Compared by value among its own kind; of few different ones each is written once.
 _PLAIN, _FEW = {type(None), bool, int, str}, 100
+# Numbers from which on the engine writes them.
+_MANY = 50_000
 
 
 def _fields(values: Sequence[object]) -> Iterable[str]:
     """A column's fields; what nothing can happen to is not looked at cell by cell."""
     kinds = set(map(type, values))
+    if kinds == {float}:
+        return _decimals(cast("Sequence[float]", values))
     if float in kinds and kinds <= {int, float}:
         return map(repr, values)
     few = len(kinds - {type(None)}) == 1 and kinds <= _PLAIN and len(set(islice(values, 10 * _FEW))) <= _FEW
@@ -163,6 +167,23 @@ def _fields(values: Sequence[object]) -> Iterable[str]:
     if kinds == {str} and _is_plain(cast("Sequence[str]", values)):
         return cast("Sequence[str]", values)
     return map(_field, values)
+
+
+def _decimals(values: Sequence[float]) -> Iterable[str]:
+    """Numbers as Python writes them; the engine finds the fewest digits that tell one from all others sooner."""
+    return map(repr, values) if len(values) < _MANY else chain.from_iterable(_by_engine(values))
+
+
+def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
+    """The same, many at a time."""
+    import numpy as np
+
+    from opinionpool.tables.engine import engine
+
+    with engine().connect(":memory:", config={"threads": 1}) as connection:
+        for start in range(0, len(values), _MANY):
+            connection.register("numbers", {"x": np.array(values[start : start + _MANY])})
+            yield connection.execute("SELECT x::VARCHAR AS text FROM numbers").fetchnumpy()["text"].tolist()
 
 
 def _is_plain(texts: Sequence[str]) -> bool:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # Cells that stand together, on average, from which on words are looked up once for all of them.
 _TOGETHER = 4
-# Words up to which each has a place of its own in a table of this size; cells up to which they are looked up by halves.
-_FEW, _SLOTS, _CELLS = 512, 1 << 16, 1 << 18
+# Words up to which each has a place of its own in a small table; cells up to which they are looked up by halves.
+_FEW, _CELLS = 512, 1 << 18
 _BLOCK = 1 << 16
 # Rows at the beginning that show whether cells stand together.
 _HEAD = 1 << 12
@@ -138,11 +138,10 @@ def spellings(
     """
     some = f" WHERE {rows}" if rows else ""
     different = Different.of(connection, cell, text, some) if known is None else known
-    shift = _shift(different.hashes) if hashes is None and known is None else None
-    if shift is not None:
-        slot = f"CAST((hash({cell}) >> {shift}) & {_SLOTS - 1} AS USMALLINT)"
-        slots = connection.execute(f"SELECT {slot} AS s FROM t{some}").fetchnumpy()["s"]
-        return different.cells, _looked_up(np.asarray(slots), different.hashes, shift)
+    digits = _digits(different.hashes) if hashes is None and known is None else None
+    if digits is not None:
+        slots = connection.execute(f"SELECT {digits.query(cell)} AS s FROM t{some}").fetchnumpy()["s"]
+        return different.cells, digits.looked_up(np.asarray(slots), different.hashes)
     if hashes is None:
         hashes = np.asarray(connection.execute(f"SELECT hash({cell}) AS h FROM t{some}").fetchnumpy()["h"])
     place = positions(hashes, different.hashes)
@@ -171,31 +170,44 @@ def positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> I
         starts = np.append(0, np.flatnonzero(new) + 1)
         found = order[np.searchsorted(ordered, hashes[starts])]
         return np.asarray(np.repeat(found, np.diff(np.append(starts, len(hashes)))))
-    shift = _shift(keys)
-    if shift is not None:
-        return _looked_up(_slots(hashes, shift), keys, shift)
+    digits = _digits(keys)
+    if digits is not None:
+        return digits.looked_up(digits.of(hashes), keys)
     return order[np.searchsorted(ordered, hashes)] if len(hashes) <= _CELLS else None
 
 
-def _shift(keys: npt.NDArray[np.uint64]) -> int | None:
-    """How far to shift a few hashes so that each has a slot of its own; None if they are many, or no shift does it."""
-    able = (shift for shift in range(0, 48, 3) if len(np.unique(_slots(keys, shift))) == len(keys))
-    return next(able, None) if len(keys) <= _FEW else None
+class _Digits(NamedTuple):
+    """Some of the binary digits of hashes, which tell a few words from each other."""
+
+    behind: int  # how many are behind them
+    bits: int  # how many they are, 8 or 16
+
+    def of(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """Those of some hashes."""
+        return (hashes >> np.uint64(self.behind)).astype(np.uint8 if self.bits == 8 else np.uint16)
+
+    def query(self, cell: str) -> str:
+        """Those of the hash of a cell, for the engine."""
+        kind = "UTINYINT" if self.bits == 8 else "USMALLINT"
+        return f"CAST((hash({cell}) >> {self.behind}) & {(1 << self.bits) - 1} AS {kind})"
+
+    def looked_up(self, slots: npt.NDArray[np.unsignedinteger[Any]], keys: npt.NDArray[np.uint64]) -> Index:
+        """Where the hashes with these digits stand among keys, in blocks that stay in the cache."""
+        table = np.zeros(1 << self.bits, dtype=np.intp)
+        table[self.of(keys)] = np.arange(len(keys))
+        found = np.empty(len(slots), dtype=np.intp)
+        for start in range(0, len(slots), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            np.take(table, slots[block], out=found[block], mode="clip")
+        return found
 
 
-def _slots(hashes: npt.NDArray[np.uint64], shift: int) -> npt.NDArray[np.uint16]:
-    return ((hashes >> np.uint64(shift)) & np.uint64(_SLOTS - 1)).astype(np.uint16)
-
-
-def _looked_up(slots: npt.NDArray[np.uint16], keys: npt.NDArray[np.uint64], shift: int) -> Index:
-    """Where the hash of each slot stands among keys, in blocks that stay in the cache."""
-    table = np.zeros(_SLOTS, dtype=np.intp)
-    table[_slots(keys, shift)] = np.arange(len(keys))
-    found = np.empty(len(slots), dtype=np.intp)
-    for start in range(0, len(slots), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        np.take(table, slots[block], out=found[block], mode="clip")
-    return found
+def _digits(keys: npt.NDArray[np.uint64]) -> _Digits | None:
+    """The fewest that tell a few hashes from each other; None if they are many, or none do."""
+    if len(keys) > _FEW:
+        return None
+    able = (_Digits(behind, bits) for bits in (8, 16) for behind in range(0, 48, 3))
+    return next((digits for digits in able if len(set(digits.of(keys).tolist())) == len(keys)), None)
 
 
 def _by_word(connection: duckdb.DuckDBPyConnection, cell: str, some: str) -> Index:
