@@ -191,19 +191,19 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _resolved_counts(forecasts: Forecasts) -> npt.NDArray[np.intp]:
+def _resolved_counts(forecasts: Forecasts) -> list[int]:
     """Forecasts of each expert on resolved events, (N,)."""
     return _by_expert(forecasts, lambda cells: forecasts.resolved[forecasts.event_index[cells]])
 
 
-def _by_expert(forecasts: Forecasts, which: Callable[[slice], npt.NDArray[np.bool_]]) -> npt.NDArray[np.intp]:
+def _by_expert(forecasts: Forecasts, which: Callable[[slice], npt.NDArray[np.bool_]]) -> list[int]:
     """How many of each expert's forecasts are among those that a function of a block of them chooses, (N,)."""
     n = len(forecasts.experts)
     found = np.zeros(n, dtype=np.intp)
     for start in range(0, len(forecasts.event_index), _BLOCK):
         cells = slice(start, start + _BLOCK)
         found += np.bincount(forecasts.expert_index[cells][which(cells)], minlength=n)
-    return found
+    return [int(number) for number in found]
 
 
 def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
@@ -283,24 +283,27 @@ def duplicate_columns(forecasts: Forecasts) -> list[Column]:
     binary = p.ndim == 1
 
     def exactly(value: float) -> list[int]:
-        return _by_expert(forecasts, lambda cells: p[cells] == value).tolist()
+        return _by_expert(forecasts, lambda cells: _any_class(p[cells] == value))
 
     def zeros(cells: slice) -> npt.NDArray[np.bool_]:
+        # An event with fewer classes leaves the last positions at 0.
         own = np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index[cells], None]
-        return np.asarray(((p[cells] == 0) & own).any(axis=1))
-
-    def ones(cells: slice) -> npt.NDArray[np.bool_]:
-        return np.asarray((p[cells] == 1).any(axis=1))
+        return _any_class((p[cells] == 0) & own)
 
     columns = [
         Column("expert", forecasts.experts, "expert"),
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
-        Column("resolved", _resolved_counts(forecasts).tolist(), "resolved", whole),
-        Column("zeros", exactly(0) if binary else _by_expert(forecasts, zeros).tolist(), "at 0%", whole),
+        Column("resolved", _resolved_counts(forecasts), "resolved", whole),
+        Column("zeros", exactly(0) if binary else _by_expert(forecasts, zeros), "at 0%", whole),
     ]
     if binary:
         columns.append(Column("halves", exactly(0.5), "at 50%", whole))
-    return [*columns, Column("ones", exactly(1) if binary else _by_expert(forecasts, ones).tolist(), "at 100%", whole)]
+    return [*columns, Column("ones", exactly(1), "at 100%", whole)]
+
+
+def _any_class(cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Where something holds of a forecast, or of one of its classes."""
+    return np.asarray(cells if cells.ndim == 1 else cells.any(axis=1))
 
 
 def finding_facts(findings: Findings) -> dict[str, object]:

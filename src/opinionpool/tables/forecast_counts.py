@@ -43,8 +43,9 @@ class ForecastCounts:
             every += np.bincount(expert, minlength=size)
             far = np.flatnonzero((value < 0.05) | (value > 0.95))
             value, expert = value[far], expert[far]
-            for counts, which in ((zeros, value == 0), (ones, value == 1), (extreme, value != 0)):
-                counts += np.bincount(expert[which], minlength=size)
+            zeros += np.bincount(expert[value == 0], minlength=size)
+            ones += np.bincount(expert[value == 1], minlength=size)
+            extreme += np.bincount(expert[value != 0], minlength=size)
         return cls(
             long_rows.experts, bool(long_rows.classes), len(long_rows.events), halves, every, zeros, ones, extreme
         )
