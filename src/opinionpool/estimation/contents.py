@@ -119,11 +119,10 @@ def event_contents(forecasts: Forecasts) -> Keys:
     classes = name_keys(map(str, range(k))) if forecasts.options is None else _option_keys(forecasts)
     with np.errstate(over="ignore"):
         cells = _contents_of_cells(forecasts, experts, classes)
-        starts = np.searchsorted(forecasts.event_index, np.arange(t))
         found = np.zeros(t, dtype=np.uint64)
         some = forecasts.crowd > 0
         if some.any():
-            found[some] = np.add.reduceat(cells, starts[some])
+            found[some] = np.add.reduceat(cells, forecasts.starts[:-1][some])
         if forecasts.prior is not None:
             places = _places(classes[..., : max(1, forecasts.prior[:1].size)])
             found += _cell_keys(forecasts.prior.reshape(t, -1), places).sum(axis=1)
@@ -151,7 +150,9 @@ def _contents_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Ke
         places = each[expert] if alike else _places(experts[expert, None] * classes[forecasts.event_index[rows]])
         # Rows that were normalised differ in their last digits by the order of the classes.
         given = np.round(values[rows], 9) if several else values[rows]
-        _cell_keys(given, places).sum(axis=1, dtype=np.uint64, out=found[rows])
+        keys = _cell_keys(given, places)
+        # Sums of one number each take longer than all the rest.
+        found[rows] = keys.sum(axis=1, dtype=np.uint64) if several else keys[:, 0]
     return found
 
 
