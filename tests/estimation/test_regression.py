@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from opinionpool.errors import LearningError
+from opinionpool.estimation import side_by_side
 from opinionpool.estimation.anchor import Quadratic
 from opinionpool.estimation.binary import BinaryEvents, BinaryLikelihoods, keep_pairs
 from opinionpool.estimation.coefficients import WeightBeliefs
@@ -57,8 +58,10 @@ class TestSideBySide:
         ],
         ids=["alike", "without intercept", "with a guide", "one expert", "each of its own"],
     )
+    @pytest.mark.parametrize("wide", [1, side_by_side._WIDE])
     @pytest.mark.parametrize("k", [2, 3, 7])
-    def test_are_the_fits_one_by_one(self, beliefs, k):
+    def test_are_the_fits_one_by_one(self, monkeypatch, beliefs, k, wide):
+        monkeypatch.setattr(side_by_side, "_WIDE", wide)
         tasks = tasks_of([regression(60, scale, beliefs, len(beliefs.mean), k) for scale in (0.5, 1.0, 8.0)])
         for task, found in zip(tasks, fit_all(tasks), strict=True):
             alike(found, task.regression.fit(task.deviation))
@@ -83,9 +86,11 @@ class TestSideBySide:
         for task, found in zip(tasks, fit_all(tasks), strict=True):
             alike(found, task.regression.fit(0.2))
 
+    @pytest.mark.parametrize("wide", [1, 30, side_by_side._WIDE])
     @pytest.mark.parametrize("k", [2, 3])
-    def test_so_may_events_and_experts(self, k):
+    def test_so_may_events_and_experts(self, monkeypatch, k, wide):
         """Few and many events, of three, two and forty experts, some with a design of their own."""
+        monkeypatch.setattr(side_by_side, "_WIDE", wide)
         several = [
             regression(t, 1.0, replace(BELIEFS, mean=np.full(n, 0.9 / n)), n, k)
             for t, n in ((60, 3), (200, 40), (7, 3), (500, 2), (61, 3))

@@ -74,10 +74,11 @@ class WeightBeliefs:
         return intercept_root(self.intercept_spread, d)[:, : d if self.intercept_spread > 0 else 0]
 
 
-def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float], d: int) -> tuple[Array, list[int]]:
+def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float], d: int) -> tuple[Array, list[int], Array | None]:
     """Roots of several beliefs about the same experts, (F, d + N, P), and how many columns each has, for d = K - 1.
 
-    Fewer columns have zeros behind them.
+    Fewer columns have zeros behind them. Last, how much weights differ about their mean, (F,); None where they do not,
+    or not alike.
     """
     n, shared = len(each[0].mean), each[0].shared
     own = [beliefs.deviation(deviation) for beliefs, deviation in zip(each, deviations, strict=True)]
@@ -87,14 +88,15 @@ def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float], d: int) ->
     root = np.zeros((len(each), d + n, max(sizes)))
     root[:, :d, shared:first] = intercepts
     root[:, d:, :shared] = [beliefs.together for beliefs in each]
-    if max(sizes) > first:
-        if any(isinstance(one, np.ndarray) for one in own):
-            root[:, d:, first:] = own
-        else:
-            spread = np.array(own)
-            root[:, d:, first:] = (-spread / n)[:, None, None]
-            np.einsum("fii->fi", root[:, d:, first:])[:] += spread[:, None]
-    return root, sizes
+    if max(sizes) == first:
+        return root, sizes, None
+    if any(isinstance(one, np.ndarray) for one in own):
+        root[:, d:, first:] = own
+        return root, sizes, None
+    spread = np.array(own)
+    root[:, d:, first:] = (-spread / n)[:, None, None]
+    np.einsum("fii->fi", root[:, d:, first:])[:] += spread[:, None]
+    return root, sizes, spread
 
 
 def moves(own: float | Array, n: int) -> bool:

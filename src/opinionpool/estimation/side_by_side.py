@@ -14,10 +14,14 @@ from opinionpool.estimation.anchor import Quadratic
 from opinionpool.estimation.binary import BinaryEvents, BinaryLikelihoods, keep_pairs
 from opinionpool.estimation.class_events import ClassEvents, ClassLikelihoods
 from opinionpool.estimation.coefficients import Coefficients, roots
+from opinionpool.estimation.event_likelihoods import Forms, RootForm, turned
 from opinionpool.estimation.posterior import Likelihoods, Mode, modes
 from opinionpool.estimation.regression import Regression
 
 Result = TypeVar("Result")
+
+# Of so many coefficients on, their roots' form saves time.
+_WIDE = 100
 
 
 class Task(NamedTuple):
@@ -102,7 +106,12 @@ def _likelihoods(parts: Sequence[_Part], q: int, p: int) -> Likelihoods:
     several = [part.events for part in parts if isinstance(part.events, ClassEvents)]
     group = np.repeat(np.arange(len(parts)), [len(part.root) for part in parts])
     centre, root = _joined([part.centre for part in parts], (q,)), _joined([part.root for part in parts], (q, p))
-    return ClassLikelihoods(several, group, centre, root) if several else BinaryLikelihoods(binary, group, centre, root)
+    forms = (
+        Forms([part.form for part in parts], np.concatenate([part.spread for part in parts])) if q >= _WIDE else None
+    )
+    if several:
+        return ClassLikelihoods(several, group, centre, root, forms)
+    return BinaryLikelihoods(binary, group, centre, root, forms)
 
 
 def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
@@ -122,6 +131,8 @@ class _Part(NamedTuple):
     events: BinaryEvents | ClassEvents
     centre: Array
     root: Array
+    form: RootForm
+    spread: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +149,8 @@ class _Fits:
     sizes : list of int
         How many there are.
     start : ndarray, shape (F, P)
+    form : RootForm
+        Of the roots, with their σ, `spread` (F,).
     """
 
     tasks: list[Task]
@@ -145,26 +158,30 @@ class _Fits:
     root: Array
     sizes: list[int]
     start: Array
+    form: RootForm
+    spread: Array
 
     @classmethod
     def of(cls, tasks: list[Task]) -> _Fits:
         beliefs = [task.regression.beliefs for task in tasks]
         d = tasks[0].regression.observed.contrasts.shape[2]
-        root, sizes = roots(beliefs, [task.deviation for task in tasks], d)
+        root, sizes, spread = roots(beliefs, [task.deviation for task in tasks], d)
         centre, start = np.zeros(root.shape[:2]), np.zeros((len(root), root.shape[2]))
         centre[:, d:] = [each.mean for each in beliefs]
         for theta, size, task in zip(start, sizes, tasks, strict=True):
             task.begin(theta[:size])
-        return cls(tasks, centre, root, sizes, start)
+        q, p = root.shape[1:]
+        form = RootForm(q, p, 0 if spread is None or q < _WIDE else len(beliefs[0].mean))
+        return cls(tasks, centre, root, sizes, start, form, np.zeros(len(root)) if spread is None else spread)
 
     def parts(self) -> list[_Part]:
         """Their likelihoods: together, or each with a design of its own."""
         events = self.tasks[0].regression.observed.events
         if isinstance(events, ClassEvents) or not _same_design(self.tasks[0])[1]:
-            return [_Part(events, self.centre, self.root)]
+            return [_Part(events, self.centre, self.root, self.form, self.spread)]
         p = self.root.shape[2]
         return [
-            _Part(events.along(centre, root), np.zeros((1, p)), np.eye(p)[None])
+            _Part(events.along(centre, root), np.zeros((1, p)), np.eye(p)[None], RootForm(p, p, 0), np.zeros(1))
             for centre, root in zip(self.centre, self.root, strict=True)
         ]
 
@@ -178,7 +195,7 @@ class _Fits:
         both, common = observed.precisions
         beyond = self.centre.copy()
         beyond[:, observed.contrasts.shape[2] :] -= observed.expected
-        curvature = np.swapaxes(self.root, 1, 2) @ both @ self.root
+        curvature = turned(self.root, np.broadcast_to(both, (f, *both.shape)), self.form, self.spread)
         slope = ((beyond @ common)[:, None] @ self.root)[:, 0]
         return Quadratic(anchored[:, None, None] * curvature, anchored[:, None] * slope)
 
