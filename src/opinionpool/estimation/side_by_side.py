@@ -29,21 +29,24 @@ class Task(NamedTuple):
 
     regression: Regression
     deviation: float  # how much weights differ from each other
-    start: Coefficients | None = None  # where to begin; the answer does not depend on it
+    # Where to begin, or the sum of the weights there; the answer does not depend on it.
+    start: Coefficients | float | None = None
 
     def begin(self, theta: Array) -> None:
         """Set the coefficients (P,), which are 0, to those of the start, or to its intercept and sum of weights."""
-        if self.start is None:
-            return
         beliefs, start = self.regression.beliefs, self.start
-        if len(start.mode.coefficients) == len(theta):
-            theta[:] = start.mode.coefficients
+        if start is None:
+            return
+        total = start if isinstance(start, float) else start.total
+        if isinstance(start, Coefficients):
+            d = len(start.values) - len(beliefs.mean)
+            if len(start.mode.coefficients) == len(theta):
+                theta[:] = start.mode.coefficients
+            if beliefs.intercept_spread > 0:
+                root = beliefs.intercept_root(d)
+                theta[beliefs.shared : beliefs.shared + d] = np.linalg.solve(root, start.values[:d])
         if beliefs.slope_spread > 0:
-            theta[0] = (start.total - beliefs.total) / beliefs.slope_spread
-        d = len(start.values) - len(beliefs.mean)
-        if beliefs.intercept_spread > 0:
-            root = beliefs.intercept_root(d)
-            theta[beliefs.shared : beliefs.shared + d] = np.linalg.solve(root, start.values[:d])
+            theta[0] = (total - beliefs.total) / beliefs.slope_spread
 
 
 # Work that asks for fits, and goes on with what they are.
@@ -74,8 +77,9 @@ def fit_all(tasks: Sequence[Task]) -> list[Coefficients]:
     for i, (regression, deviation, start) in enumerate(tasks):
         if i not in found:
             # The fit before it, to the same events, is near.
-            near = i and tasks[i - 1].regression.observed is regression.observed
-            found[i] = regression.fit(deviation, start or (found[i - 1] if near else None))
+            near = i > 0 and tasks[i - 1].regression.observed is regression.observed
+            before = found[i - 1] if near else None
+            found[i] = regression.fit(deviation, start if isinstance(start, Coefficients) else before)
     return [found[i] for i in range(len(tasks))]
 
 

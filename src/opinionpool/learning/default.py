@@ -140,6 +140,8 @@ Features = TypeVar("Features", Parts, MarginalFeatures)
 
 def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
     """The same, in which experts without any forecast yet differ from the others as they are believed to."""
+    if not duplicates.new.any():
+        return features
     centre = believed.parts(believed.rho)
     return replace(
         features,
@@ -260,10 +262,9 @@ def _candidates(
     correlations, prior = believed.correlations
     beliefs = [rows.beliefs(believed, rho) for rho in correlations]
     beliefs.append(rows.beliefs(believed, believed.rho, UNLIKE))
-    tasks = [Task(Regression(observed, each), 0.0) for each in beliefs]
-    tasks[-1] = Task(replace(tasks[-1].regression, anchored=False), 0.0)
-    found = yield tasks
-    del tasks
+    # Independent experts are believed to add up to so much that their own mean is a bad start.
+    begin, free = beliefs[0].total, len(correlations)
+    found = yield [Task(Regression(observed, each, i < free), 0.0, begin) for i, each in enumerate(beliefs)]
     evidence = np.array([each.evidence for each in found])
     seen = float(rows.weight.sum())
     rate = min(RATE, max(DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + seen), seen / (DEPENDENCE_LEARNED + seen)))

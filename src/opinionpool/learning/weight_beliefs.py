@@ -41,8 +41,14 @@ def weight_beliefs(
     open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
     mean, intercept = open_.mean, 0.0 if options else open_.intercept_spread()
     if believed.alike:
-        return WeightBeliefs(mean, open_.together(), intercept, cache(open_.deviation_alike), open_.guide())
+        own = cache(open_.deviation_alike) if any(open_.worths[:2]) else _as_it_is
+        return WeightBeliefs(mean, open_.together(), intercept, own, open_.guide())
     return WeightBeliefs(mean, 0.0, intercept, cache(open_.deviation))
+
+
+def _as_it_is(deviation: float) -> float:
+    """How much weights differ where nothing is believed of experts."""
+    return deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +136,6 @@ class _Open:
     def deviation_alike(self, deviation: float) -> float:
         """How much equal weights differ once beliefs about all experts are counted, where it would be `deviation`."""
         worths, rho = self.worths[:2], self.rho
-        if not any(worths):
-            return deviation
         per_event = self.features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
         left = _conditioned(self.differing(deviation) * np.eye(2), np.array(worths), np.array(per_event))
         change = np.array(self.slopes())
