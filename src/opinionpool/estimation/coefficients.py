@@ -40,10 +40,9 @@ class WeightBeliefs:
 
     def root(self, deviation: float, d: int) -> Array:
         """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
-        n, own, intercept = len(self.mean), self.deviation(deviation), self.intercept_root(d)
-        first = self.shared + intercept.shape[1]
+        n, own, first = len(self.mean), self.deviation(deviation), self.common(d)
         root = np.zeros((d + n, first + n if moves(own, n) else first))
-        root[:d, self.shared : first] = intercept
+        root[:d, self.shared : first] = self.intercept_root(d)
         root[d:, : self.shared] = self.together
         if isinstance(own, np.ndarray):
             root[d:, first:] = own
@@ -61,6 +60,10 @@ class WeightBeliefs:
     def shared(self) -> int:
         """How many coefficients move all weights."""
         return 1 if self.guide is None else 2
+
+    def common(self, d: int) -> int:
+        """How many coefficients leave weights alike: those, and d = K - 1 of the intercept where there is one."""
+        return self.shared + (d if self.intercept_spread > 0 else 0)
 
     @cached_property
     def together(self) -> Array:
@@ -83,7 +86,7 @@ def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float], d: int) ->
     n, shared = len(each[0].mean), each[0].shared
     own = [beliefs.deviation(deviation) for beliefs, deviation in zip(each, deviations, strict=True)]
     intercepts = [beliefs.intercept_root(d) for beliefs in each]
-    first = shared + intercepts[0].shape[1]
+    first = each[0].common(d)
     sizes = [first + n if moves(one, n) else first for one in own]
     root = np.zeros((len(each), d + n, max(sizes)))
     root[:, :d, shared:first] = intercepts

@@ -112,7 +112,7 @@ class Regression:
     def side_by_side(self) -> bool:
         """Whether it is fitted together with others (`opinionpool.estimation.side_by_side`), not in terms of events."""
         t, n, d = self.observed.contrasts.shape
-        size = self.beliefs.shared + self.beliefs.intercept_root(d).shape[1] + n
+        size = self.beliefs.common(d) + n
         return bool(FEWER * size <= t if d == 1 else size <= t * d)
 
     def several(self, deviation: float) -> bool:
@@ -122,7 +122,7 @@ class Regression:
     def _first(self, deviation: float, start: Coefficients | None) -> Array | None:
         """Coefficients of another fit to begin with, if they are as many."""
         _, n, d = self.observed.contrasts.shape
-        size = self.beliefs.shared + self.beliefs.intercept_root(d).shape[1] + (n if self.several(deviation) else 0)
+        size = self.beliefs.common(d) + (n if self.several(deviation) else 0)
         return None if start is None or len(start.mode.coefficients) != size else start.mode.coefficients
 
     @cached_property

@@ -90,9 +90,8 @@ def _side_by_side(tasks: Sequence[Task]) -> list[Coefficients]:
     parts = [part for each in sets for part in each.parts()]
     q, p = (max(part.root.shape[axis] for part in parts) for axis in (1, 2))
     likelihoods = _likelihoods(parts, q, p)
-    pull = Quadratic(
-        _joined([each.pull.curvature for each in sets], (p, p)), _joined([each.pull.slope for each in sets], (p,))
-    )
+    pulls = [each.pull() for each in sets]
+    pull = Quadratic(_joined([each.curvature for each in pulls], (p, p)), _joined([each.slope for each in pulls], (p,)))
     found = iter(modes(likelihoods, _joined([each.start for each in sets], (p,)), pull))
     return [fit for each in sets for fit in each.found(list(islice(found, len(each.tasks))))]
 
@@ -189,7 +188,6 @@ class _Fits:
             for centre, root in zip(self.centre, self.root, strict=True)
         ]
 
-    @property
     def pull(self) -> Quadratic:
         """What keeps one outcome from moving much (`Anchor`)."""
         observed, (f, _, p) = self.tasks[0].regression.observed, self.root.shape

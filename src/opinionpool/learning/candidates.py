@@ -58,7 +58,7 @@ class Candidates:
 
     def tasks(self, regression: Regression, starts: Sequence[Coefficients]) -> list[Task]:
         """The fit of each, to begin at a start of its own, or at the only one that there is."""
-        each, starts = [replace(regression, beliefs=one) for one in self.beliefs], list(starts)
+        each = [Regression(regression.observed, one, regression.anchored) for one in self.beliefs]
         return [
             Task(each[k], deviation, starts[i] if len(starts) > 1 else starts[0])
             for i, (k, deviation) in enumerate(zip(self.kind, self.deviation, strict=True))

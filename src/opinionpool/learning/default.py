@@ -45,6 +45,7 @@ from opinionpool.learning.rows import Rows, each_expert, rows_of
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     common_dependence,
+    marginal_bias,
     marginal_dependence,
     marginal_features,
 )
@@ -228,7 +229,7 @@ def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
     # Biases too are believed in so far as there are events behind them.
     events = float(rows.weight.sum())
     share = events / (events + BIAS_WORTH + believed.bias.worth)[:, None]
-    return np.asarray(centre + share * (marginal_features(rows.evidence(typical), believed).bias - bias))
+    return np.asarray(centre + share * (marginal_bias(rows.evidence(typical), believed) - bias))
 
 
 def _shares(weights: Array) -> Array:

@@ -77,6 +77,11 @@ def marginal_features(evidence: Evidence, believed: Believed) -> MarginalFeature
     return MarginalFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
 
 
+def marginal_bias(evidence: Evidence, believed: Believed) -> Array:
+    """Their biases alone, (N, K - 1)."""
+    return _marginal_means(evidence, _Centre.of(believed, evidence.classes))[0].bias
+
+
 def common_dependence(features: MarginalFeatures, believed: Believed, events: float) -> Dependence:
     """One correlation of all pairs; nested evidence of the same mean where unequal accuracies are believed.
 
