@@ -34,8 +34,8 @@ def test_values_are_those_of_a_design_with_a_column_for_each_coefficient(k, t, f
 @pytest.mark.parametrize(("k", "t", "f"), [(3, 60, 5), (4, 8, 20)])
 def test_the_mode_is_that_of_the_design(k, t, f):
     """Also of more features than events."""
-    likelihood, _ = some(k, t, f)
-    found = feature_mode(likelihood)
+    likelihood, start = some(k, t, f)
+    found = feature_mode(likelihood, start)
     wanted = posterior_mode(design(likelihood), likelihood.outcomes, likelihood.offset, likelihood.weight)
     assert found.coefficients == pytest.approx(wanted.coefficients, abs=1e-8)
     assert found.evidence == pytest.approx(wanted.evidence, abs=1e-8)

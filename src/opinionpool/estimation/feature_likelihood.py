@@ -12,10 +12,13 @@ from functools import cache
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.blocks import blocks
+from opinionpool.blocks import BLOCK
 from opinionpool.estimation.likelihood import Value
 from opinionpool.estimation.posterior import Mode, newton_mode
 from opinionpool.logodds import softmax
+
+# Sums of fewer products are slow, however much memory more of them take.
+_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,9 @@ class FeatureLikelihood:
         """The Hessian of all events, (P, P), by the upper triangles of each one's: Σ_t f_t f_tᵀ ⊗ W_t."""
         (t, f), pairs = self.features.shape, curvature.shape[1]
         place, found = _pairs(len(self.turn))[2], np.zeros((f, pairs * f))
-        for rows in blocks(t, pairs * f):
+        step = max(_ROWS, BLOCK // (pairs * f))
+        for start in range(0, t, step):
+            rows = slice(start, start + step)
             some = self.features[rows]
             found += some.T @ (curvature[rows, :, None] * some[:, None, :]).reshape(len(some), -1)
         by_pair = found.reshape(f, pairs, f)[:, place]
@@ -110,13 +115,13 @@ def log_probabilities(ratios: Array) -> Array:
     return full.T
 
 
-def feature_mode(likelihood: FeatureLikelihood) -> Mode:
-    """The mode of standard normal coefficients."""
+def feature_mode(likelihood: FeatureLikelihood, start: Array) -> Mode:
+    """The mode of standard normal coefficients, (P,); the answer does not depend on where to start."""
     t, f = likelihood.features.shape
     if f <= t:
-        return newton_mode(likelihood, None, None)
+        return newton_mode(likelihood, start, None)
     # Coefficients that no event sees stay at 0: solve among the others.
     basis = np.linalg.qr(likelihood.features.T)[0]
-    found = feature_mode(replace(likelihood, features=likelihood.features @ basis))
     whole = np.kron(basis, np.eye(len(likelihood.turn)))
+    found = newton_mode(replace(likelihood, features=likelihood.features @ basis), start @ whole, None)
     return Mode(whole @ found.coefficients, found.evidence, found.precision, whole)

@@ -22,7 +22,7 @@ from opinionpool.clusters import by_date, by_group
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.feature_likelihood import FeatureLikelihood, feature_mode, log_probabilities
 from opinionpool.estimation.left_out import LeftOut
-from opinionpool.estimation.posterior import posterior_probabilities
+from opinionpool.estimation.posterior import Mode, posterior_probabilities
 from opinionpool.estimation.sampling import size_ranks, spread_evenly
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
@@ -50,11 +50,18 @@ class Gain(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Coefficients (P,), their covariance (P, P), and the log probability of the outcomes."""
+    """The most probable coefficients (P,), the last of which may be 0, and the mode that they are by a scale."""
 
     coefficients: Array
-    covariance: Array
-    evidence: float
+    mode: Mode
+    scale: Array
+
+    def covariance(self) -> Array:
+        """Of the coefficients given the outcomes, (P, P)."""
+        p, kept = len(self.coefficients), len(self.scale)
+        found = np.zeros((p, p))
+        found[:kept, :kept] = self.scale[:, None] * self.mode.covariance * self.scale
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,15 +106,14 @@ class ClassEvidence:
         error = np.sqrt(np.square(deviation).sum() * len(events) / (len(events) - 1)) / (total + WORTH)
         return Gain(float(mean), float(error))
 
-    def fit(self, roots: Array) -> Found:
-        """The most probable coefficients, and what is open about them."""
-        p, kept, d = len(roots), int(np.count_nonzero(roots)), len(self.likelihood.turn)
+    def fit(self, roots: Array, start: Array | None = None) -> Found:
+        """The most probable coefficients, which do not depend on where to start."""
+        kept, d, coefficients = int(np.count_nonzero(roots)), len(self.likelihood.turn), np.zeros(len(roots))
         scale = roots[:kept]
-        mode = feature_mode(replace(self.likelihood, features=self.likelihood.features[:, : kept // d] * scale[::d]))
-        found = Found(np.zeros(p), np.zeros((p, p)), mode.evidence)
-        found.coefficients[:kept] = scale * mode.coefficients
-        found.covariance[:kept, :kept] = scale[:, None] * mode.covariance * scale
-        return found
+        own = replace(self.likelihood, features=self.likelihood.features[:, : kept // d] * scale[::d])
+        mode = feature_mode(own, np.zeros(kept) if start is None else start[:kept] / scale)
+        coefficients[:kept] = scale * mode.coefficients
+        return Found(coefficients, mode, scale)
 
     def _sums(self, values: Array) -> Array:
         """Sums over each set, (S,)."""
@@ -164,7 +170,7 @@ def with_class_model(
             )
         if nothing:
             size = len(weights.feature_roots(SPREADS[0]))
-            return _differing(learned, weights, Found(np.zeros(size), np.zeros((size, size)), 0.0))
+            return _differing(learned, weights, np.zeros(size), np.zeros((size, size)))
     elif nothing:
         return learned
     elif worth < needed or weights.size > ASKED:
@@ -174,7 +180,7 @@ def with_class_model(
     evidence = _evidence(weights, forecasts, data, used)
     if class_model == "auto":
         return _chosen(learned, weights, evidence)
-    return _differing(learned, weights, _average(*_fits(weights, evidence)))
+    return _differing(learned, weights, *_average(*_fits(weights, evidence)))
 
 
 def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence) -> FittedPanel:
@@ -189,35 +195,38 @@ def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence
         best = int(np.argmax(probability))
         gain = evidence.gain(roots[best], evidence.near(found[best].coefficients))
         if gain.clear:
-            return _with(_differing(learned, weights, _average(found, probability)), _gained(gain))
+            return _with(_differing(learned, weights, *_average(found, probability)), _gained(gain))
     return _with(learned, _no_gain(gain))
 
 
 def _fits(weights: ClassWeights, evidence: ClassEvidence) -> tuple[list[Found], Array]:
     """What is most probable for each spread, and how probable that is."""
-    found = [evidence.fit(weights.feature_roots(spreads)) for spreads in SPREADS]
-    return found, posterior_probabilities([each.evidence for each in found], (1.0 / len(SPREADS),) * len(SPREADS))
+    found: list[Found] = []
+    for spreads in SPREADS:
+        found.append(evidence.fit(weights.feature_roots(spreads), found[-1].coefficients if found else None))
+    return found, posterior_probabilities([each.mode.evidence for each in found], (1.0 / len(SPREADS),) * len(SPREADS))
 
 
-def _average(found: list[Found], probability: Array) -> Found:
-    """Coefficients averaged over how far weights differ."""
+def _average(found: list[Found], probability: Array) -> tuple[Array, Array]:
+    """Coefficients averaged over how far weights differ, and their covariance."""
     kept = np.flatnonzero(probability > NEGLIGIBLE)
     share = probability[kept] / probability[kept].sum()
     values = np.array([found[i].coefficients for i in kept])
     mean = share @ values
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
     for part, i in zip(share, kept, strict=True):
-        covariance += part * found[i].covariance
-    return Found(mean, covariance, float(np.max([each.evidence for each in found])))
+        covariance += part * found[i].covariance()
+    return mean, np.asarray(covariance)
 
 
-def _differing(learned: FittedPanel, weights: ClassWeights, found: Found) -> FittedPanel:
+def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
+    """The full model by coefficients of features."""
     turn, uncertainty = weights.from_features, None
     if learned.uncertainty is not None:
-        differences = turn @ found.covariance @ turn.T
+        differences = turn @ covariance @ turn.T
         uncertainty = ClassUncertainty(learned.uncertainty.covariance, weights, differences)
     # What topics add to the symmetric panel's answers was learned together with that.
-    return replace(learned, panel=weights.full_panel(turn @ found.coefficients), uncertainty=uncertainty, topics=None)
+    return replace(learned, panel=weights.full_panel(turn @ coefficients), uncertainty=uncertainty, topics=None)
 
 
 def _with(learned: FittedPanel, note: Note) -> FittedPanel:
