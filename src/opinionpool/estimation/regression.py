@@ -167,7 +167,9 @@ class Regression:
             products = design @ design.T
         else:
             along = self.observed.contrasts[..., 0] @ self.beliefs.together
-            products = own**2 * self.observed.products + along @ along.T + float((root**2).sum())
+            shared = np.column_stack([along, np.full(len(along), np.sqrt((root**2).sum()))])
+            products = own**2 * self.observed.products
+            products += shared @ shared.T
         before = None if start is None else self._beyond_mean(start.values)
         dual = binary_mode(
             products, self.observed.outcomes, self.mean_answers[:, 0], self.observed.weight, before, self.anchor
