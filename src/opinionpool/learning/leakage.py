@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import factorial
 
 import numpy as np
 
-from opinionpool.arrays import Floats, Index, Mask
+from opinionpool.arrays import Array, Floats, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
 from opinionpool.estimation.dense import DenseOutcomes
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit
-from opinionpool.text import listed
+from opinionpool.text import listed, shown
 
 # An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.
 SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
 # Forecasts that are looked at first.
 FIRST = 1 << 14
+# From so many events on, forecasts may be taken to speak against what happened.
+LEAST_EVENTS = 4
 
 
 def leaked_experts(forecasts: Forecasts) -> Mask:
@@ -80,6 +83,71 @@ def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
         "out-of-fold forecasts"
     )
     return (Note("leakage", text, len(names), serious=True),)
+
+
+# Forecasts count up to log-odds of 4, and are taken to point the wrong way where this is so improbable otherwise.
+IMPROBABLE = 1e-3
+
+
+def contrary_events(forecasts: Forecasts) -> int:
+    """On how many events forecasts clearly speak against what happened; 0 where they do not.
+
+    That is if they would suit the outcomes better with classes in another order, by Student's t-test of each event's
+    mean log-probability, both as it is and beyond its average; forecasts that are merely biased do not count.
+
+    Examples
+    --------
+    >>> q = [[0.1, 0.2], [0.9, 0.7], [0.2, 0.1], [0.8, 0.8]]
+    >>> contrary_events(Forecasts.from_array(q, [1, 0, 1, 0])), contrary_events(Forecasts.from_array(q, [0, 1, 0, 1]))
+    (4, 0)
+    """
+    known = np.flatnonzero(forecasts.resolved[forecasts.event_index])
+    event, q = forecasts.event_index[known], forecasts.probabilities[known]
+    answered, row = np.unique(event, return_inverse=True)
+    if len(answered) < LEAST_EVENTS:
+        return 0
+    given = np.log(np.clip(np.stack([1.0 - q, q], axis=1) if q.ndim == 1 else q, 1.0 - SURE, SURE))
+    count = np.bincount(row)
+    mean = np.stack([np.bincount(row, column) / count for column in given.T], axis=1)
+    outcome = forecasts.outcomes[answered]
+    beyond = mean - mean.mean(axis=0)
+    other = _likeliest_order(beyond, outcome)[outcome]
+    gains = [logs[np.arange(len(logs)), other] - logs[np.arange(len(logs)), outcome] for logs in (mean, beyond)]
+    # One of K! orders was chosen.
+    level = IMPROBABLE / factorial(given.shape[1])
+    return len(answered) if all(_clearly_above_0(gain, level) for gain in gains) else 0
+
+
+def _likeliest_order(logs: Array, outcome: Index) -> Index:
+    """Which class (K,) each outcome would be for the sum of these log-probabilities (T, K) to be highest."""
+    k = logs.shape[1]
+    total = np.stack([logs[outcome == y].sum(axis=0) for y in range(k)])
+    if (total.argmax(axis=1) == np.arange(k))[np.bincount(outcome, minlength=k) > 0].all():
+        return np.arange(k)
+    from scipy.optimize import linear_sum_assignment
+
+    return np.asarray(linear_sum_assignment(total, maximize=True)[1])
+
+
+def _clearly_above_0(gain: Array, level: float) -> bool:
+    """Whether so high a mean (T,) has a probability below this if the true one is 0."""
+    if gain.mean() <= 0.0:
+        return False
+    from scipy.special import stdtr
+
+    error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
+    return error == 0.0 or bool(stdtr(len(gain) - 1, -float(gain.mean()) / error) < level)
+
+
+def contrary_note(events: int, classes: Sequence[object]) -> Note:
+    """That forecasts speak against what happened."""
+    if len(classes) == 2:
+        ask = f"are they probabilities of {shown(classes[0])} rather than {shown(classes[1])}?"
+    else:
+        ask = f"are the probabilities in another order than {listed(list(classes), 5)}?"
+    return Note(
+        "contrary", f"the forecasts speak against what happened on {events:,} resolved events: {ask}", serious=True
+    )
 
 
 # From so many events on, weights that point the wrong way are worth a warning; but not a sum as close to 0 as that of

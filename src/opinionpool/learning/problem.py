@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -17,7 +18,7 @@ from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidenc
 from opinionpool.estimation.moments import Moments
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
-from opinionpool.learning.leakage import leaked_experts
+from opinionpool.learning.leakage import contrary_events, contrary_note, leaked_experts
 from opinionpool.learning.request import Request
 from opinionpool.model.contrasts import contrasts
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
@@ -216,6 +217,13 @@ class Problem:
     def leaked(self) -> Mask:
         """Who was right and nearly certain on every resolved event, (N,)."""
         return leaked_experts(self.forecasts)
+
+    def contrary_notes(self, notes: Sequence[Note]) -> tuple[Note, ...]:
+        """That forecasts speak against what happened, unless that is among some notes."""
+        if self.has_options or any(note.code == "contrary" for note in notes):
+            return ()
+        events = contrary_events(self.forecasts)
+        return (contrary_note(events, self.classes),) if events else ()
 
     def problem(self) -> Problem:
         """These events."""

@@ -1,0 +1,56 @@
+"""Forecasts that speak against what happened."""
+
+import numpy as np
+import pytest
+
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.leakage import contrary_events
+from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.registry import POOLS
+
+LABELS = {2: ("ok", "fraud"), 3: ("negative", "neutral", "positive"), 5: tuple("abcde")}
+
+
+def simulated(rng, events, classes, truth=1.3, beside=0.0):
+    """Three experts' probabilities, (T, 3, K), and outcomes; the first class is `beside` too likely, in log-odds."""
+    y = rng.integers(0, classes, events)
+    logs = rng.normal(size=(events, 3, classes)) + truth * np.eye(classes)[y][:, None]
+    logs[..., 0] += beside
+    q = np.exp(logs)
+    return q / q.sum(axis=2, keepdims=True), y
+
+
+def forecasts(q, y, labels=None):
+    k = q.shape[2]
+    y = y if labels is None else [labels[code] for code in y]
+    return Forecasts.from_array(q[..., 1] if k == 2 else q, y, classes=labels or tuple(range(k)))
+
+
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [(name, k) for name, pool in POOLS.items() if not pool.timed for k in (2, 3) if (name, k) != ("beta-linear", 3)],
+)
+def test_every_pool_notes_labels_in_another_order(name, classes):
+    q, y = simulated(np.random.default_rng(1), 200, classes)
+    right = forecasts(q, y, LABELS[classes])
+    wrong = forecasts(q[..., [1, 0, 2][:classes]], y, LABELS[classes])
+    assert "contrary" not in {note.code for note in fit_pool(name, right).notes}
+    assert "contrary" in {note.code for note in fit_pool(name, wrong).notes}
+
+
+@pytest.mark.parametrize(("classes", "events"), [(2, 12), (5, 60)])
+def test_few_events_are_enough_where_forecasts_are_good(classes, events):
+    found = [
+        contrary_events(forecasts(q[..., ::-1], y))
+        for q, y in (simulated(np.random.default_rng(seed), events, classes, truth=2.0) for seed in range(20))
+    ]
+    assert np.mean(np.array(found) == events) > 0.8
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_neither_chance_nor_bias_is_taken_for_another_order(classes):
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        events = int(rng.integers(4, 100))
+        assert not contrary_events(forecasts(*simulated(rng, events, classes, truth=0.0)))
+        assert not contrary_events(forecasts(*simulated(rng, events, classes, truth=0.5, beside=3.0)))
