@@ -2,7 +2,8 @@
 
 Panels of unlike experts with several shared sources of error. Learned from all events and from samples of several
 sizes, each is asked about the same fresh events: by how much the mean log loss is worse than that of the pool that
-learned from all, with the standard error of this difference, and the processor seconds of the fit, on one thread.
+learned from all, on average over several samples, with their standard deviation, and the processor seconds of a fit, on
+one thread.
 Then the log loss of the default pool on fresh events beside those of the data alone.
 """
 
@@ -24,6 +25,8 @@ Array = npt.NDArray[np.float64]
 SHAPES = ((200_000, 20), (50_000, 100), (20_000, 500), (8_000, 1_000))
 LIMITS = ((5_000, 500_000), (10_000, 1_000_000), (20_000, 2_000_000), (50_000, 5_000_000))
 FRESH = 20_000
+# Samples of each size: with its experts in another order, a panel has another one.
+SAMPLES = 5
 # Experts, and numbers of events, to compare with the data alone.
 FEW, LEARNED = 20, (500, 2_000, 5_000, 20_000)
 
@@ -89,11 +92,15 @@ def main() -> None:
                 used = min(limits[0], limits[1] // experts)
                 if used >= events:
                     continue
-                pool, seconds = learned(q, y, limits)
-                worse = losses(pool, *fresh) - best
-                error = worse.std() / np.sqrt(len(worse))
+                worse, seconds = [], 0.0
+                for seed in range(SAMPLES):
+                    order = np.random.default_rng(seed).permutation(experts)
+                    pool, once = learned(q[:, order], y, limits)
+                    worse.append((losses(pool, fresh[0][:, order], fresh[1]) - best).mean())
+                    seconds += once / SAMPLES
                 print(
-                    f"| {events:,} x {experts:,} | {used:,} | {worse.mean():.5f} ± {error:.5f} | {seconds:.1f} |",
+                    f"| {events:,} x {experts:,} | {used:,} | {np.mean(worse):.5f} ± {np.std(worse, ddof=1):.5f} | "
+                    f"{seconds:.1f} |",
                     flush=True,
                 )
         beside()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -170,7 +171,7 @@ def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
 
     return replace(
         first,
-        events=tuple(event for part in parts for event in part.events),
+        events=tuple(chain.from_iterable(part.events for part in parts)),
         event_index=np.concatenate([part.event_index + start for part, start in zip(parts, starts, strict=True)]),
         expert_index=np.concatenate([part.expert_index for part in parts]),
         probabilities=np.concatenate([part.probabilities for part in parts]),
