@@ -76,6 +76,10 @@ class WeightBeliefs:
         """Root of the covariance of the intercept, (K - 1, K - 1), or (K - 1, 0) where there is none."""
         return intercept_root(self.intercept_spread, d)[:, : d if self.intercept_spread > 0 else 0]
 
+    def of_intercept(self, intercept: Array) -> Array:
+        """The coefficients that make an intercept (K - 1,), where there is one, (K - 1,)."""
+        return np.asarray(_unit_inverse(len(intercept)) @ intercept / self.intercept_spread)
+
 
 def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float], d: int) -> tuple[Array, list[int], Array | None]:
     """Roots of several beliefs about the same experts, (F, d + N, P), and how many columns each has, for d = K - 1.
@@ -223,3 +227,9 @@ def intercept_root(spread: float, d: int) -> Array:
 def _unit_root(d: int) -> Array:
     """The same for a spread of 1."""
     return np.asarray(np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)
+
+
+@cache
+def _unit_inverse(d: int) -> Array:
+    """The inverse of that."""
+    return np.asarray(np.linalg.inv(_unit_root(d)))

@@ -43,8 +43,7 @@ class Task(NamedTuple):
             if len(start.mode.coefficients) == len(theta):
                 theta[:] = start.mode.coefficients
             if beliefs.intercept_spread > 0:
-                root = beliefs.intercept_root(d)
-                theta[beliefs.shared : beliefs.shared + d] = np.linalg.solve(root, start.values[:d])
+                theta[beliefs.shared : beliefs.shared + d] = beliefs.of_intercept(start.values[:d])
         if beliefs.slope_spread > 0:
             theta[0] = (total - beliefs.total) / beliefs.slope_spread
 
