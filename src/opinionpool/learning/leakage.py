@@ -85,8 +85,9 @@ def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
     return (Note("leakage", text, len(names), serious=True),)
 
 
-# Forecasts count up to log-odds of 4, and are taken to point the wrong way where this is so improbable otherwise.
-IMPROBABLE = 1e-3
+# Forecasts count up to log-odds of 4, and are taken to point the wrong way where this is so improbable otherwise; about
+# so many events are asked first.
+IMPROBABLE, ENOUGH = 1e-3, 2048
 
 
 def contrary_events(forecasts: Forecasts) -> int:
@@ -101,21 +102,28 @@ def contrary_events(forecasts: Forecasts) -> int:
     >>> contrary_events(Forecasts.from_array(q, [1, 0, 1, 0])), contrary_events(Forecasts.from_array(q, [0, 1, 0, 1]))
     (4, 0)
     """
-    known = np.flatnonzero(forecasts.resolved[forecasts.event_index])
-    event, q = forecasts.event_index[known], forecasts.probabilities[known]
-    answered, row = np.unique(event, return_inverse=True)
-    if len(answered) < LEAST_EVENTS:
+    answered = np.flatnonzero(forecasts.resolved & (forecasts.crowd > 0))
+    # What does not speak against some of many does not speak clearly against all.
+    some = answered[:: len(answered) // ENOUGH + 1]
+    if len(answered) < LEAST_EVENTS or (len(some) < len(answered) and not _contrary(forecasts, some, 0.5)):
         return 0
+    return len(answered) if _contrary(forecasts, answered, IMPROBABLE) else 0
+
+
+def _contrary(forecasts: Forecasts, events: Index, level: float) -> bool:
+    """Whether forecasts would suit these events better with classes in another order, at this level of the test."""
+    lengths = forecasts.crowd[events]
+    ends = np.cumsum(lengths)
+    cells = np.repeat(forecasts.starts[events] - (ends - lengths), lengths) + np.arange(ends[-1])
+    q = forecasts.probabilities[cells]
     given = np.log(np.clip(np.stack([1.0 - q, q], axis=1) if q.ndim == 1 else q, 1.0 - SURE, SURE))
-    count = np.bincount(row)
-    mean = np.stack([np.bincount(row, column) / count for column in given.T], axis=1)
-    outcome = forecasts.outcomes[answered]
+    mean = np.add.reduceat(given, ends - lengths, axis=0) / lengths[:, None]
+    outcome = forecasts.outcomes[events]
     beyond = mean - mean.mean(axis=0)
     other = _likeliest_order(beyond, outcome)[outcome]
     gains = [logs[np.arange(len(logs)), other] - logs[np.arange(len(logs)), outcome] for logs in (mean, beyond)]
     # One of K! orders was chosen.
-    level = IMPROBABLE / factorial(given.shape[1])
-    return len(answered) if all(_clearly_above_0(gain, level) for gain in gains) else 0
+    return all(_clearly_above_0(gain, level / factorial(given.shape[1])) for gain in gains)
 
 
 def _likeliest_order(logs: Array, outcome: Index) -> Index:
