@@ -1,6 +1,7 @@
 """How far an answer depends on beliefs: by the closed form for exchangeable experts, and by simulated ranges."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from opinionpool.analysis.sensitivity import accuracy_range, correlation_range, sensitivity
 from opinionpool.errors import ArgumentError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.beliefs import Belief, Beliefs
+from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
+from opinionpool.learning.learn import learn
 
 
 def pooled(q, prior, kappa, rho):
@@ -49,6 +51,31 @@ def test_the_largest_effect_is_first_and_assessed_ones_are_told_from_assumed_one
     assert {(effect.what, effect.expert): effect.assessed for effect in effects} == {
         ("correlation", ""): False, ("calibration", ""): False, ("accuracy", "cy"): True, ("prior", ""): False,
     }  # fmt: skip
+
+
+def test_everything_that_is_assessed_is_varied():
+    f = Forecasts.from_array([[0.7, 0.6, 0.9]], [None], experts=["ann", "bob", "cy"])
+    beliefs = Beliefs(
+        calibration=0.9,
+        experts={
+            "ann": {"bias": (0.4, 30)},
+            "bob": {"relative_accuracy": 0.5},
+            "cy": {"calibration": 0.7, "hit_rate": 0.8},
+        },
+    )
+    found = {(effect.what, effect.expert): effect for effect in sensitivity(f, 0, beliefs, prior=0.5)}
+    assert set(found) == {
+        ("correlation", ""), ("calibration", ""), ("bias", "ann"), ("relative accuracy", "bob"), ("calibration", "cy"),
+        ("accuracy", "cy"),
+    }  # fmt: skip
+    for effect in found.values():
+        assert effect.values[0] < effect.values[1]
+        assert effect.answers[0] != effect.answers[1]
+    # The answer at an end is that of the panel assessed so.
+    low = found["bias", "ann"].values[0]
+    assessed = replace(beliefs, experts={**beliefs.experts, "ann": ExpertBeliefs(bias=(low, 30))})
+    direct = learn(f, prior=0.5, beliefs=assessed).pool([0.7, 0.6, 0.9])
+    assert found["bias", "ann"].answers[0] == pytest.approx(float(np.squeeze(direct)), abs=1e-12)
 
 
 def test_what_is_certain_is_not_varied():

@@ -366,7 +366,8 @@ class TestPlaces:
         (note,) = learned.notes
         assert note.text == (
             "no event is resolved, so the weights follow from the beliefs; assumed where none is given: "
-            "no bias; accuracy 1 (an AUC of 0.84); correlation 0.6"
+            "no bias; accuracy 1 (an AUC of 0.84); correlation 0.6; extremes moderated, to 98.0% at most where the "
+            "prior is 50%"
         )
         accuracy = [accuracy_of_auc(0.9), ACCURACY, ACCURACY]
         meant = Panel.from_features([0.9] * 3, CORRELATION, accuracy, dependence="nested")

@@ -5,6 +5,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.model.panel import Panel
@@ -12,6 +13,7 @@ from opinionpool.page import what_if
 from opinionpool.page.answer import Material, answer
 from opinionpool.page.assessment import Candidate, Stakes, example
 from opinionpool.page.charts import Bar, tornado
+from opinionpool.page.event_report import event_report
 from opinionpool.page.moves import moved
 
 
@@ -89,3 +91,31 @@ def test_the_picture_says_what_it_shows():
     assert "&lt;b&gt;: bias: from 20.0% to 70.0%" in picture
     assert "<b>" not in picture
     assert picture.count('class="range"') == 2
+
+
+def report_of(a):
+    return event_report(a, Material(), answer(a, Material()), "on 2026-05-04", "opinionpool explain x.csv q")
+
+
+def test_the_report_has_no_decision_and_no_further_expert_that_nobody_described():
+    a = example()
+    assert "Acting costs" not in report_of(a)
+    assert "One more expert" not in report_of(a)
+    assert "Acting costs 30" in report_of(replace(a, stakes=Stakes(30.0, 50.0)))
+    assert "an AUC of 0.85" in report_of(replace(a, candidate=Candidate(0.85, 0.2)))
+
+
+def test_the_report_lists_what_adds_up_to_the_answer():
+    a = example()
+    found = answer(a, Material())
+    report = report_of(a).replace("−", "-")
+    for contrast, adds in zip(found.why.contrast, found.why.contributions, strict=True):
+        assert f"{contrast:+.3f}" in report
+        assert f"{adds:+.3f}" in report
+    assert logit(float(found.why.probability)) == pytest.approx(found.why.contributions.sum(), abs=1e-9)
+
+
+def test_of_an_added_expert_nothing_is_assessed():
+    a = moved(example(), {"do": "add", "value": "Dana 60%"})
+    assert a.experts[-1].forecast == (0.6,)
+    assert not a.experts[-1].beliefs.given

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
@@ -34,7 +35,7 @@ CORRELATIONS, PRIORS = (0.2, 0.85), (0.3, 0.7)
 class Effect:
     """The answer at both ends of the range of one belief."""
 
-    what: str  # "forecast", "accuracy", "calibration", "bias", "correlation" or "prior"
+    what: str  # "forecast", "accuracy", "relative accuracy", "calibration", "bias", "correlation" or "prior"
     expert: str  # empty for a belief about all experts
     assessed: bool  # whether somebody gave it; else it is what is assumed of any panel
     values: tuple[float, float]  # the ends of the range; that of an accuracy as AUCs
@@ -116,17 +117,53 @@ def _variations(given: Beliefs, experts: tuple[str, ...]) -> Iterator[_Variation
             ends = calibration_range(calibration, 1.0 if accuracy is None else accuracy.value)
         low, high = (replace(given, calibration=Belief(value, worth)) for value in ends)
         yield "calibration", "", calibration is not None, ends, (low, high)
+    for what, ends, (low, high) in feature_ranges(given):
+        if what != "calibration":
+            yield what, "", True, ends, (low, high)
     for name, own in given.experts.items():
-        accuracy = own.absolute()
-        if name in experts and accuracy is not None and math.isfinite(accuracy.worth):
-            ends = accuracy_range(accuracy)
-            low, high = (_with_auc(given, name, own, Belief(value, accuracy.worth)) for value in ends)
-            yield "accuracy", name, True, ends, (low, high)
+        if name in experts:
+            for what, ends, changed in feature_ranges(own, given):
+                low, high = (replace(given, experts={**given.experts, name: each}) for each in changed)
+                yield what, name, True, ends, (low, high)
 
 
-def _with_auc(given: Beliefs, name: str, own: ExpertBeliefs, auc: Belief) -> Beliefs:
-    others = dict.fromkeys(("accuracy", *ELICITED), None)
-    return replace(given, experts={**given.experts, name: replace(own, **(others | {"auc": auc}))})
+SomeBeliefs = TypeVar("SomeBeliefs", bound=ExpertBeliefs)
+
+
+def feature_ranges(
+    own: SomeBeliefs, everyone: ExpertBeliefs | None = None
+) -> Iterator[tuple[str, tuple[float, float], tuple[SomeBeliefs, SomeBeliefs]]]:
+    """What is assessed of accuracy, calibration and bias: the range of each, and the beliefs at both of its ends.
+
+    The range of a calibration or bias depends on the accuracy, and calibration, of which those of `everyone` stand in
+    for an expert's own.
+    """
+    accuracy, relative, calibration = own.absolute(), own.get("relative_accuracy"), own.get("calibration")
+    common = everyone or ExpertBeliefs()
+    level = next((each.value for each in (accuracy, common.absolute()) if each is not None), 1.0)
+    kappa = next((each.value for each in (calibration, common.get("calibration")) if each is not None), CALIBRATION)
+    if accuracy is not None and math.isfinite(accuracy.worth):
+        ends = accuracy_range(accuracy)
+        none: dict[str, None] = dict.fromkeys(("accuracy", *ELICITED))
+        yield "accuracy", ends, _changed(own, [none | {"auc": Belief(value, accuracy.worth)} for value in ends])
+    if relative is not None and math.isfinite(relative.worth) and relative.value != 1.0:
+        level *= relative.value
+        factor = math.exp(WIDTH * math.sqrt((8.0 / level + 2.0) / relative.worth))
+        ends = max(relative.value / factor, 1e-4), min(relative.value * factor, 1e4)
+        changed = _changed(own, [{"relative_accuracy": Belief(value, relative.worth)} for value in ends])
+        yield "relative accuracy", ends, changed
+    if calibration is not None and math.isfinite(calibration.worth):
+        ends = calibration_range(calibration, level)
+        yield "calibration", ends, _changed(own, [{"calibration": Belief(value, calibration.worth)} for value in ends])
+    bias = own.get("bias")
+    if bias is not None and math.isfinite(bias.worth):
+        ends = bias_range(bias, level, kappa)
+        yield "bias", ends, _changed(own, [{"bias": Belief(value, bias.worth)} for value in ends])
+
+
+def _changed(own: SomeBeliefs, ends: list[dict[str, Any]]) -> tuple[SomeBeliefs, SomeBeliefs]:
+    low, high = (replace(own, **each) for each in ends)
+    return low, high
 
 
 def accuracy_range(accuracy: Belief) -> tuple[float, float]:

@@ -113,17 +113,18 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: 
     if believed.assessed:
         text = "all was assessed, so nothing is learned and the weights follow from the beliefs, without an interval"
         return Note("assessed", text)
+    limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_PROBABILITIES)))
     if believed.given:
         open_ = {
             "no bias": (believed.bias.worth == 0).any(),
             f"calibration {CALIBRATION:g}": (believed.calibration.worth == 0).any(),
             f"accuracy {ACCURACY:g} (an AUC of 0.84)": (believed.accuracy.worth == 0).any(),
             f"correlation {CORRELATION:g}": believed.correlation is None and len(believed) > 1,
+            f"extremes moderated, to {limit:.1%} at most where the prior is 50%": believed.limit is None,
         }
         taken = "; ".join(text for text, missing in open_.items() if missing)
         text = f"{what}, so the weights follow from the beliefs"
         return Note("nothing-learned", text + f"; assumed where none is given: {taken}" * bool(taken))
-    limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_PROBABILITIES)))
     accurate = "equally accurate" if believed.agreement is None else "the more accurate the more they agree"
     text = (
         f"{what}, so nothing was learned: the experts are assumed to be unbiased, about calibrated ({CALIBRATION:g}), "

@@ -13,7 +13,7 @@ from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.beliefs import Belief
 from opinionpool.page import charts, what_if
 from opinionpool.page.answer import Answer, Material
-from opinionpool.page.assessment import Assessment, Expert
+from opinionpool.page.assessment import Assessment, Candidate, Expert, Stakes
 from opinionpool.page.charts import Bar
 from opinionpool.report.charts import shortened
 from opinionpool.report.html import STYLE, Html, document, joined, markup, name, section, sentence, table
@@ -110,8 +110,13 @@ def _why(a: Assessment, found: Answer) -> Html:
         weight = "–" if why.weights is None else decimal(float(why.weights[i]))
         shares = [f"{brief(of_class(why.probabilities[i], at))}" for at, *_ in _classes(a, found)]
         without = [f"{brief(of_class(why.without[i], at))}" for at, *_ in _classes(a, found)]
-        rows.append([name(why.experts[i]), " / ".join(shares), weight, " / ".join(without)])
-    listing = table(["expert", "forecast", "weight", "answer without it"], rows, numbers=[False, True, True, True])
+        added = [f"{x:+.3f}" for x in np.atleast_2d((why.contrast[i], why.contributions[i])).ravel().tolist()]
+        rows.append(
+            [name(why.experts[i]), " / ".join(shares), weight, *(added if a.binary else []), " / ".join(without)]
+        )
+    steps = ["contrast", "adds"] if a.binary else []
+    header = ["expert", "forecast", "weight", *steps, "answer without it"]
+    listing = table(header, rows, numbers=[False] + [True] * (len(header) - 1))
     return section("why", "Why", joined(figures), listing)
 
 
@@ -160,37 +165,44 @@ def _events(belief: Belief) -> str:
 
 
 def _changes(a: Assessment, material: Material, found: Answer) -> Html:
-    """What moves the answer, and the decision."""
-    parts = []
+    """What moves the answer, and the decision; what the page begins with is nobody's assessment."""
+    decided, asked = a.binary and a.stakes != Stakes(), a.binary and a.candidate != Candidate()
+    parts: list[Html] = []
     at = 1 if a.binary else int(np.argmax(found.why.probability))
     moves = what_if.effects(a, material, found, at)
     if moves:
-        threshold = a.stakes.action / a.stakes.loss if a.binary else None
-        bars = bars_of(moves)
+        threshold = a.stakes.action / a.stakes.loss if decided else None
         label = _classes(a, found)[0 if a.binary else at][1]
-        figure = charts.tornado(bars, of_class(found.why.probability, at), threshold, f"Probability of {label}")
+        figure = charts.tornado(
+            bars_of(moves), of_class(found.why.probability, at), threshold, f"Probability of {label}"
+        )
         words = "Each bar is the answer while one assessment goes over its range, where it lies with 90% probability."
         parts.append(markup("<figure>{}<figcaption>{}</figcaption></figure>", figure, words))
-    if a.binary:
-        stake = what_if.stake(a, found, float(found.why.probability))
-        words = (
-            f"Acting costs {a.stakes.action:g}, and not having acted {a.stakes.loss:g} if the event happens, so acting "
-            f"pays above {brief(stake.threshold)}. The expected cost of acting is {stake.acting:.3g}, of waiting "
-            f"{stake.waiting:.3g}: {'act' if stake.act else 'do not act'}."
-        )
-        parts.append(markup("<p>{}</p>", words))
-        try:
-            more = what_if.one_more(a, found)
-        except OpinionPoolError:
-            pass
-        else:
-            words = (
-                f"One more expert with an AUC of {a.candidate.auc:.2f} and a correlation of "
-                f"{a.candidate.correlation:.2f} with each of these would raise the panel's AUC by "
-                f"{more.gain.auc:.3f}, to {more.auc:.3f}."
-            )
-            parts.append(markup("<p>{}</p>", words))
-    return section("changes", "What would change it", *parts)
+    sentences = [_decision(a, found)] if decided else []
+    sentences += _one_more(a, found) if asked else []
+    parts += [markup("<p>{}</p>", words) for words in sentences]
+    return section("changes", "What would change it", *parts) if parts else Html("")
+
+
+def _decision(a: Assessment, found: Answer) -> str:
+    stake = what_if.stake(a, found, float(found.why.probability))
+    return (
+        f"Acting costs {a.stakes.action:g}, and not having acted {a.stakes.loss:g} if the event happens, so acting "
+        f"pays above {brief(stake.threshold)}. The expected cost of acting is {stake.acting:.3g}, of waiting "
+        f"{stake.waiting:.3g}: {'act' if stake.act else 'do not act'}."
+    )
+
+
+def _one_more(a: Assessment, found: Answer) -> list[str]:
+    """What one more expert would add, if any could be so dependent on these."""
+    try:
+        more = what_if.one_more(a, found)
+    except OpinionPoolError:
+        return []
+    return [
+        f"One more expert with an AUC of {a.candidate.auc:.2f} and a correlation of {a.candidate.correlation:.2f} with "
+        f"each of these would raise the panel's AUC by {more.gain.auc:.3f}, to {more.auc:.3f}."
+    ]
 
 
 def named(effect: Effect) -> tuple[str, str, str]:
@@ -211,9 +223,9 @@ def bars_of(effects: Sequence[Effect]) -> list[Bar]:
 
 def _method(found: Answer, line: str) -> Html:
     words = (
-        "The answer is the prior's log-odds and, of each expert, its forecast's log-odds beyond the prior and its bias "
-        "times a weight, which follows from how good, how well calibrated and how dependent the experts are (Kahn, UAI "
-        "2004)."
+        "The answer's log-odds are those of the prior and, of each expert, weight times contrast: the forecast's "
+        "log-odds beyond the prior and the expert's bias, of which large ones are made somewhat smaller. The weight "
+        "follows from how good, how well calibrated and how dependent the experts are (Kahn, UAI 2004)."
     )
     exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
     return section(

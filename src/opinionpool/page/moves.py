@@ -106,13 +106,12 @@ _NUMBER = re.compile(r"^(.*?)(?:\s*[,;:=|\t]\s*([0-9][0-9.,]*)\s*(%?)|\s+([0-9][
 
 
 def _add(a: Assessment, move: Move) -> Assessment:
-    """Experts by their names, one in a line, each with a probability behind it if there is one."""
+    """Experts by their names, one in a line, each with a probability behind it if there is one; nothing is assessed."""
     lines = [line for line in str(move.get("value", "")).splitlines() if line.strip()]
     if not lines:
         raise ArgumentError("type a name, or paste names, one in a line")
     if len(a.experts) + len(lines) > MOST_EXPERTS:
         raise ArgumentError(f"the page has room for {MOST_EXPERTS} experts; more belong in a file")
-    pattern = a.experts[-1].beliefs if a.experts else ExpertBeliefs()
     for line in lines:
         name, forecast, found = line, None, _NUMBER.match(line)
         if found and a.binary:
@@ -122,7 +121,7 @@ def _add(a: Assessment, move: Move) -> Assessment:
         text = one_line(name, "a name")
         _check_name(a, text)
         key = 1 + max((each.key for each in a.experts), default=0)
-        a = replace(a, experts=(*a.experts, Expert(key, text, forecast, pattern)))
+        a = replace(a, experts=(*a.experts, Expert(key, text, forecast)))
     return a
 
 

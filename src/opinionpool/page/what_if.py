@@ -11,19 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from opinionpool.analysis.selection import Gain, gain_from
-from opinionpool.analysis.sensitivity import Effect, accuracy_range, bias_range, calibration_range, correlation_range
+from opinionpool.analysis.sensitivity import Effect, correlation_range, feature_ranges
 from opinionpool.analysis.steps import of_class
 from opinionpool.analysis.value import Decision, PanelValue, decision_value, expected_auc, known_panel, learned_value
 from opinionpool.errors import OpinionPoolError
-from opinionpool.learning.beliefs import Belief, ExpertBeliefs
+from opinionpool.learning.beliefs import Belief
 from opinionpool.model.accuracy import accuracy_of_auc
 from opinionpool.page.answer import Answer, Material, as_given, event_forecasts, given_prior, own_prior
-from opinionpool.page.assessment import ACCURACIES, Assessment, Expert
+from opinionpool.page.assessment import Assessment
 
 # A forecast may be so far off in log-odds, if asked for again.
 AGAIN = 0.5
@@ -65,7 +64,7 @@ def _variations(a: Assessment, found: Answer) -> Iterator[tuple[str, str, tuple[
         if a.binary and each.forecast is not None:
             ends = _again(each.forecast[0])
             yield each.name, "forecast", ends, tuple(a.with_expert(replace(each, forecast=(p,))) for p in ends)
-        for what, ends, beliefs in _feature_ranges(each):
+        for what, ends, beliefs in feature_ranges(each.beliefs, a.everyone):
             yield each.name, what, ends, tuple(a.with_expert(replace(each, beliefs=own)) for own in beliefs)
     correlation = a.everyone.get("correlation")
     if correlation is not None and math.isfinite(correlation.worth) and len(chosen) > 1:
@@ -90,24 +89,6 @@ def _again(p: float) -> tuple[float, float]:
     centre = math.log(p / (1.0 - p))
     low, high = (1.0 / (1.0 + math.exp(-(centre + step))) for step in (-AGAIN, AGAIN))
     return low, high
-
-
-def _feature_ranges(expert: Expert) -> Iterator[tuple[str, tuple[float, float], tuple[ExpertBeliefs, ...]]]:
-    own = expert.beliefs
-    accuracy, kappa = own.absolute(), own.get("calibration")
-    level = 1.0 if accuracy is None else accuracy.value
-    if accuracy is not None and math.isfinite(accuracy.worth):
-        ends = accuracy_range(accuracy)
-        none: dict[str, Any] = dict.fromkeys(ACCURACIES)
-        changed = tuple(replace(own, **(none | {"auc": Belief(value, accuracy.worth)})) for value in ends)
-        yield "accuracy", ends, changed
-    if kappa is not None and math.isfinite(kappa.worth):
-        ends = calibration_range(kappa, level)
-        yield "calibration", ends, tuple(replace(own, calibration=Belief(value, kappa.worth)) for value in ends)
-    bias = own.get("bias")
-    if bias is not None and math.isfinite(bias.worth):
-        ends = bias_range(bias, level, 1.0 if kappa is None else kappa.value)
-        yield "bias", ends, tuple(replace(own, bias=Belief(value, bias.worth)) for value in ends)
 
 
 @dataclass(frozen=True, eq=False)

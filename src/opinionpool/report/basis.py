@@ -101,12 +101,12 @@ def _effects(f: Findings) -> list[Html]:
 
 
 def _what(effect: Effect) -> str:
-    what = {
-        "correlation": "Correlation of errors",
-        "calibration": "Calibration of all",
-        "accuracy": f"AUC of {effect.expert}",
-        "prior": "Prior",
-    }[effect.what]
+    names = {"correlation": "Correlation of errors", "accuracy": "AUC"}
+    what = names.get(effect.what, effect.what.capitalize())
+    if effect.expert:
+        what += f" of {effect.expert}"
+    elif effect.what in {"accuracy", "calibration", "bias"}:
+        what += " of all"
     return what if effect.assessed else f"{what} (assumed)"
 
 

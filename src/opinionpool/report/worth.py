@@ -128,7 +128,8 @@ def worth_lines(found: Worth, effects: Sequence[Effect], event: str | None) -> l
 
 def effect_words(effect: Effect) -> str:
     """One line of a sensitivity analysis."""
-    what = f"AUC of {effect.expert}" if effect.what == "accuracy" else effect.what
+    what = "AUC" if effect.what == "accuracy" else effect.what
+    what += f" of {effect.expert}" if effect.expert else ""
     what += "" if effect.assessed else " (assumed)"
     low, high = (percent(v) if effect.what == "prior" else f"{v:.2f}" for v in effect.values)
     return f"{what} {low} to {high}: {percent(effect.answers[0])} to {percent(effect.answers[1])}"
