@@ -31,8 +31,9 @@ demo: $(PACKAGE)
 
 # The matrices are small: threads of linear algebra that wait for each other take minutes on a busy machine, and tests
 # side by side do not. What is compiled once is kept, also where the environment forbids it: tests start processes.
+WORKERS ?= auto
 test: $(PACKAGE)
-	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # The tests on Spark, in an environment of their own; they need Java 17. Kept as the others are, by what it was made from.
 SPARK := $(BUILD)/spark

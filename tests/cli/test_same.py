@@ -28,7 +28,7 @@ for command in (["pool"], ["check", "--format", "json"]):
 """
 
 
-def crowd(events=200, experts=70):
+def crowd(events=200, experts=50):
     """So many experts that a matrix product is shared among threads."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, events)

@@ -48,17 +48,18 @@ def fit(evidence, **options):
 
 
 def log_likelihood(x, y, weight, bias, contrast, sigma):
-    """Row by row, from the density of the stacked log-ratios."""
+    """From the density of the stacked log-ratios of each event; those by the same experts together."""
     k = x.shape[2] + 1
     between = np.linalg.inv(metric(k))
+    answered = ~np.isnan(x[..., 0])
     total = 0.0
-    for row, outcome, w in zip(x, y, weight, strict=True):
-        seen = ~np.isnan(row[:, 0])
-        if seen.any():
-            off = (row - bias - contrast[:, None] * signature(k)[outcome])[seen].ravel()
-            cov = np.kron(sigma[np.ix_(seen, seen)], between)
-            total -= w * (np.linalg.slogdet(cov)[1] + off @ np.linalg.solve(cov, off)) / 2
-            total += w * seen.sum() * np.linalg.slogdet(between)[1] / 2
+    for seen in np.unique(answered[answered.any(axis=1)], axis=0):
+        rows = (answered == seen).all(axis=1)
+        off = x[rows] - bias - contrast[:, None] * signature(k)[y[rows], None]
+        off, w = off[:, seen].reshape(rows.sum(), -1), weight[rows]
+        cov = np.kron(sigma[np.ix_(seen, seen)], between)
+        total -= (w @ (np.linalg.slogdet(cov)[1] + (off * np.linalg.solve(cov, off.T).T).sum(axis=1))) / 2
+        total += w.sum() * seen.sum() * np.linalg.slogdet(between)[1] / 2
     return total
 
 

@@ -509,19 +509,20 @@ class TestErrors:
         assert fit_pool("average", f, prior=0.3).prior is None
 
 
-def bench_rivals(shared):
+@pytest.fixture(scope="module")
+def rivals(shared):
+    """Plain versions of the rules, and the first events of each set of binary forecasts."""
     spec = importlib.util.spec_from_file_location("regret", shared / "bench" / "regret.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    loaded = [bench.load(path) for path in sorted(shared.glob("data/*.csv.gz"))]
+    return bench, [(x[:150], y[:150]) for x, y in filter(None, loaded)]
 
 
 class TestRealForecasts:
     @pytest.mark.parametrize("name", ["average", "median", "geometric", "independent", "linear"])
-    def test_plain_versions_of_the_rules_agree(self, shared, name):
-        bench = bench_rivals(shared)
-        loaded = [bench.load(path) for path in sorted(shared.glob("data/*.csv.gz"))]
-        binary = [(x[:150], y[:150]) for x, y in filter(None, loaded)]
+    def test_plain_versions_of_the_rules_agree(self, rivals, name):
+        bench, binary = rivals
         assert binary
         for x, y in binary:
             mine = fit_pool(name, table(x, y.tolist())).pool(x)
