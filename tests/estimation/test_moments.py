@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, ExpertError, ShapeError
 from opinionpool.estimation.moments import RESOLVED, Moments
@@ -88,6 +88,7 @@ def test_scatter_of_complete_rows_against_covariance():
 seeds = st.integers(0, 10**6)
 
 
+@settings(max_examples=40)
 @given(seeds, st.integers(0, 30), st.integers(1, 2))
 def test_merging_is_adding_in_any_order(seed, cut, d):
     x, y, w = rows(seed, d=d)

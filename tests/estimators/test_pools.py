@@ -441,6 +441,7 @@ def test_a_label_that_was_never_seen_cannot_be_scored():
 
 
 @pytest.mark.parametrize("pool", [op.GaussianPool(beliefs=None), op.LinearPool(), op.LogPool()])
+@settings(max_examples=40)
 @given(order=st.permutations(range(3)), absent=st.sets(st.integers(0, 2), max_size=2), seed=st.integers(0, 5))
 @pytest.mark.filterwarnings(BY_POSITION)
 def test_columns_are_matched_by_name(pool, order, absent, seed):

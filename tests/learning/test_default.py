@@ -372,6 +372,7 @@ class TestPieces:
         assert found.coefficients == pytest.approx(direct.coefficients, abs=1e-6)
         assert found.evidence == pytest.approx(direct.evidence + 60 * np.log(3), abs=1e-6)
 
+    @settings(max_examples=40)
     @given(seeds, st.integers(1, 12))
     def test_more_coefficients_than_binary_events(self, seed, events):
         """In terms of the events, and in terms of the coefficients, with events of which the design says nothing."""

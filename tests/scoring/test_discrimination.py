@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.metrics import roc_auc_score
 
 from opinionpool.errors import ArgumentError
@@ -10,6 +10,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.scoring.reliability import areas
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 10**6))
 def test_against_scikit_learn(seed):
     rng = np.random.default_rng(seed)
