@@ -24,8 +24,22 @@ FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t")
 # What a missing outcome looks like after it was turned into text.
 _LOST = ("", "nan", "none", "<na>", "nat", "na", "n/a", "null", "-", ".")
 # Words for outcomes that are none.
-VOID = frozenset({"void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous", "annulliert"})
-UNSETTLED = frozenset({"unresolved", "open", "pending", "tbd", "unknown", "undetermined", "offen", "?"})
+VOID = frozenset(
+    {
+        *("void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous", "withdrawn", "retracted"),
+        *("invalid", "invalidated", "nullified"),
+        *("annulliert", "zurückgezogen", "zurueckgezogen", "storniert", "ungültig", "ungueltig", "entfällt"),
+        *("entfaellt", "entfallen", "nichtig"),
+        *("annulé", "annulée", "annule", "annulee", "retiré", "retirée", "invalide"),
+        *("anulado", "anulada", "cancelado", "cancelada", "retirado", "retirada", "inválido", "inválida"),
+    }
+)
+UNSETTLED = frozenset(
+    {
+        *("unresolved", "open", "pending", "tbd", "unknown", "undetermined", "?"),
+        *("offen", "ausstehend", "ouvert", "ouverte", "en cours", "abierto", "abierta", "pendiente"),
+    }
+)
 
 
 def label_text(label: object) -> str:

@@ -14,8 +14,14 @@ OF_ROWS = {"expert", "probability", "class", "verdict"}
 INDEX = frozenset({"", "index", "row", "unnamed:_0", "n", "no", "nr", "id"})
 # Headers of columns that are no expert's even where they are blank.
 REMARKS = frozenset(
-    {"note", "notes", "comment", "comments", "remark", "remarks", "description", "title", "url", "link"}
+    {
+        *("note", "notes", "comment", "comments", "remark", "remarks", "description", "title", "url", "link", "status"),
+        *("reason", "rationale", "kommentar", "bemerkung", "bemerkungen", "anmerkung", "begrundung", "commentaire"),
+        *("remarque", "comentario", "comentarios", "estado", "statut"),
+    }
 )
+# Headers of events that stand on every row of a poll about one question.
+ASKED = frozenset({"event", "question", "ereignis", "frage", "evenement", "evento", "pregunta"})
 TIMES = ("time", "closes", "resolved_at", "expires")
 
 
@@ -81,9 +87,28 @@ class Candidates:
             for i in self.candidates("event")
             if look.distinct(i) > 1 and look.unit(i) != "fractions" and look.present(i) > 0.5
         ]
+        if all(map(self._is_row_id, events)):
+            # One question may stand on every row, beside the number of each answer.
+            events = sorted({*events, *(i for i in self.candidates("event") if self._is_asked(i))})
         for role, fit in (("probability", numbers), ("event", events)):
             if fit and not self.named(role):
                 self.keep(role, fit)
+
+    def _is_row_id(self, column: int) -> bool:
+        """Whether a column numbers rows by its name, and none of them twice."""
+        return normal(self.names[column]) in INDEX and not self.contents.repeats([column])
+
+    def _is_asked(self, column: int) -> bool:
+        """Whether a column says by its name what rows are about, and several say the same."""
+        look = self.contents
+        return normal(self.names[column]) in ASKED and look.repeats([column]) and look.present(column) > 0.5
+
+    def asked(self) -> list[int]:
+        """Columns that could say which event a row is about, without numbers of rows where another column says it."""
+        events = self.candidates("event")
+        if self.named("event") or not any(map(self._is_asked, events)):
+            return events
+        return [i for i in events if not self._is_row_id(i)]
 
     def ask(self, role: str, columns: Sequence[int], why: str = "") -> LayoutError:
         """The error that asks which column plays a role."""

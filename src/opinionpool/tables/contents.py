@@ -12,6 +12,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.tables.cells import MISSING, is_text, written_numbers
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words
+from opinionpool.tables.times import are_times
 
 # Cells that are looked at, and from how many places of a large table.
 CELLS, LOOKS = 1 << 18, 9
@@ -97,6 +98,11 @@ class Contents:
         """Whether a column holds days with their year, and nothing else."""
         words = [word for word in self._head.words(column).values[:50] if word.lower() not in self._missing]
         return bool(words) and all(map(_DATE.match, words))
+
+    def times(self, column: int) -> bool:
+        """Whether a column holds days with their year, some with a time of day, and nothing else."""
+        words = [word for word in self._head.words(column).values[:50] if word.lower() not in self._missing]
+        return are_times(words)
 
     def is_index(self, column: int) -> bool:
         """Whether a column numbers the rows, one after the other."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from opinionpool.errors import LayoutError, Note
-from opinionpool.text import counted, listed, shown
+from opinionpool.text import counted, listed, quoted, shown
 
 LONG, WIDE, CLASSES, RESPONDENTS = "a row per forecast", "a row per event", "a column per class", "a row per expert"
 
@@ -91,8 +91,8 @@ def _full_grid(pairs: Sequence[tuple[str, str, str]]) -> bool:
     return len(classes) > 2 and len(pairs) == len(experts) * len(classes)
 
 
-def layout_notes(layout: Layout, names: Sequence[str]) -> list[Note]:
-    """What each column was taken for, in one line."""
+def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()) -> list[Note]:
+    """What each column was taken for, in one line, and what is not used; `times` are columns of times among that."""
     roles = ", ".join(_played(layout, role, names[column]) for role, column in layout.roles.items())
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     text = layout.shape
@@ -109,8 +109,11 @@ def layout_notes(layout: Layout, names: Sequence[str]) -> list[Note]:
         text += "; no event column, so rows are numbered"
     notes = [Note("layout", text)]
     if layout.unused:
-        unused = listed([names[i] for i in layout.unused])
-        notes.append(Note("unused-columns", f"not used: {unused}", len(layout.unused)))
+        unused = f"not used: {listed([names[i] for i in layout.unused])}"
+        if times:
+            holds, way = ("holds", quoted(times[0])) if len(times) == 1 else ("hold", "NAME")
+            unused += f"; {listed(times)} {holds} times: if forecasts were made then, say --column time={way}"
+        notes.append(Note("unused-columns", unused, len(layout.unused)))
     return notes
 
 

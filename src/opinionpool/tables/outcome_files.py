@@ -11,7 +11,8 @@ from opinionpool.arrays import Index
 from opinionpool.errors import LayoutError, Note
 from opinionpool.tables.frames import BLANK, Table
 from opinionpool.tables.roles import TEXT, find_roles, single, text_column
-from opinionpool.text import counted, listed, shown
+from opinionpool.tables.times import are_times
+from opinionpool.text import counted, listed, quoted, shown
 
 _ROLES = ("event", "outcome", "closes", "resolved_at")
 
@@ -59,7 +60,7 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
         )
     columns_used = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
     how = "".join(f" ({note.text})" for note in table.notes)
-    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {columns_used}")]
+    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {columns_used}"), *_unused(table, roles)]
     if strangers:
         text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"
         notes.append(Note("outcomes-unmatched", text, len(strangers)))
@@ -67,6 +68,19 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
         text = f"{counted(len(lacking), 'event')} not in {table.name}: {listed(lacking, 3)}"
         notes.append(Note("outcomes-lacking", text, len(lacking)))
     return Joined(table, roles, words.expand(matched, BLANK), notes)
+
+
+def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
+    """The columns that play no role, and which of them may say when outcomes were known."""
+    left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
+    if not left:
+        return []
+    times = [] if "resolved_at" in roles else [table.names[i] for i in left if are_times(table.words(i).values[:50])]
+    text = f"not used of {table.name}: {listed([table.names[i] for i in left])}"
+    if times:
+        holds, way = ("holds", quoted(times[0])) if len(times) == 1 else ("hold", "NAME")
+        text += f"; {listed(times)} {holds} times: if outcomes were known then, say --column resolved_at={way}"
+    return [Note("unused-columns", text, len(left))]
 
 
 def _roles(table: Table, columns: Mapping[str, str | None]) -> dict[str, int]:

@@ -34,6 +34,7 @@ from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, one_each
 from opinionpool.tables.totals import refuse_totals, total_notes
+from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import counted, quoted
 
 
@@ -156,7 +157,9 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     ends = facts.asked(request.cutoff, parsed.settled.outcomes, request.ahead)
     try:
-        long_rows, repeated = one_each(timed, request.duplicates, time_column, layout.unused, ends)
+        long_rows, repeated = one_each(
+            timed, request.duplicates, time_column, layout.unused, ends, _unnamed_times(known, layout)
+        )
     except DuplicateError as error:
         hint, remedies = _long_hint(table, layout, known.contents)
         raise DuplicateError(f"{error}{hint}", remedies=(*remedies, *error.remedies), count=error.count) from None
@@ -176,12 +179,18 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
     return _Chosen(long_rows, probabilities, (*repeated, *expired, *folded), earlier)
 
 
+def _unnamed_times(known: _Known, layout: Layout) -> UnnamedTimes:
+    """Columns of times that play no role, unless no column is to be one of times."""
+    given = layout if "time" not in known.request.keys else replace(layout, unused=())
+    return UnnamedTimes.of(given, known.contents, known.reading.rules.missing_words, known.reading.dates)
+
+
 def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Sequence[Note]) -> tuple[Note, ...]:
     """Notes on the table, its columns, its cells and its names."""
     experts, joined = chosen.long_rows.experts, parsed.joined
     return (
         *known.table.notes,
-        *layout_notes(parsed.layout, known.table.names),
+        *layout_notes(parsed.layout, known.table.names, _unnamed_times(known, parsed.layout).names),
         *total_notes(parsed.layout, experts),
         *times,
         *known.reading.log.notes(),

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from opinionpool.errors import LayoutError
-from opinionpool.tables.candidates import TIMES, Candidates
+from opinionpool.tables.candidates import INDEX, REMARKS, TIMES, Candidates
 from opinionpool.tables.class_headers import class_names
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.layout import Layout
@@ -102,21 +102,47 @@ def _ask_of_hub(seen: Candidates) -> None:
 
 
 def _has_expert(seen: Candidates, probabilities: Sequence[int]) -> bool:
-    """Whether what columns hold shows a row per forecast, though no name says who made it; then it is guessed."""
+    """Whether what columns hold shows a row per forecast, though no name says who made it; then it is guessed.
+
+    Raises
+    ------
+    LayoutError
+        If one question stands on every row, and nothing shows who answered it.
+    """
     look = seen.contents
-    events = seen.candidates("event")
+    events = seen.asked()
     if seen.emptied("expert") or len(events) != 1 or not look.repeats(events):
         return False
     free = seen.free()
-    numbers = [i for i in free if look.unit(i) in {"fractions", "percentages"}]
-    who = [i for i in free if look.kind(i) == "words" and look.present(i) == 1 and not look.repeats([*events, i])]
-    who = [i for i in who if look.repeats([i]) or look.distinct(i) < look.table.rows]
-    if len(who) != 1 or len([*probabilities, *numbers]) != 1:
+    numbers = [i for i in free if look.unit(i) in {"fractions", "percentages"} and normal(seen.names[i]) not in INDEX]
+    if len([*probabilities, *numbers]) != 1:
         return False
+    words = [i for i in free if look.kind(i) == "words" and look.present(i) == 1 and not look.times(i)]
+    once = [i for i in words if not look.repeats([*events, i])]
+    one_question = look.distinct(events[0]) == 1
+    who = [i for i in once if look.repeats([i]) or look.distinct(i) < look.table.rows]
+    if one_question and probabilities:
+        who = [i for i in once if normal(seen.names[i]) not in REMARKS]
+    if len(who) != 1:
+        if one_question and not seen.named("event") and normal(seen.names[events[0]]) != "event":
+            raise _nobody(seen, events[0], [i for i in words if normal(seen.names[i]) not in REMARKS])
+        return False
+    seen.keep("event", events)
     seen.guess("expert", who[0])
     if not probabilities:
         seen.guess("probability", numbers[0])
     return True
+
+
+def _nobody(seen: Candidates, event: int, words: Sequence[int]) -> LayoutError:
+    """The error for answers to one question of which no column says who gave them."""
+    able = [i for i in words if seen.contents.distinct(i) > 1]
+    who = quoted(seen.names[able[0]]) if len(able) == 1 else "NAME"
+    return LayoutError(
+        f"{seen.table}: column {shown(seen.names[event])} has one question on every row, so each row is a forecast, and "
+        f"no column is known to say whose: name it with --column expert={who}",
+        remedies=[{"columns": {"expert": seen.names[i]}} for i in able],
+    )
 
 
 def _without_probability(seen: Candidates) -> Layout:

@@ -24,27 +24,47 @@ expert: expert expert_id forecaster forecaster_id user user_id userid username u
     source judge judge_id participant participant_id respondent respondent_id rater rater_id annotator annotator_id
     predictor method agent worker worker_id pollster bookmaker bookie trader trader_id bettor bettor_id pundit analyst
     grader labeler labeller evaluator classifier forecaster_name forecaster_username your_name full_name
-    participant_name respondent_name email email_address
-    experte expertin prognostiker experto experta
+    participant_name respondent_name email email_address e_mail e_mail_address
+    experte expertin prognostiker prognostikerin teilnehmer teilnehmerin teilnehmende teilnehmender teilnehmer/in
+    teilnehmer:in teilnehmer*in teilnehmer_id teilnehmername befragte befragter befragte/r befragte(r) befragte:r
+    benutzer benutzerin benutzername nutzer nutzerin nutzername gutachter gutachterin bewerter schatzer ihr_name
+    dein_name e_mail_adresse
+    participante participant(e) participant·e repondant repondante repondant(e) repondant·e enquete enquetee
+    utilisateur utilisatrice previsionniste evaluateur votre_nom nom_d'utilisateur adresse_e_mail
+    experto experta encuestado encuestada encuestado/a usuario usuaria pronosticador evaluador su_nombre tu_nombre
+    nombre_de_usuario correo_electronico
 probability: probability prob p forecast forecast_probability prediction predicted predicted_probability estimate value
     p_yes prob_yes probability_yes yes_probability prob_1 confidence certainty percent percentage probability_percent
     probability_pct prob_pct win_prob win_probability p_win prob_win prob_after probability_after
-    wahrscheinlichkeit prognose vorhersage schatzung schaetzung probabilite prevision probabilidad pronostico
+    wahrscheinlichkeit prognose vorhersage schatzung schaetzung einschatzung probabilite prevision pourcentage
+    probabilidad pronostico prediccion porcentaje
 class: class class_label option category choice answer_option outcome_class candidate party
-    klasse kategorie classe categorie clase categoria
+    klasse kategorie antwortoption antwortmoglichkeit classe categorie clase categoria opcion
 outcome: outcome result resolution y label truth answer actual y_true ground_truth resolved_to observed target gold
     gold_label winner human human_label correct_answer true_label true_class true_outcome
     observation
-    ergebnis ausgang resultat resultado
+    ergebnis ausgang eingetreten eingetroffen resultat resultado
 verdict: verdict vote decision judgement judgment predicted_label predicted_class predicted_outcome
 time: time timestamp date datetime created_at created created_time forecast_time forecast_date forecasted_at made_at
     submitted submitted_at submission_time updated_at entered entered_at entered_on
-    zeit zeitpunkt datum heure fecha hora
+    submission_date submit_date submitdate date_submitted submitted_on recorded_date response_date response_time
+    answered_at responded_at completion_time
+    zeit zeitpunkt datum zeitstempel erstellt erstellt_am abgegeben abgegeben_am abgabedatum abgabezeit abgabezeitpunkt
+    eingereicht_am prognosedatum prognosezeitpunkt fertigstellungszeit
+    heure horodateur horodatage date_et_heure cree_le soumis_le envoye_le date_de_creation date_de_soumission
+    date_de_reponse
+    fecha hora marca_temporal marca_de_tiempo fecha_y_hora creado_el enviado_el fecha_de_creacion fecha_de_envio
+    fecha_de_respuesta
 closes: closes closes_at closes_on close_time close_date closing_time closing_date closed_at closed_on closed deadline
     scheduled_close_time actual_close_time schließt schließt_am schliesst schliesst_am endet_am
+    geschlossen_am einsendeschluss
+    ferme_le cloture_le date_de_cloture cierra_el fecha_de_cierre
 resolved_at: resolved_at resolve_time resolution_time resolution_date resolve_date resolved_on resolved_time
-    actual_resolve_time
+    actual_resolve_time settled_at settled_on settlement_date
+    aufgelost aufgelost_am aufgeloest_am entschieden_am auflosungsdatum resolu_le date_de_resolution resuelto_el
+    fecha_de_resolucion
 expires: expires expires_at expiry expiry_date expiration expired_at valid_until
+    gultig_bis valable_jusqu_au valido_hasta
 prior: prior prior_probability reference_prior
 group: group
 text: text question_text question_title question_name event_text event_title event_name market_title question title

@@ -33,6 +33,7 @@ def row_roles(seen: Candidates, wanted: Sequence[str]) -> dict[str, int]:
     expert = single(seen.table, seen.names, seen.found, ["expert"])["expert"]
     if not seen.candidates("event"):
         _guess_event(seen, expert)
+    seen.keep("event", seen.asked())
     one_of(seen, "event")
     roles = single(seen.table, seen.names, seen.found, ["event", *(role for role in wanted if role != "event")])
     if "probability" in roles:

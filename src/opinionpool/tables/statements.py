@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from opinionpool.errors import DuplicateError, LayoutError, Note, Remedy, litera
 from opinionpool.tables.frames import Table, place
 from opinionpool.tables.times import Times, time_text
 from opinionpool.text import listed, quoted, shown
+
+if TYPE_CHECKING:
+    from opinionpool.tables.unnamed_times import UnnamedTimes
 
 # Sums over classes that are this close to 1 are left as they are.
 EXACT = 1e-9
@@ -155,6 +158,7 @@ def one_each(
     time_column: str | None,
     unused: Sequence[int] = (),
     until: Times | None = None,
+    unnamed: UnnamedTimes | None = None,
 ) -> tuple[LongRows, list[Note]]:
     """One number for each expert, event and class.
 
@@ -170,11 +174,14 @@ def one_each(
         Columns that may distinguish forecasts of one time.
     until : ndarray of datetime64, shape (events,), optional
         Until when the last one stood; NaT: until the newest forecast on the event.
+    unnamed : UnnamedTimes, optional
+        Columns of times that play no role.
 
     Raises
     ------
     DuplicateError
-        Without a rule, if there are several; lists up to three. With "last", if several are of the latest time.
+        Without a rule, if there are several; lists up to three. With "last", if several are of the latest time, or if
+        there are no times and the last row is not the latest by a column of times that plays no role.
     LayoutError
         With "time-weighted", if one has no time.
     """
@@ -183,7 +190,7 @@ def one_each(
     if blank.any():
         back = _taken_back(long_rows, blank)
         if rule is None and back.any():
-            raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column)
+            raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column, unnamed)
         count = len(np.unique(long_rows.pair[back]))
         if count:
             notes.append(Note.of("withdrawn", "{count:forecast} withdrawn: left blank later by who made them", count))
@@ -197,20 +204,28 @@ def one_each(
         return long_rows, notes
     pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
-        raise _duplicates(long_rows, pairs, time_column)
+        raise _duplicates(long_rows, pairs, time_column, unnamed)
     many = "several forecasts by one expert on one event, {count:time}: "
     if rule == "mean":
         return _mean(long_rows.select(order)), [*notes, Note.of("duplicates", many + "their mean counts", len(pairs))]
     if rule == "time-weighted":
-        mean = _over_time(long_rows.select(order), time_column, unused, until)
+        mean = _over_time(long_rows.select(order), time_column, unused, until, unnamed)
         return mean, [*notes, Note.of("duplicates", many + "their mean over time counts", len(pairs))]
-    by = (
-        f"the last by column {shown(time_column)}{', and of one time the last row,' if rule == 'last-row' else ''}"
-        if time_column
-        else "the last row of the file, since there are no times,"
-    )
+    if time_column:
+        by = f"the last by column {shown(time_column)}{', and of one time the last row,' if rule == 'last-row' else ''}"
+    else:
+        by = _by_row(long_rows, pairs, unnamed if rule == "last" else None)
     note = Note.of("duplicates", many + literal(f"{by} counts"), len(pairs))
     return latest_rows(long_rows, time_column if rule == "last" else None, unused), [*notes, note]
+
+
+def _by_row(long_rows: LongRows, pairs: Index, unnamed: UnnamedTimes | None) -> str:
+    """How the last row is called where no column says when forecasts were made."""
+    if unnamed is None or not unnamed.columns:
+        return "the last row of the file"
+    several = np.isin(long_rows.pair, pairs)
+    names = unnamed.check_last(long_rows.row[several], long_rows.key[several])
+    return f"the last row of the file, which is also the latest by {listed(names)},"
 
 
 def _stamps(long_rows: LongRows) -> Index:
@@ -254,15 +269,24 @@ def _mean(long_rows: LongRows) -> LongRows:
     return replace(long_rows.select(starts), value=means, time=time)
 
 
-def _over_time(long_rows: LongRows, time_column: str | None, unused: Sequence[int], until: Times | None) -> LongRows:
+def _over_time(
+    long_rows: LongRows,
+    time_column: str | None,
+    unused: Sequence[int],
+    until: Times | None,
+    unnamed: UnnamedTimes | None,
+) -> LongRows:
     """The average of each expert's numbers on each event and class over the time that each stood.
 
     Where no time passed, the last one counts.
     """
     if long_rows.time is None or np.isnat(long_rows.time).any():
-        what = "there is no column with times" if long_rows.time is None else "some forecasts have no time"
+        what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
+        way, remedies = ("", []) if unnamed is None else unnamed.ways("time-weighted")
         raise LayoutError(
-            f"{long_rows.table.name}: {what}, so nobody knows how long a forecast stood: say --duplicates mean or last"
+            f"{long_rows.table.name}: {what}, so nobody knows how long a forecast stood: say "
+            f"{way.partition(' --')[0] + ', or ' if way else ''}--duplicates mean or last",
+            remedies=remedies,
         )
     ordered = long_rows.select(np.lexsort((long_rows.row, long_rows.time, long_rows.key)))
     assert ordered.time is not None
@@ -336,7 +360,9 @@ def _tied(
     )
 
 
-def _duplicates(long_rows: LongRows, pairs: Index, time_column: str | None) -> DuplicateError:
+def _duplicates(
+    long_rows: LongRows, pairs: Index, time_column: str | None, unnamed: UnnamedTimes | None
+) -> DuplicateError:
     examples = []
     for pair in pairs[:3]:
         cells = np.flatnonzero(long_rows.pair == pair)
@@ -344,10 +370,15 @@ def _duplicates(long_rows: LongRows, pairs: Index, time_column: str | None) -> D
             f"{long_rows.who(int(cells[0]))} ({place(long_rows.table, *np.unique(long_rows.row[cells])[:5].tolist())})"
         )
     more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
-    last = f"the last by column {shown(time_column)}" if time_column else "the last in the file"
+    last = f"--duplicates last for the last {f'by column {shown(time_column)}' if time_column else 'in the file'}"
+    remedies: list[Remedy] = [{"duplicates": "last"}] if time_column else [{"duplicates": "last"}, {"duplicates": "mean"}]
+    way, by_time = ("", []) if unnamed is None else unnamed.ways("last")
+    if by_time and unnamed is not None:
+        last = f"{way} for the last by {listed(unnamed.names)}"
+        remedies = [*by_time, {"duplicates": "mean"}]
     return DuplicateError(
         f"an expert may have only one forecast on an event, and there are several by {', by '.join(examples)}{more}; "
-        f"say which counts: --duplicates last for {last}, or --duplicates mean for their average",
-        remedies=[{"duplicates": "last"}] if time_column else [{"duplicates": "last"}, {"duplicates": "mean"}],
+        f"say which counts: {last}, or --duplicates mean for their average",
+        remedies=remedies,
         count=len(pairs),
     )

@@ -167,6 +167,15 @@ def read_times(
     return words.expand(np.array(found, dtype="datetime64[us]"), "NaT")
 
 
+def are_times(words: Sequence[str]) -> bool:
+    """Whether words are days with their year, with or without a time of day, and nothing else.
+
+    >>> are_times(["17.11.2026 09:00", "2026-11-03T10:00Z"]), are_times(["1 May 2026", "soon"]), are_times([])
+    (True, False, False)
+    """
+    return bool(words) and all(any(shape.fullmatch(word) for shape in (_SHAPE, _EITHER, _NAMED)) for word in words)
+
+
 class _TwoWaysError(Exception):
     """Dates of which nobody can tell whether days or months come first."""
 
@@ -216,6 +225,9 @@ def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], da
 
 def _order(either: Sequence[re.Match[str]]) -> str:
     """Whether days or months come first, where all these dates allow but one of the two."""
+    if all(match[0][len(match[1])] == "." for match in either) and max(int(match[2]) for match in either) <= 12:
+        # Months stand first with slashes or hyphens, and never with dots.
+        return "dmy"
     firsts, seconds = ([int(match[i]) for match in either] for i in (1, 2))
     possible = [order for order, months in (("dmy", seconds), ("mdy", firsts)) if max(months) <= 12]
     if len(possible) == 2 and firsts != seconds:

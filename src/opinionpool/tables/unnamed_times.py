@@ -1,0 +1,96 @@
+"""Columns that hold nothing but times under a name that is not known: they may say which forecast is the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Index
+from opinionpool.errors import CellError, DuplicateError, Remedy
+from opinionpool.tables.contents import Contents
+from opinionpool.tables.frames import Table
+from opinionpool.tables.layout import Layout
+from opinionpool.tables.times import read_times
+from opinionpool.text import listed, quoted
+
+
+@dataclass(frozen=True, eq=False)
+class UnnamedTimes:
+    """Columns of times that play no role in a table none of whose columns says when forecasts were made.
+
+    Attributes
+    ----------
+    table : Table
+    columns : tuple of int
+        Those whose times differ between rows about one event.
+    missing : frozenset of str
+        Words for "no value", in lower case.
+    dates : str, optional
+        The order of days and months, or a format.
+    """
+
+    table: Table
+    columns: tuple[int, ...]
+    missing: frozenset[str]
+    dates: str | None
+
+    @classmethod
+    def of(cls, layout: Layout, contents: Contents, missing: frozenset[str], dates: str | None) -> UnnamedTimes:
+        """Those of a table; none where a column says when forecasts were made."""
+        event = layout.roles.get("event")
+        found = () if "time" in layout.roles else tuple(i for i in layout.unused if contents.times(i))
+        if event is not None:
+            found = tuple(i for i in found if contents.varies_within(i, [event]))
+        return cls(contents.table, found, missing, dates)
+
+    @property
+    def names(self) -> list[str]:
+        """Their headers."""
+        return [self.table.names[i] for i in self.columns]
+
+    def ways(self, rule: str) -> tuple[str, list[Remedy]]:
+        """How to have the times counted, in words and as options; nothing where there are none."""
+        if not self.columns:
+            return "", []
+        who = quoted(self.names[0]) if len(self.columns) == 1 else "NAME"
+        remedies: list[Remedy] = [{"columns": {"time": name}, "duplicates": rule} for name in self.names]
+        return f"--column time={who} --duplicates {rule}", remedies
+
+    def check_last(self, rows: Index, keys: Index) -> list[str]:
+        """The columns by which the last row of each key is the latest, too.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (M,)
+            The row of each number.
+        keys : ndarray of int, shape (M,)
+            What has one number in the end.
+
+        Raises
+        ------
+        DuplicateError
+            If by one of them another row is.
+        """
+        for column in self.columns:
+            if not self._agrees(column, rows, keys):
+                way, remedies = self.ways("last")
+                raise DuplicateError(
+                    f"of several forecasts by one expert on one event, the last row of {self.table.name} is not the "
+                    f"latest by {listed(self.names)}, which {'holds' if len(self.names) == 1 else 'hold'} times: say "
+                    f"{way.partition(' --')[0]}, or --duplicates last-row if the order of rows counts",
+                    remedies=[*remedies, {"duplicates": "last-row"}],
+                )
+        return self.names
+
+    def _agrees(self, column: int, rows: Index, keys: Index) -> bool:
+        try:
+            times = read_times(self.table, column, self.missing, dates=self.dates)[rows].astype(np.int64)
+        except CellError:
+            return False
+        order = np.lexsort((rows, keys))
+        keys, times = keys[order], times[order]
+        last = np.append(keys[1:] != keys[:-1], True)
+        starts = np.flatnonzero(np.append(True, last[:-1]))
+        return bool((times[last] == np.maximum.reduceat(times, starts)).all())
+
