@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from opinionpool.errors import CellError, LayoutError
 from opinionpool.tables.classes import Asked, order_classes, two_classes
 from opinionpool.tables.frames import read_frame
-from opinionpool.tables.outcomes import Observed, settle
+from opinionpool.tables.outcomes import NoOutcome, Observed, settle
 
 
 def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
@@ -18,7 +18,7 @@ def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
     words = table.words(0)
     observed = [Observed(table, 0, words, np.arange(len(outcomes)))]
     events = [f"q{i}" for i in range(len(outcomes))]
-    found = settle(observed, events, stated, Asked(**asked), missing)
+    found = settle(observed, events, stated, Asked(**asked), NoOutcome(missing))
     return found.classes, found.outcomes.tolist(), {note.code: note.text for note in found.notes}
 
 

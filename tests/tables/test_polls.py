@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from opinionpool.errors import DuplicateError, LayoutError
+from opinionpool.errors import CellError, DuplicateError, LayoutError
 from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.read import read_forecasts
@@ -135,3 +135,64 @@ def test_when_outcomes_were_known_by_name_and_by_what_a_column_holds():
     assert "'Stand' holds times: if outcomes were known then, say --column resolved_at=Stand" in (
         notes(read(text, outcomes.format("Stand")))["unused-columns"]
     )
+
+
+@pytest.mark.parametrize("word", ["zurückgezogen", "Storniert", "annulé", "anulada", "withdrawn", "void", "entfällt"])
+def test_retracted_questions_are_void_in_four_languages(word):
+    found = read(f"Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;{word}\nF3;0,2;nein\n")
+    assert found.events == ("F1", "F3")
+    assert found.void.events == ("F2",)
+
+
+def test_a_word_for_void_can_be_named_and_one_that_is_a_class_is_a_class():
+    text = "Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;vertagt\nF3;0,2;nein\n"
+    with pytest.raises(CellError, match=r"--missing-value vertagt; .* void, --void-value vertagt"):
+        read(text)
+    assert read(text, void_values="vertagt").void.events == ("F2",)
+    commands = [options for options, _ in ways(text)]
+    assert commands == [["--missing-value", "vertagt"], ["--void-value", "vertagt"]]
+    found = read("q,ann,outcome\na,0.8,withdrawn\nb,0.3,stays\n", positive="withdrawn")
+    assert found.outcomes.tolist() == [1, 0]
+    assert found.void is None
+
+
+def test_options_of_each_event_have_void_words_too():
+    text = "event,expert,class,probability,outcome\na,x,p,0.4,p\na,x,q,0.6,p\nb,x,r,0.3,{0}\nb,x,s,0.7,{0}\n"
+    assert read(text.format("retracted")).void.events == ("b",)
+    with pytest.raises(CellError, match="--void-value moot"):
+        read(text.format("moot"))
+    assert read(text.format("moot"), void_values=["moot"]).void.events == ("b",)
+
+
+@pytest.mark.parametrize("gap", ["", " ", "\u00a0", "\u202f", "\u2009"])
+def test_per_cent_signs_after_any_blank(gap):
+    same(read(f"expert;event;probability\nJean;Q1;65{gap}%\nMarie;Q1;40,5{gap}%\n"), [[0.65, 0.405]])
+
+
+def test_dates_with_dots_have_days_first():
+    found = read("event,expert,p,time\na,x,0.2,03.11.2026\na,x,0.6,04.10.2026\n", duplicates="last")
+    same(found, [[0.2]])
+    assert "days first" in notes(found)["dates"]
+    with pytest.raises(CellError, match="--dates dmy"):
+        read("event,expert,p,time\na,x,0.2,03/11/2026\na,x,0.6,04/10/2026\n", duplicates="last")
+
+
+def test_multiple_choice_with_a_column_of_options():
+    text = "Teilnehmer;Frage;Option;Wahrscheinlichkeit;Datum\n"
+    text += "".join(
+        f"{who};F1;{label};{p};03.11.2026\n"
+        for who, ps in (("Anna", (50, 30, 20)), ("Bernd", (60, 30, 10)))
+        for label, p in zip("ABC", ps, strict=True)
+    )
+    found = read(text, percent=True)
+    assert found.classes == ("A", "B", "C")
+    np.testing.assert_allclose(found.probabilities, [[0.5, 0.3, 0.2], [0.6, 0.3, 0.1]])
+
+
+@pytest.mark.parametrize("question", ["Regen für München?", '"Regen?\nStichtag: März"'])
+def test_a_file_that_excel_saved_is_read_by_the_command_that_is_proposed(question, tmp_path):
+    path = tmp_path / "umfrage.csv"
+    path.write_bytes(f"Teilnehmer;Frage;Prognose\r\nJörg;{question};80 %\r\n".encode("cp1252"))
+    (way,) = diagnose(path).readable
+    assert way.options.arguments() == ["--encoding", "cp1252"]
+    assert way.forecasts.experts == ("Jörg",)

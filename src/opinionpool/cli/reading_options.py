@@ -158,6 +158,14 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             help="A word or number in the file that stands for no answer. Repeatable.",
         ),
         click.option(
+            "--void-value",
+            "void_values",
+            metavar="WORD",
+            multiple=True,
+            help="A word among outcomes that says that the event is void, besides annulled, withdrawn and the like. "
+            "Repeatable.",
+        ),
+        click.option(
             "--merge-names",
             is_flag=True,
             help="Take experts whose names differ only in case, spaces or Unicode form for one.",

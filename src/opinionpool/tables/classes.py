@@ -150,7 +150,7 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
     if len(known) > 2 or len(asked.classes) > 2:
         raise LayoutError(
             f"forecasts of one probability need two outcomes, and there are {len(known)}: {listed([*known.values()])}. "
-            "If some of these mean that an event is not resolved, say --missing-value; for more than two classes add a "
+            "If some of these mean that an event is not resolved, say --missing-value, if void, --void-value; for more than two classes add a "
             "class column, or name it with --column class=NAME, or have columns expert:class"
         )
     family = next((family for family in FAMILIES if set(known) <= set(family)), None)
@@ -173,7 +173,7 @@ def _way(word: str) -> str:
     """What to do about a word that is none of the classes; yes and no are never words for "not resolved"."""
     if any(key(word) in family for family in FAMILIES):
         return "Outcomes need the names of the classes: write them so, or name the classes as the outcomes do"
-    return "If it means that an event is not resolved, say --missing-value"
+    return "If it means that an event is not resolved, say --missing-value, if void, --void-value"
 
 
 def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None) -> tuple[object, ...]:

@@ -82,6 +82,10 @@ def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> s
             for number, line in enumerate(text, 1):  # noqa: B007 - for the error below
                 file.write(line)
     except UnicodeError as error:
+        with open_binary(path, gzipped) as lines:
+            fault = bad_encoding(name, lines) if codec == "utf-8" else None
+        if fault is not None:
+            raise fault from None
         reason = " ".join(str(error).split())
         place = f"{name}, after line {number}" if number else name
         raise TableError(f"{place}: not {codec} ({reason}); is --encoding right?") from None

@@ -28,6 +28,7 @@ _HARM = (
     "duplicates",
     "drop_incomplete",
     "missing_values",
+    "void_values",
     "where",
     "encoding",
     "exclude",

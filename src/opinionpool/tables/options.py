@@ -16,15 +16,16 @@ from opinionpool.tables.classes import Asked
 from opinionpool.tables.event_options import CHOICES
 from opinionpool.tables.frames import BETWEEN
 from opinionpool.tables.melt import Reading
+from opinionpool.tables.outcomes import NoOutcome
 from opinionpool.tables.roles import Columns, check_columns
 from opinionpool.tables.times import as_span, as_time, check_dates
 from opinionpool.text import listed, shown, suggestion, typed
 
 # What the command line calls fields whose options may be repeated.
-_SINGULAR = {"columns": "column", "missing_values": "missing-value"}
+_SINGULAR = {"columns": "column", "missing_values": "missing-value", "void_values": "void-value"}
 # Which of several forecasts counts.
 RULES = ("last", "last-row", "mean", "time-weighted")
-_LISTS = ("classes", "missing_values", "include", "exclude")
+_LISTS = ("classes", "missing_values", "void_values", "include", "exclude")
 _FLAGS = ("percent", "merge_names", "drop_incomplete", "expert_from_name", "history")
 # What scores are of; `compare` alone asks for it.
 _SCORED = ("horizon", "history")
@@ -62,6 +63,7 @@ class ReadOptions:
     decimal: str | None = None
     encoding: str | None = None
     missing_values: Values = ()
+    void_values: Values = ()
     merge_names: bool = False
     silence: object = None
     drop_incomplete: bool = False
@@ -95,7 +97,7 @@ class ReadOptions:
         for name in ("where", "dates", "decimal", "encoding"):
             if getattr(self, name) is not None:
                 expect_type(getattr(self, name), str, name)
-        for word in (*self.missing_values, self.where or ""):
+        for word in (*self.missing_values, *self.void_values, self.where or ""):
             if not _is_unicode(str(word)):
                 raise ArgumentError(f"{brief(word)} has characters that no text can have, so no table has them")
 
@@ -118,6 +120,12 @@ class ReadOptions:
     def rules(self) -> NumberRules:
         """How numbers are written."""
         return NumberRules(self.percent, self.decimal, tuple(map(str, self.missing_values)))
+
+    @property
+    def no_outcome(self) -> NoOutcome:
+        """Which words are no outcomes."""
+        classes = [*self.asked.classes, *([] if self.asked.positive is None else [self.asked.positive])]
+        return NoOutcome.of(self.rules.missing_words, tuple(map(str, self.void_values)), classes)
 
     @property
     def cutoff(self) -> np.datetime64 | None:

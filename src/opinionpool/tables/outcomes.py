@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError, Note, literal
+from opinionpool.errors import CellError, Note, Remedy, literal
 from opinionpool.labels import FAMILIES, UNRESOLVED, UNSETTLED, VOID
 from opinionpool.option_sets import Options, option_slots
 from opinionpool.tables.cells import MISSING, looks_numeric
@@ -20,6 +20,38 @@ from opinionpool.text import counted, listed, quoted, shown, suggestion
 
 # In files, "n/a" is what sites write for questions that were annulled.
 _VOID = VOID | {"n/a"}
+
+
+@dataclass(frozen=True)
+class NoOutcome:
+    """Words that stand for no outcome, in lower case.
+
+    Attributes
+    ----------
+    missing : frozenset of str
+        For "not known".
+    void : frozenset of str
+        For "void".
+    """
+
+    missing: frozenset[str] = MISSING
+    void: frozenset[str] = _VOID
+
+    @classmethod
+    def of(cls, missing: frozenset[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
+        """Those that a user adds, but for what the user calls a class."""
+        own = frozenset(word.strip().lower() for word in void)
+        return cls(missing, (_VOID - frozenset(map(key, classes))) | own)
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All of them, and those for "not resolved yet"."""
+        return self.missing | self.void | UNSETTLED
+
+
+USUAL = NoOutcome()
+
+
 # Among positions of outcomes: the event is void.
 _VOIDED = UNRESOLVED - 1
 # So many events with two outcomes, or one in so many, were mistaken or changed, and are no answers of experts.
@@ -79,7 +111,7 @@ def settle(
     events: Sequence[str],
     written: Sequence[str],
     asked: Asked,
-    missing: frozenset[str] = MISSING,
+    without: NoOutcome = USUAL,
     classes: tuple[object, ...] | None = None,
 ) -> Settled:
     """Classes and outcomes of all events.
@@ -93,8 +125,8 @@ def settle(
     written : sequence of str
         The classes that forecasts were given for; empty where a forecast is one probability.
     asked : Asked
-    missing : frozenset of str
-        Words for "no value", in lower case.
+    without : NoOutcome
+        Words for none.
     classes : tuple, optional
         The classes, if they are known.
 
@@ -105,36 +137,36 @@ def settle(
     CellError
         If a cell is not one of the classes, or an event has two outcomes.
     """
-    cells = _outcomes_among(observed, written, missing)
+    cells = _outcomes_among(observed, written, without)
     if classes is None:
-        classes = find_classes(observed, written, asked, missing)
-    return _encode(observed, cells, events, classes)
+        classes = find_classes(observed, written, asked, without)
+    return _encode(observed, cells, events, classes, without.void)
 
 
 def find_classes(
-    observed: Sequence[Observed], written: Sequence[str], asked: Asked, missing: frozenset[str] = MISSING
+    observed: Sequence[Observed], written: Sequence[str], asked: Asked, without: NoOutcome = USUAL
 ) -> tuple[object, ...]:
     """Only the classes; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
-    cells = _outcomes_among(observed, written, missing)
+    cells = _outcomes_among(observed, written, without)
     _check_binary(cells)
     return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
 
 
-def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], missing: frozenset[str]) -> list[_Outcome]:
+def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], without: NoOutcome) -> list[_Outcome]:
     """What happened, without the words for "not resolved"."""
     known = Matcher(written)
     return [
         (column, code, word)
         for column in observed
         for code, word in enumerate(column.words.values)
-        if known.find(word) is not None or word.lower() not in _VOID | UNSETTLED | missing
+        if known.find(word) is not None or word.lower() not in without.every
     ]
 
 
 def settle_among(
-    observed: Sequence[Observed], events: Sequence[str], options: Options, missing: frozenset[str] = MISSING
+    observed: Sequence[Observed], events: Sequence[str], options: Options, without: NoOutcome = USUAL
 ) -> Settled:
     """Outcomes of events that have options of their own; arguments as for `settle`.
 
@@ -157,16 +189,14 @@ def settle_among(
             if slot is not None:
                 slots[i] = slot
                 respelled += word != labels[slot]
-            elif word.lower() in _VOID:
+            elif word.lower() in without.void:
                 slots[i] = _VOIDED
-            elif word.lower() in UNSETTLED | missing or not labels:
+            elif word.lower() in without.every or not labels:
                 unsettled.add(word)
             else:
                 row = int(rows[np.flatnonzero(inverse == i)[0]])
-                remedies = [{"missing_values": (word,)}]
-                raise cell_error(
-                    column.table, row, column.column, _none_of(events[event], word, labels), remedies=remedies
-                )
+                problem = _none_of(events[event], word, labels)
+                raise cell_error(column.table, row, column.column, problem, remedies=_remedies(word))
         found[rows] = slots[inverse]
         values.append(found if column.starts is None else found[column.starts])
     outcomes, void = _one_each(np.concatenate(values), observed, events)
@@ -176,15 +206,28 @@ def settle_among(
 
 def _none_of(event: str, word: str, labels: Sequence[object]) -> str:
     return (
-        f"outcome {shown(word)} is none of the options of event {shown(event)}: {listed(labels)}; if the event is not "
-        f"resolved, leave it empty or say --missing-value {quoted(word)}"
+        f"outcome {shown(word)} is none of the options of event {shown(event)}: {listed(labels)}; {_no_outcome(word)}"
     )
 
 
-def distinct_outcomes(observed: Sequence[Observed], missing: frozenset[str] = MISSING) -> list[str]:
+def _no_outcome(word: str) -> str:
+    """What to say of a word that may stand for no outcome."""
+    return (
+        f"if it means that the event is not resolved, leave it empty or say --missing-value {quoted(word)}; if it means "
+        f"that the event is void, --void-value {quoted(word)}"
+    )
+
+
+def _remedies(word: str) -> list[Remedy]:
+    """The same as options: a number is more likely unknown than void."""
+    unknown: list[Remedy] = [{"missing_values": (word,)}]
+    return unknown if looks_numeric(word) else [*unknown, {"void_values": (word,)}]
+
+
+def distinct_outcomes(observed: Sequence[Observed], without: NoOutcome = USUAL) -> list[str]:
     """What happened, in lower case, without the words for "not resolved"."""
     words = {key(word) for column in observed for word in column.words.values}
-    return sorted(words - _VOID - UNSETTLED - missing)
+    return sorted(words - without.every)
 
 
 def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
@@ -232,14 +275,13 @@ def _if_fraction(word: str) -> str:
 
 def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
     word = column.words.values[code]
-    way = f"if the event is not resolved, leave it empty or say --missing-value {quoted(word)}"
     row = int(column.words.rows(code)[0])
     return cell_error(
         column.table,
         row,
         column.column,
-        f"outcome {shown(word)} is {what}{_if_fraction(word)}; {way}",
-        remedies=[{"missing_values": (word,)}],
+        f"outcome {shown(word)} is {what}{_if_fraction(word)}; {_no_outcome(word)}",
+        remedies=_remedies(word),
         count=int(column.words.counts[code]),
     )
 
@@ -249,6 +291,7 @@ def _encode(
     cells: Sequence[_Outcome],
     events: Sequence[str],
     classes: tuple[object, ...],
+    void_words: frozenset[str],
 ) -> Settled:
     """Outcomes as positions in `classes`, with notes."""
     matcher = Matcher(classes)
@@ -264,14 +307,14 @@ def _encode(
             respelled += int(rows[id(column)][code])
     for column in observed:
         for code, word in enumerate(column.words.values):
-            if word.lower() in _VOID and of_word[id(column)][code] == UNRESOLVED:
+            if word.lower() in void_words and of_word[id(column)][code] == UNRESOLVED:
                 of_word[id(column)][code] = _VOIDED
     expanded = [column.words.expand(of_word[id(column)], UNRESOLVED, column.starts) for column in observed]
     values = _together(expanded)
     outcomes, void = _one_each(values, observed, events)
     settled = {word for _, _, word in cells}
     others = {word for column in observed for word in column.words.values if word not in settled}
-    words = sorted(word for word in others if word.lower() not in _VOID)
+    words = sorted(word for word in others if word.lower() not in void_words)
     return Settled(classes, outcomes, void, tuple(_notes(classes, outcomes, void, words, respelled)))
 
 
@@ -346,9 +389,8 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
         )
     meant = suggestion(word, [str(label) for label in classes], "these are")
     return CellError(
-        f"outcome {shown(word)} is not among the classes of the forecasts ({places}); if it means that an "
-        f"event is not resolved, say --missing-value {quoted(word)}; {meant}",
-        remedies=[{"missing_values": (word,)}],
+        f"outcome {shown(word)} is not among the classes of the forecasts ({places}); {_no_outcome(word)}; {meant}",
+        remedies=_remedies(word),
         count=len(rows),
     )
 

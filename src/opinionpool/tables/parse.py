@@ -134,18 +134,18 @@ def _parse(known: _Known) -> _Parsed:
     events = row_events(table, layout)
     joined = None if known.other is None else join_outcomes(known.other, request.keys, events.values, table.name)
     observed = _observed(table, layout, events, joined)
-    missing = reading.rules.missing_words
+    without = request.no_outcome
     if known.whole is None:
         refuse_totals(table, layout, events, [column.words for column in observed if column.table is table])
-        layout = split_classes(layout, distinct_outcomes(observed, missing))
+        layout = split_classes(layout, distinct_outcomes(observed, without))
     melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, known.contents, reading)
     options = find_options(melted, layout, request.options, request.asked)
     if options is not None:
-        settled = settle_among(observed, events.values, options.of_events, missing)
+        settled = settle_among(observed, events.values, options.of_events, without)
     else:
         classes = None if known.whole is None else known.whole.classes
         listed_ones = as_listed(request.asked, melted.written, long=layout.long)
-        settled = settle(observed, events.values, melted.written, listed_ones, missing, classes)
+        settled = settle(observed, events.values, melted.written, listed_ones, without, classes)
     check_classes(table.name, len(settled.classes))
     facts = read_facts(layout, melted, joined, settled.classes, reading, options)
     return _Parsed(events.values, layout, joined, melted, options, settled, facts)

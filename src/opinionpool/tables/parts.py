@@ -173,16 +173,17 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
 
 
 def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
-    missing = request.rules.missing_words
+    without = request.no_outcome
     request = _with_dates(table, request, layout)
     observed = []
     if "outcome" in layout.roles:
         column = layout.roles["outcome"]
         words = _tally(table, column)
         observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
-    layout = split_classes(layout, distinct_outcomes(observed, missing))
+    layout = split_classes(layout, distinct_outcomes(observed, without))
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
-    whole = Whole(layout, find_classes(observed, written, as_listed(request.asked, written, long=layout.long), missing))
+    asked = as_listed(request.asked, written, long=layout.long)
+    whole = Whole(layout, find_classes(observed, written, asked, without))
     known = {}
     if layout.long:
         expert = layout.roles["expert"]

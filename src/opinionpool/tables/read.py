@@ -71,6 +71,8 @@ def read_forecasts(
         is UTF-8.
     missing_values : sequence, optional
         Words or numbers that mean "no answer", besides empty cells, NA, N/A, NaN, null, none, ``-`` and ``.``
+    void_values : sequence, optional
+        Words among outcomes that say that an event is void, besides annulled, cancelled, void, withdrawn and the like.
     include, exclude : sequence of str, optional
         Experts to keep, and to leave out.
     horizon : number of days, str or timedelta, optional
