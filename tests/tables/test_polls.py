@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from opinionpool.errors import CellError, DuplicateError, LayoutError
+from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError
 from opinionpool.tables.diagnosis import diagnose
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.read import read_forecasts
@@ -196,3 +196,116 @@ def test_a_file_that_excel_saved_is_read_by_the_command_that_is_proposed(questio
     (way,) = diagnose(path).readable
     assert way.options.arguments() == ["--encoding", "cp1252"]
     assert way.forecasts.experts == ("Jörg",)
+
+
+def test_percentages_in_one_column_and_fractions_in_another():
+    text = "event;ann;bob\nq1;65;0.9\nq2;35;0.3\n"
+    with pytest.raises(CellError, match=r"numbers of 'ann' go beyond 1, .* 'bob' lie between 0 and 1: say --unit ann="):
+        read(text)
+    (unit, found), (exclude, without) = ways(text)
+    assert unit == ["--unit", "ann=percent"]
+    assert exclude == ["--exclude", "ann"]
+    same(found, [[0.65, 0.9], [0.35, 0.3]])
+    same(without, [[0.9], [0.3]])
+    with pytest.raises(CellError, match=r"with --percent, no number of 'bob' is above 1%.*--unit bob=fraction if"):
+        read(text, percent=True)
+    same(read(text, percent=True, units={"bob": "fraction"}), [[0.65, 0.9], [0.35, 0.3]])
+    same(read(text, percent=True, units={"bob": "percent"}), [[0.65, 0.009], [0.35, 0.003]])
+
+
+def test_one_person_writes_fractions_among_percentages():
+    rows = [(q, who, p) for q, base in (("q1", 35), ("q2", 70)) for who, p in (("ann", base), ("bob", base + 5))]
+    rows += [("q1", "cy", 0.35), ("q2", "cy", 0.5)]
+    text = "event,expert,probability\n" + "".join(f"{q},{who},{p}\n" for q, who, p in rows)
+    ((options, found),) = ways(text)
+    assert options == ["--percent", "--unit", "cy=fraction"]
+    same(found, [[0.35, 0.4, 0.35], [0.7, 0.75, 0.5]])
+    assert [options for options, _ in ways(text, percent=True)] == [
+        ["--percent", "--unit", "cy=fraction"],
+        ["--percent", "--unit", "cy=percent"],
+    ]
+
+
+def test_a_prior_in_per_cent_beside_fractions_and_the_other_way_round():
+    text = "event;ann;bob;prior\nq1;0,65;0,9;30\nq2;0,4;0,9;40\n"
+    ((options, found),) = ways(text)
+    assert options == ["--unit", "prior=percent"]
+    np.testing.assert_allclose(found.prior, [0.3, 0.4])
+    same(found, [[0.65, 0.9], [0.4, 0.9]])
+    text = "event;ann;bob;prior\nq1;65;90;0,3\nq2;40;90;0,4\n"
+    (as_fraction, _) = ways(text)
+    assert as_fraction[0] == ["--percent", "--unit", "prior=fraction"]
+    np.testing.assert_allclose(as_fraction[1].prior, [0.3, 0.4])
+
+
+def test_counts_of_forecasts_are_no_expert():
+    found = read("event,ann,bob,Anzahl\nq1,0.8,0.7,2\nq2,0.4,,1\n")
+    assert found.experts == ("ann", "bob")
+    assert notes(found)["unused-columns"] == "not used: 'Anzahl'"
+
+
+def test_units_of_classes_and_of_nobody():
+    text = "event,ann:a,ann:b,ann:c,bob:a,bob:b,bob:c\nq,50,30,20,0.2,0.2,0.6\nr,10,30,60,0.1,0.1,0.8\n"
+    (unit, _) = ways(text)
+    assert unit[0] == ["--unit", "ann=percent"]
+    np.testing.assert_allclose(unit[1].probabilities[:2], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
+    with pytest.raises(LayoutError, match=r"none is called 'bod'; did you mean 'bob'"):
+        read("event,ann,bob\nq,0.5,0.4\n", units={"bod": "percent"})
+    with pytest.raises(ArgumentError, match=r"a unit is percent or fraction, and that of 'ann' is 'odds'"):
+        ReadOptions(units={"ann": "odds"})
+
+
+def test_rare_events_in_whole_per_cent_are_percentages():
+    text = "event,expert,probability\nq1,ann,1\nq1,bob,3\nq2,ann,0\nq2,bob,5\n"
+    same(read(text, percent=True), [[0.01, 0.03], [0.0, 0.05]])
+
+
+PEOPLE = "Name,Q1,Q2,Q3\nAnna,0.65,0.2,0.05\nBernd,0.7,,0.1\nCara,0.4,0.35,\n"
+FORM = (
+    "ID,Zeitstempel,Name,Abteilung,Alter,Q1,Q2,Q3\n17,03.11.2026 09:00,Anna,Vertrieb,34,0.65,0.2,0.05\n"
+    "19,03.11.2026 09:10,Bernd,Vertrieb,51,0.7,,0.1\n22,04.11.2026 09:10,Cara,IT,45,0.4,0.35,\n"
+)
+ANSWERS = [[0.65, 0.7, 0.4], [0.2, NAN, 0.35], [0.05, 0.1, NAN]]
+
+
+@pytest.mark.parametrize("text", [PEOPLE, FORM])
+def test_people_in_rows_and_questions_in_columns(text):
+    with pytest.raises(LayoutError, match=r"'Q1', 'Q2', 'Q3' read as questions: .*--column expert=Name; if a row is an"):
+        read(text)
+    by_people = read(text, columns={"expert": "Name"})
+    joined = read(text, "question,outcome\nQ1,1\nQ2,\nQ3,0\n")
+    for found in (by_people, joined):
+        assert found.events == ("Q1", "Q2", "Q3")
+        assert found.experts == ("Anna", "Bernd", "Cara")
+        same(found, ANSWERS)
+    assert joined.outcomes.tolist() == [1, -1, 0]
+    assert "expert = Name (by what it holds)" in notes(joined)["layout"]
+
+
+def test_what_is_no_question_is_named():
+    unused = "not used: 'ID', 'Abteilung', 'Alter'"
+    assert notes(read(FORM, columns={"expert": "Name"}))["unused-columns"] == unused
+
+
+def test_names_of_rows_stay_events_where_columns_are_no_questions():
+    found = read("Name,Anna,Bernd\nRegen,0.2,0.4\nSchnee,0.1,0.3\n")
+    assert found.events == ("Regen", "Schnee")
+    assert "event = Name (by what it holds; if these are experts, say --column expert=Name)" in notes(found)["layout"]
+    # What a column calls its rows wins over how the others read.
+    assert read("event,Q1,Q2\na,0.2,0.4\nb,0.1,0.3\n").experts == ("Q1", "Q2")
+
+
+def test_events_that_hardly_differ_are_noted():
+    names = ["Wird es – regnen?", "Wird es - regnen?", "Wird es -  regnen?", "wird es - regnen?", "Und Schnee?"]
+    found = read("event,ann\n" + "".join(f"{name},0.5\n" for name in names))
+    assert found.events == tuple(names)
+    assert notes(found)["similar-events"].startswith("'Wird es – regnen?' and 'Wird es - regnen?' and ")
+    assert "similar-events" not in notes(read("event,ann\n1-1,0.5\n11,0.4\nT 5,0.3\nT -5,0.3\n"))
+
+
+def test_columns_of_weights_and_of_confidence_are_noted():
+    found = read("event,ann,bob,Confidence,Gewicht\nq1,0.8,0.7,0.9,1\nq2,0.3,0.2,0.7,0.5\n")
+    assert notes(found)["totals"] == (
+        "columns 'Confidence', 'Gewicht' are no experts, by the name, and count as 2 experts: if not, "
+        "--exclude Confidence --exclude Gewicht"
+    )

@@ -615,6 +615,51 @@ STRANGERS = [
         experts=2,
         resolved=2,
     ),
+    Stranger(
+        "one question of the week, newest answers first, as Excel writes CSV",
+        {
+            "umfrage.csv": (
+                "Teilnehmer;Frage;Prognose;Zeitstempel\r\nJörg;Streik?;80 %;17.11.2026 09:00\r\n"
+                "Bärbel;Streik?;60 %;03.11.2026 10:00\r\nJörg;Streik?;20 %;03.11.2026 09:00\r\n"
+            ).encode("cp1252")
+        },
+        {"Streik?": 0.7},
+        runs=1,
+        experts=2,
+    ),
+    Stranger(
+        "French: no-break blanks before per cent signs, a question that was annulled",
+        {
+            "sondage.csv": "Répondant;Question;Probabilité;Horodateur\nJean;Q1;65\u202f%;03/11/2026 09:00:00\n"
+            "Marie;Q1;40,5\u202f%;13/11/2026 09:00:00\nJean;Q2;10\u202f%;03/11/2026 09:00:00\n",
+            "issues.csv": "Question;Résultat;Résolu le\nQ1;oui;05/12/2026\nQ2;annulé;\n",
+        },
+        {"Q1": 0.5275},
+        options=("--outcomes", "issues.csv", "--dates", "dmy"),
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "people in rows beside their number, department and age, questions in columns",
+        {
+            "form.csv": "ID,Zeitstempel,Name,Abteilung,Alter,Q1,Q2\n17,03.11.2026 09:00,Anna,IT,34,0.65,0.2\n"
+            "19,03.11.2026 09:10,Bernd,IT,51,0.75,0.4\n",
+            "key.csv": "question,outcome\nQ1,1\nQ2,\n",
+        },
+        {"Q1": 0.7, "Q2": 0.3},
+        options=("--outcomes", "key.csv"),
+        experts=2,
+        resolved=1,
+    ),
+    Stranger(
+        "one person writes fractions among percentages",
+        {
+            "mixed.csv": "event,expert,probability\nq1,ann,35\nq1,bob,40\nq1,cy,0.3\nq2,ann,70\nq2,bob,80\nq2,cy,0.6\n"
+        },
+        {"q1": 0.35, "q2": 0.7},
+        runs=1,
+        experts=3,
+    ),
 ]
 
 NAMES = [stranger.mess for stranger in STRANGERS]

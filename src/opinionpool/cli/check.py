@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
                 choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
                 out.write("\n".join(["", choice, *(f"  {printable(command)}" for command in findings.commands)]) + "\n")
     if write_options is not None:
-        _write_options(write_options, findings)
+        _write_options(write_options, findings, reading.outcomes)
     size = [] if forecasts is None else [summary.size_line(forecasts)]
     obstacles = [*map(error_line, findings.obstacles)]
     if obstacles and kind == "table" and writing.output is None:
@@ -75,11 +76,12 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
     return 1 if findings.obstacles else 0
 
 
-def _write_options(path: str, findings: Findings) -> None:
-    """Write the options that read a file to another one."""
+def _write_options(path: str, findings: Findings, outcomes: str | None) -> None:
+    """Write the options that read a file to another one, with where its outcomes are from there."""
     if findings.options is None:
         tell(f"nothing written to {printable(path)}: no options read the file")
         return
+    beside = None if outcomes in {None, "-"} else os.path.relpath(str(outcomes), os.path.dirname(path) or ".")
     with destination(path) as out:
-        out.write(findings.options.toml())
+        out.write(findings.options.toml(beside))
     tell(f"options written to {printable(path)}")

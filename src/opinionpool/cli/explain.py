@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
@@ -13,6 +15,18 @@ from opinionpool.cli.reading_options import reading
 from opinionpool.cli.values import read_prior
 from opinionpool.errors import ArgumentError
 from opinionpool.report.listing import write_json, write_listing
+
+
+def _meant(typed: str, events: Sequence[str]) -> str:
+    """The event that was typed as messages show it, on one line, or by how it alone begins, up to the end of a word."""
+    if typed in events:
+        return typed
+    plain = " ".join(typed.replace("\\n", " ").split())
+    lines = {event: " ".join(event.split()) for event in events}
+    same = [event for event, line in lines.items() if line == plain]
+    begins = [event for event, line in lines.items() if line.startswith(plain) and not line[len(plain) :][:1].isalnum()]
+    found = same or begins
+    return found[0] if plain and len(found) == 1 else typed
 
 
 @click.command(cls=SectionedCommand, short_help="Why the pool answers what it answers on one event.")
@@ -59,7 +73,7 @@ def explain(
     from opinionpool.report import answers, explanation as explained, summary
 
     try:
-        t = event_position(forecasts, event)
+        t = event_position(forecasts, _meant(event, forecasts.events))
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
     kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)

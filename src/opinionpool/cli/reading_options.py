@@ -12,7 +12,7 @@ import click
 from opinionpool.cli.arguments import Reading
 from opinionpool.cli.help import READING
 from opinionpool.cli.options import Command, Decorator, stack
-from opinionpool.cli.values import existing_files, read_classes, read_columns, read_encoding, some_files
+from opinionpool.cli.values import existing_files, read_classes, read_columns, read_encoding, read_units, some_files
 
 # A file of this name beside the data holds options.
 OPTIONS_FILE = "opinionpool.toml"
@@ -142,6 +142,14 @@ def _reading_options(*, required: bool) -> list[Decorator]:
         ),
         click.option("--percent", is_flag=True, help="Probabilities are percentages, 0 to 100."),
         click.option(
+            "--unit",
+            "units",
+            metavar="NAME=percent|fraction",
+            callback=read_units,
+            multiple=True,
+            help="What the numbers of one expert, or in one column, are, where others differ. Repeatable.",
+        ),
+        click.option(
             "--decimal", type=click.Choice([".", ","]), help="The decimal mark. Default: as each column shows."
         ),
         click.option(
@@ -240,8 +248,8 @@ def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topi
     try:
         kept = {} if file is None else read_options(file)
         merged = own | {name: value for name, value in kept.items() if name not in typed}
-        if "columns" in kept and "columns" in typed:
-            merged["columns"] = kept["columns"] | own["columns"]
+        for name in {"columns", "units"} & kept.keys() & typed:
+            merged[name] = kept[name] | own[name]
         outcomes = merged.pop("outcomes")
         if merged["as_of"] is not None:
             from opinionpool.tables.times import as_time, check_dates

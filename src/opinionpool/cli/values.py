@@ -90,6 +90,17 @@ def read_columns(
     return {role: (names[0] or None) if len(names) == 1 else tuple(names) for role, names in found.items()}
 
 
+def read_units(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Texts of the form NAME=percent or NAME=fraction, split at the last equals sign."""
+    found: dict[str, str] = {}
+    for value in given:
+        name, _, unit = value.rpartition("=")
+        if not name.strip() or unit.strip() not in {"percent", "fraction"}:
+            raise click.BadParameter(f"{value!r} is not of the form NAME=percent or NAME=fraction")
+        found[name.strip()] = unit.strip()
+    return found
+
+
 def read_encoding(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
     """Refuse names that no encoding has."""
     if name is not None:

@@ -22,7 +22,7 @@ class Html(str):
 
 
 def _escaped(value: str) -> str:
-    return _NO_CHARACTER.sub("\ufffd", printable(value)).translate(_SPECIAL)
+    return _NO_CHARACTER.sub("\ufffd", printable(" ".join(value.splitlines()))).translate(_SPECIAL)
 
 
 def text(value: str) -> Html:

@@ -87,14 +87,14 @@ class Candidates:
             for i in self.candidates("event")
             if look.distinct(i) > 1 and look.unit(i) != "fractions" and look.present(i) > 0.5
         ]
-        if all(map(self._is_row_id, events)):
+        if all(map(self.is_row_id, events)):
             # One question may stand on every row, beside the number of each answer.
             events = sorted({*events, *(i for i in self.candidates("event") if self._is_asked(i))})
         for role, fit in (("probability", numbers), ("event", events)):
             if fit and not self.named(role):
                 self.keep(role, fit)
 
-    def _is_row_id(self, column: int) -> bool:
+    def is_row_id(self, column: int) -> bool:
         """Whether a column numbers rows by its name, and none of them twice."""
         return normal(self.names[column]) in INDEX and not self.contents.repeats([column])
 
@@ -108,7 +108,7 @@ class Candidates:
         events = self.candidates("event")
         if self.named("event") or not any(map(self._is_asked, events)):
             return events
-        return [i for i in events if not self._is_row_id(i)]
+        return [i for i in events if not self.is_row_id(i)]
 
     def ask(self, role: str, columns: Sequence[int], why: str = "") -> LayoutError:
         """The error that asks which column plays a role."""

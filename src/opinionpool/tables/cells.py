@@ -9,7 +9,7 @@ when no cell of the column has a decimal point. Odds are refused, since nobody c
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,6 +44,7 @@ class NumberRules:
     percent: bool = False  # whether unmarked numbers are percentages
     decimal: str | None = None  # {None, ".", ","}; the decimal mark; None to decide by column
     missing: tuple[str, ...] = ()  # words or numbers that mean "no answer", besides `MISSING`
+    units: Mapping[str, str] = field(default_factory=dict)  # "percent" or "fraction" by expert or column
 
     def __post_init__(self) -> None:
         if self.decimal not in {None, ".", ","}:
@@ -70,6 +71,7 @@ class Coerced:
     missing: int = 0
     overshoot: int = 0
     tiny: list[str] = field(default_factory=list)
+    marked: list[str] = field(default_factory=list)  # columns whose numbers have per cent signs
 
     def notes(self) -> list[Note]:
         """One note for each kind of thing done."""
@@ -111,6 +113,7 @@ def read_probabilities(
     log: Coerced,
     hint: str = "",
     remedies: Sequence[Remedy] = (),
+    units: npt.NDArray[np.int8] | None = None,
 ) -> Array:
     """One column as fractions in [0, 1].
 
@@ -126,6 +129,8 @@ def read_probabilities(
         Takes what was done to the cells.
     hint, remedies : str and sequence of mapping
         Further ways out, in words and as options, for errors about cells that hold no probability.
+    units : ndarray of int, shape (rows,), optional
+        1 where a number without a per cent sign is a percentage, 0 where it is a fraction, -1 where it is as all are.
 
     Returns
     -------
@@ -149,8 +154,15 @@ def read_probabilities(
     name = table.names[column]
     percent = marked or unmarked_percent(name, rules)
     present = values[~np.isnan(values)] if percent else values[:0]
-    if len(present):
-        if not marked and 0 < present.max() <= 1:
+    if marked:
+        log.marked.append(name)
+    if units is not None and not marked:
+        scaled = (units == 1) | ((units == -1) & percent)
+        values = np.where(scaled, values / 100.0, values)
+        log.percent += [name] if scaled.any() else []
+        percent = bool(scaled.all())
+    elif len(present):
+        if not marked and 0 < present.max() <= 1 and name not in rules.units:
             if not rules.percent:
                 raise _ambiguous_percent(table, name)
             log.tiny.append(name)
@@ -161,14 +173,16 @@ def read_probabilities(
 
 def unmarked_percent(name: str, rules: NumberRules) -> bool:
     """Whether unmarked numbers in a column of this name are percentages."""
+    if name in rules.units:
+        return rules.units[name] == "percent"
     return rules.percent or bool(_PERCENT_NAME.search(name))
 
 
 def _ambiguous_percent(table: Table, name: str) -> CellError:
     return CellError(
         f"{table.name}: column {shown(name)} is about per cent by its name, and no number in it is above 1; "
-        "say --percent if 0.5 means 0.5%, or rename the column if it means 50%",
-        remedies=[{"percent": True}],
+        f"say --percent if 0.5 means 0.5%, --unit {quoted(name)}=fraction if it means 50%",
+        remedies=[{"percent": True}, {"units": {name: "fraction"}}],
     )
 
 

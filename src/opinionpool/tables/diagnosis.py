@@ -23,6 +23,7 @@ _HARM = (
     "options",
     "positive",
     "percent",
+    "units",
     "decimal",
     "dates",
     "duplicates",

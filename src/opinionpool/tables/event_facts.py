@@ -21,6 +21,7 @@ from opinionpool.tables.per_event import event_values, one_per_key, take
 from opinionpool.tables.roles import TEXT
 from opinionpool.tables.statements import LongRows
 from opinionpool.tables.times import Times, last_moments, midnights, span
+from opinionpool.tables.units import check_prior, tiny_prior
 from opinionpool.text import shown
 
 
@@ -234,7 +235,13 @@ def _prior(
 
 def _inside(table: Table, column: int, reading: Reading) -> Array:
     """A column of probabilities, none of them 0 or 1."""
-    values = reading.probabilities(table, column, reading.numbers(table, [column])[0])
+    plain = reading.numbers(table, [column])[0]
+    written = reading.written(table, column, plain)
+    if written is not None:
+        check_prior(table, column, written)
+    values = reading.probabilities(table, column, plain)
+    if reading.rules.percent and table.names[column] in reading.log.tiny:
+        raise tiny_prior(table, column)
     certain = (values == 0) | (values == 1)
     if certain.any():
         row = int(certain.argmax())

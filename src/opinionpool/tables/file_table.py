@@ -255,8 +255,10 @@ class FileTable:
             end = starts[number + 1] if number + 1 < len(starts) else None
             own = [row - start for row in rows if row >= start and (end is None or row < end)]
             if own:
-                lines = source.format in {"csv", "json"} and not source.sheet
-                unit, numbers = ("line", lines_of(source, own)) if lines else ("row", [row + 1 for row in own])
+                # Each row of a spreadsheet is a line of its copy.
+                lines = source.format in {"csv", "json"}
+                unit = "line" if lines and not source.sheet else "row"
+                numbers = lines_of(source, own) if lines else [row + 1 for row in own]
                 found.append(f"{source.name}, {unit}{'s' if len(own) > 1 else ''} {', '.join(map(str, numbers))}")
         return "; ".join(found)
 

@@ -16,6 +16,8 @@ from opinionpool.text import listed, quoted
 _VOTES = 5
 # Numbers that are looked at together, so that they stay in the cache.
 _BLOCK = 1 << 16
+# A number up to 1, read as a percentage.
+_LOW = 0.01 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +33,17 @@ class ForecastCounts:
     zeros: Index
     ones: Index
     extreme: Index
+    # above, inside, exact: (experts,); with --percent, those above 1%, within 0 and 1%, and of exactly 1%
+    above: Index
+    inside: Index
+    exact: Index
 
     @classmethod
-    def of(cls, long_rows: LongRows) -> ForecastCounts:
-        """Those of some statements."""
+    def of(cls, long_rows: LongRows, percent: bool = False, marked: Sequence[str] = ()) -> ForecastCounts:
+        """Those of some statements; with --percent, also how many are tiny, but for columns with per cent signs."""
         size, halves = len(long_rows.experts), 0
-        every, zeros, ones, extreme = np.zeros((4, size), dtype=np.intp)
+        signed = [i for i, name in enumerate(long_rows.table.names) if name in marked]
+        every, zeros, ones, extreme, inside, exact = np.zeros((6, size), dtype=np.intp)
         for start in range(0, len(long_rows.value), _BLOCK):
             value, expert = (of[start : start + _BLOCK] for of in (long_rows.value, long_rows.expert))
             halves += int(np.count_nonzero(value == 0.5))
@@ -46,8 +53,23 @@ class ForecastCounts:
             zeros += np.bincount(expert[value == 0], minlength=size)
             ones += np.bincount(expert[value == 1], minlength=size)
             extreme += np.bincount(expert[value != 0], minlength=size)
+            if percent:
+                tiny = (value > 0) & (value <= _LOW) & ~np.isin(long_rows.column[start : start + _BLOCK][far], signed)
+                one = np.abs(value - 0.01) <= _LOW - 0.01
+                exact += np.bincount(expert[tiny & one], minlength=size)
+                inside += np.bincount(expert[tiny & ~one], minlength=size)
         return cls(
-            long_rows.experts, bool(long_rows.classes), len(long_rows.events), halves, every, zeros, ones, extreme
+            long_rows.experts,
+            bool(long_rows.classes),
+            len(long_rows.events),
+            halves,
+            every,
+            zeros,
+            ones,
+            extreme,
+            every - zeros - exact - inside,
+            inside,
+            exact,
         )
 
     def __add__(self, other: ForecastCounts) -> ForecastCounts:
@@ -60,6 +82,9 @@ class ForecastCounts:
             zeros=self.zeros + other.zeros,
             ones=self.ones + other.ones,
             extreme=self.extreme + other.extreme,
+            above=self.above + other.above,
+            inside=self.inside + other.inside,
+            exact=self.exact + other.exact,
         )
 
     def extreme_notes(self) -> list[Note]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from opinionpool.errors import LayoutError, Note
+from opinionpool.tables.roles import PEOPLE, normal
 from opinionpool.text import counted, listed, quoted, shown
 
 LONG, WIDE, CLASSES, RESPONDENTS = "a row per forecast", "a row per event", "a column per class", "a row per expert"
@@ -119,6 +120,8 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
 
 def _played(layout: Layout, role: str, name: str) -> str:
     how = " (by what it holds)" if role in layout.guessed else ""
+    if how and role == "event" and layout.shape == WIDE and normal(name) in PEOPLE:
+        how = f" (by what it holds; if these are experts, say --column expert={quoted(name)})"
     return f"{role} = {name or 'the first column'}{how}"
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import CellError, ExpertError, LayoutError, Note, Remedy
@@ -18,6 +19,7 @@ from opinionpool.tables.cells import (
     named_missing,
     read_probabilities,
     unmarked_percent,
+    written_numbers,
 )
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.forecast_counts import ForecastCounts
@@ -25,6 +27,7 @@ from opinionpool.tables.frames import BLANK, Numbers, Table, Words, cell_error, 
 from opinionpool.tables.layout import WIDE, Layout, guesses
 from opinionpool.tables.statements import LongRows, withdrawn_only
 from opinionpool.tables.times import Times, read_times
+from opinionpool.tables.units import Written, units_of_rows
 from opinionpool.text import counted, listed, quoted, shown
 
 
@@ -76,10 +79,26 @@ class Reading:
         return bool(self.include or self.exclude)
 
     def probabilities(
-        self, table: Table, column: int, plain: Numbers | None, hint: str = "", remedies: Sequence[Remedy] = ()
+        self,
+        table: Table,
+        column: int,
+        plain: Numbers | None,
+        hint: str = "",
+        remedies: Sequence[Remedy] = (),
+        units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """A column as fractions, (rows,); a hint and remedies are further ways out for errors."""
-        return read_probabilities(table, column, plain, self.rules, self.log, hint, remedies)
+        """A column as fractions, (rows,); a hint and remedies are further ways out for errors, `units` those of rows."""
+        return read_probabilities(table, column, plain, self.rules, self.log, hint, remedies, units)
+
+    def written(self, table: Table, column: int, plain: Numbers | None) -> Array | None:
+        """The numbers of a column as they are written, (rows,); None where their unit is known."""
+        name = table.names[column]
+        if name in self.rules.units or unmarked_percent(name, self.rules):
+            return None
+        if plain is not None:
+            return plain.values
+        words = table.words(column)
+        return None if any(word.endswith("%") for word in words.values) else written_numbers(words)
 
     def times(self, table: Table, layout: Layout, rows: slice | Index, role: str = "time") -> Times | None:
         """When the forecasts in some rows were made or expire, None if there is no such column."""
@@ -97,7 +116,12 @@ class Reading:
         for column in np.unique(long_rows.column).tolist():
             percent = unmarked_percent(long_rows.table.names[column], self.rules)
             here = long_rows.column == column
-            units[here] = half_units(long_rows.table.words(column), percent)[long_rows.row[here]]
+            words = long_rows.table.words(column)
+            units[here] = half_units(words, percent)[long_rows.row[here]]
+            own = units_of_rows(long_rows.experts, long_rows.expert, self.rules)
+            for unit in () if own is None else (0, 1):
+                some = here & (own == unit)
+                units[some] = half_units(words, bool(unit))[long_rows.row[some]]
         return units
 
 
@@ -178,7 +202,9 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     about = layout.roles.get("class", layout.roles.get("verdict"))
     labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
     column = layout.roles["probability"]
-    value = reading.probabilities(table, column, reading.numbers(table, [column])[0])
+    plain = reading.numbers(table, [column])[0]
+    _check_experts(table, column, plain, experts, reading)
+    value = reading.probabilities(table, column, plain, units=units_of_rows(experts.values, experts.codes, reading.rules))
     present = ~np.isnan(value)
     given = [("event", events), ("expert", experts), *([] if about is None else [("class", labels)])]
     for role, words in given:
@@ -235,6 +261,20 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     return Melted(withdrawn_only(long_rows), events.codes, labels.codes, labels.values)
 
 
+def _check_experts(table: Table, column: int, plain: Numbers | None, experts: Words, reading: Reading) -> None:
+    """Refuse percentages by some experts beside fractions by others in one column."""
+    written = reading.written(table, column, plain)
+    if written is None or not (written > 1).any():
+        return
+    found = Written()
+    order = np.argsort(experts.codes, kind="stable")
+    bounds = np.searchsorted(experts.codes[order], np.arange(len(experts.values) + 1))
+    for i, name in enumerate(experts.values):
+        if name not in reading.rules.units:
+            found.add(name, written[order[bounds[i] : bounds[i + 1]]])
+    found.check(table.name, columns=False)
+
+
 def _with_complements(melted: Melted, layout: Layout) -> Melted:
     """What is left to the other of two verdicts beside each, as a forecast of two classes."""
     rows, verdicts = melted.long_rows, melted.written
@@ -268,10 +308,16 @@ def melt_columns(table: Table, layout: Layout, contents: Contents, reading: Read
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     parts: list[tuple[Index, Index, Index, Index, Index, Array]] = []
     plain = reading.numbers(table, layout.experts)
+    _check_columns(table, layout, contents, plain, position, reading)
     for i, (column, (expert, label)) in enumerate(zip(layout.experts, layout.cells, strict=True)):
         if by_row is None and expert not in position:
             continue
-        value = reading.probabilities(table, column, plain[i], *_ways_out(table, layout, contents, column, expert))
+        ways = _ways_out(table, layout, contents, column, expert)
+        units = None
+        if by_row or expert != table.names[column]:
+            names = by_row.values if by_row else [str(expert)]
+            units = units_of_rows(names, by_row.codes if by_row else np.zeros(table.rows, np.intp), reading.rules)
+        value = reading.probabilities(table, column, plain[i], *ways, units)
         present = ~np.isnan(value)
         of_row = by_expert if by_row else np.full(table.rows, position[str(expert)])
         event = np.full(table.rows, i) if layout.events else events.codes
@@ -305,6 +351,27 @@ def melt_columns(table: Table, layout: Layout, contents: Contents, reading: Read
         expires=reading.times(table, layout, row, "expires"),
     )
     return Melted(long_rows, events.codes, np.zeros(table.rows, np.intp), classes)
+
+
+def _check_columns(
+    table: Table,
+    layout: Layout,
+    contents: Contents,
+    plain: Sequence[Numbers | None],
+    kept: Mapping[str, int],
+    reading: Reading,
+) -> None:
+    """Refuse columns of percentages beside columns of fractions where each expert has a column."""
+    if layout.shape != WIDE:
+        return
+    found = Written()
+    for column, numbers, (expert, _) in zip(layout.experts, plain, layout.cells, strict=True):
+        asked = "event" not in layout.roles and contents.numbers_rows(column)
+        if str(expert) in kept and not asked and str(expert) not in reading.rules.units:
+            written = reading.written(table, column, numbers)
+            if written is not None:
+                found.add(str(expert), written)
+    found.check(table.name, columns=True)
 
 
 def _ways_out(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from unicodedata import normalize
 
 from opinionpool.errors import Note
 from opinionpool.names import alike
@@ -20,6 +22,39 @@ def alike_notes(experts: Sequence[str]) -> list[Note]:
         "of their letters count as different experts; if they are one, say --merge-names"
     )
     return [Note("similar-names", text, sum(map(len, groups)), serious=True)]
+
+
+# Events up to which their names are compared.
+_EVENTS = 200_000
+_DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]+\s*")
+
+
+def _event_key(name: str) -> str:
+    """What is the same for events that differ only in dashes, blanks, case or the form of letters.
+
+    >>> _event_key("Wird es \u2013  regnen?") == _event_key("wird es -\u00a0Regnen?"), _event_key("1-1") == _event_key("11")
+    (True, False)
+    """
+    folded = name if name.isascii() else normalize("NFKC", name)
+    return _DASH.sub("-", " ".join(folded.casefold().split()))
+
+
+def alike_event_notes(events: Sequence[str]) -> list[Note]:
+    """Events whose names hardly differ: one question, perhaps, written in two ways."""
+    if len(events) > _EVENTS:
+        return []
+    groups: dict[str, list[str]] = {}
+    for name in events:
+        groups.setdefault(_event_key(name), []).append(name)
+    found = [group for group in groups.values() if len(group) > 1]
+    if not found:
+        return []
+    phrase = "; ".join(" and ".join(map(shown, group[:3])) for group in found[:2])
+    text = (
+        f"{phrase}{'; ...' if len(found) > 2 else ''}: names that differ only in case, dashes, blanks or the form of "
+        "their letters count as different events; if they are one, write them alike"
+    )
+    return [Note("similar-events", text, sum(map(len, found)))]
 
 
 def formula_notes(names: Sequence[str]) -> list[Note]:

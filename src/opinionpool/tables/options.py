@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
@@ -22,9 +23,11 @@ from opinionpool.tables.times import as_span, as_time, check_dates
 from opinionpool.text import listed, shown, suggestion, typed
 
 # What the command line calls fields whose options may be repeated.
-_SINGULAR = {"columns": "column", "missing_values": "missing-value", "void_values": "void-value"}
+_SINGULAR = {"columns": "column", "units": "unit", "missing_values": "missing-value", "void_values": "void-value"}
 # Which of several forecasts counts.
 RULES = ("last", "last-row", "mean", "time-weighted")
+# What unmarked numbers of an expert or column are.
+UNITS = ("percent", "fraction")
 _LISTS = ("classes", "missing_values", "void_values", "include", "exclude")
 _FLAGS = ("percent", "merge_names", "drop_incomplete", "expert_from_name", "history")
 # What scores are of; `compare` alone asks for it.
@@ -60,6 +63,7 @@ class ReadOptions:
     as_of: object = None
     dates: str | None = None
     percent: bool = False
+    units: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
     encoding: str | None = None
     missing_values: Values = ()
@@ -75,6 +79,7 @@ class ReadOptions:
         for name in _LISTS:
             object.__setattr__(self, name, _texts(getattr(self, name), name))
         object.__setattr__(self, "columns", check_columns(self.columns))
+        object.__setattr__(self, "units", _units(self.units))
         self._check_types()
         check_dates(self.dates)
         if self.horizon is not None:
@@ -119,7 +124,7 @@ class ReadOptions:
     @property
     def rules(self) -> NumberRules:
         """How numbers are written."""
-        return NumberRules(self.percent, self.decimal, tuple(map(str, self.missing_values)))
+        return NumberRules(self.percent, self.decimal, tuple(map(str, self.missing_values)), self.units)
 
     @property
     def no_outcome(self) -> NoOutcome:
@@ -146,8 +151,9 @@ class ReadOptions:
     def revised(self, remedy: Remedy) -> ReadOptions:
         """The same with a way out that an error names; what can be repeated is added to what is there."""
         changes: dict[str, Any] = dict(remedy)
-        if "columns" in changes:
-            changes["columns"] = {**self.columns, **changes["columns"]}
+        for name in ("columns", "units"):
+            if name in changes:
+                changes[name] = {**getattr(self, name), **changes[name]}
         for name in _LISTS:
             if name in changes:
                 changes[name] = tuple(dict.fromkeys((*getattr(self, name), *changes[name])))
@@ -182,13 +188,15 @@ class ReadOptions:
             if each.name not in _SCORED and getattr(self, each.name) not in (without[each.name].default, (), {})
         }
 
-    def toml(self) -> str:
-        """The options as a file that `read_options` reads."""
-        lines, tables = [], []
+    def toml(self, outcomes: str | None = None) -> str:
+        """The options as a file that `read_options` reads, with the path of outcomes beside it."""
+        lines = [] if outcomes is None else [f"outcomes = {_toml(outcomes)}"]
+        tables: list[str] = []
         for name, value in self.given().items():
             key = _SINGULAR.get(name, name).replace("_", "-")
             if isinstance(value, Mapping):
-                tables = [f"\n[{key}]", *(f"{role} = {_toml(column or '')}" for role, column in value.items())]
+                entries = (f"{_toml_key(name)} = {_toml(of or '')}" for name, of in value.items())
+                tables += [f"\n[{key}]", *entries]
             else:
                 plain = value.item().isoformat() if isinstance(value, np.datetime64) else value
                 lines.append(f"{key} = {_toml(plain)}")
@@ -231,6 +239,10 @@ def _checked(path: str, key: str, name: str, value: object) -> Any:  # noqa: ANN
         if isinstance(value, dict):
             return {role: column or None for role, column in value.items()}
         raise ArgumentError(f'{path}: {key} is a table of roles and columns, such as [column] and event = "race"')
+    if name == "units":
+        if isinstance(value, dict):
+            return value
+        raise ArgumentError(f'{path}: {key} is a table of experts or columns, such as [unit] and ann = "percent"')
     wanted = (bool,) if name in _FLAGS else (list, str) if name in _LISTS else (str, int, float)
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
         what = "true or false" if name in _FLAGS else "a list" if name in _LISTS else "a text or number"
@@ -292,6 +304,21 @@ def _probability(value: object) -> float:
     if not 0.0 <= p <= 1.0:
         raise ArgumentError(f"silence is a probability from 0 to 1, and not {value!r}")
     return p
+
+
+def _units(units: object) -> dict[str, str]:
+    """Units by the expert or column that has them."""
+    found = dict(units if isinstance(units, Mapping) else {})
+    expect_type(units, Mapping, "units")
+    for name, unit in found.items():
+        if unit not in UNITS:
+            raise ArgumentError(f"a unit is {' or '.join(UNITS)}, and that of {shown(name)} is {shown(unit)}")
+    return {str(name): str(unit) for name, unit in found.items()}
+
+
+def _toml_key(name: str) -> str:
+    """A name before an equals sign."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 def _toml(value: object) -> str:

@@ -70,6 +70,11 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
     return Joined(table, roles, words.expand(matched, BLANK), notes)
 
 
+def named_events(table: Table, columns: Mapping[str, str | None]) -> list[str]:
+    """The events that a table of outcomes names; errors as for `join_outcomes`."""
+    return table.words(_roles(table, columns)["event"]).values
+
+
 def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
     """The columns that play no role, and which of them may say when outcomes were known."""
     left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]

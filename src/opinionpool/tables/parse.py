@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.earlier import Earlier
-from opinionpool.errors import ArgumentError, CellError, DuplicateError, Note, Remedy
+from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError, Note, Remedy
 from opinionpool.forecasts import Forecasts, History
+from opinionpool.tables.cells import NumberRules
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.contents import Contents
@@ -25,17 +26,19 @@ from opinionpool.tables.known import in_time, known_by, void_by, without_void
 from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
 from opinionpool.tables.lives import Standing, coverage_note, standing
 from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
-from opinionpool.tables.name_notes import alike_notes, formula_notes
+from opinionpool.tables.name_notes import alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcome_files import Joined, join_outcomes
+from opinionpool.tables.outcome_files import Joined, join_outcomes, named_events
 from opinionpool.tables.outcomes import Observed, Settled, distinct_outcomes, settle, settle_among
+from opinionpool.tables.people import person_column
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, one_each
 from opinionpool.tables.totals import refuse_totals, total_notes
+from opinionpool.tables.units import check_percent
 from opinionpool.tables.unnamed_times import UnnamedTimes
-from opinionpool.text import counted, quoted
+from opinionpool.text import counted, quoted, shown, suggestion
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def read_table(
     """From open tables to forecasts; for a part of a table, as was decided for the whole."""
     reading = request.reading() if reading is None else reading
     contents = Contents(table, reading.rules.missing_words)
-    layout = recognise(contents, _own(request, table, other), request.parts) if whole is None else whole.layout
+    layout = _layout(contents, other, request) if whole is None else whole.layout
     try:
         return _read_as(_Known(table, other, request, reading, whole, contents, layout))
     except CellError as error:
@@ -64,6 +67,18 @@ def read_table(
         if not guessed or guessed in str(error):
             raise
         raise CellError(f"{error}{guessed}", remedies=error.remedies, count=error.count) from None
+
+
+def _layout(contents: Contents, other: Table | None, request: ReadOptions) -> Layout:
+    """What is where; rows are people where columns are called as events that have outcomes."""
+    own = _own(request, contents.table, other)
+    if other is None or not {"event", "expert"}.isdisjoint(own):
+        return recognise(contents, own, request.parts)
+    person = person_column(contents, named_events(other, request.keys))
+    if person is None:
+        return recognise(contents, own, request.parts)
+    found = recognise(contents, {**own, "expert": person}, request.parts)
+    return replace(found, guessed=(*found.guessed, "expert"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +125,11 @@ def _read_as(known: _Known) -> Forecasts:
     times = time_notes(timed, facts)
     chosen = _choose(known, parsed, timed)
     void, voided = void_by(request.cutoff, parsed.settled, facts)
-    known.reading.counts.append(ForecastCounts.of(_not_void(chosen.long_rows, void)))
+    known.reading.counts.append(ForecastCounts.of(_not_void(chosen.long_rows, void), request.percent, known.reading.log.marked))
     outcomes, hidden = known_by(request.cutoff, parsed.settled.outcomes, facts)
     notes = (*_reading_notes(known, parsed, chosen, times), *voided, *late, *hidden, *chosen.notes)
     if known.whole is None:
-        notes += (*forecast_notes(known.reading.counts[0], parsed.layout),)
+        notes += (*forecast_notes(known.reading.counts[0], parsed.layout, request.rules),)
     forecasts = _forecasts(known, parsed, chosen, outcomes, notes)
     if request.history:
         stood = standing(timed, facts.ends)
@@ -139,6 +154,7 @@ def _parse(known: _Known) -> _Parsed:
         refuse_totals(table, layout, events, [column.words for column in observed if column.table is table])
         layout = split_classes(layout, distinct_outcomes(observed, without))
     melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, known.contents, reading)
+    _check_unit_names(table, melted.long_rows.experts, request)
     options = find_options(melted, layout, request.options, request.asked)
     if options is not None:
         settled = settle_among(observed, events.values, options.of_events, without)
@@ -149,6 +165,15 @@ def _parse(known: _Known) -> _Parsed:
     check_classes(table.name, len(settled.classes))
     facts = read_facts(layout, melted, joined, settled.classes, reading, options)
     return _Parsed(events.values, layout, joined, melted, options, settled, facts)
+
+
+def _check_unit_names(table: Table, experts: Sequence[str], request: ReadOptions) -> None:
+    """Refuse units of what is neither an expert nor a column."""
+    names = list(dict.fromkeys([*experts, *table.names, *map(str, request.exclude)]))
+    for name in request.units:
+        if name not in names:
+            near = suggestion(name, names, "there are")
+            raise LayoutError(f"{table.name}: --unit is of an expert or a column, and none is called {shown(name)}; {near}")
 
 
 def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
@@ -196,6 +221,7 @@ def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Seque
         *known.reading.log.notes(),
         *known.reading.notes,
         *alike_notes(experts),
+        *alike_event_notes(parsed.events),
         *formula_notes([*parsed.events, *experts]),
         *(joined.notes if joined else ()),
         *parsed.facts.notes,
@@ -269,8 +295,15 @@ def _history(
     return History(found, stood.event, stood.share, stood.begin)
 
 
-def forecast_notes(counts: ForecastCounts, layout: Layout) -> list[Note]:
-    """What stands out among all that was read."""
+def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -> list[Note]:
+    """What stands out among all that was read.
+
+    Raises
+    ------
+    CellError
+        If the numbers of some experts, and not of others, are all up to 1%, and so are fractions, it seems.
+    """
+    check_percent(counts.experts, counts.above, counts.inside, counts.exact, counts.every, rules)
     return [*counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
 
 

@@ -77,12 +77,18 @@ class _PartReading(Reading):
     percent: dict[int, bool] = field(default_factory=dict)
 
     def probabilities(
-        self, table: Table, column: int, plain: Numbers | None, hint: str = "", remedies: Sequence[Remedy] = ()
+        self,
+        table: Table,
+        column: int,
+        plain: Numbers | None,
+        hint: str = "",
+        remedies: Sequence[Remedy] = (),
+        units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
         """A column as fractions, (rows,)."""
         before = len(self.log.percent)
-        values = super().probabilities(table, column, plain, hint, remedies)
-        if not np.isnan(values).all():
+        values = super().probabilities(table, column, plain, hint, remedies, units)
+        if not np.isnan(values).all() and units is None:
             self.percent[column] = len(self.log.percent) > before
         return values
 
@@ -129,7 +135,7 @@ class Parts:
 
     def standing_out(self) -> list[Note]:
         """What stands out among all numbers, once they have been gone through."""
-        return forecast_notes(self.counted[0], self.whole.layout)
+        return forecast_notes(self.counted[0], self.whole.layout, self.request.rules)
 
     def _read(self, span: tuple[int, int]) -> tuple[Forecasts, _PartReading]:
         part = self.table.rows_from(*span, self.known)

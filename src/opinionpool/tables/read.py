@@ -64,6 +64,8 @@ def read_forecasts(
     percent : bool, default False
         Whether numbers without a per cent sign are percentages. Without it, numbers above 1 are an error: they may be
         percentages, or codes for no answer.
+    units : mapping, optional
+        From an expert or column to "percent" or "fraction", where its numbers are not what those of others are.
     decimal : {".", ","}, optional
         The decimal mark; by column if not given.
     encoding : str, optional

@@ -16,6 +16,7 @@ from opinionpool.tables.candidates import INDEX, REMARKS, TIMES, Candidates
 from opinionpool.tables.class_headers import class_names
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.layout import Layout
+from opinionpool.tables.people import without_particulars
 from opinionpool.tables.roles import (
     TEXT,
     normal,
@@ -155,12 +156,12 @@ def _without_probability(seen: Candidates) -> Layout:
         for i in range(len(seen.names))
         if i != expert and i not in taken and i not in seen.aside and look.unit(i) and not look.is_index(i)
     ]
-    events = [i for i in seen.candidates("event") if i not in numbers]
+    events = [i for i in seen.candidates("event") if i not in numbers and not seen.is_row_id(i)]
     fractions = [i for i in numbers if look.unit(i) in {"fractions", "percentages"}]
     if seen.emptied("probability"):
         fractions = []
     if not events and not seen.emptied("event") and len(numbers) > 1 and not look.repeats([expert]):
-        return _respondents(seen, expert, numbers)
+        return _respondents(seen, expert, without_particulars(look, numbers))
     if len(fractions) > 1 and look.rows_sum_to_one(fractions):
         return _class_columns(seen, fractions)
     if len(fractions) == 1:

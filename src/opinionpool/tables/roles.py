@@ -82,6 +82,13 @@ TEXT = "text"
 KEYED = ("event", "expert")
 # Names of numbers that say how sure somebody is of a verdict.
 CONFIDENCE = frozenset({"confidence", "certainty"})
+# Headers over the names of people, which may as well be those of events.
+PEOPLE = frozenset(
+    {
+        *("name", "names", "first_name", "last_name", "surname", "person", "who", "member", "vorname", "nachname"),
+        *("wer", "mitglied", "nom", "prenom", "personne", "qui", "nombre", "apellido", "persona", "quien"),
+    }
+)
 # What a column of 0 and 1 beside forecasts is called where it says what came of it.
 _HAPPENED = re.compile(r"(?:^|.*_)(?:win|won|wins|happened|occurred|came_true|success|passed)$")
 

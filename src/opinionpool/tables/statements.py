@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Sums over classes that are this close to 1 are left as they are.
 EXACT = 1e-9
+# Characters of examples in a message, about.
+_LONG = 120
 
 
 _BY_ROW = ("event", "expert", "label", "value", "rows", "column", "time", "expires")
@@ -363,13 +365,14 @@ def _tied(
 def _duplicates(
     long_rows: LongRows, pairs: Index, time_column: str | None, unnamed: UnnamedTimes | None
 ) -> DuplicateError:
-    examples = []
+    examples: list[str] = []
     for pair in pairs[:3]:
-        cells = np.flatnonzero(long_rows.pair == pair)
-        examples.append(
-            f"{long_rows.who(int(cells[0]))} ({place(long_rows.table, *np.unique(long_rows.row[cells])[:5].tolist())})"
-        )
-    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+        if sum(map(len, examples)) < _LONG:
+            cells = np.flatnonzero(long_rows.pair == pair)
+            where = place(long_rows.table, *np.unique(long_rows.row[cells])[:5].tolist())
+            examples.append(f"{long_rows.who(int(cells[0]))} ({where})")
+    left = len(pairs) - len(examples)
+    more = f" and {left} more" if left else ""
     last = f"--duplicates last for the last {f'by column {shown(time_column)}' if time_column else 'in the file'}"
     remedies: list[Remedy] = [{"duplicates": "last"}] if time_column else [{"duplicates": "last"}, {"duplicates": "mean"}]
     way, by_time = ("", []) if unnamed is None else unnamed.ways("last")

@@ -23,6 +23,13 @@ _NAMES = frozenset(
         *("summe", "gesamt", "gesamtsumme", "mittelwert", "durchschnitt", "moyenne", "somme", "promedio", "totale"),
     }
 )
+# What people call columns that say how much a row or a forecast counts.
+_WEIGHTS = frozenset(
+    {
+        *("weight", "weights", "confidence", "certainty", "importance", "gewicht", "gewichtung", "konfidenz"),
+        *("sicherheit", "poids", "confiance", "certitude", "peso", "confianza", "certeza"),
+    }
+)
 # What may be an event, unless its outcome is a number such as only sums are.
 _COUNTS = frozenset({"n", "count", "number"})
 
@@ -95,12 +102,15 @@ def _column(name: str) -> str:
 
 
 def total_notes(layout: Layout, experts: Sequence[str]) -> list[Note]:
-    """A note on experts whose columns sum up those of the others, by their names."""
-    found = [name for name in experts if names_total(name)]
-    if layout.shape != WIDE or len(experts) < 3 or not found or len(found) == len(experts):
+    """A note on experts whose columns sum up those of the others, or say what they weigh, by their names."""
+    sums = [name for name in experts if len(experts) > 2 and names_total(name)]
+    found = [name for name in experts if name in sums or normal(name) in _WEIGHTS]
+    if layout.shape != WIDE or not found or len(found) == len(experts):
         return []
     ways = " ".join(f"--exclude {quoted(name)}" for name in found)
-    verb = "sums" if len(found) == 1 else "sum"
-    what = f"{'column' if len(found) == 1 else 'columns'} {listed(found)} {verb} up the others, by the name"
+    one = len(found) == 1
+    verb = "sums up the others" if one and sums else "sum up the others" if sums == found else "is no expert"
+    verb = "are no experts" if verb == "is no expert" and not one else verb
+    what = f"{'column' if one else 'columns'} {listed(found)} {verb}, by the name"
     text = f"{what}, and {'counts' if len(found) == 1 else 'count'} as {counted(len(found), 'expert')}: if not, {ways}"
     return [Note("totals", text, len(found), serious=True)]

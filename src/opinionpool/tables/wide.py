@@ -11,6 +11,7 @@ from opinionpool.tables.candidates import INDEX, OF_ROWS, REMARKS, TIMES, Candid
 from opinionpool.tables.class_headers import are_classes, class_grid, class_names, names_classes
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.layout import Layout
+from opinionpool.tables.people import refuse_people
 from opinionpool.tables.roles import (
     ROLES,
     SYNONYMS,
@@ -54,6 +55,9 @@ def wide_layout(seen: Candidates) -> Layout:
             f"{seen.table}: no column holds forecasts. A table has a row per forecast, with columns event, expert and "
             f"probability, or a row per event and a column per expert; this one has {listed(names)}"
         )
+    if not seen.emptied("expert") and not seen.named("event") and "outcome" not in roles:
+        plain = "event" in seen.guessed or normal(names[roles.get("event", 0)]) in INDEX
+        refuse_people(seen, roles.get("event") if plain else None, experts)
     unused = tuple(sorted(set(free) - set(experts)))
     cells = class_grid(look, experts) or tuple((names[i], None) for i in experts)
     if are_classes(look, experts, roles.get("outcome")):
@@ -135,7 +139,12 @@ def _wide_experts(seen: Candidates, free: Sequence[int], roles: Mapping[str, int
 
 
 # What a column of whole numbers is called that numbers rounds or days, and no forecasts.
-_COUNTERS = frozenset({"week", "round", "year", "month", "day", "season", "quarter", "period", "matchday", "woche"})
+_COUNTERS = frozenset(
+    {
+        *("week", "round", "year", "month", "day", "season", "quarter", "period", "matchday", "woche", "jahr", "runde"),
+        *("count", "n_forecasts", "anzahl", "anzahl_prognosen", "effectif"),
+    }
+)
 
 
 def _whole(look: Contents, column: int) -> bool:
