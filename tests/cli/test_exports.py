@@ -2,7 +2,9 @@
 
 import pytest
 
-LINES = 'Frage;Anna;Bernd;Ergebnis\n"F33: Umsatz über 3 Mio. €;\nStichtag: Quartalsende?";0,8;0,6;\nF3: Regen?;0,2;0,3;\n'
+LINES = (
+    'Frage;Anna;Bernd;Ergebnis\n"F33: Umsatz über 3 Mio. €;\nStichtag: Quartalsende?";0,8;0,6;\nF3: Regen?;0,2;0,3;\n'
+)
 
 
 @pytest.mark.parametrize("typed", ["F33", "F33: Umsatz", r"F33: Umsatz über 3 Mio. €;\nStichtag: Quartalsende?"])

@@ -88,11 +88,10 @@ NEWEST = "Teilnehmer;Frage;Prognose;{}\nAnna;F1;80 %;17.11.2026 09:00\nAnna;F1;2
 
 @pytest.mark.parametrize(
     "name",
-    "Zeitstempel Horodateur|Erstellt am|Abgegeben am|Submitted at|Fecha|Marca temporal|Soumis le|Recorded Date".split("|"),
+    ["Zeitstempel", "Horodateur", "Erstellt am", "Abgegeben am", "Submitted at", "Fecha", "Soumis le"],
 )
 def test_the_last_in_time_counts_where_a_name_for_times_is_known(name):
-    for each in name.split(" ") if name.startswith("Zeitstempel") else [name]:
-        same(read(NEWEST.format(each), duplicates="last"), [[0.8]])
+    same(read(NEWEST.format(name), duplicates="last"), [[0.8]])
 
 
 def test_times_under_an_unknown_name_are_offered_and_never_overlooked():
@@ -121,7 +120,9 @@ def test_rows_in_the_order_of_their_times_need_no_word():
 
 
 def test_times_of_events_are_no_times_of_forecasts():
-    text = "Frage;Teilnehmer;Prognose;Stichtag\nF1;Anna;0,8;01.12.2026\nF1;Anna;0,2;01.12.2026\nF2;Anna;0,5;02.12.2026\n"
+    text = (
+        "Frage;Teilnehmer;Prognose;Stichtag\nF1;Anna;0,8;01.12.2026\nF1;Anna;0,2;01.12.2026\nF2;Anna;0,5;02.12.2026\n"
+    )
     found = read(text, duplicates="last")
     assert notes(found)["unused-columns"] == "not used: 'Stichtag'"
     assert "the last row of the file counts" in notes(found)["duplicates"]
@@ -132,8 +133,9 @@ def test_when_outcomes_were_known_by_name_and_by_what_a_column_holds():
     found = read(text, outcomes.format("Aufgelöst am"))
     assert found.times.astype(str).tolist()[0].startswith("2026-12-05")
     assert notes(found)["unused-columns"].endswith("'Ort'")
-    assert "'Stand' holds times: if outcomes were known then, say --column resolved_at=Stand" in (
-        notes(read(text, outcomes.format("Stand")))["unused-columns"]
+    assert (
+        "'Stand' holds times: if outcomes were known then, say --column resolved_at=Stand"
+        in (notes(read(text, outcomes.format("Stand")))["unused-columns"])
     )
 
 
@@ -270,7 +272,9 @@ ANSWERS = [[0.65, 0.7, 0.4], [0.2, NAN, 0.35], [0.05, 0.1, NAN]]
 
 @pytest.mark.parametrize("text", [PEOPLE, FORM])
 def test_people_in_rows_and_questions_in_columns(text):
-    with pytest.raises(LayoutError, match=r"'Q1', 'Q2', 'Q3' read as questions: .*--column expert=Name; if a row is an"):
+    with pytest.raises(
+        LayoutError, match=r"'Q1', 'Q2', 'Q3' read as questions: .*--column expert=Name; if a row is an"
+    ):
         read(text)
     by_people = read(text, columns={"expert": "Name"})
     joined = read(text, "question,outcome\nQ1,1\nQ2,\nQ3,0\n")

@@ -653,9 +653,7 @@ STRANGERS = [
     ),
     Stranger(
         "one person writes fractions among percentages",
-        {
-            "mixed.csv": "event,expert,probability\nq1,ann,35\nq1,bob,40\nq1,cy,0.3\nq2,ann,70\nq2,bob,80\nq2,cy,0.6\n"
-        },
+        {"mixed.csv": "event,expert,probability\nq1,ann,35\nq1,bob,40\nq1,cy,0.3\nq2,ann,70\nq2,bob,80\nq2,cy,0.6\n"},
         {"q1": 0.35, "q2": 0.7},
         runs=1,
         experts=3,

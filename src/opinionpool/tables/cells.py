@@ -25,9 +25,7 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", 
 # No-break and thin blanks stand before per cent signs in French and German.
 _GAP = r"\s\u00a0\u2007-\u2009\u202f"
 _NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?)[{_GAP}]*(%?)", re.ASCII)
-_NUMERIC_LOOK = re.compile(
-    rf"[{_GAP}<>~≈=+\-−]*[.,]?[0-9][0-9.,:/%<>~≈+\-−eE{_GAP}]*(?:inf(?:inity)?)?", re.ASCII
-)
+_NUMERIC_LOOK = re.compile(rf"[{_GAP}<>~≈=+\-−]*[.,]?[0-9][0-9.,:/%<>~≈+\-−eE{_GAP}]*(?:inf(?:inity)?)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _ODDS = re.compile(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?")
 # Where a number stands before the sign, it is what an event is about: "10%-20%".

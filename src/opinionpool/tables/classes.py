@@ -150,8 +150,8 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
     if len(known) > 2 or len(asked.classes) > 2:
         raise LayoutError(
             f"forecasts of one probability need two outcomes, and there are {len(known)}: {listed([*known.values()])}. "
-            "If some of these mean that an event is not resolved, say --missing-value, if void, --void-value; for more than two classes add a "
-            "class column, or name it with --column class=NAME, or have columns expert:class"
+            "If some of these mean that an event is not resolved, say --missing-value, if void, --void-value; for more "
+            "than two classes add a class column, or name it with --column class=NAME, or have columns expert:class"
         )
     family = next((family for family in FAMILIES if set(known) <= set(family)), None)
     if family is not None:

@@ -27,7 +27,7 @@ from opinionpool.tables.frames import BLANK, Numbers, Table, Words, cell_error, 
 from opinionpool.tables.layout import WIDE, Layout, guesses
 from opinionpool.tables.statements import LongRows, withdrawn_only
 from opinionpool.tables.times import Times, read_times
-from opinionpool.tables.units import Written, units_of_rows
+from opinionpool.tables.units import Written, check_experts, units_of_rows
 from opinionpool.text import counted, listed, quoted, shown
 
 
@@ -87,7 +87,7 @@ class Reading:
         remedies: Sequence[Remedy] = (),
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """A column as fractions, (rows,); a hint and remedies are further ways out for errors, `units` those of rows."""
+        """A column as fractions, (rows,); a hint and remedies are ways out for errors, `units` those of rows."""
         return read_probabilities(table, column, plain, self.rules, self.log, hint, remedies, units)
 
     def written(self, table: Table, column: int, plain: Numbers | None) -> Array | None:
@@ -203,8 +203,12 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
     column = layout.roles["probability"]
     plain = reading.numbers(table, [column])[0]
-    _check_experts(table, column, plain, experts, reading)
-    value = reading.probabilities(table, column, plain, units=units_of_rows(experts.values, experts.codes, reading.rules))
+    written = reading.written(table, column, plain)
+    if written is not None:
+        check_experts(table.name, written, experts, reading.rules)
+    value = reading.probabilities(
+        table, column, plain, units=units_of_rows(experts.values, experts.codes, reading.rules)
+    )
     present = ~np.isnan(value)
     given = [("event", events), ("expert", experts), *([] if about is None else [("class", labels)])]
     for role, words in given:
@@ -261,20 +265,6 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     return Melted(withdrawn_only(long_rows), events.codes, labels.codes, labels.values)
 
 
-def _check_experts(table: Table, column: int, plain: Numbers | None, experts: Words, reading: Reading) -> None:
-    """Refuse percentages by some experts beside fractions by others in one column."""
-    written = reading.written(table, column, plain)
-    if written is None or not (written > 1).any():
-        return
-    found = Written()
-    order = np.argsort(experts.codes, kind="stable")
-    bounds = np.searchsorted(experts.codes[order], np.arange(len(experts.values) + 1))
-    for i, name in enumerate(experts.values):
-        if name not in reading.rules.units:
-            found.add(name, written[order[bounds[i] : bounds[i + 1]]])
-    found.check(table.name, columns=False)
-
-
 def _with_complements(melted: Melted, layout: Layout) -> Melted:
     """What is left to the other of two verdicts beside each, as a forecast of two classes."""
     rows, verdicts = melted.long_rows, melted.written
@@ -308,7 +298,8 @@ def melt_columns(table: Table, layout: Layout, contents: Contents, reading: Read
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     parts: list[tuple[Index, Index, Index, Index, Index, Array]] = []
     plain = reading.numbers(table, layout.experts)
-    _check_columns(table, layout, contents, plain, position, reading)
+    if layout.shape == WIDE:
+        _check_columns(table, layout, contents, plain, position, reading)
     for i, (column, (expert, label)) in enumerate(zip(layout.experts, layout.cells, strict=True)):
         if by_row is None and expert not in position:
             continue
@@ -362,8 +353,6 @@ def _check_columns(
     reading: Reading,
 ) -> None:
     """Refuse columns of percentages beside columns of fractions where each expert has a column."""
-    if layout.shape != WIDE:
-        return
     found = Written()
     for column, numbers, (expert, _) in zip(layout.experts, plain, layout.cells, strict=True):
         asked = "event" not in layout.roles and contents.numbers_rows(column)

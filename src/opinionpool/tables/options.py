@@ -17,7 +17,7 @@ from opinionpool.tables.classes import Asked
 from opinionpool.tables.event_options import CHOICES
 from opinionpool.tables.frames import BETWEEN
 from opinionpool.tables.melt import Reading
-from opinionpool.tables.outcomes import NoOutcome
+from opinionpool.tables.no_outcome import NoOutcome
 from opinionpool.tables.roles import Columns, check_columns
 from opinionpool.tables.times import as_span, as_time, check_dates
 from opinionpool.text import listed, shown, suggestion, typed

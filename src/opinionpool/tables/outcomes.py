@@ -9,48 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError, Note, Remedy, literal
-from opinionpool.labels import FAMILIES, UNRESOLVED, UNSETTLED, VOID
+from opinionpool.errors import CellError, Note, literal
+from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.option_sets import Options, option_slots
-from opinionpool.tables.cells import MISSING, looks_numeric
+from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.frames import Table, Words, cell_error, place
+from opinionpool.tables.no_outcome import USUAL, NoOutcome, none_remedies, none_text
 from opinionpool.tables.per_event import one_per_key, take
-from opinionpool.text import counted, listed, quoted, shown, suggestion
-
-# In files, "n/a" is what sites write for questions that were annulled.
-_VOID = VOID | {"n/a"}
-
-
-@dataclass(frozen=True)
-class NoOutcome:
-    """Words that stand for no outcome, in lower case.
-
-    Attributes
-    ----------
-    missing : frozenset of str
-        For "not known".
-    void : frozenset of str
-        For "void".
-    """
-
-    missing: frozenset[str] = MISSING
-    void: frozenset[str] = _VOID
-
-    @classmethod
-    def of(cls, missing: frozenset[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Those that a user adds, but for what the user calls a class."""
-        own = frozenset(word.strip().lower() for word in void)
-        return cls(missing, (_VOID - frozenset(map(key, classes))) | own)
-
-    @property
-    def every(self) -> frozenset[str]:
-        """All of them, and those for "not resolved yet"."""
-        return self.missing | self.void | UNSETTLED
-
-
-USUAL = NoOutcome()
-
+from opinionpool.text import counted, listed, shown, suggestion
 
 # Among positions of outcomes: the event is void.
 _VOIDED = UNRESOLVED - 1
@@ -196,7 +163,7 @@ def settle_among(
             else:
                 row = int(rows[np.flatnonzero(inverse == i)[0]])
                 problem = _none_of(events[event], word, labels)
-                raise cell_error(column.table, row, column.column, problem, remedies=_remedies(word))
+                raise cell_error(column.table, row, column.column, problem, remedies=none_remedies(word))
         found[rows] = slots[inverse]
         values.append(found if column.starts is None else found[column.starts])
     outcomes, void = _one_each(np.concatenate(values), observed, events)
@@ -205,23 +172,7 @@ def settle_among(
 
 
 def _none_of(event: str, word: str, labels: Sequence[object]) -> str:
-    return (
-        f"outcome {shown(word)} is none of the options of event {shown(event)}: {listed(labels)}; {_no_outcome(word)}"
-    )
-
-
-def _no_outcome(word: str) -> str:
-    """What to say of a word that may stand for no outcome."""
-    return (
-        f"if it means that the event is not resolved, leave it empty or say --missing-value {quoted(word)}; if it means "
-        f"that the event is void, --void-value {quoted(word)}"
-    )
-
-
-def _remedies(word: str) -> list[Remedy]:
-    """The same as options: a number is more likely unknown than void."""
-    unknown: list[Remedy] = [{"missing_values": (word,)}]
-    return unknown if looks_numeric(word) else [*unknown, {"void_values": (word,)}]
+    return f"outcome {shown(word)} is none of the options of event {shown(event)}: {listed(labels)}; {none_text(word)}"
 
 
 def distinct_outcomes(observed: Sequence[Observed], without: NoOutcome = USUAL) -> list[str]:
@@ -280,8 +231,8 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
         column.table,
         row,
         column.column,
-        f"outcome {shown(word)} is {what}{_if_fraction(word)}; {_no_outcome(word)}",
-        remedies=_remedies(word),
+        f"outcome {shown(word)} is {what}{_if_fraction(word)}; {none_text(word)}",
+        remedies=none_remedies(word),
         count=int(column.words.counts[code]),
     )
 
@@ -389,8 +340,8 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellEr
         )
     meant = suggestion(word, [str(label) for label in classes], "these are")
     return CellError(
-        f"outcome {shown(word)} is not among the classes of the forecasts ({places}); {_no_outcome(word)}; {meant}",
-        remedies=_remedies(word),
+        f"outcome {shown(word)} is not among the classes of the forecasts ({places}); {none_text(word)}; {meant}",
+        remedies=none_remedies(word),
         count=len(rows),
     )
 

@@ -173,7 +173,9 @@ def _check_unit_names(table: Table, experts: Sequence[str], request: ReadOptions
     for name in request.units:
         if name not in names:
             near = suggestion(name, names, "there are")
-            raise LayoutError(f"{table.name}: --unit is of an expert or a column, and none is called {shown(name)}; {near}")
+            raise LayoutError(
+                f"{table.name}: --unit is of an expert or a column, and none is called {shown(name)}; {near}"
+            )
 
 
 def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:

@@ -9,12 +9,14 @@ from opinionpool.errors import LayoutError
 from opinionpool.tables.candidates import Candidates
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.roles import PEOPLE, SYNONYMS, normal
-from opinionpool.text import listed, quoted, shown
+from opinionpool.text import listed, quoted
 
 _QUESTION = re.compile(r"(?:q|f|frage|question|pregunta|item)_?\d+[a-z]?")
 
 # Headers of what surveys ask of people beside forecasts, or note down.
-_PARTICULAR = re.compile(r"(?:.*_)?(?:id|nr)|index|row|n|age|alter|edad|jahrgang|geburtsjahr|year_of_birth|duration|dauer")
+_PARTICULAR = re.compile(
+    r"(?:.*_)?(?:id|nr)|index|row|n|age|alter|edad|jahrgang|geburtsjahr|year_of_birth|duration|dauer"
+)
 
 
 def is_question(header: str) -> bool:

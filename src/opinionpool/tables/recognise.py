@@ -140,8 +140,8 @@ def _nobody(seen: Candidates, event: int, words: Sequence[int]) -> LayoutError:
     able = [i for i in words if seen.contents.distinct(i) > 1]
     who = quoted(seen.names[able[0]]) if len(able) == 1 else "NAME"
     return LayoutError(
-        f"{seen.table}: column {shown(seen.names[event])} has one question on every row, so each row is a forecast, and "
-        f"no column is known to say whose: name it with --column expert={who}",
+        f"{seen.table}: column {shown(seen.names[event])} has one question on every row, so each row is a forecast, "
+        f"and no column is known to say whose: name it with --column expert={who}",
         remedies=[{"columns": {"expert": seen.names[i]}} for i in able],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,8 @@ from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.errors import DuplicateError, LayoutError, Note, Remedy, literal
 from opinionpool.tables.frames import Table, place
 from opinionpool.tables.times import Times, time_text
+from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import listed, quoted, shown
-
-if TYPE_CHECKING:
-    from opinionpool.tables.unnamed_times import UnnamedTimes
 
 # Sums over classes that are this close to 1 are left as they are.
 EXACT = 1e-9
@@ -374,7 +372,9 @@ def _duplicates(
     left = len(pairs) - len(examples)
     more = f" and {left} more" if left else ""
     last = f"--duplicates last for the last {f'by column {shown(time_column)}' if time_column else 'in the file'}"
-    remedies: list[Remedy] = [{"duplicates": "last"}] if time_column else [{"duplicates": "last"}, {"duplicates": "mean"}]
+    remedies: list[Remedy] = (
+        [{"duplicates": "last"}] if time_column else [{"duplicates": "last"}, {"duplicates": "mean"}]
+    )
     way, by_time = ("", []) if unnamed is None else unnamed.ways("last")
     if by_time and unnamed is not None:
         last = f"{way} for the last by {listed(unnamed.names)}"

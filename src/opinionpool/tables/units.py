@@ -10,7 +10,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import CellError, Remedy
 from opinionpool.tables.cells import NumberRules
-from opinionpool.tables.frames import Table
+from opinionpool.tables.frames import Table, Words
 from opinionpool.text import listed, quoted, shown
 
 # So many numbers of exactly 1, and none above, are no percentages where those of others are.
@@ -74,11 +74,30 @@ class Written:
             way += f", or --exclude {_one(large)} if that is no expert"
             remedies.append({"exclude": tuple(large)})
         raise CellError(
-            f"{table}: the numbers of {listed(large, 4)} go beyond 1, and all those of {listed(small, 4)} lie between 0 "
-            f"and 1: {way}",
+            f"{table}: the numbers of {listed(large, 4)} go beyond 1, and all those of {listed(small, 4)} lie between "
+            f"0 and 1: {way}",
             remedies=remedies,
             count=len(few),
         )
+
+
+def check_experts(table: str, written: Array, experts: Words, rules: NumberRules) -> None:
+    """Refuse percentages by some experts beside fractions by others in one column, (rows,) as it is written.
+
+    Raises
+    ------
+    CellError
+        Names both, and the ways out.
+    """
+    if not (written > 1).any():
+        return
+    found = Written()
+    order = np.argsort(experts.codes, kind="stable")
+    bounds = np.searchsorted(experts.codes[order], np.arange(len(experts.values) + 1))
+    for i, name in enumerate(experts.values):
+        if name not in rules.units:
+            found.add(name, written[order[bounds[i] : bounds[i + 1]]])
+    found.check(table, columns=False)
 
 
 def check_percent(

@@ -93,4 +93,3 @@ class UnnamedTimes:
         last = np.append(keys[1:] != keys[:-1], True)
         starts = np.flatnonzero(np.append(True, last[:-1]))
         return bool((times[last] == np.maximum.reduceat(times, starts)).all())
-

@@ -1,0 +1,59 @@
+"""Words in a column of outcomes that are none: for "not known" and for "void"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opinionpool.errors import Remedy
+from opinionpool.labels import UNSETTLED, VOID
+from opinionpool.tables.cells import MISSING, looks_numeric
+from opinionpool.tables.classes import key
+from opinionpool.text import quoted
+
+# In files, "n/a" is what sites write for questions that were annulled.
+_VOID = VOID | {"n/a"}
+
+
+@dataclass(frozen=True)
+class NoOutcome:
+    """Words that stand for no outcome, in lower case.
+
+    Attributes
+    ----------
+    missing : frozenset of str
+        For "not known".
+    void : frozenset of str
+        For "void".
+    """
+
+    missing: frozenset[str] = MISSING
+    void: frozenset[str] = _VOID
+
+    @classmethod
+    def of(cls, missing: frozenset[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
+        """Those that a user adds, but for what the user calls a class."""
+        own = frozenset(word.strip().lower() for word in void)
+        return cls(missing, (_VOID - frozenset(map(key, classes))) | own)
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All of them, and those for "not resolved yet"."""
+        return self.missing | self.void | UNSETTLED
+
+
+USUAL = NoOutcome()
+
+
+def none_text(word: str) -> str:
+    """What to say of a word that may stand for no outcome."""
+    return (
+        f"if it means that the event is not resolved, leave it empty or say --missing-value {quoted(word)}; if it "
+        f"means that the event is void, --void-value {quoted(word)}"
+    )
+
+
+def none_remedies(word: str) -> list[Remedy]:
+    """That as options: a number is more likely unknown than void."""
+    unknown: list[Remedy] = [{"missing_values": (word,)}]
+    return unknown if looks_numeric(word) else [*unknown, {"void_values": (word,)}]
