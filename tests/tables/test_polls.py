@@ -125,7 +125,7 @@ def test_times_of_events_are_no_times_of_forecasts():
     )
     found = read(text, duplicates="last")
     assert notes(found)["unused-columns"] == "not used: 'Stichtag'"
-    assert "the last row of the file counts" in notes(found)["duplicates"]
+    assert "the last row of the file, since there are no times, counts" in notes(found)["duplicates"]
 
 
 def test_when_outcomes_were_known_by_name_and_by_what_a_column_holds():
@@ -202,7 +202,7 @@ def test_a_file_that_excel_saved_is_read_by_the_command_that_is_proposed(questio
 
 def test_percentages_in_one_column_and_fractions_in_another():
     text = "event;ann;bob\nq1;65;0.9\nq2;35;0.3\n"
-    with pytest.raises(CellError, match=r"numbers of 'ann' go beyond 1, .* 'bob' lie between 0 and 1: say --unit ann="):
+    with pytest.raises(CellError, match=r"line 2, column 'ann': 65 .* all numbers of 'bob' are, .*: say --unit ann="):
         read(text)
     (unit, found), (exclude, without) = ways(text)
     assert unit == ["--unit", "ann=percent"]

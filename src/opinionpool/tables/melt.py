@@ -205,7 +205,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     plain = reading.numbers(table, [column])[0]
     written = reading.written(table, column, plain)
     if written is not None:
-        check_experts(table.name, written, experts, reading.rules)
+        check_experts(table, column, written, experts, reading.rules)
     value = reading.probabilities(
         table, column, plain, units=units_of_rows(experts.values, experts.codes, reading.rules)
     )
@@ -353,14 +353,14 @@ def _check_columns(
     reading: Reading,
 ) -> None:
     """Refuse columns of percentages beside columns of fractions where each expert has a column."""
-    found = Written()
+    found = Written(table)
     for column, numbers, (expert, _) in zip(layout.experts, plain, layout.cells, strict=True):
         asked = "event" not in layout.roles and contents.numbers_rows(column)
         if str(expert) in kept and not asked and str(expert) not in reading.rules.units:
             written = reading.written(table, column, numbers)
             if written is not None:
-                found.add(str(expert), written)
-    found.check(table.name, columns=True)
+                found.add(str(expert), written, column)
+    found.check(columns=True)
 
 
 def _ways_out(

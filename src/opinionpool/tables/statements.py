@@ -214,14 +214,16 @@ def one_each(
     if time_column:
         by = f"the last by column {shown(time_column)}{', and of one time the last row,' if rule == 'last-row' else ''}"
     else:
-        by = _by_row(long_rows, pairs, unnamed if rule == "last" else None)
+        by = _by_row(long_rows, pairs, rule, unnamed)
     note = Note.of("duplicates", many + literal(f"{by} counts"), len(pairs))
     return latest_rows(long_rows, time_column if rule == "last" else None, unused), [*notes, note]
 
 
-def _by_row(long_rows: LongRows, pairs: Index, unnamed: UnnamedTimes | None) -> str:
+def _by_row(long_rows: LongRows, pairs: Index, rule: str, unnamed: UnnamedTimes | None) -> str:
     """How the last row is called where no column says when forecasts were made."""
     if unnamed is None or not unnamed.columns:
+        return "the last row of the file, since there are no times,"
+    if rule == "last-row":
         return "the last row of the file"
     several = np.isin(long_rows.pair, pairs)
     names = unnamed.check_last(long_rows.row[several], long_rows.key[several])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import CellError, Remedy
 from opinionpool.tables.cells import NumberRules
-from opinionpool.tables.frames import Table, Words
+from opinionpool.tables.frames import Table, Words, cell_error
 from opinionpool.text import listed, quoted, shown
 
 # So many numbers of exactly 1, and none above, are no percentages where those of others are.
@@ -31,26 +31,29 @@ def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> n
 class Written:
     """How many numbers of each expert or column lie above 1, and how many within 0 and 1, before units are known."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._first: dict[str, tuple[int, int]] = {}  # the cell of the first number above 1
         self._above: dict[str, int] = {}
         self._inside: dict[str, int] = {}
         self._beyond: set[str] = set()
 
-    def add(self, name: str, values: Array) -> None:
-        """Take in numbers, NaN where there is none."""
+    def add(self, name: str, values: Array, column: int, rows: Index | None = None) -> None:
+        """Take in numbers of a column, NaN where there is none, in some rows, or in all."""
         known = values[~np.isnan(values)]
-        self._above[name] = self._above.get(name, 0) + int(((known > 1.000001) & (known <= 100)).sum())
+        above = np.flatnonzero((values > 1.000001) & (values <= 100))
+        if len(above):
+            self._first.setdefault(name, (int(above[0] if rows is None else rows[above].min()), column))
+        self._above[name] = self._above.get(name, 0) + len(above)
         self._inside[name] = self._inside.get(name, 0) + int(((known > 0) & (known < 1)).sum())
         if ((known < 0) | (known > 100)).any():
             self._beyond.add(name)
 
-    def check(self, table: str, *, columns: bool) -> None:
+    def check(self, *, columns: bool) -> None:
         """Refuse percentages of some beside fractions of others.
 
         Parameters
         ----------
-        table : str
-            Its name.
         columns : bool
             Whether each expert has a column, which may hold no forecasts at all.
 
@@ -73,15 +76,17 @@ class Written:
         if columns and few is large:
             way += f", or --exclude {_one(large)} if that is no expert"
             remedies.append({"exclude": tuple(large)})
-        raise CellError(
-            f"{table}: the numbers of {listed(large, 4)} go beyond 1, and all those of {listed(small, 4)} lie between "
-            f"0 and 1: {way}",
-            remedies=remedies,
-            count=len(few),
+        row, column = self._first[large[0]]
+        words = self._table.words(column)
+        cell = words.values[words.codes[row]]
+        problem = (
+            f"{cell} is not between 0 and 1; all numbers of {listed(small, 4)} are, and those of {listed(large, 4)} "
+            f"are not: {way}"
         )
+        raise cell_error(self._table, row, column, problem, remedies=remedies)
 
 
-def check_experts(table: str, written: Array, experts: Words, rules: NumberRules) -> None:
+def check_experts(table: Table, column: int, written: Array, experts: Words, rules: NumberRules) -> None:
     """Refuse percentages by some experts beside fractions by others in one column, (rows,) as it is written.
 
     Raises
@@ -91,13 +96,14 @@ def check_experts(table: str, written: Array, experts: Words, rules: NumberRules
     """
     if not (written > 1).any():
         return
-    found = Written()
+    found = Written(table)
     order = np.argsort(experts.codes, kind="stable")
     bounds = np.searchsorted(experts.codes[order], np.arange(len(experts.values) + 1))
     for i, name in enumerate(experts.values):
         if name not in rules.units:
-            found.add(name, written[order[bounds[i] : bounds[i + 1]]])
-    found.check(table, columns=False)
+            rows = order[bounds[i] : bounds[i + 1]]
+            found.add(name, written[rows], column, rows)
+    found.check(columns=False)
 
 
 def check_percent(
