@@ -196,19 +196,23 @@ def _one_each(event: Index, label: Index) -> bool:
     return len(np.unique(pairs[:, 0])) == len(pairs) > 0
 
 
+def _long_values(table: Table, column: int, experts: Words, reading: Reading) -> Array:
+    """A column of probabilities by several experts, each in the unit of who gave it, (rows,)."""
+    plain = reading.numbers(table, [column])[0]
+    written = reading.written(table, column, plain)
+    if written is not None:
+        check_experts(table, column, written, experts, reading.rules)
+    units = units_of_rows(experts.values, experts.codes, reading.rules)
+    return reading.probabilities(table, column, plain, units=units)
+
+
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     """A row per forecast, or per forecast and class, or per verdict and how sure somebody is of it."""
     events, experts = table.words(layout.roles["event"]), _expert_words(table, layout.roles["expert"], reading)
     about = layout.roles.get("class", layout.roles.get("verdict"))
     labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
     column = layout.roles["probability"]
-    plain = reading.numbers(table, [column])[0]
-    written = reading.written(table, column, plain)
-    if written is not None:
-        check_experts(table, column, written, experts, reading.rules)
-    value = reading.probabilities(
-        table, column, plain, units=units_of_rows(experts.values, experts.codes, reading.rules)
-    )
+    value = _long_values(table, column, experts, reading)
     present = ~np.isnan(value)
     given = [("event", events), ("expert", experts), *([] if about is None else [("class", labels)])]
     for role, words in given:

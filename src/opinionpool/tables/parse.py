@@ -125,7 +125,9 @@ def _read_as(known: _Known) -> Forecasts:
     times = time_notes(timed, facts)
     chosen = _choose(known, parsed, timed)
     void, voided = void_by(request.cutoff, parsed.settled, facts)
-    known.reading.counts.append(ForecastCounts.of(_not_void(chosen.long_rows, void), request.percent, known.reading.log.marked))
+    known.reading.counts.append(
+        ForecastCounts.of(_not_void(chosen.long_rows, void), request.percent, known.reading.log.marked)
+    )
     outcomes, hidden = known_by(request.cutoff, parsed.settled.outcomes, facts)
     notes = (*_reading_notes(known, parsed, chosen, times), *voided, *late, *hidden, *chosen.notes)
     if known.whole is None:
