@@ -25,7 +25,7 @@ def alike_notes(experts: Sequence[str]) -> list[Note]:
 
 
 # Events up to which their names are compared.
-_EVENTS = 200_000
+_EVENTS = 50_000
 _DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]+\s*")
 
 

@@ -71,8 +71,11 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
 
 
 def named_events(table: Table, columns: Mapping[str, str | None]) -> list[str]:
-    """The events that a table of outcomes names; errors as for `join_outcomes`."""
-    return table.words(_roles(table, columns)["event"]).values
+    """The events that a table of outcomes names; none where no column is known to hold them."""
+    try:
+        return table.words(_roles(table, columns)["event"]).values
+    except LayoutError:
+        return []
 
 
 def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
