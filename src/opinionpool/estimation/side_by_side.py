@@ -75,10 +75,12 @@ def fit_all(tasks: Sequence[Task]) -> list[Coefficients]:
     found = dict(zip(beside, _side_by_side([tasks[i] for i in beside]), strict=True)) if beside else {}
     for i, (regression, deviation, start) in enumerate(tasks):
         if i not in found:
-            # The fit before it, to the same events, is near.
-            near = i > 0 and tasks[i - 1].regression.observed is regression.observed
-            before = found[i - 1] if near else None
-            found[i] = regression.fit(deviation, start if isinstance(start, Coefficients) else before)
+            # Nearest is, of its start and the fits before it to the same events, that in which weights differ as much.
+            known = [found[j] for j in range(i) if tasks[j].regression.observed is regression.observed]
+            if isinstance(start, Coefficients):
+                known.insert(0, start)
+            near = min(known, key=lambda fit: abs(fit.deviation - deviation), default=None)
+            found[i] = regression.fit(deviation, near)
     return [found[i] for i in range(len(tasks))]
 
 
