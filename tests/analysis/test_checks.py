@@ -158,6 +158,9 @@ def test_placeholders_beside_coarse_forecasts():
     rng = np.random.default_rng(5)
     tenths = probability(1.5 * rng.standard_normal((200, 2))).round(1)
     assert of(check_model(Forecasts.from_array(tenths)), "placeholders") == []
+    # Of many forecasts a little more than their neighbours is significant, and no placeholder.
+    many = np.repeat([0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9], [9000, 1500, 1500, 1850, 1500, 1500, 9000])
+    assert of(check_model(Forecasts.from_array(many[:, None])), "placeholders") == []
     tenths[:60, 1] = 0.5
     (check,) = of(check_model(Forecasts.from_array(tenths)), "placeholders")
     assert check.expert == "expert_2"

@@ -114,7 +114,7 @@ class TestVerdicts:
         )
         assert told == (
             "log is best here, but on 80 events it cannot be distinguished from the simple average. "
-            "Better than it: linear."
+            "Better than the simple average: linear."
         )
 
     def test_the_average_is_best(self):

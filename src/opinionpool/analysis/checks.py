@@ -230,8 +230,9 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 # An expert knew the outcomes who gives what happened odds of 49 to 1 beyond the prior nearly always, and is never on
 # the other side; from so many outcomes on, so many of them of each of two kinds.
 CERTAIN, ALWAYS, OUTCOMES, KINDS = float(np.log(49.0)), 0.95, 10, 3
-# Forecasts before placeholders are reported, the share of them that matters, and the grids that people use.
-SEVERAL, MATTERS, GRIDS = 10, 0.05, (0.25, 0.1, 0.05, 0.01)
+# Forecasts before placeholders are reported, the share of them that matters, so many times more than there are of what
+# is as likely, and the grids that people use.
+SEVERAL, MATTERS, EXCESS, GRIDS = 10, 0.05, 1.5, (0.25, 0.1, 0.05, 0.01)
 # Two experts are one who agree on so large a share of so many events, with so many different statements.
 ALIKE, SHARED, DIFFERENT = 0.9, 10, 5
 # Comparisons of forecasts, pair by pair, that take seconds.
@@ -288,31 +289,32 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
         forecast = forecasts.probabilities[order[starts[i] : starts[i + 1]]]
         if len(forecast) < SEVERAL:
             continue
-        count, p = _halves(forecast) if binary else _evens(forecast, sizes[starts[i] : starts[i + 1]])
+        count, p, usual = _halves(forecast) if binary else _evens(forecast, sizes[starts[i] : starts[i + 1]])
         times = "once" if count == 1 else f"{count} times"
         text = f"{shown(name)} says {what} {times} in {len(forecast)}: a placeholder?"
-        findings.append(Finding(name, count / len(forecast), p, count >= MATTERS * len(forecast), text))
+        matters = count >= max(MATTERS * len(forecast), EXCESS * usual)
+        findings.append(Finding(name, count / len(forecast), p, matters, text))
     fine = f"no expert answers {what} suspiciously often, as a way of giving no forecast"
     return concluded("placeholders", findings, fine, f"too few forecasts to tell placeholders: {SEVERAL} are needed")
 
 
-def _halves(forecast: Array) -> tuple[int, float]:
-    """How often an expert says 50%, and how probable that is beside its neighbours on the likeliest grid."""
+def _halves(forecast: Array) -> tuple[int, float, float]:
+    """How often an expert says 50%, its probability beside neighbours on the likeliest grid, and the mean of these."""
     count = int((np.abs(forecast - 0.5) < EQUAL).sum())
-    p = 0.0
+    found = []
     for step in GRIDS:
         near = [k for k in (-2, -1, 1, 2) if 0.0 < 0.5 + k * step < 1.0]
         beside = sum(int((np.abs(forecast - 0.5 - k * step) < EQUAL).sum()) for k in near)
-        p = max(p, at_least(count, count + beside, 1.0 / (1 + len(near))))
-    return count, p
+        found.append((at_least(count, count + beside, 1.0 / (1 + len(near))), beside / len(near)))
+    return count, *max(found)
 
 
-def _evens(forecast: Array, sizes: npt.NDArray[np.intp]) -> tuple[int, float]:
-    """How often an expert gives all classes the same, up to whole per cents, beside what else is repeated."""
+def _evens(forecast: Array, sizes: npt.NDArray[np.intp]) -> tuple[int, float, float]:
+    """How often an expert gives all classes the same, up to whole per cents, beside what else is repeated, and that."""
     even = np.abs(forecast - uniform_probabilities(sizes, forecast.shape[1])).max(axis=1) < 0.0075
     _, repeated = np.unique(forecast[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
-    return count, at_least(count, count + beside, 0.5)
+    return count, at_least(count, count + beside, 0.5), beside
 
 
 def duplicates(forecasts: Forecasts) -> list[Check]:

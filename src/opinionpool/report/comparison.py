@@ -161,7 +161,8 @@ def _best(found: Comparison) -> list[str]:
     if found.base is not None and best.skill <= 0:
         lines.append("The base rate alone is no worse than any pool.")
     if better:
-        lines.append(f"{'Also better' if gain.verdict == 'better' else 'Better'} than it: {', '.join(better)}.")
+        also = "Also better" if gain.verdict == "better" else "Better"
+        lines.append(f"{also} than the simple average: {', '.join(better)}.")
     if worse:
         lines.append(f"Worse than {'it' if better else 'the simple average'}: {', '.join(worse)}.")
     return lines
