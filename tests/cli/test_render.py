@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import math
+import random
 import re
 
 import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
+from opinionpool.report import listing
 from opinionpool.report.listing import (
     Column,
     decimal,
@@ -72,6 +74,29 @@ def test_csv_gives_back_what_went_in(rows):
     assert [without_apostrophe(row[0]) for row in back] == names
     assert [float(row[1]) for row in back] == numbers
     assert [row[2] for row in back] == [{None: "", True: "true", False: "false"}[flag] for flag in flags]
+
+
+def test_many_numbers_are_written_as_python_writes_one():
+    rng = random.Random(8)
+    numbers = [0.0, 1.0, 0.1, 1e-5, 9.999e-5, 1e-4, 123456789012345680.0, 5e-324, 1.7976931348623157e308]
+    numbers += [math.nextafter(x, way) for x in numbers for way in (0.0, 2.0)]
+    while len(numbers) < 2 * listing.MANY:
+        x = rng.random()
+        numbers += [x, round(x, 3), x * 10.0 ** -rng.randrange(20), 1.0 - x * 10.0 ** -rng.randrange(17)]
+    out = io.StringIO()
+    write_csv([Column("x", numbers, "x")], out)
+    assert out.getvalue().split() == ["x", *map(repr, numbers)]
+
+
+def test_texts_that_need_quotes_are_found_wherever_they_stand():
+    plain = [f"q{i}" for i in range(300)]
+    for text in ("a,b", 'a"b', "a\nb", "a\rb", "=a", "'=a", "-a", "\t", ""):
+        for at in (0, 150, 300):
+            names = [*plain[:at], text, *plain[at:]]
+            out = io.StringIO()
+            write_csv([Column("name", names, "name")], out)
+            rows = [row[0] if row else "" for row in csv.reader(io.StringIO(out.getvalue()))]
+            assert list(map(without_apostrophe, rows[1:])) == names
 
 
 def test_formulas_are_text_and_numbers_are_numbers_in_csv():

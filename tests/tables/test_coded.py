@@ -67,6 +67,15 @@ def test_words_are_those_of_the_cells(table, column, monkeypatch):
     assert same(table.rows_from(101, 25_000).words(column), cell_by_cell(part, column))
 
 
+def test_rows_that_are_looked_at_are_those_of_the_file(table):
+    spans = [(0, 300), (12_000, 40), (29_900, 100)]
+    for (first, rows), part in zip(spans, table.looks(spans), strict=True):
+        other = table.rows_from(first, rows)
+        for column in range(len(COLUMNS)):
+            assert same(part.words(column), other.words(column))
+        assert part.place([0, 7]) == other.place([0, 7])
+
+
 @pytest.mark.parametrize("words", [3, 500, 5_000])
 @pytest.mark.parametrize("run", [1, 10])
 def test_positions_of_hashes(words, run):

@@ -148,7 +148,7 @@ def write_csv(columns: Sequence[Column], out: TextIO, headed: bool = True) -> No
 # Compared by value among its own kind; of few different ones each is written once.
 _PLAIN, _FEW = {type(None), bool, int, str}, 100
 # Numbers from which on the engine writes them.
-_MANY = 50_000
+MANY = 50_000
 
 
 def _fields(values: Sequence[object]) -> Iterable[str]:
@@ -171,7 +171,7 @@ def _fields(values: Sequence[object]) -> Iterable[str]:
 
 def _decimals(values: Sequence[float]) -> Iterable[str]:
     """Numbers as Python writes them; the engine finds the fewest digits that tell one from all others sooner."""
-    return map(repr, values) if len(values) < _MANY else chain.from_iterable(_by_engine(values))
+    return map(repr, values) if len(values) < MANY else chain.from_iterable(_by_engine(values))
 
 
 def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
@@ -181,8 +181,8 @@ def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
     from opinionpool.tables.engine import engine
 
     with engine().connect(":memory:", config={"threads": 1}) as connection:
-        for start in range(0, len(values), _MANY):
-            connection.register("numbers", {"x": np.array(values[start : start + _MANY])})
+        for start in range(0, len(values), MANY):
+            connection.register("numbers", {"x": np.array(values[start : start + MANY])})
             yield connection.execute("SELECT x::VARCHAR AS text FROM numbers").fetchnumpy()["text"].tolist()
 
 

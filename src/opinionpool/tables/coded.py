@@ -63,7 +63,7 @@ def stretches(connection: duckdb.DuckDBPyConnection, cell: str, text: str, rows:
     found = _beginnings(connection, cell, text if differ else None, "t", most + 1)
     starts = np.asarray(found["r"], dtype=np.intp)
     # Rows must have come in their order.
-    if len(starts) > most or not np.array_equal(starts, found["place"]):
+    if len(starts) > most or starts[0] != 0 or (starts[1:] <= starts[:-1]).any():
         return None
     first, place = _numbered(np.asarray(found["h"]))
     if not differ and len(first) > _FEW:
@@ -75,12 +75,11 @@ def stretches(connection: duckdb.DuckDBPyConnection, cell: str, text: str, rows:
 def _beginnings(
     connection: duckdb.DuckDBPyConnection, cell: str, text: str | None, source: str, most: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Where stretches of rows with one cell begin: their hashes, rows and places in the order of the rows, and text."""
+    """Where stretches of rows with one cell begin: their hashes, rows and text."""
     cells = f"SELECT *, hash({cell}) AS h, rowid AS r FROM {source}"
-    both = f"SELECT *, lag(h) OVER () AS b, row_number() OVER () - 1 AS place FROM ({cells})"
     word = "" if text is None else f", {text} AS w"
-    query = f"SELECT h, r, place{word} FROM ({both}) WHERE h IS DISTINCT FROM b LIMIT {most}"
-    found: dict[str, npt.NDArray[Any]] = connection.execute(query).fetchnumpy()
+    query = f"SELECT h, r{word} FROM (SELECT *, lag(h) OVER () AS b FROM ({cells})) WHERE h IS DISTINCT FROM b"
+    found: dict[str, npt.NDArray[Any]] = connection.execute(f"{query} LIMIT {most}").fetchnumpy()
     return found
 
 
