@@ -6,7 +6,7 @@ Hashes of 64 bits: sums over its forecasts, of numbers that depend on the probab
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -118,11 +118,7 @@ def event_contents(forecasts: Forecasts) -> Keys:
     experts, k = name_keys(forecasts.experts), len(forecasts.classes)
     classes = name_keys(map(str, range(k))) if forecasts.options is None else _option_keys(forecasts)
     with np.errstate(over="ignore"):
-        cells = _contents_of_cells(forecasts, experts, classes)
-        found = np.zeros(t, dtype=np.uint64)
-        some = forecasts.crowd > 0
-        if some.any():
-            found[some] = np.add.reduceat(cells, forecasts.starts[:-1][some])
+        found = _sums_of_cells(forecasts, experts, classes)
         if forecasts.prior is not None:
             places = _places(classes[..., : max(1, forecasts.prior[:1].size)])
             found += _cell_keys(forecasts.prior.reshape(t, -1), places).sum(axis=1)
@@ -137,23 +133,37 @@ def event_contents(forecasts: Forecasts) -> Keys:
     return found
 
 
-def _contents_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
-    """What stands for each forecast, (M,)."""
+def _sums_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
+    """The sum of what stands for the forecasts on each event, (T,), some events at a time."""
     values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
     several = values.shape[1] > 1
     alike = classes.ndim == 1 or not several
     # Unless classes are those of events, one place for each expert, or expert and class.
     each = _places(experts[:, None] * classes if several else experts[:, None]) if alike else np.empty(0)
-    found = np.empty(len(values), dtype=np.uint64)
-    for rows in blocks(len(values), values.shape[1]):
-        expert = forecasts.expert_index[rows]
-        places = each[expert] if alike else _places(experts[expert, None] * classes[forecasts.event_index[rows]])
+    starts, found = forecasts.starts, np.zeros(len(forecasts.events), dtype=np.uint64)
+    for events in _together(starts, rows_of_block(values.shape[1])):
+        first, stop = starts[events.start], starts[events.stop]
+        expert = forecasts.expert_index[first:stop]
+        own = forecasts.event_index[first:stop]
+        places = each[expert] if alike else _places(experts[expert, None] * classes[own])
         # Rows that were normalised differ in their last digits by the order of the classes.
-        given = np.round(values[rows], 9) if several else values[rows]
+        given = np.round(values[first:stop], 9) if several else values[first:stop]
         keys = _cell_keys(given, places)
         # Sums of one number each take longer than all the rest.
-        found[rows] = keys.sum(axis=1, dtype=np.uint64) if several else keys[:, 0]
+        keys = keys.sum(axis=1, dtype=np.uint64) if several else keys[:, 0]
+        some = forecasts.crowd[events] > 0
+        found[events][some] = np.add.reduceat(keys, starts[:-1][events][some] - first)
     return found
+
+
+def _together(starts: Index, size: int) -> Iterator[slice]:
+    """Slices of events with about so many forecasts, in order, without those that are followed by none.
+
+    >>> list(_together(np.array([0, 2, 4, 4, 9, 10, 10]), 4))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    edges = np.unique(np.searchsorted(starts, [*range(0, starts[-1], size), starts[-1]])).tolist()
+    yield from map(slice, edges[:-1], edges[1:])
 
 
 def _option_keys(forecasts: Forecasts) -> Keys:
