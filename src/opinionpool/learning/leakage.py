@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import factorial
+from math import erfc, factorial, sqrt
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from opinionpool.text import listed, shown
 
 # An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.
 SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
-# Forecasts that are looked at first.
+# Forecasts that are looked at first, and events that are looked at together.
 FIRST = 1 << 14
 # From so many events on, forecasts may be taken to speak against what happened.
 LEAST_EVENTS = 4
@@ -103,27 +103,36 @@ def contrary_events(forecasts: Forecasts) -> int:
     (4, 0)
     """
     answered = np.flatnonzero(forecasts.resolved & (forecasts.crowd > 0))
-    # What does not speak against some of many does not speak clearly against all.
-    some = answered[:: len(answered) // ENOUGH + 1]
-    if len(answered) < LEAST_EVENTS or (len(some) < len(answered) and not _contrary(forecasts, some, 0.5)):
+    if len(answered) < LEAST_EVENTS:
         return 0
+    # What does not speak against some of many does not speak clearly against all: few are asked first, then more.
+    one_in = len(answered) // ENOUGH + 1
+    while one_in > 1:
+        if not _contrary(forecasts, answered[::one_in], 0.5):
+            return 0
+        one_in //= 4
     return len(answered) if _contrary(forecasts, answered, IMPROBABLE) else 0
 
 
 def _contrary(forecasts: Forecasts, events: Index, level: float) -> bool:
     """Whether forecasts would suit these events better with classes in another order, at this level of the test."""
-    lengths = forecasts.crowd[events]
-    ends = np.cumsum(lengths)
-    cells = np.repeat(forecasts.starts[events] - (ends - lengths), lengths) + np.arange(ends[-1])
-    q = forecasts.probabilities[cells]
-    given = np.log(np.clip(np.stack([1.0 - q, q], axis=1) if q.ndim == 1 else q, 1.0 - SURE, SURE))
-    mean = np.add.reduceat(given, ends - lengths, axis=0) / lengths[:, None]
+    mean = np.concatenate([_mean_logs(forecasts, events[i : i + FIRST]) for i in range(0, len(events), FIRST)])
     outcome = forecasts.outcomes[events]
     beyond = mean - mean.mean(axis=0)
     other = _likeliest_order(beyond, outcome)[outcome]
     gains = [logs[np.arange(len(logs)), other] - logs[np.arange(len(logs)), outcome] for logs in (mean, beyond)]
     # One of K! orders was chosen.
-    return all(_clearly_above_0(gain, level / factorial(given.shape[1])) for gain in gains)
+    return all(_clearly_above_0(gain, level / factorial(mean.shape[1])) for gain in gains)
+
+
+def _mean_logs(forecasts: Forecasts, events: Index) -> Array:
+    """The average of the logarithms of what was forecast on each event for each class, (T, K)."""
+    lengths = forecasts.crowd[events]
+    ends = np.cumsum(lengths)
+    cells = np.repeat(forecasts.starts[events] - (ends - lengths), lengths) + np.arange(ends[-1])
+    q = forecasts.probabilities[cells]
+    given = np.log(np.clip(np.stack([1.0 - q, q], axis=1) if q.ndim == 1 else q, 1.0 - SURE, SURE))
+    return np.asarray(np.add.reduceat(given, ends - lengths, axis=0) / lengths[:, None])
 
 
 def _likeliest_order(logs: Array, outcome: Index) -> Index:
@@ -132,6 +141,8 @@ def _likeliest_order(logs: Array, outcome: Index) -> Index:
     total = np.stack([logs[outcome == y].sum(axis=0) for y in range(k)])
     if (total.argmax(axis=1) == np.arange(k))[np.bincount(outcome, minlength=k) > 0].all():
         return np.arange(k)
+    if k == 2:
+        return np.array([1, 0]) if total[0, 1] + total[1, 0] > total[0, 0] + total[1, 1] else np.arange(2)
     from scipy.optimize import linear_sum_assignment
 
     return np.asarray(linear_sum_assignment(total, maximize=True)[1])
@@ -139,12 +150,16 @@ def _likeliest_order(logs: Array, outcome: Index) -> Index:
 
 def _clearly_above_0(gain: Array, level: float) -> bool:
     """Whether so high a mean (T,) has a probability below this if the true one is 0."""
-    if gain.mean() <= 0.0:
-        return False
+    mean, error = float(gain.mean()), float(gain.std(ddof=1)) / sqrt(len(gain))
+    if mean <= 0.0 or error == 0.0:
+        return mean > 0.0
+    # Student's t has longer tails than the normal distribution, which needs no SciPy, of many events by few per cent.
+    likely = erfc(mean / error / sqrt(2.0)) / 2.0 >= level
+    if likely or len(gain) > ENOUGH // 2:
+        return not likely
     from scipy.special import stdtr
 
-    error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
-    return error == 0.0 or bool(stdtr(len(gain) - 1, -float(gain.mean()) / error) < level)
+    return bool(stdtr(len(gain) - 1, -mean / error) < level)
 
 
 def contrary_note(events: int, classes: Sequence[object]) -> Note:
