@@ -313,3 +313,24 @@ def test_columns_of_weights_and_of_confidence_are_noted():
         "columns 'Confidence', 'Gewicht' are no experts, by the name, and count as 2 experts: if not, "
         "--exclude Confidence --exclude Gewicht"
     )
+
+
+def test_per_cent_signs_on_some_numbers_are_asked_about():
+    text = "event,ann\nq1,65 %\nq2,1\nq3,0.4\n"
+    (percent, of_percent), (fraction, of_fraction) = ways(text)
+    assert (percent, fraction) == (["--unit", "ann=percent"], ["--unit", "ann=fraction"])
+    same(of_percent, [[0.65], [0.01], [0.004]])
+    same(of_fraction, [[0.65], [1.0], [0.4]])
+
+
+def test_options_that_add_up_to_less_can_be_normalised():
+    text = "event,expert,class,p\na,x,r,0.50\na,x,g,0.30\na,x,b,0.15\n"
+    with pytest.raises(CellError, match=r"add up to 0.95 .*--normalise divides such forecasts by their sum"):
+        read(text)
+    ((options, found),) = ways(text)
+    assert options == ["--normalise"]
+    np.testing.assert_allclose(found.probabilities, [np.array([15, 30, 50]) / 95])  # b, g, r
+    assert notes(found)["normalised"] == "1 of 1 forecast did not add up to 1 (0.05 at most): normalised"
+    assert ways(text.replace("0.50", "0.10")) == []  # a class may be lacking
+    with pytest.raises(CellError, match="add up to 0 over"):
+        read("event,expert,class,p\na,x,r,0\na,x,g,0\na,x,b,0\n", normalise=True)

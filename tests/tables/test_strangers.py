@@ -722,6 +722,14 @@ def test_read_right_at_once_or_by_the_command_that_check_prints(stranger, tmp_pa
     assert runs(stranger, tmp_path, capsys) == stranger.runs
 
 
+def test_errors_name_the_rows_of_a_sheet_as_it_shows_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [["Umfrage"], ["Stand: Mai"], [], ["Frage", "Anna", "Ben"], ["F1", 0.65, 0.5], [], ["F2", "heute", 0.4]]
+    (tmp_path / "book.xlsx").write_bytes(workbook(rows))
+    assert cli.run(["pool", "book.xlsx"]) == 1
+    assert "book.xlsx, row 7, column 'Anna': 'heute'" in capsys.readouterr().err
+
+
 def test_the_page_on_formats_counts_them(root):
     counts = [sum(stranger.runs == n for stranger in STRANGERS) for n in (0, 1)]
     text = " ".join((root / "docs" / "formats.md").read_text(encoding="utf-8").split())

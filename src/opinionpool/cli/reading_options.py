@@ -189,6 +189,11 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             help="Leave out forecasts that lack a class or option, such as one added later.",
         ),
         click.option(
+            "--normalise",
+            is_flag=True,
+            help="Divide probabilities over classes that do not add up to 1, as 0.95, by their sum.",
+        ),
+        click.option(
             "--expert-from-name",
             is_flag=True,
             help="Each FILE is one expert's, named after it. Default for several files with one column of forecasts "

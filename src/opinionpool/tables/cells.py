@@ -267,6 +267,10 @@ def _read_words(
         marks.see(code, match[1], match[2])
         numbers[code] = float(match[1].replace(",", "."))
     _check_marks(table, column, words, marks, rules)
+    unit = rules.units.get(table.names[column])
+    if unit == "fraction" and marks.percent is not None and marks.plain is not None:
+        signed = np.array([word.endswith("%") for word in words.values])
+        numbers, marks.percent = np.where(signed, numbers / 100.0, numbers), None
     if marks.comma is not None:
         log.comma.append(table.names[column])
     log.missing += int(absent[words.codes].sum())
@@ -300,12 +304,16 @@ def _not_a_number(
 def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: NumberRules) -> None:
     """Raise unless the column is written in one way."""
 
-    def clash(first: int, second: int, rule: str) -> CellError:
+    def clash(first: int, second: int, rule: str, remedies: Sequence[Remedy] = ()) -> CellError:
         places = [f"{shown(words.values[code])} ({place(table, int(words.rows(code)[0]))})" for code in (first, second)]
-        return CellError(f"column {shown(table.names[column])} mixes {places[0]} and {places[1]}: {rule}")
+        text = f"column {shown(table.names[column])} mixes {places[0]} and {places[1]}: {rule}"
+        return CellError(text, remedies=remedies)
 
-    if marks.percent is not None and marks.plain is not None:
-        raise clash(marks.percent, marks.plain, "write the whole column as percentages (35%) or as fractions (0.35)")
+    name = table.names[column]
+    if marks.percent is not None and marks.plain is not None and name not in rules.units:
+        ways = f"say --unit {quoted(name)}=percent if what has no sign is per cent, too, --unit {quoted(name)}=fraction"
+        remedies: list[Remedy] = [{"units": {name: unit}} for unit in ("percent", "fraction")]
+        raise clash(marks.percent, marks.plain, f"{ways} if it is a fraction", remedies)
     if marks.comma is not None and marks.point is not None:
         raise clash(marks.comma, marks.point, "a column has decimal commas or decimal points, not both")
     wrong = {".": marks.comma, ",": marks.point, None: None}[rules.decimal]

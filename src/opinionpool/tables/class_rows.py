@@ -16,6 +16,9 @@ from opinionpool.tables.frames import place
 from opinionpool.tables.statements import EXACT, LongRows
 from opinionpool.text import shown
 
+# Sums that are so far from 1 may be meant to be 1.
+_NEARLY = 0.1
+
 
 class Slots(Protocol):
     """Where a row of one class belongs in its forecast."""
@@ -64,7 +67,11 @@ def class_lacking(long_rows: LongRows, start: int) -> str:
 
 
 def fold_rows(
-    long_rows: LongRows, slots: Slots, half_units: Callable[[LongRows], Array], drop_incomplete: bool = False
+    long_rows: LongRows,
+    slots: Slots,
+    half_units: Callable[[LongRows], Array],
+    drop_incomplete: bool = False,
+    normalise: bool = False,
 ) -> tuple[LongRows, Array, list[Note]]:
     """Forecasts of several classes or options, one row each.
 
@@ -78,6 +85,8 @@ def fold_rows(
         Half a unit of the last written digit of statements, for the tolerance of sums.
     drop_incomplete : bool
         Whether forecasts that lack a class are left out.
+    normalise : bool
+        Whether numbers that do not add up to 1 are divided by their sum.
 
     Returns
     -------
@@ -108,12 +117,12 @@ def fold_rows(
         cells = np.flatnonzero(np.repeat(off, counts))
         np.add.at(slack, np.repeat(np.flatnonzero(off), counts[off]), half_units(long_rows.select(cells)))
         beyond = off & ((np.abs(total - 1.0) > slack + 1e-9) | (total <= 0))
-        if beyond.any():
-            raise _off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]))
+        if beyond.any() and not (normalise and (total > 0).all()):
+            raise _off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]), total[beyond])
     uneven = np.abs(total - 1.0) > EXACT
     if uneven.any():
         table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
-    return long_rows.select(starts), table, [*dropped, *_normalised_note(total, uneven)]
+    return long_rows.select(starts), table, [*dropped, *_normalised_note(total, uneven, normalise)]
 
 
 def _without_incomplete(
@@ -127,18 +136,23 @@ def _without_incomplete(
     return long_rows, np.cumsum(counts) - counts, counts, [Note.of("incomplete", template, count)]
 
 
-def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_]) -> list[Note]:
-    """What to say of forecasts whose sums were off by rounding, if there are any."""
+def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_], asked: bool) -> list[Note]:
+    """What to say of forecasts whose sums were off by rounding, or by more where that was asked for."""
     if not uneven.any():
         return []
     count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
-    template = "{count} of {total:forecast} did not add up to 1 by rounding ({worst:.2g} at most): normalised"
+    why = "" if asked else " by rounding"
+    template = "{count} of {total:forecast} did not add up to 1" + why + " ({worst:.2g} at most): normalised"
     return [Note.of("normalised", template, count, len(total), worst)]
 
 
-def _off_sum(long_rows: LongRows, start: int, total: float) -> CellError:
-    """The error for a forecast whose probabilities do not add up to 1."""
+def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> CellError:
+    """The error for forecasts whose probabilities do not add up to 1; a remedy is named where they nearly do."""
+    nearly = bool((np.abs(totals - 1.0) <= _NEARLY).all())
     return CellError(
         f"the probabilities by {long_rows.who(start)} add up to {total:.6g} over the classes, and not to 1 "
-        f"({place(long_rows.table, int(long_rows.row[start]))})"
+        f"({place(long_rows.table, int(long_rows.row[start]))}); --normalise divides such forecasts by their sum, if "
+        "no class is lacking",
+        remedies=[{"normalise": True}] if nearly else [],
+        count=len(totals),
     )

@@ -28,6 +28,7 @@ _HARM = (
     "dates",
     "duplicates",
     "drop_incomplete",
+    "normalise",
     "missing_values",
     "void_values",
     "where",

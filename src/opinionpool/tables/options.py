@@ -29,7 +29,7 @@ RULES = ("last", "last-row", "mean", "time-weighted")
 # What unmarked numbers of an expert or column are.
 UNITS = ("percent", "fraction")
 _LISTS = ("classes", "missing_values", "void_values", "include", "exclude")
-_FLAGS = ("percent", "merge_names", "drop_incomplete", "expert_from_name", "history")
+_FLAGS = ("percent", "merge_names", "drop_incomplete", "normalise", "expert_from_name", "history")
 # What scores are of; `compare` alone asks for it.
 _SCORED = ("horizon", "history")
 
@@ -71,6 +71,7 @@ class ReadOptions:
     merge_names: bool = False
     silence: object = None
     drop_incomplete: bool = False
+    normalise: bool = False
     expert_from_name: bool = False
     horizon: object = None
     history: bool = False

@@ -197,11 +197,11 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
     earlier = None
     if parsed.options is None:
         order = class_order(parsed.melted.written, parsed.settled.classes)
-        long_rows, probabilities, folded = _ordered(long_rows, order, known.reading, request.drop_incomplete)
+        long_rows, probabilities, folded = _ordered(long_rows, order, known.reading, request)
         earlier = earlier_forecasts(timed, long_rows, order) if repeats else None
     else:
         long_rows, probabilities, folded = fold_rows(
-            long_rows, parsed.options, known.reading.half_units, request.drop_incomplete
+            long_rows, parsed.options, known.reading.half_units, request.drop_incomplete, request.normalise
         )
         if len(parsed.settled.classes) == 2:
             probabilities = np.ascontiguousarray(probabilities[:, 1])
@@ -278,7 +278,7 @@ def _history(
         raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
     stretches, _ = one_each(stood.long_rows, request.duplicates, None)
     order = class_order(written, forecasts.classes)
-    stretches, probabilities, _ = _ordered(stretches, order, reading, request.drop_incomplete)
+    stretches, probabilities, _ = _ordered(stretches, order, reading, request)
 
     def own(of_events: Any) -> Any:  # noqa: ANN401 - arrays of several types
         return None if of_events is None else of_events[stood.event]
@@ -359,11 +359,12 @@ def _observed(table: Table, layout: Layout, events: Words, joined: Joined | None
 
 
 def _ordered(
-    long_rows: LongRows, order: Sequence[int], reading: Reading, drop_incomplete: bool
+    long_rows: LongRows, order: Sequence[int], reading: Reading, request: ReadOptions
 ) -> tuple[LongRows, Array, list[Note]]:
     """One forecast per statement, by event and expert, with its probability or those of all classes."""
     if long_rows.classes:
-        long_rows, table, notes = fold_rows(long_rows, SharedClasses(order), reading.half_units, drop_incomplete)
+        slots, flags = SharedClasses(order), (request.drop_incomplete, request.normalise)
+        long_rows, table, notes = fold_rows(long_rows, slots, reading.half_units, *flags)
         return long_rows, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
     if not long_rows.in_order:
         long_rows = long_rows.select(np.argsort(long_rows.pair, kind="stable"))

@@ -77,6 +77,8 @@ def read_forecasts(
         Words among outcomes that say that an event is void, besides annulled, cancelled, void, withdrawn and the like.
     include, exclude : sequence of str, optional
         Experts to keep, and to leave out.
+    normalise : bool, default False
+        Divides probabilities over classes that do not add up to 1, as 0.95, by their sum.
     horizon : number of days, str or timedelta, optional
         Takes forecasts as they stood so long before their event closed or was resolved, such as ``"7d"``.
     history : bool, default False
