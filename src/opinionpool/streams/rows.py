@@ -109,13 +109,18 @@ class Rows:
             made[:, columns] = self.made
         return replace(self, forecasts=wide, made=made, extent=None)
 
-    def resolved(self, first: int) -> Rows:
-        """Those that are, in arrays of their own, with numbers; `first` is that of the first row here."""
+    def resolved(self, first: int, memory: Memory | None = None) -> Rows:
+        """Those that are, in arrays of their own, with numbers; `first` is that of the first row here.
+
+        Forecasts go to this memory, if all are resolved.
+        """
         numbers = np.arange(first, first + len(self))
         if self.outcomes.min(initial=0) == UNRESOLVED:
             return replace(self, numbers=numbers).taken(np.flatnonzero(self.outcomes != UNRESOLVED))
-        copied = {name: of.copy() for name, of in zip(_COLUMNS, self._columns(), strict=True) if of is not None}
-        return Rows(**copied | {"numbers": numbers, "extent": self.extent})
+        columns = zip(_COLUMNS, self._columns(), strict=True)
+        copied = {name: of.copy() for name, of in columns if of is not None and name != "forecasts"}
+        forecasts = self.forecasts.copy() if memory is None else memory.copy(self.forecasts)
+        return Rows(forecasts, **copied | {"numbers": numbers, "extent": self.extent})
 
     def taken(self, rows: Index) -> Rows:
         """Some of them, in arrays of their own."""
@@ -129,7 +134,7 @@ class Rows:
             return parts[0]
         columns = zip(*(part._columns() for part in parts), strict=True)
         least, most = np.transpose([part.bounds for part in parts])
-        together = [None if each[0] is None else np.concatenate(each) for each in columns]
+        together = [None if each[0] is None else _together(each) for each in columns]
         return replace(cls(*together), extent=(float(least.min()), float(most.max())))  # type: ignore[arg-type]
 
     def _columns(self) -> list[Any]:
@@ -166,6 +171,32 @@ class Rows:
         """Who made a forecast on one of them, (N,)."""
         row = self.forecasts[t]
         return np.asarray(~np.isnan(row if row.ndim == 1 else row[:, 0]))
+
+
+class Memory:
+    """Memory in which copies of arrays stand behind each other, so that several are one without another copy."""
+
+    def __init__(self, numbers: int) -> None:
+        self.numbers, self._free = numbers, np.empty((0, 0))
+
+    def copy(self, values: Array) -> Array:
+        """A copy of rows, behind the last one where these are as long and there is room."""
+        if self._free.shape[1:] != values.shape[1:] or len(self._free) < len(values):
+            size = max(math.prod(values.shape[1:]), 1)
+            self._free = np.empty((self.numbers // size + len(values), *values.shape[1:]))
+        found, self._free = self._free[: len(values)], self._free[len(values) :]
+        found[:] = values
+        return found
+
+
+def _together(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Several arrays as one, which is no copy if they stand behind each other in memory."""
+    whole, places = parts[0].base, [part.ctypes.data for part in parts]
+    ends = [place + part.nbytes for place, part in zip(places, parts, strict=True)]
+    if whole is None or places[1:] != ends[:-1] or any(part.base is not whole for part in parts):
+        return np.concatenate(parts)
+    first = (places[0] - whole.ctypes.data) // whole.strides[0]
+    return np.asarray(whole[first : first + sum(map(len, parts))])
 
 
 _COLUMNS = [each.name for each in fields(Rows) if each.name != "extent"]

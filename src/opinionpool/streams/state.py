@@ -26,7 +26,7 @@ from opinionpool.streams.ledger import Entry, Ledger
 from opinionpool.streams.moments import BLOCK, Clock, Tally
 from opinionpool.streams.numbering import Numbering
 from opinionpool.streams.reservoir import Reservoir
-from opinionpool.streams.rows import Rows
+from opinionpool.streams.rows import Memory, Rows
 from opinionpool.text import shown
 
 # So many resolved events wait before they are added up together.
@@ -102,6 +102,8 @@ class StreamState:
         self._sum = 0
         self.waiting: list[Record] = []
         self.waiting_rows: tuple[Rows, ...] = ()
+        # Where forecasts of rows are kept until they are added up.
+        self.memory = Memory(BLOCK)
         self._columns = Columns()
         self.version = 0
         self._before: dict[str, Any] | None = None
@@ -114,6 +116,7 @@ class StreamState:
         other.tally = self.tally.copy()
         other.reservoir, other.ledger = self.reservoir.copy(other.journal), self.ledger.copy(other.journal)
         other.open, other.waiting = self.open.copy(), self.waiting.copy()
+        other.memory = Memory(BLOCK)
         return other
 
     @property

@@ -421,7 +421,7 @@ class Stream(StreamView):
             rows, moments = rows.placed(columns, len(state.experts)), None
         start = state.numbering.stop if first is None else first
         state.numbering = state.numbering.added(len(rows), first)
-        state.learn_rows(rows.resolved(start), moments)
+        state.learn_rows(rows.resolved(start, None if moments is not None else state.memory), moments)
 
     def merge(self, other: Stream) -> Stream:
         """Both together; their order and how events were dealt out between them play no part.
