@@ -17,9 +17,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     listen()
     try:
         from opinionpool.cli.app import main as run
+
+        run(arguments)
+    except SystemExit:
+        raise
     except BaseException:
         # Compiled modules may turn the interruption into an error of theirs.
         if not stopped():
             raise
         sys.exit(status())
-    run(arguments)
