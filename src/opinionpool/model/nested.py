@@ -13,16 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import PanelError
 from opinionpool.model.correlation import CONSISTENT, NO_LIMIT, SINGULAR
-
-Kind = TypeVar("Kind", np.float64, np.bool_)
 
 # A variance that is as good as none.
 _LEAST = float(np.finfo(np.float64).tiny)
@@ -116,8 +112,7 @@ class NestedCorrelation:
         cells = _Cells.of(event, self._level[expert], events)
         level = cells.arranged(self._level[expert])
         value = cells.arranged(v * self._sign[expert])
-        seen = np.ones(len(value), dtype=bool)
-        solved, _ = self._smoothed(cells, level, value, seen)
+        solved = self._smoothed(cells, level, value)
         tied = cells.tied(level, SINGULAR if self.rho == 1.0 else 0.0)
         if self.rho < 1.0:
             # Identical to the last digit where inputs are identical.
@@ -154,13 +149,23 @@ class NestedCorrelation:
         return products, squares
 
     def expected(self, values: Array, present: Mask) -> Array:
-        """Values (T, N) where present, and what is expected of the others given these, in O(TN)."""
+        """Values (T, N) where present, and what is expected of the others given these, R R_SS⁻¹ v_S, in O(TN)."""
         t, n = present.shape
-        cells, sign = _Cells.all_of(self._order, t), np.tile(self._sign, t)
-        value = cells.arranged(np.where(present, values, 0.0).ravel() * sign)
-        level = np.repeat(self._level[self._order], t)
-        _, found = self._smoothed(cells, level, value, cells.arranged(present.ravel()))
-        return np.where(present, values, (cells.as_given(found) * sign).reshape(t, n))
+        event, expert = np.nonzero(present)
+        solved = np.zeros((n, t))
+        solved[expert, event] = self.solve_cells(event, expert, values[event, expert], t) * self._sign[expert]
+        solved = solved[self._order]
+        found, decay = np.zeros((n, t)), _decay(self._level[self._order])[0].tolist()
+        below, above = np.zeros(t), np.zeros(t)
+        for i in range(1, n):
+            below = decay[i - 1] * (below + solved[i - 1])
+            found[i] = below
+        for i in range(n - 2, -1, -1):
+            above = decay[i] * (above + solved[i + 1])
+            found[i] += above
+        by_expert = np.empty((n, t))
+        by_expert[self._order] = found
+        return np.where(present, values, by_expert.T * (self.rho * self._sign))
 
     def times(self, v: Array) -> Array:
         """R v, in O(N)."""
@@ -194,8 +199,8 @@ class NestedCorrelation:
             mean, variance = mean + gain * innovation, variance * (1.0 - gain)
         return correlated
 
-    def _smoothed(self, cells: _Cells, level: Array, value: Array, seen: Mask) -> tuple[Array, Array]:
-        """R_SS⁻¹ v_S, 0 where not seen, and the expected latent value of each cell, as the cells are arranged."""
+    def _smoothed(self, cells: _Cells, level: Array, value: Array) -> Array:
+        """R_SS⁻¹ v_S, as the cells are arranged."""
         noise, m = 1.0 - self.rho, len(value)
         decay, gap = np.zeros(m), np.ones(m)
         later = cells.before >= 0
@@ -205,30 +210,30 @@ class NestedCorrelation:
             gap[gap <= SINGULAR] = 0.0
         # Where nothing is open, as it may be without noise, nothing is gained.
         noise = max(noise, _LEAST)
-        fall, new, weight = decay**2, self.rho * gap, seen.astype(np.float64)
+        fall, new = decay**2, self.rho * gap
         mean, variance = np.zeros(cells.events), np.full(cells.events, self.rho)
-        predicted, spread = np.empty(m), np.empty(m)
+        error, spread = np.empty(m), np.empty(m)
         for step in cells.steps:
             own = cells.those(step)
-            expected = np.multiply(decay[step], mean[own], out=predicted[step])
+            expected = decay[step] * mean[own]
             open_ = np.multiply(fall[step], variance[own], out=spread[step])
             open_ += new[step]
-            part = weight[step] * open_ / (open_ + noise)
-            mean[own] = expected + part * (value[step] - expected)
+            part = open_ / (open_ + noise)
+            missed = np.subtract(value[step], expected, out=error[step])
+            mean[own] = expected + part * missed
             variance[own] = open_ * (1.0 - part)
-        total, error = spread + noise, np.where(seen, value - predicted, 0.0)
+        total = spread + noise
         nothing = total <= _LEAST
         if (np.abs(error[nothing]) > CONSISTENT * np.abs(value).max(initial=0.0)).any():
             raise PanelError(NO_LIMIT)
         error[nothing] = 0.0
-        scaled, gain = error / total, weight * spread / total
-        solved, summed, after = np.empty(m), np.empty(m), np.zeros(cells.events)
+        scaled, gain = error / total, spread / total
+        solved, after = np.empty(m), np.zeros(cells.events)
         for step in reversed(cells.steps):
             own = cells.those(step)
             solved[step] = scaled[step] - gain[step] * after[own]
-            both = np.add(solved[step], after[own], out=summed[step])
-            after[own] = decay[step] * both
-        return solved, predicted + spread * summed
+            after[own] = decay[step] * (solved[step] + after[own])
+        return solved
 
 
 def _solved(decay: Array, gap: Array, value: Array, rho: float) -> Array:
@@ -303,20 +308,11 @@ class _Cells:
         order = by_event[by_place]
         return cls(order, event[order], before, [slice(a, b) for a, b in pairwise(ends)], events)
 
-    @classmethod
-    def all_of(cls, order: Index, events: int) -> _Cells:
-        """The forecasts of all experts, in this order of their accuracy, on every event."""
-        n, m = len(order), len(order) * events
-        given = np.arange(events) * n + order[:, None]
-        before = np.maximum(np.arange(m) - events, -1)
-        steps = [slice(start, start + events) for start in range(0, m, events)]
-        return cls(given.ravel(), np.tile(np.arange(events), n), before, steps, events)
-
     def those(self, step: slice) -> Index | slice:
         """The events of a step; all are not copied."""
         return slice(None) if step.stop - step.start == self.events else self.event[step]
 
-    def arranged(self, values: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
+    def arranged(self, values: Array) -> Array:
         """Values as given, arranged."""
         return values[self.order]
 
