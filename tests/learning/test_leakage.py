@@ -65,3 +65,9 @@ def test_many_events_of_which_some_are_asked_first(classes):
     order = np.argsort(y, kind="stable")
     assert contrary_events(forecasts(q[order, :, ::-1], outcomes[order])) == answered
     assert not contrary_events(forecasts(q[order], outcomes[order]))
+
+
+def test_of_many_classes_there_are_more_orders_than_floats_count():
+    rng = np.random.default_rng(0)
+    f = Forecasts.from_array(rng.dirichlet(np.ones(200), (30, 2)), rng.integers(0, 200, 30), classes=range(200))
+    assert contrary_events(f) == 0

@@ -14,8 +14,8 @@ from opinionpool.arrays import Array
 from opinionpool.estimation.event_likelihoods import EventLikelihoods
 from opinionpool.estimation.posterior import Values
 
-# Contrasts of so many numbers stay in the cache, beside their products with probabilities.
-_BLOCK = 1 << 14
+# Contrasts of so many numbers stay in the cache, beside their products with probabilities; fewer events are slow.
+_BLOCK, _ROWS = 1 << 14, 32
 
 
 class _Block(NamedTuple):
@@ -97,7 +97,7 @@ class ClassEvents:
 
     def _cut(self) -> Iterator[_Block]:
         t, n, d = self.contrasts.shape
-        step = max(1, _BLOCK // max(1, n * d))
+        step = max(_ROWS, _BLOCK // max(1, n * d))
         for start in range(0, t, step):
             rows = slice(start, start + step)
             outcomes = self.outcomes[rows]

@@ -19,6 +19,8 @@ from opinionpool.estimation.posterior import Likelihoods, Mode, modes
 from opinionpool.estimation.regression import Regression
 
 Result = TypeVar("Result")
+# Numbers in the second derivatives of what is fitted side by side.
+_SQUARES = 1 << 22
 
 # Of so many coefficients on, their roots' form saves time.
 _WIDE = 100
@@ -72,7 +74,11 @@ def together(works: Sequence[Steps[Result]]) -> list[Result]:
 def fit_all(tasks: Sequence[Task]) -> list[Coefficients]:
     """The fit of each: those for many events side by side, the others one by one."""
     beside = [i for i, task in enumerate(tasks) if task.regression.side_by_side]
-    found = dict(zip(beside, _side_by_side([tasks[i] for i in beside]), strict=True)) if beside else {}
+    size = max((sum(tasks[i].regression.observed.contrasts.shape[1:]) for i in beside), default=1)
+    most = max(1, _SQUARES // size**2)
+    found: dict[int, Coefficients] = {}
+    for some in (beside[first : first + most] for first in range(0, len(beside), most)):
+        found.update(zip(some, _side_by_side([tasks[i] for i in some]), strict=True))
     for i, (regression, deviation, start) in enumerate(tasks):
         if i not in found:
             # Nearest is, of its start and the fits before it to the same events, that in which weights differ as much.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import erfc, factorial, sqrt
+from math import erfc, exp, lgamma, sqrt
 
 import numpy as np
 
@@ -121,8 +121,9 @@ def _contrary(forecasts: Forecasts, events: Index, level: float) -> bool:
     beyond = mean - mean.mean(axis=0)
     other = _likeliest_order(beyond, outcome)[outcome]
     gains = [logs[np.arange(len(logs)), other] - logs[np.arange(len(logs)), outcome] for logs in (mean, beyond)]
-    # One of K! orders was chosen.
-    return all(_clearly_above_0(gain, level / factorial(mean.shape[1])) for gain in gains)
+    # One of K! orders was chosen, more than floats count where there are many classes.
+    level *= exp(-lgamma(mean.shape[1] + 1.0))
+    return all(_clearly_above_0(gain, level) for gain in gains)
 
 
 def _mean_logs(forecasts: Forecasts, events: Index) -> Array:
