@@ -142,17 +142,21 @@ class BinaryLikelihoods(EventLikelihoods[BinaryEvents]):
 
     def _plain(self, parts: Sequence[tuple[BinaryEvents, slice]], along: Array) -> Values:
         margin = _together([events.margins(along[rows, : len(events.design)]) for events, rows in parts])
-        small = np.exp(-np.abs(margin))
-        likelier = 1.0 / (1.0 + small)
-        lost = np.maximum(-margin, 0.0) - np.log(likelier)
+        small = np.abs(margin)
+        np.exp(np.negative(small, out=small), out=small)
+        likelier = np.reciprocal(small + 1.0)
         # The probability of what did not happen, precise where it is small.
-        other = np.where(margin >= 0, small, 1.0) * likelier
-        curvature = small * likelier**2
+        other = np.where(margin >= 0, small, 1.0)
+        other *= likelier
+        gained = np.log(likelier)
+        gained += np.minimum(margin, 0.0, out=margin)
+        curvature = np.multiply(small, likelier, out=small)
+        curvature *= likelier
         loss = np.empty(len(along))
         slope, product = np.zeros(along.shape), np.zeros((len(along), *(2 * along.shape[1:])))
         for events, rows in parts:
             q, t = events.design.shape
-            loss[rows] = lost[rows, :t] @ events.weight
+            loss[rows] = gained[rows, :t] @ -events.weight
             slope[rows, :q] = events.slopes(other[rows, :t] * -events.weight)
             product[rows, :q, :q] = events.products(curvature[rows, :t] * events.weight)
         return Values(loss, slope, product)
