@@ -316,3 +316,23 @@ def test_the_engine_draws_nothing_on_standard_output(tmp_path):
                 found.table.connection.execute(f"SELECT current_setting('{name}')").fetchone()[0] for name in names
             )
             assert not (drawn and printed)
+
+
+def test_units_are_those_of_all_parts_together(small_parts, tmp_path):
+    rows = [(f"q{t}", who, p) for t in range(60) for who, p in (("ann", 30 + t % 40), ("bob", 40), ("cy", 0.4))]
+    # One number of an expert is above 1, in the last part.
+    rows += [("q60", "ann", 30), ("q60", "bob", 20), ("q60", "cy", 30)]
+    path = tmp_path / "units.csv"
+
+    def read_with(rows, **options):
+        path.write_text("event,expert,probability\n" + "".join(f"{q},{who},{p}\n" for q, who, p in rows))
+        with open_parts(path, ReadOptions(**options), None) as found:
+            assert found is not None
+            assert len(found.spans) > 2
+            return np.concatenate([part.probabilities for part in found.forecasts()])
+
+    tiny = read_with(rows, percent=True)
+    assert tiny.min() == pytest.approx(0.004)
+    with pytest.raises(CellError, match=r"no number of 'cy' is above 1%, .*--unit cy=fraction"):
+        read_with(rows[:-3], percent=True)
+    assert read_with(rows[:-3], percent=True, units={"cy": "fraction"}).min() == pytest.approx(0.3)

@@ -112,6 +112,13 @@ def test_times_under_an_unknown_name_are_offered_and_never_overlooked():
         assert notes(read(text, duplicates=rule))["unused-columns"].endswith("say --column time=Stand")
 
 
+def test_times_under_an_unknown_name_are_offered_where_they_are_needed():
+    text = "Teilnehmer;Frage;Prognose;Stand\nAnna;F1;80 %;17.11.2026\nBernd;F1;20 %;03.11.2026\n"
+    ((options, found),) = ways(text, as_of="2026-11-10")
+    assert options == ["--column", "time=Stand", "--as-of", "2026-11-10"]
+    same(found, [[NAN, 0.2]])
+
+
 def test_rows_in_the_order_of_their_times_need_no_word():
     head, late, early = NEWEST.format("Stand").splitlines()
     found = read("\n".join([head, early, late]), duplicates="last")

@@ -16,11 +16,17 @@ from opinionpool.tables.lives import before_horizon, check_timed
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Settled, void_note
 from opinionpool.tables.statements import LongRows, drop_late
+from opinionpool.tables.unnamed_times import UnnamedTimes
 
 
-def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts) -> tuple[LongRows, list[Note]]:
+def in_time(
+    long_rows: LongRows, request: ReadOptions, facts: Facts, unnamed: UnnamedTimes
+) -> tuple[LongRows, list[Note]]:
     """What was forecast before each event ended, and as early as was asked for."""
     name = long_rows.table.name
+    asked = request.history or request.cutoff is not None or request.ahead is not None
+    if asked and long_rows.time is None and unnamed.columns:
+        raise unnamed.wanted()
     long_rows, notes = drop_late(long_rows, request.cutoff, facts.closes, facts.resolved_at)
     if request.cutoff is not None and long_rows.time is None:
         raise LayoutError(f"{name} has no column with times, so --as-of cannot be obeyed")

@@ -183,10 +183,11 @@ class ReadOptions:
     def given(self) -> dict[str, Any]:
         """The options that are not what they are without a word, but for those of scores."""
         without = ReadOptions.__dataclass_fields__
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _SCORED}
         return {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if each.name not in _SCORED and getattr(self, each.name) not in (without[each.name].default, (), {})
+            name: value
+            for name, value in values.items()
+            if isinstance(value, np.datetime64) or value not in (without[name].default, (), {})
         }
 
     def toml(self, outcomes: str | None = None) -> str:

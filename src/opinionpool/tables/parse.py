@@ -121,7 +121,7 @@ def _read_as(known: _Known) -> Forecasts:
     """Forecasts of a table whose columns are known."""
     request, parsed = known.request, _parse(known)
     facts = parsed.facts
-    timed, late = in_time(parsed.melted.long_rows, request, facts)
+    timed, late = in_time(parsed.melted.long_rows, request, facts, _unnamed_times(known, parsed.layout))
     times = time_notes(timed, facts)
     chosen = _choose(known, parsed, timed)
     void, voided = void_by(request.cutoff, parsed.settled, facts)

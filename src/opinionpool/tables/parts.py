@@ -132,6 +132,8 @@ class Parts:
             self._check_units(reading, first)
             self.counted[:] = [reduce(add, (*self.counted, *reading.counts))]
             yield forecasts
+        # Whether all numbers of an expert are fractions shows when all have been read.
+        self.standing_out()
 
     def standing_out(self) -> list[Note]:
         """What stands out among all numbers, once they have been gone through."""

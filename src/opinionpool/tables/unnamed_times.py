@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError, DuplicateError, Remedy
+from opinionpool.errors import CellError, DuplicateError, LayoutError, Remedy
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.frames import Table
 from opinionpool.tables.layout import Layout
@@ -56,6 +56,15 @@ class UnnamedTimes:
         who = quoted(self.names[0]) if len(self.columns) == 1 else "NAME"
         remedies: list[Remedy] = [{"columns": {"time": name}, "duplicates": rule} for name in self.names]
         return f"--column time={who} --duplicates {rule}", remedies
+
+    def wanted(self) -> LayoutError:
+        """The error where something is asked for that depends on when forecasts were made."""
+        who = quoted(self.names[0]) if len(self.columns) == 1 else "NAME"
+        return LayoutError(
+            f"{self.table.name}: no column is known to say when forecasts were made, and {listed(self.names)} "
+            f"{'holds' if len(self.columns) == 1 else 'hold'} times: say --column time={who}",
+            remedies=[{"columns": {"time": name}} for name in self.names],
+        )
 
     def check_last(self, rows: Index, keys: Index) -> list[str]:
         """The columns by which the last row of each key is the latest, too.
