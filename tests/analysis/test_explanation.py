@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from opinionpool import Forecasts, Panel
 from opinionpool.analysis.explanation import explain, explain_event
@@ -40,6 +40,7 @@ def forecasts(x, y, k, **more):
 
 
 @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
+@settings(max_examples=50)
 @given(
     seed=st.integers(0, 10_000),
     n=st.integers(1, 6),

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
@@ -115,6 +115,7 @@ def test_absolute_accuracy_is_needed():
     assert effective_number(panel) == pytest.approx(3 / 1.4)
 
 
+@settings(max_examples=50)
 @given(n=st.integers(1, 40), rho=st.floats(0.0, 0.99), prior=st.floats(0.05, 0.95))
 def test_one_more_of_exchangeable_experts(n, rho, prior):
     panel = Panel.exchangeable(n, 0.8, rho, accuracy=0.6)
@@ -171,6 +172,7 @@ def test_additions_that_cannot_be():
         gain_from_one_more(panel, correlation=-0.1)
 
 
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 7))
 def test_the_best_subset_is_that_of_brute_force(seed, n):
     panel = random_panel(seed, n)
@@ -183,6 +185,7 @@ def test_the_best_subset_is_that_of_brute_force(seed, n):
         assert found.exact
 
 
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 7))
 def test_one_after_the_other_each_adds_most(seed, n):
     panel = random_panel(seed, n)

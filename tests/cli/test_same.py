@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 THREADS = {f"{library}_NUM_THREADS": "2" for library in ("OPENBLAS", "OMP", "MKL")}
+# They differ in everything; where there is no locale of that name, the second has that of the machine.
 SETTINGS = [
-    {},
-    THREADS | {"LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "Asia/Tokyo"},
-    # Where there is no such locale, this is that of the machine.
-    {"LC_ALL": "de_DE.UTF-8", "PYTHONHASHSEED": "77", "TZ": "America/St_Johns"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "1"},
+    THREADS | {"LC_ALL": "de_DE.UTF-8", "TZ": "America/St_Johns", "PYTHONHASHSEED": "77"},
 ]
 # Two commands in one process, as the shell begins each.
 BOTH = """
@@ -50,7 +49,7 @@ def written(path, header, rows):
 def test_threads_locale_zone_and_hash_seed_play_no_part(root, tmp_path):
     file = written(tmp_path / "crowd.csv", *crowd())
     base = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LC_ALL", "TZ"}}
-    base |= {"PYTHONPATH": str(root / "src"), "PYTHONHASHSEED": "1"}
+    base |= {"PYTHONPATH": str(root / "src")} | dict.fromkeys(THREADS, "1")
     seen = set()
     for setting in SETTINGS:
         ran = subprocess.run([sys.executable, "-c", BOTH, file], env=base | setting, capture_output=True, check=True)

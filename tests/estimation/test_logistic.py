@@ -385,6 +385,7 @@ class TestProperties:
         assert swapped.weights == pytest.approx(fit.weights, abs=1e-5, rel=1e-4)
         assert swapped.intercept == pytest.approx(-fit.intercept, abs=1e-5, rel=1e-4)
 
+    @settings(max_examples=50)
     @given(panels(), st.randoms())
     def test_order_does_not_matter(self, panel, random):
         x, s, penalty = panel
@@ -394,6 +395,7 @@ class TestProperties:
         assert moved.separated == fit.separated
         assert moved.weights == pytest.approx(fit.weights[experts], abs=1e-5, rel=1e-4)
 
+    @settings(max_examples=50)
     @given(panels(), st.data())
     def test_a_frequency_is_a_repetition(self, panel, data):
         x, s, penalty = panel
@@ -403,6 +405,7 @@ class TestProperties:
         assert repeated.separated == fit.separated
         assert repeated.weights == pytest.approx(fit.weights, abs=1e-5, rel=1e-4)
 
+    @settings(max_examples=50)
     @given(panels())
     def test_a_penalty_draws_to_its_center(self, panel):
         x, s, _ = panel

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import norm, sem, t as student
 
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS, Sums, difference_intervals
@@ -87,6 +87,7 @@ class TestIntervals:
         found = intervals(values, each=True)
         assert found.low == pytest.approx([intervals(values[:, [i]]).low[0] for i in range(3)])
 
+    @settings(max_examples=50)
     @given(seeds, st.integers(10, 40))
     def test_declaring_events_dependent_never_narrows_them(self, seed, groups):
         rng = np.random.default_rng(seed)

@@ -207,6 +207,7 @@ def test_parts_add_up_and_are_never_negative(score, rows):
 
 
 @pytest.mark.parametrize("score", ["brier", "log"])
+@settings(max_examples=50)
 @given(rows=events)
 def test_weights_are_copies(score, rows):
     p, y, weight = arrays(rows)

@@ -176,6 +176,7 @@ def test_expected_score_is_best_at_the_truth(score, data):
 
 
 @pytest.mark.parametrize("score", [*per_event, scores.brier_score, scores.mean_log_score])
+@settings(max_examples=50)
 @given(pairs=binary())
 def test_one_column_is_two_columns(score, pairs):
     p, y = pairs
@@ -327,6 +328,7 @@ def test_blocks_are_seamless(monkeypatch):
 # Means
 
 
+@settings(max_examples=50)
 @given(pairs=binary(), missing=st.sets(st.integers(0, 29)), floor=st.sampled_from([1e-300, 1e-15, 1e-8, 1e-4, 0.3]))
 def test_mean_log_score_is_the_mean_of_log_scores(pairs, missing, floor):
     p, y = pairs
