@@ -2,6 +2,7 @@
 
 import csv
 import json
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -115,10 +116,11 @@ def of(name, f):
 
 
 def read_door(make):
-    def door(name, tmp_path):
-        return of(name, op.read_forecasts(make(columns(), tmp_path)))
+    @cache
+    def read(tmp_path):
+        return op.read_forecasts(make(columns(), tmp_path))
 
-    return door
+    return lambda name, tmp_path: of(name, read(tmp_path))
 
 
 def as_csv(table, folder):

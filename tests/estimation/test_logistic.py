@@ -265,7 +265,7 @@ class TestSeparation:
     def test_linear_programme(self, kind):
         rng = np.random.default_rng(sum(map(ord, kind)))
         seen = set()
-        for _ in range(120):
+        for _ in range(60):
             t, n, k = rng.integers(1, 40), rng.integers(1, 7), rng.choice([2, 2, 3])
             x = rng.normal(size=(t, n, k - 1))
             signal = rng.choice([0, 1, 5])
@@ -306,7 +306,7 @@ class TestSeparation:
 
     def test_directions(self):
         rng = np.random.default_rng(16)
-        for _ in range(300):
+        for _ in range(150):
             rows = rng.integers(-2, 3, size=(rng.integers(1, 12), rng.integers(1, 4))).astype(float)
             if rng.random() < 0.5:
                 rows[:, 0] = np.abs(rows[:, 0])
