@@ -24,20 +24,23 @@ FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t")
 # What a missing outcome looks like after it was turned into text.
 _LOST = ("", "nan", "none", "<na>", "nat", "na", "n/a", "null", "-", ".")
 # Words for outcomes that are none.
-VOID = frozenset(
+ALWAYS_VOID = frozenset(
+    {"void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous", "annulliert", "annulé", "anulado"}
+)
+# Some of these may be a class beside its opposite.
+VOID = ALWAYS_VOID | frozenset(
     {
-        *("void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous", "withdrawn", "retracted"),
-        *("invalid", "invalidated", "nullified"),
-        *("annulliert", "zurückgezogen", "zurueckgezogen", "storniert", "ungültig", "ungueltig", "entfällt"),
+        *("withdrawn", "retracted", "invalid", "invalidated", "nullified"),
+        *("zurückgezogen", "zurueckgezogen", "storniert", "ungültig", "ungueltig", "entfällt"),
         *("entfaellt", "entfallen", "nichtig"),
-        *("annulé", "annulée", "annule", "annulee", "retiré", "retirée", "invalide"),
-        *("anulado", "anulada", "cancelado", "cancelada", "retirado", "retirada", "inválido", "inválida"),
+        *("annulée", "annule", "annulee", "retiré", "retirée", "invalide"),
+        *("anulada", "cancelado", "cancelada", "retirado", "retirada", "inválido", "inválida"),
     }
 )
 UNSETTLED = frozenset(
     {
         *("unresolved", "open", "pending", "tbd", "unknown", "undetermined", "?"),
-        *("offen", "ausstehend", "ouvert", "ouverte", "en cours", "abierto", "abierta", "pendiente"),
+        *("offen", "ausstehend", "en cours", "pendiente"),
     }
 )
 
@@ -105,7 +108,7 @@ def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
         if label in classes:
             seen[plain] = label
             continue
-        if plain in VOID | UNSETTLED:
+        if plain in ALWAYS_VOID | UNSETTLED:
             raise OutcomeError(
                 f"outcome {label!r} says that an event has none: use None for it; if it is a class, say which classes "
                 "there are, fit(..., classes=[...])"

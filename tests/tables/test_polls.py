@@ -163,6 +163,11 @@ def test_a_word_for_void_can_be_named_and_one_that_is_a_class_is_a_class():
     found = read("q,ann,outcome\na,0.8,withdrawn\nb,0.3,stays\n", positive="withdrawn")
     assert found.outcomes.tolist() == [1, 0]
     assert found.void is None
+    # The opposite of the only other outcome is one.
+    found = read("q,ann,outcome\na,0.8,valid\nb,0.3,invalid\n", positive="valid")
+    assert found.outcomes.tolist() == [1, 0]
+    with pytest.raises(LayoutError, match="the outcomes are 'invalid', 'valid': which of them"):
+        read("q,ann,outcome\na,0.8,valid\nb,0.3,invalid\n")
 
 
 def test_options_of_each_event_have_void_words_too():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from opinionpool.errors import Remedy
-from opinionpool.labels import UNSETTLED, VOID
+from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID
 from opinionpool.tables.cells import MISSING, looks_numeric
 from opinionpool.tables.classes import key
 from opinionpool.text import quoted
@@ -25,16 +25,30 @@ class NoOutcome:
         For "not known".
     void : frozenset of str
         For "void".
+    own : frozenset of str
+        Those of them that the user names.
     """
 
     missing: frozenset[str] = MISSING
     void: frozenset[str] = _VOID
+    own: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, missing: frozenset[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
         """Those that a user adds, but for what the user calls a class."""
         own = frozenset(word.strip().lower() for word in void)
-        return cls(missing, (_VOID - frozenset(map(key, classes))) | own)
+        return cls(missing, (_VOID - frozenset(map(key, classes))) | own, own)
+
+    def beside(self, words: Collection[str]) -> NoOutcome:
+        """The same for a column of these words, one of which may be the opposite of the only other one, as invalid is.
+
+        >>> ["invalid" in USUAL.beside(words).void for words in ({"valid", "invalid"}, {"yes", "invalid"})]
+        [False, True]
+        """
+        others = {key(word) for word in words} - self.every
+        if len(others) != 1 or any(others <= set(family) for family in FAMILIES):
+            return self
+        return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
 
     @property
     def every(self) -> frozenset[str]:

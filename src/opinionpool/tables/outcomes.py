@@ -104,9 +104,9 @@ def settle(
     CellError
         If a cell is not one of the classes, or an event has two outcomes.
     """
-    cells = _outcomes_among(observed, written, without)
     if classes is None:
         classes = find_classes(observed, written, asked, without)
+    cells = _outcomes_among(observed, [*written, *map(str, classes)], without)
     return _encode(observed, cells, events, classes, without.void)
 
 
@@ -116,7 +116,8 @@ def find_classes(
     """Only the classes; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
-    cells = _outcomes_among(observed, written, without)
+    words = {word.lower() for column in observed for word in column.words.values}
+    cells = _outcomes_among(observed, written, without.beside(words))
     _check_binary(cells)
     return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
 

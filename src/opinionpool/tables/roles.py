@@ -29,7 +29,7 @@ expert: expert expert_id forecaster forecaster_id user user_id userid username u
     teilnehmer:in teilnehmer*in teilnehmer_id teilnehmername befragte befragter befragte/r befragte(r) befragte:r
     benutzer benutzerin benutzername nutzer nutzerin nutzername gutachter gutachterin bewerter schatzer ihr_name
     dein_name e_mail_adresse
-    participante participant(e) participant·e repondant repondante repondant(e) repondant·e enquete enquetee
+    participante participant(e) participant·e repondant repondante repondant(e) repondant·e
     utilisateur utilisatrice previsionniste evaluateur votre_nom nom_d'utilisateur adresse_e_mail
     experto experta encuestado encuestada encuestado/a usuario usuaria pronosticador evaluador su_nombre tu_nombre
     nombre_de_usuario correo_electronico
@@ -47,9 +47,9 @@ outcome: outcome result resolution y label truth answer actual y_true ground_tru
 verdict: verdict vote decision judgement judgment predicted_label predicted_class predicted_outcome
 time: time timestamp date datetime created_at created created_time forecast_time forecast_date forecasted_at made_at
     submitted submitted_at submission_time updated_at entered entered_at entered_on
-    submission_date submit_date submitdate date_submitted submitted_on recorded_date response_date response_time
-    answered_at responded_at completion_time
-    zeit zeitpunkt datum zeitstempel erstellt erstellt_am abgegeben abgegeben_am abgabedatum abgabezeit abgabezeitpunkt
+    submission_date submit_date submitdate date_submitted submitted_on recorded_date response_date answered_at
+    responded_at
+    zeit zeitpunkt datum zeitstempel erstellt_am abgegeben_am abgabedatum abgabezeit abgabezeitpunkt
     eingereicht_am prognosedatum prognosezeitpunkt fertigstellungszeit
     heure horodateur horodatage date_et_heure cree_le soumis_le envoye_le date_de_creation date_de_soumission
     date_de_reponse
@@ -61,7 +61,7 @@ closes: closes closes_at closes_on close_time close_date closing_time closing_da
     ferme_le cloture_le date_de_cloture cierra_el fecha_de_cierre
 resolved_at: resolved_at resolve_time resolution_time resolution_date resolve_date resolved_on resolved_time
     actual_resolve_time settled_at settled_on settlement_date
-    aufgelost aufgelost_am aufgeloest_am entschieden_am auflosungsdatum resolu_le date_de_resolution resuelto_el
+    aufgelost_am aufgeloest_am entschieden_am auflosungsdatum resolu_le date_de_resolution resuelto_el
     fecha_de_resolucion
 expires: expires expires_at expiry expiry_date expiration expired_at valid_until
     gultig_bis valable_jusqu_au valido_hasta
