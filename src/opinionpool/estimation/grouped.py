@@ -21,6 +21,8 @@ from opinionpool.logodds import metric
 # Numbers in an array of products, of groups that are summed together.
 _PRODUCTS = 1 << 20
 _STEPS, _TOLERANCE = 50, 1e-12
+# Groups of so many events are summed by a product each.
+_EACH = 32
 
 
 class Both(NamedTuple):
@@ -237,6 +239,14 @@ class GroupedEvents:
 
 def _sums(left: Array, right: Array, first: Index) -> Array:
     """Sums of products over the events of each group, (G, Q, M), from (T, K - 1, Q) and (T, K - 1, M)."""
-    if len(first) == 1:
-        return np.asarray(np.tensordot(left, right, axes=((0, 1), (0, 1))))[None]
+    if len(left) >= _EACH * len(first):
+        ends = (*first[1:].tolist(), len(left))
+        parts = [(_rows(left[i:j]), _rows(right[i:j])) for i, j in zip(first.tolist(), ends, strict=True)]
+        return np.stack([one.T @ other for one, other in parts])
     return np.asarray(np.add.reduceat(np.swapaxes(left, 1, 2) @ right, first))
+
+
+def _rows(design: Array) -> Array:
+    """Events and classes of (T, K - 1, Q) below each other, (T (K - 1), Q)."""
+    t, d, q = design.shape
+    return design.reshape(t * d, q)
