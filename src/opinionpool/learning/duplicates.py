@@ -50,6 +50,9 @@ class Duplicates:
     @classmethod
     def among(cls, forecast: Array, experts: tuple[str, ...], named: Mask | None = None) -> Duplicates:
         """Find them in (T, N, K - 1) contrasts, NaN where missing; `named` ones (N,) are never taken to be constant."""
+        if _all_differ(forecast):
+            everybody = np.arange(len(experts))
+            return cls(everybody, everybody, ())
         columns = (np.ascontiguousarray(forecast[:, i]) for i in range(len(experts)))
         rows = ((np.flatnonzero(~np.isnan(column[:, 0])), column) for column in columns)
         found = ((row, column if len(row) == len(column) else column[row]) for row, column in rows)
@@ -185,6 +188,16 @@ def _different(given: Array) -> int:
         if found >= DUPLICATED[1]:
             return found
     return len(np.unique(values, axis=axis))
+
+
+def _all_differ(forecast: Array) -> bool:
+    """Whether everybody has a forecast on every event, several different ones at first, and nobody else's then."""
+    first = forecast[:FIRST, :, 0]
+    if forecast.shape[2] > 1 or len(first) < DUPLICATED[0] or np.isnan(forecast).any():
+        return False
+    different = 1 + np.count_nonzero(np.diff(np.sort(first, axis=0), axis=0), axis=0)
+    moved = (different >= DUPLICATED[1]) & (np.abs(first).max(axis=0) > ROUNDING)
+    return bool(moved.all()) and len({own.tobytes() for own in first.T}) == len(moved)
 
 
 def _alike(event: Index, expert: Index, contrast: Array, n: int) -> npt.NDArray[np.bool_]:
