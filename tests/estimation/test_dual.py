@@ -35,3 +35,14 @@ def test_the_slope_is_zero_wherever_the_search_begins(t, p, anchored):
     if anchor is None:
         evidence = likelihood - theta @ theta / 2.0 - np.linalg.slogdet(precision)[1] / 2.0
         assert found[0].evidence == pytest.approx(evidence, abs=1e-8)
+
+
+def test_from_far_where_events_outnumber_coefficients_and_are_separated():
+    """Curvatures then change by orders of magnitude on the way, and some amounts move no log-odds."""
+    rng = np.random.default_rng(1)
+    t, p = SMALL + 43, 120
+    design = 3.0 * rng.normal(size=(t, p)) * np.exp(rng.normal(size=p)) + 4.0 * rng.normal(size=(t, 1))
+    y, offset, weight = (design[:, 0] > 0).astype(int), 10.0 * rng.normal(size=t), np.ones(t)
+    for start in (None, 30.0 * rng.normal(size=t), np.full(t, 300.0)):
+        theta = design.T @ binary_mode(design @ design.T, y, offset, weight, start).amounts
+        np.testing.assert_allclose(design.T @ (expit(offset + design @ theta) - y) + theta, 0.0, atol=1e-8)

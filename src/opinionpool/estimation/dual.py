@@ -18,12 +18,12 @@ from opinionpool.estimation.anchor import Anchor
 
 # Up to so many events a triangle is solved as any matrix is.
 SMALL = 200
-_STEPS, _MORE = 50, 6
+_STEPS, _PATIENCE, _MORE = 100, 12, 6
 # Where the cost would fall by less than the first, whole steps lead to the mode, until it is less than the second.
 _NEAR, _TOLERANCE = 1e-5, 1e-24
-# Of a step is left, by what it would lower the cost, no more than this; where that takes as many conjugate gradients as
-# this, the next begin with a factor of their own.
-_ROUGH, _MOST = 0.01, 6
+# Of a step is left, by what it would lower the cost, no more than the first, and near the mode as little as the second;
+# where that takes as many conjugate gradients as the third, the next begin with a factor of their own.
+_ROUGH, _DIGITS, _MOST = 0.01, 1e-16, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,24 +104,32 @@ def _amounts(products: Array, costs: Callable[[Array], EventCosts], start: Array
         ratios = products @ amounts
         value = costs(ratios)
     cost, ended = value.total + float(amounts @ ratios) / 2.0, 0
-    for _ in range(_STEPS):
+    for number in range(_STEPS):
         residual = -value.slope - amounts
-        # Where a factor costs no more than solving by it, each step has its own.
-        if factor is None or (len(products) <= SMALL and not ended):
+        # Where a factor costs no more than solving by it, or others have not served, each step has its own.
+        before = factor
+        if factor is None or (not ended and (len(products) <= SMALL or number >= _PATIENCE)):
             factor = _Factor.of(products, value)
         step, moved, slow = _step(factor, products, value.curvature, residual)
-        decrease = float(residual @ moved)
-        near, length = decrease < _NEAR, 1.0
+        decrease, stale = float(residual @ moved), factor is before
+        if decrease <= 0 and stale and not ended:
+            # Lost to rounding, as where curvatures differ by orders of magnitude.
+            factor = None
+            continue
+        # What is found slowly says little of how much there is to find.
+        near, length = decrease < _NEAR and not (slow and stale), 1.0
         ended += near
         while True:
-            trial, reached = amounts + length * step, ratios + length * moved
+            trial = amounts + length * step
+            # Sums round, which matters at the end.
+            reached = products @ trial if near else ratios + length * moved
             value = costs(reached)
             tried = value.total + float(trial @ reached) / 2.0
             if near or tried <= cost - 1e-4 * length * decrease or length < 1e-6:
                 break
             length /= 2.0
         amounts, ratios, cost = trial, reached, tried
-        if decrease < _TOLERANCE or ended > _MORE:
+        if near and (decrease < _TOLERANCE or ended > _MORE):
             break
         factor = None if slow else factor
     return amounts
@@ -194,7 +202,7 @@ def _step(factor: _Factor, products: Array, curvature: Array, residual: Array) -
         if number:
             along, turned = along + square / before * direction, turned + square / before * reach
         else:
-            enough = square * min(square, _ROUGH)
+            enough = square * min(max(square, _DIGITS), _ROUGH)
         direction, reach, before = along, turned, square
         met = direction + curvature * reach
         length = square / float(reach @ met)
