@@ -4,8 +4,10 @@
 
 How dependent experts are, weights, intercept and how far extremes count are drawn from what is believed of any panel;
 outcomes follow from them. The forecasts' own correlation is ρ, which has no part in the truth. A cell is the mean share
-of 100 new events whose true probability lies inside their interval, with its standard error. The last line is of five
-experts who are independent and twice too timid, about the opposite of what is believed.
+of 100 new events whose true probability lies inside their interval, with its standard error. The next line is of five
+experts who are independent and twice too timid, about the opposite of what is believed. The last table is of
+calibrated experts with a common correlation of 0.5, whom the beliefs about extremes do not fit: the more accurate they
+are, the more they say is extreme, and all of it is true. A cell is the share inside and the median width.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from opinionpool.model.panel import Panel
 
 EVENTS, EXPERTS, CORRELATIONS = (10, 30, 100), (3, 10), (0.0, 0.5)
 REPEATS, NEW = 200, 100
+ACCURACIES, ACCURATE_EVENTS, ACCURATE = (0.3, 1.0, 2.0, 4.0, 9.0, 16.0), (20, 50, 100, 300), (3, 5, 8)
 
 
 def covered(rng: np.random.Generator, events: int, n: int, rho: float) -> float:
@@ -59,6 +62,23 @@ def contradicted(events: int, repeats: int = REPEATS) -> tuple[float, float]:
     return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(repeats))
 
 
+def accurate(
+    accuracy: float, events: int, n: int, repeats: int = REPEATS // 4, seed: int = 0
+) -> tuple[float, float, float]:
+    """Coverage of n calibrated experts' pooled probabilities, with its standard error, and the median width."""
+    panel = Panel.exchangeable(n, correlation=0.5, accuracy=accuracy)
+    rng, shares, widths = np.random.default_rng([seed, round(10 * accuracy), events, n]), [], []
+    for _ in range(repeats):
+        x, y = panel.simulate(events + NEW, seed=int(rng.integers(2**32)))
+        # Of forecasts as they are made, without a floor but that of answers.
+        forecast = np.clip(x[events:], 1e-16, 1.0 - 1e-16)
+        truth = np.clip(expit(np.log(forecast / (1.0 - forecast)) @ panel.weights), 1e-8, 1.0 - 1e-8)
+        low, high = learn(Forecasts.from_array(x[:events], y[:events]), prior=0.5).interval(x[events:])
+        shares.append(float(np.mean((truth >= low) & (truth <= high))))
+        widths.append(float(np.median(high - low)))
+    return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(repeats)), float(np.mean(widths))
+
+
 def main(repeats: int) -> None:
     """Print the table."""
     print("| events | " + " | ".join(f"{n} experts, ρ = {rho:g}" for n in EXPERTS for rho in CORRELATIONS) + " |")
@@ -69,6 +89,13 @@ def main(repeats: int) -> None:
     against = [contradicted(events, repeats) for events in EVENTS]
     each = (f"{mean:.3f} ± {error:.3f} ({events})" for events, (mean, error) in zip(EVENTS, against, strict=True))
     print("five independent experts, twice too timid, by events: " + ", ".join(each))
+    print("| accuracy | experts | " + " | ".join(f"{events} events" for events in ACCURATE_EVENTS) + " |")
+    print("| --- " * (2 + len(ACCURATE_EVENTS)) + "|")
+    for accuracy in ACCURACIES:
+        for n in ACCURATE:
+            found = [accurate(accuracy, events, n, max(2, repeats // 4)) for events in ACCURATE_EVENTS]
+            cells = (f"{inside:.2f} ± {error:.2f}, {width:.2f}" for inside, error, width in found)
+            print(f"| {accuracy:g} | {n} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

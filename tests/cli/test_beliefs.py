@@ -50,7 +50,7 @@ def test_without_outcomes_the_answer_says_what_it_rests_on(file, panel, answers,
     records = answers("experts", file(OPEN), "--panel", panel)
     learned = believed()
     alice = next(record for record in records if record["expert"] == "alice")
-    error = learned.uncertainty.weight_errors(3)[0]
+    error = learned.uncertainty.weight_errors(3)[1, 0]
     assert float(alice["weight"]) == pytest.approx(learned.weights[0])
     assert float(alice["weight_high"]) == pytest.approx(learned.weights[0] + 1.6448536 * error)
     assert float(alice["calibration"]) == pytest.approx(0.95)

@@ -484,8 +484,8 @@ class TestEstimator:
         low, high = state.interval(x, level=0.5)
         assert pool.predict_interval(x, level=0.5) == pytest.approx(np.stack([low, high], axis=1))
         assert pool.predict_interval(Forecasts.from_array(x), level=0.5) == pytest.approx(np.stack([low, high], axis=1))
-        half = 1.6448536269514722 * state.uncertainty.weight_errors(3)
-        assert pool.weight_intervals_ == pytest.approx(np.stack([state.weights - half, state.weights + half], axis=1))
+        down, up = 1.6448536269514722 * state.uncertainty.weight_errors(3)
+        assert pool.weight_intervals_ == pytest.approx(np.stack([state.weights - down, state.weights + up], axis=1))
         assert np.isnan(op.GaussianPool(beliefs=None).fit(x, y).weight_intervals_).all()
 
     def test_beliefs_in_a_comparison(self):

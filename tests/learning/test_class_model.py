@@ -196,7 +196,9 @@ def test_features_are_a_design_in_fewer_numbers(k, n):
     found = ClassUncertainty(symmetric.covariance, weights, uncertain)
     batch = read_batch(q, np.full(k, 1 / k), n, k)
     wanted = np.einsum("tia,ij,tjb->tab", whole, uncertain, whole)
-    assert found._covariance(weights.panel, batch, slice(None)) == pytest.approx(wanted, abs=1e-9)
+    assert found._covariance(np.zeros((len(q), k - 1 + n, k - 1)), weights.panel, batch, slice(None)) == pytest.approx(
+        wanted, abs=1e-9
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")

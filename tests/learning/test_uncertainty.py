@@ -1,5 +1,7 @@
 """Intervals: coverage where the truth is drawn from the beliefs, and the algebra behind them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -11,7 +13,7 @@ from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import prior as believed
 from opinionpool.learning.learn import learn
-from opinionpool.learning.uncertainty import Uncertainty
+from opinionpool.learning.uncertainty import OtherLimits, OtherSums, Uncertainty
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import fill_as_expected
@@ -37,7 +39,6 @@ def test_more_events_narrow_the_interval_around_the_answer():
         low, high = learned.interval(x[:20])
         answer = learned.pool(x[:20])
         assert ((low < answer) & (answer < high)).all()
-        assert logit(high) - logit(answer) == pytest.approx(logit(answer) - logit(low), abs=1e-6)
         widths.append((logit(high) - logit(low)).mean())
     assert widths == sorted(widths, reverse=True)
 
@@ -65,7 +66,8 @@ def test_clones_have_the_interval_of_one():
     x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
     one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
     assert np.array(two.interval(x[:, [0, 1, 2, 1]])) == pytest.approx(np.array(one.interval(x)), rel=1e-6)
-    assert two.uncertainty.weight_errors(4)[1] == pytest.approx(one.uncertainty.weight_errors(3)[1] / 2, rel=1e-6)
+    own, shared = (each.uncertainty.weight_errors(n)[:, 1] for each, n in ((one, 3), (two, 4)))
+    assert shared == pytest.approx(own / 2, rel=1e-6)
 
 
 @given(st.integers(0, 10**6))
@@ -162,7 +164,9 @@ def test_a_base_rate_moves_both_ends():
     answer = learned.pool(x, base_rate=rate)
     assert (low.shape, (low < answer).all(), (answer < high).all()) == ((60, 3), True, True)
     assert (low >= 1e-8).all()
-    assert logit(high) - logit(answer) == pytest.approx(logit(answer) - logit(low), abs=1e-6)
+    own_low, own_high = learned.interval(x)
+    assert (low[:, 2] > own_low[:, 2]).all()
+    assert (high[:, 2] > own_high[:, 2]).all()
 
 
 def test_nobody_leans_to_an_option_whether_anything_was_learned_or_not():
@@ -201,3 +205,51 @@ def test_intervals_of_forecasts_are_those_of_their_array(monkeypatch, k, own):
     x[:, [1, 3]] = NAN
     expected = learned.interval(x, given, rate)
     np.testing.assert_allclose(learned.forecast_intervals(some, given, rate), expected, rtol=1e-10)
+
+
+def test_accurate_experts_leave_more_open_outwards_than_towards_even_chances():
+    """Outcomes that almost follow from forecasts tell how little is certain at least, and not how much at most."""
+    x, y = Panel.exchangeable(3, correlation=0.5, accuracy=9.0).simulate(200, seed=3)
+    learned = learn(Forecasts.from_array(x[:100], y[:100]), prior=0.5)
+    low, high = learned.interval(x[100:])
+    answer = learned.pool(x[100:])
+    sure = answer > 0.99
+    assert sure.sum() > 20
+    assert (logit(high) - logit(answer) > logit(answer) - logit(low))[sure].all()
+    assert np.median(low[sure]) > 0.9
+    weights, (down, up) = learned.panel.weights, learned.weight_interval()
+    assert (up - weights > weights - down).all()
+
+
+@pytest.mark.parametrize(("accuracy", "events"), [(4.0, 100), (9.0, 50), (16.0, 300)])
+def test_intervals_hold_the_truth_where_experts_are_very_accurate(study, accuracy, events):
+    inside, _, width = study("coverage").accurate(accuracy, events, 3, 12, seed=7)
+    assert inside >= 0.8
+    assert width < 0.2
+
+
+def test_other_limits_move_answers_by_what_the_panel_would_say_with_them():
+    rng = np.random.default_rng(4)
+    sigma, weights = np.array([[2.0, 0.4], [0.4, 1.0]]), np.array([0.5, 0.3])
+    panel = Panel(sigma @ weights / 2, sigma, extremes=Extremes(4.0))
+    other = Panel(sigma @ weights / 2, sigma, extremes=Extremes(9.0))
+    q = expit(4.0 * rng.normal(size=(20, 2)))
+    limits = OtherLimits(np.array([9.0]), np.array([0.5]), np.array([[0.0, *weights]] * 2))
+    low, high = Uncertainty(np.zeros((3, 3)), limits=(limits,)).interval(panel, q, level=0.682689492137086)
+    move = logit(other.pool(q)) - logit(panel.pool(q))
+    # Twice a half of the square, on its side alone.
+    assert logit(high) - logit(panel.pool(q)) == pytest.approx(np.maximum(move, 0.0), abs=1e-9)
+    assert logit(panel.pool(q)) - logit(low) == pytest.approx(np.maximum(-move, 0.0), abs=1e-9)
+
+
+def test_other_sums_widen_the_side_on_which_they_lie():
+    """A value that is as probable as not, and one as far from the answer as is open anyway."""
+    covariance, moves = np.diag([0.0, 0.04]), np.array([[0.0, 0.6]])
+    sums = OtherSums(0.5, moves, np.zeros((2, 2)))
+    down, up = Uncertainty(covariance, sums=((sums,),)).weight_errors(1)
+    assert down == pytest.approx([0.2])
+    assert up**2 == pytest.approx([0.04 + 0.5 * (2 * 0.36 - 0.04)])
+    # Of two in one place the wider counts.
+    both = Uncertainty(covariance, sums=((sums, replace(sums, moves=-moves)),)).weight_errors(1)
+    assert both[0] == pytest.approx(both[1])
+    assert both[1] == pytest.approx(up)

@@ -188,8 +188,8 @@ def test_weights_come_with_intervals():
     table = weight_table(state)
     order = np.argsort(-state.weights)
     assert table.experts == tuple(state.experts[i] for i in order)
-    width = NormalDist().inv_cdf(0.95) * state.uncertainty.weight_errors(4)[order]
-    np.testing.assert_allclose([table.high - table.weight, table.weight - table.low], [width, width])
+    down, up = NormalDist().inv_cdf(0.95) * state.uncertainty.weight_errors(4)[:, order]
+    np.testing.assert_allclose([table.weight - table.low, table.high - table.weight], [down, up])
     assert weight_table(fit_pool("median", panel())) is None
     assert np.isnan(weight_table(fit_pool("linear", panel())).low).all()
 

@@ -21,6 +21,7 @@ from opinionpool.errors import ArgumentError, OpinionPoolError, SavedPoolError
 from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
+from opinionpool.logodds import logit
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
@@ -74,6 +75,25 @@ class TestTheSame:
         if structure == "auto" and len(classes) == 2:
             assert [x.tobytes() for x in loaded.interval(f.X)] == [x.tobytes() for x in learned.interval(f.X)]
             assert loaded.marginal.accuracy.tobytes() == learned.marginal.accuracy.tobytes()
+
+    def test_files_of_older_releases_have_intervals_that_reach_as_far_both_ways(self, path):
+        f = simulated(classes=(0, 1), seed=3)
+        save(learn(f), path)
+        page = json.loads(path.read_text(encoding="utf-8"))
+        page.pop("checksum")
+
+        def forget(part):
+            if isinstance(part, dict):
+                if part.get("type") == "weights-covariance":
+                    del part["sums"], part["limits"]
+                for each in part.values():
+                    forget(each)
+
+        forget(page)
+        path.write_text(json.dumps(page), encoding="utf-8")
+        low, high = load(path).interval(f.X)
+        answer = load(path).pool(f.X)
+        assert logit(high) - logit(answer) == pytest.approx(logit(answer) - logit(low), abs=1e-9)
 
     @pytest.mark.parametrize("name", sorted(POOLS))
     @pytest.mark.parametrize("classes", [(0, 1), ("a", "b", "c")], ids=str)

@@ -141,14 +141,15 @@ class Coefficients:
 
     def covariance(self) -> Array:
         """Covariance of intercept and weights given the outcomes, (K - 1 + N, K - 1 + N)."""
-        root = self._root()
-        return np.asarray(root @ self.mode.covariance @ root.T)
+        return np.asarray(self.root @ self.mode.covariance @ self.root.T)
 
     def rows(self) -> Array:
         """The same as the outer product of rows, (P, K - 1 + N)."""
-        return np.asarray(covariance_rows(self.mode.covariance) @ self._root().T)
+        return np.asarray(covariance_rows(self.mode.covariance) @ self.root.T)
 
-    def _root(self) -> Array:
+    @property
+    def root(self) -> Array:
+        """What the standardised coefficients make of intercept and weights, (K - 1 + N, P)."""
         return self.beliefs.root(self.deviation, len(self.values) - len(self.beliefs.mean))
 
 

@@ -68,6 +68,10 @@ class Candidates:
         """Their probabilities given the outcomes, (C,)."""
         return posterior_probabilities([each.evidence for each in found], self.probability)
 
+    def mean(self, found: list[Coefficients]) -> Array:
+        """Intercept and weights on average, (K - 1 + N,)."""
+        return np.asarray(self.posterior(found) @ np.array([each.values for each in found]))
+
     def score(self, found: list[Coefficients]) -> float:
         """Log evidence of all together."""
         return float(np.logaddexp.reduce(np.log(self.probability) + [each.evidence for each in found]))

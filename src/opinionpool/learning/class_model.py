@@ -221,10 +221,10 @@ def _average(found: list[Found], probability: Array) -> tuple[Array, Array]:
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
     """The full model by coefficients of features."""
-    turn, uncertainty = weights.from_features, None
-    if learned.uncertainty is not None:
+    turn, common, uncertainty = weights.from_features, learned.uncertainty, None
+    if common is not None:
         differences = turn @ covariance @ turn.T
-        uncertainty = ClassUncertainty(learned.uncertainty.covariance, weights, differences)
+        uncertainty = ClassUncertainty(common.covariance, weights, differences, sums=common.sums, limits=common.limits)
     # What topics add to the symmetric panel's answers was learned together with that.
     return replace(learned, panel=weights.full_panel(turn @ coefficients), uncertainty=uncertainty, topics=None)
 

@@ -210,9 +210,9 @@ class ClassUncertainty(Uncertainty):
 
     def at_least(self, other: Uncertainty) -> ClassUncertainty:
         """Neither what the classes have in common nor their differences are less uncertain than here or there."""
-        covariance = covering(self.covariance, other.covariance)
+        common = super().at_least(other)
         if not isinstance(other, ClassUncertainty) or other.differences.shape != self.differences.shape:
-            return replace(self, covariance=covariance)
+            return common
         # Contrasts there are measured from other biases, which is a difference of intercepts.
         d, start = self.weights.free, np.zeros((1, len(self.weights.panel), self.weights.free))
         start[0, self.weights.informative] = self.weights.bias
@@ -220,18 +220,22 @@ class ClassUncertainty(Uncertainty):
         turn = np.eye(len(self.differences))
         turn[-d:] = np.linalg.solve(intercept_root(BIAS, d), added @ other.weights.from_features.T)
         differences = covering(self.differences, turn @ other.differences @ turn.T)
-        return replace(self, covariance=covariance, differences=differences)
+        return replace(common, differences=differences)
 
     def scaled(self, factor: float) -> ClassUncertainty:
         """The same with covariances that are so many times as large."""
-        return replace(self, covariance=self.covariance * factor, differences=self.differences * factor)
+        return replace(super().scaled(factor), differences=self.differences * factor)
 
-    def _covariance(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
+    def _symmetric(self, panel: PoolingPanel) -> Panel:
+        assert isinstance(panel, FullPanel)
+        return self.weights.panel
+
+    def _covariance(self, gradient: Array, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         features = self.weights.features(panel.settings.contrasts(batch, rows))
         (t, f), d, turn = features.shape, self.weights.free, self.weights.feature_turn
         half = (features @ self._by_features).reshape(t, d * d, f)
         own = turn.T @ np.matmul(half, features[:, :, None]).reshape(t, d, d) @ turn
-        return np.asarray(super()._covariance(self.weights.panel, batch, rows) + own)
+        return np.asarray(super()._covariance(gradient, panel, batch, rows) + own)
 
     @cached_property
     def _by_features(self) -> Array:

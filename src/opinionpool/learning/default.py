@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
-from opinionpool.estimation.coefficients import Coefficients, left_open
+from opinionpool.estimation.coefficients import Coefficients
 from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
 from opinionpool.estimation.regression import Observations, Regression
 from opinionpool.estimation.side_by_side import Steps, Task, together
@@ -31,6 +31,7 @@ from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.candidates import MINOR, Candidates, unlike_probability
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.leakage import contrary_notes
+from opinionpool.learning.left_open import Alternatives, Average, with_limits
 from opinionpool.learning.prior import (
     CORRELATION,
     CORRELATIONS,
@@ -68,7 +69,7 @@ DEPENDENCE_EVENTS, DEPENDENCE_LEARNED = 20.0, 2000.0
 # That much of the variance that is left by dependence is open of the sum of the weights: most of that variance is owed
 # to independent experts, who are rare.
 UNDECIDED = 0.25
-# What these alternatives leave open counts in intervals in full from many more events than these on: before, outcomes
+# What another dependence leaves open counts in intervals in full from many more events than these on: before, outcomes
 # hardly decide between them, and a normal interval reaches beyond what is as rare as independent experts are.
 OPEN_EVENTS = 10.0
 # Weights this small say nothing, and carry no intercept.
@@ -184,7 +185,8 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[Def
     candidates, alternatives, found = yield from _candidates(few, observed(middle), believed, events)
     equal, some = found[0], candidates.kept(found, MINOR)
     candidates, found = candidates.kept(found)
-    scores = yield from _scores([Extremes(limit, centre) for limit in limits], observed, *some)
+    limited = yield from _by_limit([Extremes(limit, centre) for limit in limits], observed, *some)
+    scores = [some[0].score(each) for each in limited]
     probability = posterior_probabilities(scores, prior, RATE * events / (EXTREMES_EVENTS + events))
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
@@ -193,8 +195,9 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[Def
         rows, few, shrunken, believed, extremes, candidates, found, answers_only=answers_only
     )
     if uncertainty is not None:
-        open_ = left_open(equal, *alternatives)
-        uncertainty = Uncertainty(uncertainty.covariance + events / (events + OPEN_EVENTS) * open_.T @ open_)
+        uncertainty = alternatives.beyond(uncertainty, equal, events / (events + OPEN_EVENTS))
+        by_limit = [some[0].mean(each) for each in limited]
+        uncertainty = with_limits(uncertainty, values, limits, probability, by_limit)
     intercept, weights = values[: rows.contrasts.shape[2]], values[rows.contrasts.shape[2] :]
     dependence = marginal_dependence(evidence, shrunken, believed)
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
@@ -206,15 +209,15 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[Def
     return DefaultFit(parts, bias, extremes, marginal, uncertainty, True, notes, topics)
 
 
-def _scores(
+def _by_limit(
     each: Sequence[Extremes], observed: Callable[[Extremes], Observations], some: Candidates, fitted: list[Coefficients]
-) -> Steps[list[float]]:
-    """Log evidence for each belief in extremes, by candidates that have been fitted to the middle one."""
+) -> Steps[list[list[Coefficients]]]:
+    """Fits of some candidates for each belief in extremes, the middle one's being known."""
     middle = len(each) // 2
     others = [Regression(observed(extremes), some.beliefs[0]) for extremes in (*each[:middle], *each[middle + 1 :])]
     more = yield [task for regression in others for task in some.tasks(regression, fitted)]
-    scores = [some.score(more[i : i + len(fitted)]) for i in range(0, len(more), len(fitted))]
-    return [*scores[:middle], some.score(fitted), *scores[middle:]]
+    found = [more[i : i + len(fitted)] for i in range(0, len(more), len(fitted))]
+    return [*found[:middle], fitted, *found[middle:]]
 
 
 def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
@@ -244,16 +247,9 @@ def _shares(weights: Array) -> Array:
     return np.asarray((total + weights) / (total**2 + size))
 
 
-class _Alternatives(NamedTuple):
-    """Coefficients if weights are equal, for some beliefs, and how probable each is."""
-
-    found: list[Coefficients]
-    probability: Array
-
-
 def _candidates(
     rows: Rows, observed: Observations, believed: Believed, events: float
-) -> Steps[tuple[Candidates, _Alternatives, list[Coefficients]]]:
+) -> Steps[tuple[Candidates, Alternatives, list[Coefficients]]]:
     """Candidates for experts as dependent as they turn out to be; what may be instead; and the fit of each candidate.
 
     The rows may be some of more `events`. Intervals allow for each correlation, and for a sum of weights that is
@@ -279,7 +275,7 @@ def _candidates(
     among_all = posterior_probabilities(evidence, np.append((1.0 - unlike) * np.array(prior), unlike))
     likeliest = found[int(probability.argmax())]
     fitted = yield candidates.tasks(Regression(observed, candidates.beliefs[0]), [likeliest])
-    return candidates, _Alternatives(found, among_all), fitted
+    return candidates, Alternatives(found, among_all, Regression(observed, beliefs[-1])), fitted
 
 
 def _mean_correlation(probability: Array, n: int) -> tuple[float, float]:
@@ -289,26 +285,6 @@ def _mean_correlation(probability: Array, n: int) -> tuple[float, float]:
     level = np.log1p((n - 1) * np.array(CORRELATIONS))
     mean = float(probability @ level)
     return float(np.expm1(mean)) / (n - 1), float(probability @ (level - mean) ** 2)
-
-
-class _Average(NamedTuple):
-    """Coefficients of several candidates, and what each counts for."""
-
-    found: list[Coefficients]
-    share: Array
-
-    @property
-    def mean(self) -> Array:
-        """Intercept and weights, (K - 1 + N,)."""
-        return np.asarray(self.share @ np.array([each.values for each in self.found]))
-
-    def covariance(self) -> Array:
-        """What is open about them, (K - 1 + N, K - 1 + N)."""
-        off = np.array([each.values for each in self.found]) - self.mean
-        covariance = np.einsum("s,si,sj->ij", self.share, off, off)
-        for share, each in zip(self.share, self.found, strict=True):
-            covariance += share * each.covariance()
-        return np.asarray(covariance)
 
 
 def _coefficients(
@@ -328,16 +304,16 @@ def _coefficients(
     found = yield candidates.tasks(regression, starts)
     candidates, found = candidates.kept(found)
     share, among = candidates.posterior(found), regression
+    uncertain = not answers_only and rows.topics is None and rows.contrasts.shape[1] <= MOST_UNCERTAIN
+    uncertainty = Average(found, share).uncertainty(candidates, regression) if uncertain else None
     if few is not rows:
         regression = Regression(rows.observed(shrunken.spread, fill, extremes), candidates.beliefs[0])
         if rows.topics is None:
             found = yield candidates.tasks(regression, found)
-    average = _Average(found, share)
+    average = Average(found, share)
     if rows.topics is not None:
         return _by_topic(rows, regression, few, among, average.mean, candidates)
-    if answers_only or rows.contrasts.shape[1] > MOST_UNCERTAIN:
-        return average.mean, None, None
-    return average.mean, Uncertainty(average.covariance()), None
+    return average.mean, uncertainty, None
 
 
 def _by_topic(

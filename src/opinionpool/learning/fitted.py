@@ -87,12 +87,12 @@ class FittedPanel(Tabular):
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The credible interval of each weight by itself, (N,) twice; NaN where that is not known."""
         weight = self.panel.weights
-        error = np.full(len(weight), np.nan)
+        error = np.full((2, len(weight)), np.nan)
         if self.uncertainty is not None:
             known = self.present & self.panel.informative
             error = np.where(known, self.uncertainty.weight_errors(len(weight)), np.nan)
-        half = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
-        return weight - half, weight + half
+        down, up = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
+        return weight - down, weight + up
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ class FittedPanel(Tabular):
             return self.topics.shift(labels, common)
         full = np.empty((len(p), len(self.panel), p.shape[1] - 1))
         for rows in blocks(batch):
-            full[rows] = debiased(self.panel, batch, rows)
+            full[rows] = debiased(self.panel, batch, rows, self.panel.settings.extremes)
         return self.topics.shift(labels, common, full)
 
     def pool_forecasts(
@@ -211,7 +211,7 @@ class FittedPanel(Tabular):
         return self.uncertainty.interval(self.panel, q, prior, base_rate, level, shift)
 
     def errors(self, q: npt.ArrayLike, prior: npt.ArrayLike, topics: npt.ArrayLike | None = None) -> Array:
-        """Standard errors of the log-odds of each class against the others, (T, K); 0 where nobody answered."""
+        """Standard errors of each class's log-odds against the others, down and up, (2, T, K); 0 if nobody answered."""
         assert self.uncertainty is not None
         return self.uncertainty.errors(self.panel, q, prior, self._shift(q, prior, None, topics))
 

@@ -56,6 +56,13 @@ class TopicShift(NamedTuple):
         answers = logodds.pooled_probabilities(logodds.prior_log_ratios(p) + added, prior, pool_floor)
         return np.where((added == 0).all(axis=1)[:, None], p, answers)
 
+    def factors(self, rows: slice) -> Array:
+        """How many times as far as common answers those on some of the events move with them, (t,)."""
+        effects, at = self.effects, self.at[rows]
+        # Learned together with what is common, slopes multiply something else.
+        slope = effects.slope if effects.cross is None else np.zeros_like(effects.slope)
+        return np.asarray(1.0 + np.append(slope, [0.0, 0.0])[at])
+
     def spread(self, rows: slice, covariance: Array) -> Array:
         """Covariance of the log-ratios, (t, K - 1, K - 1), from that of the common answers on some of the events."""
         effects, at, d = self.effects, self.at[rows], self.beyond.shape[1]
@@ -63,10 +70,7 @@ class TopicShift(NamedTuple):
         if self.contrasts is not None and effects.weights is not None:
             gradient.append(np.swapaxes(self.contrasts[rows], 1, 2))
         both = np.concatenate(gradient, axis=2)
-        found = covariance.copy()
-        if effects.cross is None:
-            # Learned after what is common, and multiplied by the slope.
-            found *= (1.0 + np.append(effects.slope, [0.0, 0.0])[at][:, None, None]) ** 2
+        found = covariance * self.factors(rows)[:, None, None] ** 2
         for g in np.unique(at[at <= len(effects.topics)]).tolist():
             mine = at == g
             own = effects.new if g == len(effects.topics) else effects.covariance[g]

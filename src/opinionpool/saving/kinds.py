@@ -16,7 +16,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
-from opinionpool.learning.uncertainty import Uncertainty
+from opinionpool.learning.uncertainty import OtherLimits, OtherSums, Uncertainty
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.copied import CopiedCorrelation
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
@@ -82,6 +82,31 @@ def _check_uncertainty(uncertainty: Uncertainty) -> None:
     size = len(uncertainty.covariance) if uncertainty.covariance.ndim else 0
     shaped(uncertainty.covariance, (size, size), "the covariance of the weights")
     _check_positive(uncertainty.covariance, "the covariance of the weights")
+    if not all(uncertainty.sums):
+        raise SavedPoolError("sums of weights that are nothing like what is believed are missing")
+    for each in (each for some in uncertainty.sums for each in some):
+        shaped(each.moves, (*each.moves.shape[:1], size), "moves of the weights")
+        shaped(each.covariance, (size, size), "the covariance of the weights given their sum")
+        _check_positive(each.covariance, "the covariance of the weights given their sum")
+        if not 0 <= each.probability <= 1:
+            raise SavedPoolError(f"a probability should lie in [0, 1], and is {each.probability:.15g}")
+    for limits in uncertainty.limits:
+        m = limits.limits.size
+        shaped(limits.probability, (m,), "the probabilities of limits", least=0.0)
+        shaped(limits.coefficients, (1 + m, size), "coefficients by limit")
+        if limits.limits.shape != (m,) or not m or not (limits.limits > 0).all():
+            raise SavedPoolError("limits of extremes should be above 0")
+
+
+def _uncertainty(kind: Kind) -> Kind:
+    """That of an uncertainty; files of older releases know nothing of other sums and limits."""
+    later = ("sums", "limits")
+    some = {**kind.fields, **{name: kind.fields[name] | None for name in later}}
+
+    def make(**given: Any) -> Any:  # noqa: ANN401 - as its fields are
+        return kind.make(**{**given, **{name: given[name] or () for name in later}})
+
+    return replace(kind, fields=some, make=make, optional=later)
 
 
 def _check_class_uncertainty(uncertainty: ClassUncertainty) -> None:
@@ -292,7 +317,9 @@ PARTS = (
     Kind.of("parts", Parts, _check_parts),
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
-    Kind.of("weights-covariance", Uncertainty, _check_uncertainty),
+    Kind.of("other-sums", OtherSums, _nothing),
+    Kind.of("other-limits", OtherLimits, _nothing),
+    _uncertainty(Kind.of("weights-covariance", Uncertainty, _check_uncertainty)),
     replace(
         Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross", "plain")
     ),
@@ -300,7 +327,7 @@ PARTS = (
         Kind.of("recency", Recency, _check_recency), optional=("experts", "source", "by_revisions", "by_agreement")
     ),
     Kind.of("class-weights", ClassWeights, _nothing),
-    Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty),
+    _uncertainty(Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty)),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     replace(
