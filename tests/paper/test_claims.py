@@ -1,13 +1,19 @@
 """The claims: verdicts where the answer is known, and tables that follow the data."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
-from opinionpool.paper.datasets import DataSet, simulated
+from opinionpool.paper import datasets, score_claims as scoring
+from opinionpool.paper.datasets import DataSet
 from opinionpool.paper.experiments import Curves
 from opinionpool.paper.model_claims import model_claims
 from opinionpool.paper.page import Claim, Picture, Section, page
-from opinionpool.paper.score_claims import dependence, expectations, score_claims, separation_rows
+from opinionpool.paper.score_claims import dependence, score_claims, separation_rows
+
+# Several tests ask for the same.
+simulated, expectations = cache(datasets.simulated), cache(scoring.expectations)
 
 # The printed formulas that slip, by a part of what the paper says.
 SLIPS = (
