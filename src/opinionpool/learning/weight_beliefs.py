@@ -187,6 +187,8 @@ class _Open:
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
     """What is open about quantities once those of some worth were seen where they are believed to be."""
+    if not worth.any():
+        return covariance
     left, before = covariance.copy(), 0.0
     for level in np.unique(worth[worth > 0]).tolist():
         # Events on which all of so much worth are seen, beyond those on which the others are seen too.
