@@ -192,7 +192,7 @@ def test_mean_over_the_time_that_each_forecast_stood():
     early = op.read_forecasts(table, duplicates="time-weighted", as_of="2025-01-05")
     np.testing.assert_allclose(early.probabilities, [(2 * 0.2 + 2 * 0.6) / 4, 0.3])
     assert found.made is None
-    with pytest.raises(op.LayoutError, match="no column with times"):
+    with pytest.raises(op.LayoutError, match="no column is known to hold times"):
         op.read_forecasts({name: of for name, of in table.items() if name != "time"}, duplicates="time-weighted")
 
 
