@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from opinionpool.arguments import brief, expect_type, labels_given, names_given
 from opinionpool.arrays import Array, Index, pairs_increase
+from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.earlier import Earlier
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
@@ -294,6 +295,17 @@ class Forecasts(Tabular):
     def counts(self) -> npt.NDArray[np.intp]:
         """Forecasts of each expert, (N,)."""
         found = np.bincount(self.expert_index, minlength=len(self.experts))
+        found.flags.writeable = False
+        return found
+
+    @cached_property
+    def resolved_counts(self) -> npt.NDArray[np.intp]:
+        """Forecasts of each expert on resolved events, (N,)."""
+        found = np.zeros(len(self.experts), dtype=np.intp)
+        resolved = self.resolved
+        for cells in blocks(len(self.event_index), 1):
+            expert = self.expert_index[cells][resolved[self.event_index[cells]]]
+            found += np.bincount(expert, minlength=len(found))
         found.flags.writeable = False
         return found
 

@@ -123,8 +123,7 @@ class _Sample:
         self._before = with_keys(self._before, np.sort(plain))
         self.tally += tally(plain, forecasts.outcomes, len(forecasts.classes))
         self.cells += forecasts.counts
-        resolved = forecasts.expert_index[forecasts.resolved[forecasts.event_index]]
-        self.counts += np.bincount(resolved, minlength=len(self.counts))
+        self.counts += forecasts.resolved_counts
         # The last limit is that of unresolved events.
         kept = np.flatnonzero((keys < self.limits[:, forecasts.outcomes]).any(axis=0))
         self._kept.append((keys[:, kept], forecasts.select_events(kept)))

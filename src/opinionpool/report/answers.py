@@ -301,7 +301,6 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
     """What was learned about each expert, those with the largest weights first."""
     from opinionpool.analysis.weights import weight_interval
 
-    resolved = np.bincount(forecasts.expert_index, forecasts.resolved[forecasts.event_index], len(forecasts.experts))
     columns = [Column("expert", forecasts.experts, "expert")]
     weights = state.weights
     if isinstance(state, FittedPanel):
@@ -315,7 +314,7 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
     columns += _class_weight_columns(state)
     columns += [
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=1),
-        Column("resolved", resolved.astype(np.intp).tolist(), "resolved", whole),
+        Column("resolved", forecasts.resolved_counts.tolist(), "resolved", whole),
     ]
     order = range(len(forecasts.experts)) if weights is None else np.argsort(-weights, kind="stable").tolist()
     return [replace(column, values=[column.values[i] for i in order]) for column in columns]

@@ -183,17 +183,12 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
     if blank:
         text = f"{counted(blank, 'event')} without a forecast will get the prior"
         notes.append(Note("no-forecast", text, blank))
-    answered = int(np.count_nonzero(_resolved_counts(forecasts)))
+    answered = int(np.count_nonzero(forecasts.resolved_counts))
     unknown = len(forecasts.experts) - answered
     if unknown and answered:
         text = f"{counted(unknown, 'expert')} without a forecast on a resolved event, about whom nothing is learned"
         notes.append(Note("unknown-experts", text, unknown))
     return tuple(notes)
-
-
-def _resolved_counts(forecasts: Forecasts) -> list[int]:
-    """Forecasts of each expert on resolved events, (N,)."""
-    return _by_expert(forecasts, lambda cells: forecasts.resolved[forecasts.event_index[cells]])
 
 
 def _by_expert(forecasts: Forecasts, which: Callable[[slice], npt.NDArray[np.bool_]]) -> list[int]:
@@ -293,7 +288,7 @@ def duplicate_columns(forecasts: Forecasts) -> list[Column]:
     columns = [
         Column("expert", forecasts.experts, "expert"),
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
-        Column("resolved", _resolved_counts(forecasts), "resolved", whole),
+        Column("resolved", forecasts.resolved_counts.tolist(), "resolved", whole),
         Column("zeros", exactly(0) if binary else _by_expert(forecasts, zeros), "at 0%", whole),
     ]
     if binary:
