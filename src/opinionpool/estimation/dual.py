@@ -94,45 +94,59 @@ def dual_mode(products: Array, costs: Callable[[Array], EventCosts], start: Arra
 
 def _amounts(products: Array, costs: Callable[[Array], EventCosts], start: Array | None) -> Array:
     """What the events contribute at the mode, (T,)."""
-    amounts = ratios = np.zeros(len(products))
-    value, factor = costs(ratios), None
+    at, factor, ended = _Place.of(costs, np.zeros(len(products)), np.zeros(len(products))), None, 0
     if start is not None:
         # Log-odds that need not be those of any amounts, but lead to some.
         value = costs(start)
         factor = _Factor.of(products, value)
         amounts = factor.solved(products, value.curvature * start - value.slope)
-        ratios = products @ amounts
-        value = costs(ratios)
-    cost, ended = value.total + float(amounts @ ratios) / 2.0, 0
+        at = _Place.of(costs, amounts, products @ amounts)
     for number in range(_STEPS):
-        residual = -value.slope - amounts
+        before, residual = factor, -at.value.slope - at.amounts
         # Where a factor costs no more than solving by it, or others have not served, each step has its own.
-        before = factor
         if factor is None or (not ended and (len(products) <= SMALL or number >= _PATIENCE)):
-            factor = _Factor.of(products, value)
-        step, moved, slow = _step(factor, products, value.curvature, residual)
-        decrease, stale = float(residual @ moved), factor is before
+            factor = _Factor.of(products, at.value)
+        step = _step(factor, products, at.value.curvature, residual)
+        decrease, stale = float(residual @ step.moved), factor is before
         if decrease <= 0 and stale and not ended:
             # Lost to rounding, as where curvatures differ by orders of magnitude.
             factor = None
             continue
         # What is found slowly says little of how much there is to find.
-        near, length = decrease < _NEAR and not (slow and stale), 1.0
-        ended += near
-        while True:
-            trial = amounts + length * step
+        if decrease < _NEAR and not (step.slow and stale):
             # Sums round, which matters at the end.
-            reached = products @ trial if near else ratios + length * moved
-            value = costs(reached)
-            tried = value.total + float(trial @ reached) / 2.0
-            if near or tried <= cost - 1e-4 * length * decrease or length < 1e-6:
+            amounts, ended = at.amounts + step.amounts, ended + 1
+            at = _Place.of(costs, amounts, products @ amounts)
+            if decrease < _TOLERANCE or ended > _MORE:
                 break
-            length /= 2.0
-        amounts, ratios, cost = trial, reached, tried
-        if near and (decrease < _TOLERANCE or ended > _MORE):
-            break
-        factor = None if slow else factor
-    return amounts
+        else:
+            at = _lower(costs, at, step, decrease)
+        factor = None if step.slow else factor
+    return at.amounts
+
+
+class _Place(NamedTuple):
+    """Amounts (T,), the log-odds (T,) that they make, what these cost, and that with what the amounts do."""
+
+    amounts: Array
+    ratios: Array
+    value: EventCosts
+    cost: float
+
+    @classmethod
+    def of(cls, costs: Callable[[Array], EventCosts], amounts: Array, ratios: Array) -> _Place:
+        value = costs(ratios)
+        return cls(amounts, ratios, value, value.total + float(amounts @ ratios) / 2.0)
+
+
+def _lower(costs: Callable[[Array], EventCosts], at: _Place, step: _Step, decrease: float) -> _Place:
+    """Where a step leads, or a part of it that lowers the cost."""
+    length = 1.0
+    while True:
+        trial = _Place.of(costs, at.amounts + length * step.amounts, at.ratios + length * step.moved)
+        if trial.cost <= at.cost - 1e-4 * length * decrease or length < 1e-6:
+            return trial
+        length /= 2.0
 
 
 class _Factor(NamedTuple):
