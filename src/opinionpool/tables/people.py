@@ -11,7 +11,7 @@ from opinionpool.tables.contents import Contents
 from opinionpool.tables.roles import PEOPLE, SYNONYMS, normal
 from opinionpool.text import listed, quoted
 
-_QUESTION = re.compile(r"(?:q|f|frage|question|pregunta|item)_?\d+[a-z]?")
+_QUESTION = re.compile(r"(?:q|frage|question|pregunta)_?\d+[a-z]?")
 
 # Headers of what surveys ask of people beside forecasts, or note down.
 _PARTICULAR = re.compile(
