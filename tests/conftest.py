@@ -4,7 +4,6 @@ import contextlib
 import gc
 import importlib
 import os
-import pty
 import runpy
 import sys
 import threading
@@ -15,8 +14,6 @@ from unittest import mock
 
 import pytest
 from hypothesis import settings
-
-from opinionpool.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -46,6 +43,11 @@ def on_a_terminal(program: str, *arguments: str, **environment: str) -> tuple[in
     -------
     The exit status of the command, 0 of a script; and what appears on the terminal.
     """
+    # Not everywhere, as terminals are not.
+    import pty
+
+    from opinionpool.cli import app as cli
+
     ours, theirs = pty.openpty()
     shown = []
 
