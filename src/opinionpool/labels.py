@@ -19,7 +19,10 @@ Labels: TypeAlias = npt.NDArray[Any]
 Codes: TypeAlias = npt.NDArray[np.intp]
 
 # Pairs of classes that need no explanation: the second is the positive one.
-FAMILIES = (("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("nein", "ja"), ("non", "oui"))
+FAMILIES = (
+    *(("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("nein", "ja"), ("non", "oui")),
+    *(("no", "sí"), ("no", "si"), ("falsch", "wahr"), ("faux", "vrai"), ("falso", "verdadero")),
+)
 
 # What a missing outcome looks like after it was turned into text.
 _LOST = ("", "nan", "none", "<na>", "nat", "na", "n/a", "null", "-", ".")

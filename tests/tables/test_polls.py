@@ -153,6 +153,13 @@ def test_retracted_questions_are_void_in_four_languages(word):
     assert found.void.events == ("F2",)
 
 
+@pytest.mark.parametrize(("no", "yes"), [("no", "sí"), ("No", "Si"), ("faux", "vrai"), ("falsch", "wahr")])
+def test_yes_and_no_in_more_languages(no, yes):
+    found = read(f"event,ann,outcome\na,0.8,{yes}\nb,0.3,{no}\n")
+    assert found.classes == (no, yes)
+    assert found.outcomes.tolist() == [1, 0]
+
+
 def test_a_word_for_void_can_be_named_and_one_that_is_a_class_is_a_class():
     text = "Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;vertagt\nF3;0,2;nein\n"
     with pytest.raises(CellError, match=r"--missing-value vertagt; .* void, --void-value vertagt"):
@@ -225,6 +232,14 @@ def test_percentages_in_one_column_and_fractions_in_another():
         read(text, percent=True)
     same(read(text, percent=True, units={"bob": "fraction"}), [[0.65, 0.9], [0.35, 0.3]])
     same(read(text, percent=True, units={"bob": "percent"}), [[0.65, 0.009], [0.35, 0.003]])
+
+
+def test_codes_for_no_answer_are_no_percentages():
+    for bob in (99, "99,0"):
+        text = f"event;ann;bob\nq1;0,5;{bob}\nq2;0,4;0,2\nq3;0,3;99\n"
+        same(read(text, missing_values=["99"]), [[0.5, NAN], [0.4, 0.2], [0.3, NAN]])
+    found = read_forecasts({"event": [1, 2], "ann": [0.5, 0.4], "bob": [99.0, 99.0]}, missing_values=[99])
+    same(found, [[0.5, NAN], [0.4, NAN]])
 
 
 def test_one_person_writes_fractions_among_percentages():

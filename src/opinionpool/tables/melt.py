@@ -96,9 +96,14 @@ class Reading:
         if name in self.rules.units or unmarked_percent(name, self.rules):
             return None
         if plain is not None:
-            return plain.values
-        words = table.words(column)
-        return None if any(word.endswith("%") for word in words.values) else written_numbers(words)
+            values = plain.values
+        else:
+            words = table.words(column)
+            if any(word.endswith("%") for word in words.values):
+                return None
+            values = written_numbers(words)
+        codes = self.rules.missing_numbers
+        return np.where(np.isin(values, codes), np.nan, values) if codes else values
 
     def times(self, table: Table, layout: Layout, rows: slice | Index, role: str = "time") -> Times | None:
         """When the forecasts in some rows were made or expire, None if there is no such column."""

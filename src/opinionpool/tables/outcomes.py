@@ -195,7 +195,8 @@ def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
 def _check_binary(cells: Sequence[_Outcome]) -> None:
     """Raise for numbers other than 0 and 1, and for words among 0 and 1, yes and no, and the like."""
     keys = {key(word) for *_, word in cells}
-    family = next((family for family in FAMILIES if keys & set(family)), None)
+    able = [family for family in FAMILIES if keys & set(family)]
+    family = next((family for family in able if keys <= set(family)), next(iter(able), None))
     if family is None and cells and all(looks_numeric(word) for *_, word in cells):
         raise _no_outcomes(*cells[0][:2])
     for column, code, word in cells:
