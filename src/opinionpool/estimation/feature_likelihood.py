@@ -15,7 +15,6 @@ from opinionpool.arrays import Array, Index
 from opinionpool.blocks import BLOCK
 from opinionpool.estimation.likelihood import Value
 from opinionpool.estimation.posterior import Mode, newton_mode
-from opinionpool.logodds import softmax
 
 # Sums of fewer products are slow, however much memory more of them take.
 _ROWS = 64
@@ -58,14 +57,14 @@ class FeatureLikelihood:
 
     def value(self, coefficients: Array) -> Value:
         """Loss, gradient and Hessian per event."""
-        ratios = self.ratios(coefficients)
-        loss = -self.weight @ np.take_along_axis(log_probabilities(ratios), self.outcomes[:, None], axis=1)[:, 0]
-        surprise, curvature = self.slopes(ratios)
+        logs = log_probabilities(self.ratios(coefficients))
+        loss = -self.weight @ np.take_along_axis(logs, self.outcomes[:, None], axis=1)[:, 0]
+        surprise, curvature = self.slopes(logs)
         gradient, events = (self.features.T @ surprise).ravel(), self.events or 1.0
         return Value(float(loss) / events, gradient / events, self.hessian(curvature) / events)
 
-    def slopes(self, ratios: Array) -> tuple[Array, Array]:
-        """Derivatives of each event's loss by what its features make of the coefficients, where log-ratios are these.
+    def slopes(self, logs: Array) -> tuple[Array, Array]:
+        """Derivatives of each event's loss by what its features make of the coefficients, at log-probabilities (T, K).
 
         Returns
         -------
@@ -73,7 +72,7 @@ class FeatureLikelihood:
         curvature : ndarray, shape (T, K (K - 1) / 2)
             The upper triangle of each matrix, row by row.
         """
-        answer, weight = softmax(ratios)[:, 1:], self.weight[:, None]
+        answer, weight = np.exp(logs[:, 1:]), self.weight[:, None]
         surprise = answer - (self.outcomes[:, None] == np.arange(1, answer.shape[1] + 1))
         first, second, _ = _pairs(len(self.turn))
         mean = answer @ self.turn.T

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.feature_likelihood import FeatureLikelihood
+from opinionpool.estimation.feature_likelihood import FeatureLikelihood, log_probabilities
 
 # Squared, relative to the step, in the norm that the Hessian makes.
 _TOLERANCE = 1e-22
@@ -42,7 +42,7 @@ class LeftOut:
     def _slopes(self) -> tuple[Array, Array, Array]:
         """Gradients without each set, (S, P), the Hessian of all, (P, P), and the curvature of each event by set."""
         likelihood, order = self.likelihood, np.concatenate(self.sets)
-        surprise, curvature = likelihood.slopes(likelihood.ratios(self.at))
+        surprise, curvature = likelihood.slopes(log_probabilities(likelihood.ratios(self.at)))
         each = np.stack([(likelihood.features[rows].T @ surprise[rows]).ravel() for rows in self.sets])
         return each.sum(axis=0) - each, likelihood.hessian(curvature), likelihood.square(curvature[order])
 

@@ -287,7 +287,8 @@ def _limited_classes(deviation: Array, limit: float, options: npt.NDArray[np.int
     flat, limited = deviation.reshape(-1, d), found.reshape(-1, d)
     # A limit past 700 is past all log-odds that floats allow.
     odds = math.expm1(min(limit, 700.0))
-    for rows in blockwise.blocks(len(flat), d):
+    # Four arrays of a block's size share the cache.
+    for rows in blockwise.blocks(len(flat), 4 * d):
         k = d + 1 if options is None else options[rows]
         share = k / (odds + k)
         # Classes first: sums over a short last axis are slow.
