@@ -239,20 +239,11 @@ class Extremes:
         deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return deviation
-        if absent is None and contrasts.shape[-1] == 1:
-            return _limited(deviation, self.limit)
-        k = contrasts.shape[-1] + 1 if absent is None else 1 + (~absent).sum(axis=-1)
-        # A limit past 700 is past all log-odds that floats allow.
-        share = k / (np.expm1(min(self.limit, 700.0)) + k)
-        # Classes first: sums over a short last axis are slow.
-        ratios = np.moveaxis(deviation, -1, 0)
-        top = np.maximum(ratios.max(axis=0), 0.0)
-        contrast, base = np.exp(ratios - top), np.exp(-top)
-        if absent is not None:
-            contrast = np.where(np.moveaxis(np.broadcast_to(absent, deviation.shape), -1, 0), 0.0, contrast)
-        nothing = (share / k) * (contrast.sum(axis=0) + base)
-        believed = np.moveaxis(np.log(((1.0 - share) * contrast + nothing) / ((1.0 - share) * base + nothing)), 0, -1)
-        return np.asarray(believed if absent is None else levelled(believed, absent))
+        if absent is None:
+            return (_limited if contrasts.shape[-1] == 1 else _limited_classes)(deviation, self.limit)
+        options = np.broadcast_to(1 + (~absent).sum(axis=-1), deviation.shape[:-1])
+        among = np.where(absent, -np.inf, deviation)
+        return levelled(_limited_classes(among, self.limit, options.reshape(-1)), absent)
 
     def subset(self, positions: Index) -> Extremes:
         """The same for some of the experts."""
