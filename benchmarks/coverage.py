@@ -7,12 +7,14 @@ outcomes follow from them. The forecasts' own correlation is ρ, which has no pa
 of 100 new events whose true probability lies inside their interval, with its standard error. The next line is of five
 experts who are independent and twice too timid, about the opposite of what is believed. The last table is of
 calibrated experts with a common correlation of 0.5, whom the beliefs about extremes do not fit: the more accurate they
-are, the more they say is extreme, and all of it is true. A cell is the share inside and the median width.
+are, the more they say is extreme, and all of it is true. A cell is the share inside and the median width. The very last
+lines are about the weights, too, of such experts whose accuracies' logarithms have a standard deviation of 0.6.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,21 +64,38 @@ def contradicted(events: int, repeats: int = REPEATS) -> tuple[float, float]:
     return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(repeats))
 
 
+class Found(NamedTuple):
+    """Of several panels: shares of true probabilities and of true weights inside, and median widths."""
+
+    inside: float
+    error: float  # standard error of the former
+    width: float
+    weights: float
+    weight_width: float
+
+
 def accurate(
-    accuracy: float, events: int, n: int, repeats: int = REPEATS // 4, seed: int = 0
-) -> tuple[float, float, float]:
-    """Coverage of n calibrated experts' pooled probabilities, with its standard error, and the median width."""
-    panel = Panel.exchangeable(n, correlation=0.5, accuracy=accuracy)
-    rng, shares, widths = np.random.default_rng([seed, round(10 * accuracy), events, n]), [], []
+    accuracy: float, events: int, n: int, repeats: int = REPEATS // 4, seed: int = 0, unequal: float = 0.0
+) -> Found:
+    """Of n calibrated experts about as accurate as that, whose errors have a correlation of 0.5."""
+    rng, found = np.random.default_rng([seed, round(10 * accuracy), events, n]), []
     for _ in range(repeats):
+        mean = accuracy * np.exp(unequal * rng.normal(size=n)) if unequal else np.full(n, accuracy)
+        spread = np.sqrt(2.0 * mean)
+        panel = Panel(mean, np.outer(spread, spread) * (0.5 + 0.5 * np.eye(n)))
         x, y = panel.simulate(events + NEW, seed=int(rng.integers(2**32)))
         # Of forecasts as they are made, without a floor but that of answers.
         forecast = np.clip(x[events:], 1e-16, 1.0 - 1e-16)
         truth = np.clip(expit(np.log(forecast / (1.0 - forecast)) @ panel.weights), 1e-8, 1.0 - 1e-8)
-        low, high = learn(Forecasts.from_array(x[:events], y[:events]), prior=0.5).interval(x[events:])
-        shares.append(float(np.mean((truth >= low) & (truth <= high))))
-        widths.append(float(np.median(high - low)))
-    return float(np.mean(shares)), float(np.std(shares, ddof=1) / np.sqrt(repeats)), float(np.mean(widths))
+        learned = learn(Forecasts.from_array(x[:events], y[:events]), prior=0.5)
+        low, high = learned.interval(x[events:])
+        down, up = learned.weight_interval()
+        weights = np.mean((panel.weights >= down) & (panel.weights <= up))
+        inside = np.mean((truth >= low) & (truth <= high))
+        found.append((inside, np.median(high - low), weights, np.median(up - down)))
+    inside, width, weights, weight_width = np.mean(found, axis=0).tolist()
+    error = float(np.std([each[0] for each in found], ddof=1) / np.sqrt(repeats))
+    return Found(inside, error, width, weights, weight_width)
 
 
 def main(repeats: int) -> None:
@@ -94,8 +113,14 @@ def main(repeats: int) -> None:
     for accuracy in ACCURACIES:
         for n in ACCURATE:
             found = [accurate(accuracy, events, n, max(2, repeats // 4)) for events in ACCURATE_EVENTS]
-            cells = (f"{inside:.2f} ± {error:.2f}, {width:.2f}" for inside, error, width in found)
+            cells = (f"{each.inside:.2f} ± {each.error:.2f}, {each.width:.2f}" for each in found)
             print(f"| {accuracy:g} | {n} | " + " | ".join(cells) + " |", flush=True)
+    print("| accuracy, about | experts | answers | weights | width of weights |\n" + "| --- " * 5 + "|")
+    for accuracy in (1.0, 4.0, 9.0):
+        for n in (3, 8):
+            each = accurate(accuracy, 100, n, max(2, repeats // 4), unequal=0.6)
+            cells = f"{each.inside:.2f} ± {each.error:.2f} | {each.weights:.2f} | {each.weight_width:.2f}"
+            print(f"| {accuracy:g} | {n} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,17 @@ class TestFewData:
         written = [float(number) for number in line.strip("| ").split(" | ")[1].split(" ± ")]
         assert written == pytest.approx(study("coverage").cell(30, 3, 0.0), abs=0.00051)
 
+    def test_coverage_of_accurate_experts(self, page, study):
+        line = next(line for line in page.splitlines() if line.startswith("| 9 | 3 |"))
+        inside, width = line.strip("| ").split(" | ")[4].split(", ")
+        written = [*map(float, inside.split(" ± ")), float(width)]
+        assert written == pytest.approx(study("coverage").accurate(9.0, 100, 3)[:3], abs=0.0051)
+        *_, line = (line for line in page.splitlines() if line.startswith("| 4 | 3 |"))
+        answers, *weights = line.strip("| ").split(" | ")[2:]
+        written = [*map(float, answers.split(" ± ")), *map(float, weights)]
+        found = study("coverage").accurate(4.0, 100, 3, unequal=0.6)
+        assert written == pytest.approx([*found[:2], *found[3:]], abs=0.0051)
+
     def test_posterior(self, page, study):
         line = next(line for line in page.splitlines() if line.startswith("| 30 | 3 | 0.15 |"))
         written = [float(cell) for cell in line.strip("| ").split(" | ")[3:]]

@@ -223,9 +223,10 @@ def test_accurate_experts_leave_more_open_outwards_than_towards_even_chances():
 
 @pytest.mark.parametrize(("accuracy", "events"), [(4.0, 100), (9.0, 50), (16.0, 300)])
 def test_intervals_hold_the_truth_where_experts_are_very_accurate(study, accuracy, events):
-    inside, _, width = study("coverage").accurate(accuracy, events, 3, 12, seed=7)
-    assert inside >= 0.8
-    assert width < 0.2
+    found = study("coverage").accurate(accuracy, events, 3, 12, seed=7)
+    assert found.inside >= 0.8
+    assert found.weights >= 0.9
+    assert found.width < 0.2
 
 
 def test_other_limits_move_answers_by_what_the_panel_would_say_with_them():
