@@ -6,7 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opinionpool.analysis.sensitivity import accuracy_range, correlation_range, sensitivity
+from opinionpool.analysis.sensitivity import (
+    accuracy_range,
+    bias_range,
+    calibration_range,
+    correlation_range,
+    sensitivity,
+)
+from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import ArgumentError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
@@ -93,3 +100,42 @@ def test_more_classes_are_an_error():
     f = Forecasts.from_array([[[0.5, 0.3, 0.2]]], [None], classes="abc")
     with pytest.raises(ArgumentError, match="two classes"):
         sensitivity(f, 0)
+
+
+@pytest.mark.parametrize("accuracy", [1e-4, 1e-3, 1.0, 20.0, 80.0, 200.0])
+@pytest.mark.parametrize("worth", [1e-5, 5, 1e3, 1e12])
+def test_a_range_of_accuracies_goes_around_the_value(accuracy, worth):
+    low, high = accuracy_range(Belief(accuracy, worth))
+    assert 0.5 < low < 1
+    assert low <= expected_auc([min(accuracy, 50.0)])[0] <= high < 1
+
+
+@pytest.mark.parametrize("value", [-25.0, 0.0, 25.0])
+def test_limits_of_a_range_do_not_cross_its_value(value):
+    low, high = bias_range(Belief(value, 1000), 1.0, 1.0)
+    assert low <= value <= high
+    low, high = calibration_range(Belief(math.exp(value / 2), 1e-5), 1.0)
+    assert low <= math.exp(value / 2) <= high
+
+
+@pytest.mark.parametrize(
+    "beliefs",
+    [
+        Beliefs(auc=(0.501, 5)),
+        Beliefs(calibration=(1.0, 1e-5)),
+        Beliefs(auc=(0.8, 10), experts={"a": ExpertBeliefs(relative_accuracy=(1e-4, 1e-5))}),
+    ],
+)
+def test_beliefs_that_leave_everything_open_have_answers(beliefs):
+    f = Forecasts.from_array([[0.7, 0.6, 0.8]], [None], experts=["a", "b", "c"])
+    answers = [answer for effect in sensitivity(f, 0, beliefs) for answer in effect.answers]
+    assert len(answers) >= 6
+    assert all(0 < answer < 1 for answer in answers)
+
+
+def test_an_auc_near_one_has_a_range_around_it():
+    f = Forecasts.from_array([[0.7, 0.6, 0.8]], [None], experts=["a", "b", "c"])
+    found = {effect.what: effect for effect in sensitivity(f, 0, Beliefs(experts={"a": {"auc": (0.999, 1000)}}))}
+    low, high = found["accuracy"].values
+    assert low < 0.9985
+    assert high == pytest.approx(0.999, abs=1e-6)

@@ -148,8 +148,7 @@ def feature_ranges(
         yield "accuracy", ends, _changed(own, [none | {"auc": Belief(value, accuracy.worth)} for value in ends])
     if relative is not None and math.isfinite(relative.worth) and relative.value != 1.0:
         level *= relative.value
-        factor = math.exp(WIDTH * math.sqrt((8.0 / level + 2.0) / relative.worth))
-        ends = max(relative.value / factor, 1e-4), min(relative.value * factor, 1e4)
+        ends = _factor_range(relative.value, math.sqrt((8.0 / level + 2.0) / relative.worth), (1e-4, 1e4))
         changed = _changed(own, [{"relative_accuracy": Belief(value, relative.worth)} for value in ends])
         yield "relative accuracy", ends, changed
     if calibration is not None and math.isfinite(calibration.worth):
@@ -168,9 +167,12 @@ def _changed(own: SomeBeliefs, ends: list[dict[str, Any]]) -> tuple[SomeBeliefs,
 
 def accuracy_range(accuracy: Belief) -> tuple[float, float]:
     """Ends, as areas under the ROC curve, of an accuracy that was shown on as many events as it is worth."""
-    spread = WIDTH * math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
-    low, high = expected_auc([accuracy.value * math.exp(-spread), min(accuracy.value * math.exp(spread), 100.0)])
-    return max(float(low), 0.505), min(float(high), 0.995)
+    spread = math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
+    # Above 50 an AUC is 1 to the last digits.
+    value = min(accuracy.value, 50.0)
+    low, high = _factor_range(value, spread, (0.0, 50.0))
+    low, centre, high = (float(auc) for auc in expected_auc([low, value, high]))
+    return _clipped(low, centre, high, (0.505, 0.995))
 
 
 def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, float]:
@@ -178,16 +180,22 @@ def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, floa
     return _factor_range(calibration.value, math.sqrt((2.0 / accuracy + 2.0) / calibration.worth))
 
 
-def _factor_range(centre: float, spread: float) -> tuple[float, float]:
-    """A calibration whose logarithm has this standard deviation."""
-    factor = math.exp(WIDTH * spread)
-    return max(centre / factor, 0.01), min(centre * factor, 100.0)
+def _factor_range(centre: float, spread: float, limits: tuple[float, float] = (0.01, 100.0)) -> tuple[float, float]:
+    """What is above 0 and has a logarithm of this standard deviation, within limits."""
+    # Any factor above e^50 goes beyond all limits, and those above e^709 overflow.
+    factor = math.exp(min(WIDTH * spread, 50.0))
+    return _clipped(centre / factor, centre, centre * factor, limits)
+
+
+def _clipped(low: float, centre: float, high: float, limits: tuple[float, float]) -> tuple[float, float]:
+    """A range within limits, which still has its centre where that is beyond them."""
+    return max(low, min(centre, limits[0])), min(high, max(centre, limits[1]))
 
 
 def bias_range(bias: Belief, accuracy: float, calibration: float) -> tuple[float, float]:
     """The same for the bias of an expert of some accuracy and calibration, in log-odds."""
     spread = WIDTH * math.sqrt(2.0 * accuracy / calibration**2 / bias.worth)
-    return max(bias.value - spread, -20.0), min(bias.value + spread, 20.0)
+    return _clipped(bias.value - spread, bias.value, bias.value + spread, (-20.0, 20.0))
 
 
 def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:
@@ -195,4 +203,4 @@ def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:
     rho = correlation.value
     level = (1.0 - rho) * (1.0 + (n - 1) * rho)
     spread = WIDTH * math.sqrt(2.0 * level**2 / (correlation.worth * n * (n - 1)))
-    return max(rho - spread, min(rho, 0.0)), min(rho + spread, max(rho, 0.99))
+    return _clipped(rho - spread, rho, rho + spread, (0.0, 0.99))
