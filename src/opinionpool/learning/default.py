@@ -30,7 +30,6 @@ from opinionpool.estimation.side_by_side import Steps, Task, together
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.candidates import MINOR, Candidates, unlike_probability
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.leakage import contrary_notes
 from opinionpool.learning.left_open import Alternatives, Average, with_limits
 from opinionpool.learning.prior import (
     CORRELATION,
@@ -203,10 +202,9 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[Def
     contrast = shrunken.spread * dependence.times(shrunken.spread * weights) / 2.0
     # L* = L° − base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
-    notes = contrary_notes(events, float(weights.sum()))
     marginal = None if answers_only else marginal_features(rows.evidence(rows.by_steps()), believed)
     parts = Parts(contrast, shrunken.spread, dependence)
-    return DefaultFit(parts, bias, extremes, marginal, uncertainty, True, notes, topics)
+    return DefaultFit(parts, bias, extremes, marginal, uncertainty, True, (), topics)
 
 
 def _by_limit(

@@ -94,7 +94,7 @@ def contrary_events(forecasts: Forecasts) -> int:
     """On how many events forecasts clearly speak against what happened; 0 where they do not.
 
     That is if they would suit the outcomes better with classes in another order, by Student's t-test of each event's
-    mean log-probability, both as it is and beyond its average; forecasts that are merely biased do not count.
+    mean log-probability beyond its average over events; forecasts that are merely biased do not count.
 
     Examples
     --------
@@ -120,10 +120,9 @@ def _contrary(forecasts: Forecasts, events: Index, level: float) -> bool:
     outcome = forecasts.outcomes[events]
     beyond = mean - mean.mean(axis=0)
     other = _likeliest_order(beyond, outcome)[outcome]
-    gains = [logs[np.arange(len(logs)), other] - logs[np.arange(len(logs)), outcome] for logs in (mean, beyond)]
+    gain = beyond[np.arange(len(beyond)), other] - beyond[np.arange(len(beyond)), outcome]
     # One of K! orders was chosen, more than floats count where there are many classes.
-    level *= exp(-lgamma(mean.shape[1] + 1.0))
-    return all(_clearly_above_0(gain, level) for gain in gains)
+    return _clearly_above_0(gain, level * exp(-lgamma(mean.shape[1] + 1.0)))
 
 
 def _mean_logs(forecasts: Forecasts, events: Index) -> Array:
@@ -172,19 +171,3 @@ def contrary_note(events: int, classes: Sequence[object]) -> Note:
     return Note(
         "contrary", f"the forecasts speak against what happened on {events:,} resolved events: {ask}", serious=True
     )
-
-
-# From so many events on, weights that point the wrong way are worth a warning; but not a sum as close to 0 as that of
-# experts who know nothing, which is below 0 by chance.
-CONTRARY, TURNED = 10, 0.2
-
-
-def contrary_notes(events: float, total: float) -> tuple[Note, ...]:
-    """That a pool inverts what its experts say, whose weights add up to `total` after so many events."""
-    if events < CONTRARY or total >= -TURNED:
-        return ()
-    text = (
-        "the forecasts are higher where the event did not happen, so the pool inverts them: "
-        "are they probabilities of the other outcome?"
-    )
-    return (Note("contrary", text, serious=True),)

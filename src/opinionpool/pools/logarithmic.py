@@ -15,7 +15,6 @@ from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
-from opinionpool.learning.leakage import contrary_notes
 from opinionpool.model.contrasts import AnswerParts, Contrasts
 from opinionpool.pools.rule import (
     LEARNED_WEIGHTS,
@@ -119,7 +118,6 @@ class Log(Pool):
             sample.note_unused("kept the believed weight")
         else:
             sample.note_unused("got weight 0")
-        sample.notes.extend(contrary_notes(sample.weight.sum(), float(fit.weights.sum())))
         sample.note_constant("and got weight 0")
         # Who never answered is believed to be like those who did, where weights are believed.
         found = np.full(n, 1.0 / m if fit.separated else 0.0)
@@ -251,7 +249,6 @@ class Recalibrated(Pool):
                 "with penalty 1 instead"
             )
             sample.notes.append(Note("separated", text, serious=True))
-        sample.notes.extend(contrary_notes(sample.weight.sum(), float(fit.weights[0])))
         return {"intercept": _intercept(fit) if sample.has_intercept else 0.0, "slope": float(fit.weights[0])}
 
     def parts(self, contrast: Contrasts, intercept: npt.ArrayLike = 0.0, slope: float = 1.0) -> AnswerParts:
