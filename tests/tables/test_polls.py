@@ -65,6 +65,27 @@ def test_numbers_of_answers_are_no_events_beside_one_question():
         assert (found.events, found.experts) == (("Streik?",), ("Anna", "Bernd"))
 
 
+@pytest.mark.parametrize("header", ["confidence", "weight", "p2"])
+@pytest.mark.parametrize("questions", [("rain?", "rain?"), ("rain?", "snow?")])
+def test_a_column_called_probability_is_no_expert_beside_another_number(header, questions):
+    text = f"question,name,probability,{header}\n"
+    rows = [(question, name) for question in dict.fromkeys(questions) for name in ("ann", "bob")]
+    text += "".join(f"{question},{name},.{i + 2},.9\n" for i, (question, name) in enumerate(rows))
+    found = read(text)
+    assert found.events == tuple(dict.fromkeys(questions))
+    assert found.experts == ("ann", "bob")
+    same(found, np.array([[0.2, 0.3], [0.4, 0.5]])[: len(found.events)])
+    assert notes(found)["unused-columns"] == f"not used: '{header}'"
+
+
+def test_a_weight_is_no_second_probability_where_no_name_says_which_is():
+    text = "question,name,p1,weight\nrain?,ann,.2,.9\nrain?,bob,.3,.8\n"
+    (options, found), _ = ways(text)
+    assert options == ["--column", "expert=name", "--column", "probability=p1"]
+    assert (found.events, found.experts) == (("rain?",), ("ann", "bob"))
+    same(found, [[0.2, 0.3]])
+
+
 def test_one_question_whose_answers_were_revised_is_read_or_asked_about():
     text = "{};Frage;Prognose;Zeitstempel\nAnna;S?;80 %;17.11.2026 09:00\nAnna;S?;20 %;03.11.2026 09:00\n"
     text += "Bernd;S?;60 %;03.11.2026 10:00\n"
@@ -316,6 +337,21 @@ def test_people_in_rows_and_questions_in_columns(text):
 def test_what_is_no_question_is_named():
     unused = "not used: 'ID', 'Abteilung', 'Alter'"
     assert notes(read(FORM, columns={"expert": "Name"}))["unused-columns"] == unused
+
+
+@pytest.mark.parametrize(
+    ("header", "values"),
+    [("weight", (".5", "1.0")), ("weight", ("1.5", "1.0")), ("Gewicht", ("2", "1")), ("experience_years", ("3", "12"))],
+)
+@pytest.mark.parametrize("answers", [(("0.2", "0.3"), ("0.5", "0.6")), (("0.2",), ("0.5",))])
+def test_weights_and_experience_of_people_are_no_questions(header, values, answers):
+    text = f"respondent,{header},Q1" + ",Q2" * (len(answers[0]) - 1) + "\n"
+    for name, value, own in zip(("ann", "bob"), values, answers, strict=True):
+        text += ",".join([name, value, *own]) + "\n"
+    found = read(text)
+    assert found.events == ("Q1", "Q2")[: len(answers[0])]
+    same(found, np.array(answers, dtype=float).T)
+    assert notes(found)["unused-columns"] == f"not used: '{header}'"
 
 
 def test_names_of_rows_stay_events_where_columns_are_no_questions():

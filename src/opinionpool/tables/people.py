@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from opinionpool.errors import LayoutError
 from opinionpool.tables.candidates import Candidates
 from opinionpool.tables.contents import Contents
-from opinionpool.tables.roles import PEOPLE, SYNONYMS, normal
+from opinionpool.tables.roles import PEOPLE, SYNONYMS, WEIGHTS, normal
 from opinionpool.text import listed, quoted
 
 _QUESTION = re.compile(r"(?:q|frage|question|pregunta)_?\d+[a-z]?")
@@ -16,6 +16,7 @@ _QUESTION = re.compile(r"(?:q|frage|question|pregunta)_?\d+[a-z]?")
 # Headers of what surveys ask of people beside forecasts, or note down.
 _PARTICULAR = re.compile(
     r"(?:.*_)?(?:id|nr)|index|row|n|age|alter|edad|jahrgang|geburtsjahr|year_of_birth|duration|dauer"
+    r"|experience|experience_years|years_of_experience|berufserfahrung"
 )
 
 
@@ -70,10 +71,10 @@ def person_column(look: Contents, events: Collection[str]) -> str | None:
 
 
 def without_particulars(look: Contents, columns: Sequence[int]) -> list[int]:
-    """Columns of numbers, but for what is no question: ids, ages, and whole numbers above 1 beside more fractions."""
+    """Numbers, but for what is no question: ids, ages, weights, and whole numbers above 1 beside more fractions."""
     names = look.table.names
-    kept = [i for i in columns if not _PARTICULAR.fullmatch(normal(names[i]))]
+    kept = [i for i in columns if not _PARTICULAR.fullmatch(normal(names[i])) and normal(names[i]) not in WEIGHTS]
     whole = {i for i in kept if look.unit(i) == "percentages" and (look.known(i) % 1 == 0).all()}
     few = len(whole) < sum(look.unit(i) == "fractions" for i in kept)
     found = [i for i in kept if not (few and i in whole)]
-    return found if len(found) > 1 else list(columns)
+    return found if len(found) > 1 or any(is_question(names[i]) for i in found) else list(columns)

@@ -19,6 +19,7 @@ from opinionpool.tables.layout import Layout
 from opinionpool.tables.people import without_particulars
 from opinionpool.tables.roles import (
     TEXT,
+    WEIGHTS,
     normal,
     single,
     text_column,
@@ -116,7 +117,10 @@ def _has_expert(seen: Candidates, probabilities: Sequence[int]) -> bool:
         return False
     free = seen.free()
     numbers = [i for i in free if look.unit(i) in {"fractions", "percentages"} and normal(seen.names[i]) not in INDEX]
-    if len([*probabilities, *numbers]) != 1:
+    # Beside a column of probabilities other numbers are none, unless its name may say how much a row counts.
+    able = [i for i in probabilities if normal(seen.names[i]) not in WEIGHTS]
+    able = able or [*probabilities, *(i for i in numbers if normal(seen.names[i]) not in WEIGHTS)]
+    if len(able) != 1:
         return False
     words = [i for i in free if look.kind(i) == "words" and look.present(i) == 1 and not look.times(i)]
     once = [i for i in words if not look.repeats([*events, i])]
@@ -131,7 +135,7 @@ def _has_expert(seen: Candidates, probabilities: Sequence[int]) -> bool:
     seen.keep("event", events)
     seen.guess("expert", who[0])
     if not probabilities:
-        seen.guess("probability", numbers[0])
+        seen.guess("probability", able[0])
     return True
 
 

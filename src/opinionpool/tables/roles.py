@@ -82,6 +82,13 @@ TEXT = "text"
 KEYED = ("event", "expert")
 # Names of numbers that say how sure somebody is of a verdict.
 CONFIDENCE = frozenset({"confidence", "certainty"})
+# What people call columns that say how much a row or a forecast counts.
+WEIGHTS = frozenset(
+    {
+        *("weight", "weights", "confidence", "certainty", "importance", "gewicht", "gewichtung", "konfidenz"),
+        *("sicherheit", "poids", "confiance", "certitude", "peso", "confianza", "certeza"),
+    }
+)
 # Headers over the names of people, which may as well be those of events.
 PEOPLE = frozenset(
     {

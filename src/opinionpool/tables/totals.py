@@ -12,7 +12,7 @@ from opinionpool.tables.classes import key
 from opinionpool.tables.engine import literal
 from opinionpool.tables.frames import BLANK, Table, Words, place
 from opinionpool.tables.layout import WIDE, Layout
-from opinionpool.tables.roles import normal
+from opinionpool.tables.roles import WEIGHTS, normal
 from opinionpool.text import counted, listed, quoted, typed
 
 # What programs and people call them; "Max" is a name, and "n" may be an event.
@@ -21,13 +21,6 @@ _NAMES = frozenset(
         *("total", "totals", "grand_total", "subtotal", "sum", "average", "averages", "avg", "mean", "median"),
         *("column_average", "column_mean", "standard_deviation", "std_dev", "stdev"),
         *("summe", "gesamt", "gesamtsumme", "mittelwert", "durchschnitt", "moyenne", "somme", "promedio", "totale"),
-    }
-)
-# What people call columns that say how much a row or a forecast counts.
-_WEIGHTS = frozenset(
-    {
-        *("weight", "weights", "confidence", "certainty", "importance", "gewicht", "gewichtung", "konfidenz"),
-        *("sicherheit", "poids", "confiance", "certitude", "peso", "confianza", "certeza"),
     }
 )
 # What may be an event, unless its outcome is a number such as only sums are.
@@ -104,7 +97,7 @@ def _column(name: str) -> str:
 def total_notes(layout: Layout, experts: Sequence[str]) -> list[Note]:
     """A note on experts whose columns sum up those of the others, or say what they weigh, by their names."""
     sums = [name for name in experts if len(experts) > 2 and names_total(name)]
-    found = [name for name in experts if name in sums or normal(name) in _WEIGHTS]
+    found = [name for name in experts if name in sums or normal(name) in WEIGHTS]
     if layout.shape != WIDE or not found or len(found) == len(experts):
         return []
     ways = " ".join(f"--exclude {quoted(name)}" for name in found)
