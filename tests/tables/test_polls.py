@@ -198,6 +198,45 @@ def test_a_word_for_void_can_be_named_and_one_that_is_a_class_is_a_class():
         read("q,ann,outcome\na,0.8,valid\nb,0.3,invalid\n")
 
 
+def test_what_is_named_as_not_known_is_not_void():
+    text = "event,ann,outcome\na,.2,1\nb,.3,N/A\nc,.3,0\n"
+    found = read(text, missing_values="N/A")
+    assert found.events == ("a", "b", "c")
+    assert found.outcomes.tolist() == [1, -1, 0]
+    assert found.void is None
+    assert read(text, missing_values="N/A", void_values="N/A").void.events == ("b",)
+    assert read(text.replace("N/A", "withdrawn"), missing_values="Withdrawn").outcomes.tolist() == [1, -1, 0]
+
+
+def test_a_class_is_not_void_and_a_word_that_no_outcome_is_gets_a_note():
+    text = "event,ann,outcome\na,.2,1\nb,.3,0\nc,.3,0\n"
+    with pytest.raises(LayoutError, match="--void-value 0 names a class, and what is void has none: the classes are"):
+        read(text, void_values="0")
+    with pytest.raises(LayoutError, match="--void-value yes names a class"):
+        read(text.replace(",0", ",no").replace(",1", ",yes"), void_values="yes", positive="yes")
+    found = read(text, void_values=["zzz", "-"])
+    assert notes(found)["void-absent"] == "--void-value '-', 'zzz': no outcome is written so"
+    assert "void-absent" not in notes(read(text.replace("1\n", "zzz\n"), void_values="ZZZ"))
+
+
+def test_a_word_for_void_that_counts_as_a_class_is_noted():
+    text = "event,ann,outcome\na,.2,approved\nb,.3,withdrawn\nc,.4,approved\n"
+    found = read(text, positive="approved")
+    assert found.outcomes.tolist() == [1, 0, 1]
+    assert notes(found)["void-class"] == (
+        "outcome 'withdrawn' counts as a class, not as void: if it is void, say --void-value withdrawn"
+    )
+    both = {"classes": ["rejected", "approved"], "positive": "approved"}
+    for found in (
+        read(text, **both),
+        read(text, **both, void_values="withdrawn"),
+        read(text + "d,.4,rejected\n", **both),
+    ):
+        assert found.void.events == ("b",)
+        assert "void-class" not in notes(found)
+    assert "void-class" not in notes(read(text, classes=["withdrawn", "approved"], positive="approved"))
+
+
 def test_options_of_each_event_have_void_words_too():
     text = "event,expert,class,probability,outcome\na,x,p,0.4,p\na,x,q,0.6,p\nb,x,r,0.3,{0}\nb,x,s,0.7,{0}\n"
     assert read(text.format("retracted")).void.events == ("b",)

@@ -34,10 +34,10 @@ class NoOutcome:
     own: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, missing: frozenset[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Those that a user adds, but for what the user calls a class."""
-        own = frozenset(word.strip().lower() for word in void)
-        return cls(missing, (_VOID - frozenset(map(key, classes))) | own, own)
+    def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
+        """Those that a user adds; what the user calls not known, or a class, is not void unless that is named too."""
+        unknown, own = (frozenset(word.strip().lower() for word in words) for words in (missing, void))
+        return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 
     def beside(self, words: Collection[str]) -> NoOutcome:
         """The same for a column of these words, one of which may be the opposite of the only other one, as invalid is.

@@ -131,7 +131,7 @@ class ReadOptions:
     def no_outcome(self) -> NoOutcome:
         """Which words are no outcomes."""
         classes = [*self.asked.classes, *([] if self.asked.positive is None else [self.asked.positive])]
-        return NoOutcome.of(self.rules.missing_words, tuple(map(str, self.void_values)), classes)
+        return NoOutcome.of(self.rules.missing, tuple(map(str, self.void_values)), classes)
 
     @property
     def cutoff(self) -> np.datetime64 | None:

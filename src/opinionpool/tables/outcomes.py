@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError, Note, literal
+from opinionpool.errors import CellError, LayoutError, Note, literal
 from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.option_sets import Options, option_slots
 from opinionpool.tables.cells import looks_numeric
@@ -17,7 +17,7 @@ from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_c
 from opinionpool.tables.frames import Table, Words, cell_error, place
 from opinionpool.tables.no_outcome import USUAL, NoOutcome, none_remedies, none_text
 from opinionpool.tables.per_event import one_per_key, take
-from opinionpool.text import counted, listed, shown, suggestion
+from opinionpool.text import counted, listed, quoted, shown, suggestion
 
 # Among positions of outcomes: the event is void.
 _VOIDED = UNRESOLVED - 1
@@ -106,8 +106,37 @@ def settle(
     """
     if classes is None:
         classes = find_classes(observed, written, asked, without)
+    _refuse_void_classes(classes, without)
     cells = _outcomes_among(observed, [*written, *map(str, classes)], without)
-    return _encode(observed, cells, events, classes, without.void)
+    found = _encode(observed, cells, events, classes, without.void)
+    known = Matcher(written)
+    usual = sorted({word for *_, word in cells if word.lower() in without.void and known.find(word) is None})
+    return replace(found, notes=(*found.notes, *(_usually_void(word) for word in usual)))
+
+
+def _refuse_void_classes(classes: Sequence[object], without: NoOutcome) -> None:
+    """Refuse what the user calls void where it is a class."""
+    matcher = Matcher(classes)
+    for word in sorted(without.own):
+        if matcher.find(word) is not None:
+            raise LayoutError(
+                f"--void-value {quoted(word)} names a class, and what is void has none: the classes are "
+                f"{listed(classes, 4)}"
+            )
+
+
+def _usually_void(word: str) -> Note:
+    text = f"outcome {shown(word)} counts as a class, not as void: if it is void, say --void-value {quoted(word)}"
+    return Note("void-class", text)
+
+
+def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[Note]:
+    """A note on words that the user calls void and no outcome is."""
+    words = {word.lower() for column in observed for word in column.words.values}
+    absent = sorted(without.own - words)
+    if not observed or not absent:
+        return []
+    return [Note("void-absent", f"--void-value {listed(absent)}: no outcome is written so")]
 
 
 def find_classes(
@@ -117,7 +146,7 @@ def find_classes(
     if len(written) > 1:
         return order_classes(written, asked)
     words = {word.lower() for column in observed for word in column.words.values}
-    cells = _outcomes_among(observed, written, without.beside(words))
+    cells = _outcomes_among(observed, written, without.beside({*words, *asked.classes}))
     _check_binary(cells)
     return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
 

@@ -29,7 +29,7 @@ from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, ro
 from opinionpool.tables.name_notes import alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcome_files import Joined, join_outcomes, named_events
-from opinionpool.tables.outcomes import Observed, Settled, distinct_outcomes, settle, settle_among
+from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, distinct_outcomes, settle, settle_among
 from opinionpool.tables.people import person_column
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.silence import with_silence
@@ -164,6 +164,8 @@ def _parse(known: _Known) -> _Parsed:
         classes = None if known.whole is None else known.whole.classes
         listed_ones = as_listed(request.asked, melted.written, long=layout.long)
         settled = settle(observed, events.values, melted.written, listed_ones, without, classes)
+    if known.whole is None:
+        settled = replace(settled, notes=(*settled.notes, *absent_void_notes(observed, without)))
     check_classes(table.name, len(settled.classes))
     facts = read_facts(layout, melted, joined, settled.classes, reading, options)
     return _Parsed(events.values, layout, joined, melted, options, settled, facts)

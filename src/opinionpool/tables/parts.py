@@ -32,7 +32,7 @@ from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
 from opinionpool.tables.layout import LONG, WIDE, Layout, split_classes
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Observed, distinct_outcomes, find_classes
+from opinionpool.tables.outcomes import Observed, absent_void_notes, distinct_outcomes, find_classes
 from opinionpool.tables.parse import Whole, forecast_notes, read_table
 from opinionpool.tables.read import open_table
 from opinionpool.tables.recognise import recognise
@@ -198,7 +198,7 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
         known[expert] = _tally(table, expert).values
     table = table.with_different([*known, *(column.column for column in observed)])
     rows = max(1, CELLS // max(len(layout.experts), 1))
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = tuple(absent_void_notes(observed, without))
     spans = [(first, min(rows, table.rows - first)) for first in range(0, table.rows, rows)]
     if "event" in layout.roles:
         column = layout.roles["event"]
@@ -207,7 +207,7 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
             table = _sorted(table, column)
             found = _grouped_spans(table, column, rows)
             text = "rows about one event do not stand together, so the reading engine sorted the table on disk"
-            notes = (Note("sorted", text),)
+            notes = (*notes, Note("sorted", text))
         spans = [(0, table.rows)] if found is None else found
     return Parts(table, request, whole, known, spans, notes)
 
