@@ -66,7 +66,7 @@ def test_everything_that_is_assessed_is_varied():
         calibration=0.9,
         experts={
             "ann": {"bias": (0.4, 30)},
-            "bob": {"relative_accuracy": 0.5},
+            "bob": {"relative_accuracy": 1.0},
             "cy": {"calibration": 0.7, "hit_rate": 0.8},
         },
     )

@@ -423,3 +423,12 @@ def test_the_hessian_of_some_experts_is_a_part_of_the_whole(share):
     np.testing.assert_allclose(part.hessian, whole.hessian[np.ix_(columns, columns)], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(part.scale, whole.scale[columns], rtol=1e-12)
     np.testing.assert_array_equal(part.score, whole.score)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_long_array_of_equal_rows_is_solved(missing):
+    """Whichever of the first rows stand for all, they are not all again."""
+    for events in range(100_000, 100_024):
+        q = np.tile([0.6, 0.7, 0.5], (events, 1))
+        present = np.broadcast_to([True, True, not missing], q.shape) if missing else None
+        assert simplex_weights(q, present=present).weights.argmax() == 1

@@ -71,3 +71,15 @@ def test_of_many_classes_there_are_more_orders_than_floats_count():
     rng = np.random.default_rng(0)
     f = Forecasts.from_array(rng.dirichlet(np.ones(200), (30, 2)), rng.integers(0, 200, 30), classes=range(200))
     assert contrary_events(f) == 0
+
+
+@pytest.mark.parametrize("events", [4, 5, 6, 10, 15, 30, 100])
+def test_two_values_that_happen_to_be_wrong_each_time_are_no_evidence_until_that_is_improbable(events):
+    rng = np.random.default_rng(events)
+    alarms = 0
+    for _ in range(1000):
+        y = rng.integers(0, 2, events)
+        alarms += contrary_events(Forecasts.from_array(rng.choice([0.1, 0.9], (events, 1)), y, classes=(0, 1))) > 0
+    assert alarms <= 3
+    y = np.arange(12) % 2
+    assert contrary_events(Forecasts.from_array(np.where(y == 1, 0.1, 0.9)[:, None], y)) == 12

@@ -146,7 +146,7 @@ def feature_ranges(
         ends = accuracy_range(accuracy)
         none: dict[str, None] = dict.fromkeys(("accuracy", *ELICITED))
         yield "accuracy", ends, _changed(own, [none | {"auc": Belief(value, accuracy.worth)} for value in ends])
-    if relative is not None and math.isfinite(relative.worth) and relative.value != 1.0:
+    if relative is not None and math.isfinite(relative.worth) and not isinstance(own, Beliefs):
         level *= relative.value
         ends = _factor_range(relative.value, math.sqrt((8.0 / level + 2.0) / relative.worth), (1e-4, 1e4))
         changed = _changed(own, [{"relative_accuracy": Belief(value, relative.worth)} for value in ends])

@@ -129,6 +129,12 @@ def _stride(events: int, size: int) -> int | None:
     return stride if stride >= STRIDE // 2 and events * size > BLOCK else None
 
 
+def _few(q: Array, stride: int | None) -> Index:
+    """Rows of a long array that are solved first, in whatever order they come; none where many of them are the same."""
+    rows = np.arange(0) if stride is None else some_rows(q, stride)
+    return rows if 2 * len(rows) < len(q) else rows[:0]
+
+
 def _rough(rows: int) -> float:
     """A gap well inside what a sample of rows can tell."""
     return 0.1 / float(np.sqrt(rows))
@@ -138,7 +144,7 @@ def _start(q: Array, share: Array) -> tuple[Array, Point | None, float]:
     """Where to start, the Hessian there if it is known, and the reads that it took."""
     events, size = q.shape
     stride = _stride(events, size)
-    rows = np.arange(0) if stride is None else some_rows(q, stride)
+    rows = _few(q, stride)
     part = share[rows]
     if stride is None or not part.any():
         return np.full(size, 1.0 / size), None, 0.0
@@ -169,7 +175,7 @@ def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_i
     experts = q.shape[1]
     here, read = likelihood.read(np.full(experts, 1.0 / experts)), 0.0
     stride = _stride(*q.shape)
-    chosen = np.arange(0) if stride is None else some_rows(np.where(present, q, np.nan), stride)
+    chosen = _few(np.where(present, q, np.nan), stride)
     if stride is not None and len(chosen):
         part = share[chosen] / share[chosen].sum()
         rough = _with_missing(q[chosen], part, present[chosen], _rough(len(part)), STRIDE)

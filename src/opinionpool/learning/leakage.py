@@ -88,6 +88,8 @@ def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
 # Forecasts count up to log-odds of 4, and are taken to point the wrong way where this is so improbable otherwise; about
 # so many events are asked first.
 IMPROBABLE, ENOUGH = 1e-3, 2048
+# Numbers that agree in so many digits are the same.
+DIGITS = 9
 
 
 def contrary_events(forecasts: Forecasts) -> int:
@@ -151,8 +153,11 @@ def _likeliest_order(logs: Array, outcome: Index) -> Index:
 def _clearly_above_0(gain: Array, level: float) -> bool:
     """Whether so high a mean (T,) has a probability below this if the true one is 0."""
     mean, error = float(gain.mean()), float(gain.std(ddof=1)) / sqrt(len(gain))
-    if mean <= 0.0 or error == 0.0:
-        return mean > 0.0
+    if mean <= 0.0:
+        return False
+    # Where all of few values are above 0, their spread tells nothing, but that it is all of them.
+    if error == 0.0 or (gain.min() > 0.0 and len(np.unique(gain.round(DIGITS))) <= 2):
+        return bool(0.5 ** len(gain) < level)
     # Student's t has longer tails than the normal distribution, which needs no SciPy, of many events by few per cent.
     likely = erfc(mean / error / sqrt(2.0)) / 2.0 >= level
     if likely or len(gain) > ENOUGH // 2:
