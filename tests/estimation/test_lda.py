@@ -46,7 +46,9 @@ def ratios(q):
 def test_recovers_the_panel_that_forecasts_were_drawn_from(k):
     panel, f = drawn(1, k, 3, 40_000)
     learned = alone(f, prior=PRIORS[k], floor=1e-100)
-    assert (learned.class_model, learned.structure, learned.notes) == ("full", "full", ())
+    assert (learned.class_model, learned.structure) == ("full", "full")
+    # What forecasts are in each class is drawn, so that they may well suit other classes better.
+    assert {note.code for note in learned.notes} <= {"contrary"}
     assert learned.panel.means == pytest.approx(panel.means, abs=0.08)
     assert learned.panel.covariance == pytest.approx(panel.covariance, abs=0.04)
     q = f.X[:500]
