@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.estimation.coefficients import Coefficients
+from opinionpool.estimation.coefficients import Coefficients, covariance_rows
 from opinionpool.estimation.regression import Observations, Regression
 
 # Values that are looked at: so many, and so many standard deviations to both sides, the closer the nearer. Of a normal
@@ -55,8 +55,10 @@ def along_sum(regression: Regression, found: Coefficients) -> Sums:
 def given_sum(found: Coefficients) -> Array:
     """Covariance of intercept and weights given the sum, as they move in proportion, (K - 1 + N, K - 1 + N)."""
     covariance = found.mode.covariance
-    given = covariance - np.outer(covariance[:, 0], covariance[:, 0]) / covariance[0, 0]
-    return np.asarray(found.root @ given @ found.root.T)
+    given = covariance[1:, 1:] - np.outer(covariance[1:, 0], covariance[1:, 0]) / covariance[0, 0]
+    # As the product of rows no variance is below 0, however little is left.
+    rows = covariance_rows(given) @ found.root[:, 1:].T
+    return np.asarray(rows.T @ rows)
 
 
 def _log_likelihoods(observed: Observations, start: Array, slope: Array, step: Array) -> Array:
