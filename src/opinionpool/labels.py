@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
@@ -30,8 +31,7 @@ _LOST = ("", "nan", "none", "<na>", "nat", "na", "n/a", "null", "-", ".")
 ALWAYS_VOID = frozenset(
     {"void", "voided", "annulled", "annul", "cancelled", "canceled", "ambiguous", "annulliert", "annulé", "anulado"}
 )
-# Some of these may be a class beside its opposite.
-VOID = ALWAYS_VOID | frozenset(
+_MAYBE_VOID = frozenset(
     {
         *("withdrawn", "retracted", "invalid", "invalidated", "nullified"),
         *("zurückgezogen", "zurueckgezogen", "storniert", "ungültig", "ungueltig", "entfällt"),
@@ -40,6 +40,12 @@ VOID = ALWAYS_VOID | frozenset(
         *("anulada", "cancelado", "cancelada", "retirado", "retirada", "inválido", "inválida"),
     }
 )
+# Some files have letters and accents as two characters.
+ALWAYS_VOID, _MAYBE_VOID = (
+    words | {unicodedata.normalize("NFD", word) for word in words} for words in (ALWAYS_VOID, _MAYBE_VOID)
+)
+# Some of these may be a class beside its opposite.
+VOID = ALWAYS_VOID | _MAYBE_VOID
 UNSETTLED = frozenset(
     {
         *("unresolved", "open", "pending", "tbd", "unknown", "undetermined", "?"),

@@ -1,6 +1,7 @@
 """Exports of survey tools and tournaments in German, French, Spanish and English: read right, or asked about."""
 
 import io
+import unicodedata
 
 import numpy as np
 import pytest
@@ -172,6 +173,13 @@ def test_retracted_questions_are_void_in_four_languages(word):
     found = read(f"Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;{word}\nF3;0,2;nein\n")
     assert found.events == ("F1", "F3")
     assert found.void.events == ("F2",)
+
+
+@pytest.mark.parametrize("word", ["annulé", "retirée", "inválido", "zurückgezogen"])
+def test_words_for_void_may_have_accents_as_characters_of_their_own(word):
+    apart = unicodedata.normalize("NFD", word)
+    assert apart != word
+    assert read(f"Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;{apart}\nF3;0,2;nein\n").void.events == ("F2",)
 
 
 @pytest.mark.parametrize(("no", "yes"), [("no", "sí"), ("No", "Si"), ("faux", "vrai"), ("falsch", "wahr")])
@@ -436,3 +444,13 @@ def test_options_that_add_up_to_less_can_be_normalised():
     assert ways(text.replace("0.50", "0.10")) == []  # a class may be lacking
     with pytest.raises(CellError, match="add up to 0 over"):
         read("event,expert,class,p\na,x,r,0\na,x,g,0\na,x,b,0\n", normalise=True)
+
+
+def test_sums_far_below_one_are_not_normalised():
+    text = "event,expert,class,p\na,x,r,.5\na,x,g,.25\na,x,b,.2\nb,x,r,.01\nb,x,g,0\nb,x,b,0\n"
+    with pytest.raises(
+        CellError, match=r"by 'x' on event 'b' add up to 0.01 .*line 5\); that is too little for --norm"
+    ):
+        read(text, normalise=True)
+    enough = text.replace(".01", ".51")
+    np.testing.assert_allclose(read(enough, normalise=True).probabilities[1], [0, 0, 1])

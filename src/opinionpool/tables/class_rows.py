@@ -18,6 +18,8 @@ from opinionpool.text import shown
 
 # Sums that are so far from 1 may be meant to be 1.
 _NEARLY = 0.1
+# Below it --normalise would make up most of a forecast.
+_LEAST = 0.5
 
 
 class Slots(Protocol):
@@ -117,7 +119,9 @@ def fold_rows(
         cells = np.flatnonzero(np.repeat(off, counts))
         np.add.at(slack, np.repeat(np.flatnonzero(off), counts[off]), half_units(long_rows.select(cells)))
         beyond = off & ((np.abs(total - 1.0) > slack + 1e-9) | (total <= 0))
-        if beyond.any() and not (normalise and (total > 0).all()):
+        if normalise:
+            beyond &= total < _LEAST
+        if beyond.any():
             raise _off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]), total[beyond])
     uneven = np.abs(total - 1.0) > EXACT
     if uneven.any():
@@ -148,11 +152,13 @@ def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_], asked: bool) -
 
 def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> CellError:
     """The error for forecasts whose probabilities do not add up to 1; a remedy is named where they nearly do."""
+    way = "--normalise divides such forecasts by their sum, if no class is lacking"
+    if total < _LEAST:
+        way = f"that is too little for --normalise, which takes sums of {_LEAST:g} and above"
     nearly = bool((np.abs(totals - 1.0) <= _NEARLY).all())
     return CellError(
         f"the probabilities by {long_rows.who(start)} add up to {total:.6g} over the classes, and not to 1 "
-        f"({place(long_rows.table, int(long_rows.row[start]))}); --normalise divides such forecasts by their sum, if "
-        "no class is lacking",
+        f"({place(long_rows.table, int(long_rows.row[start]))}); {way}",
         remedies=[{"normalise": True}] if nearly else [],
         count=len(totals),
     )
