@@ -104,6 +104,18 @@ def test_one_question_and_nobody_named_is_an_error():
         read("Nr;Frage;Prognose\n1;S?;0,8\n2;S?;0,6\n")
 
 
+@pytest.mark.parametrize("dates", [("2024-01-01,", "2024-01-02,"), ("", "")])
+def test_one_question_on_all_rows_of_a_wide_table_is_asked_about(dates):
+    text = "question,date,ann,bob\n" if dates[0] else "question,ann,bob\n"
+    text += f"rain?,{dates[0]}.2,.3\nrain?,{dates[1]}.4,.3\n"
+    with pytest.raises(LayoutError, match="'question' has one question on every row: say --column event=question if"):
+        read(text)
+    found = read(text, columns={"event": "question"}, duplicates="last")
+    assert (found.events, found.experts) == (("rain?",), ("ann", "bob"))
+    same(found, [[0.4, 0.3]])
+    same(read(text, columns={"event": None}), [[0.2, 0.3], [0.4, 0.3]])
+
+
 # Newest row first, as many tools export.
 NEWEST = "Teilnehmer;Frage;Prognose;{}\nAnna;F1;80 %;17.11.2026 09:00\nAnna;F1;20 %;03.11.2026 09:00\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from opinionpool.errors import LayoutError
-from opinionpool.tables.candidates import INDEX, OF_ROWS, REMARKS, TIMES, Candidates
+from opinionpool.tables.candidates import ASKED, INDEX, OF_ROWS, REMARKS, TIMES, Candidates
 from opinionpool.tables.class_headers import are_classes, class_grid, class_names, names_classes
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.layout import Layout
@@ -49,6 +49,7 @@ def wide_layout(seen: Candidates) -> Layout:
             seen.guessed.append("event")
         else:
             _ask_for_key(seen, free)
+            _ask_of_question(seen, free)
     experts = _wide_experts(seen, free, roles)
     if not experts:
         raise LayoutError(
@@ -166,6 +167,19 @@ def _ask_for_key(seen: Candidates, free: Sequence[int]) -> None:
             f"{seen.table}: no column names the events, but {listed(pair)} do together: say {way}, or --column event= "
             "if rows are to be numbered",
             remedies=[{"columns": {"event": pair}}],
+        )
+
+
+def _ask_of_question(seen: Candidates, free: Sequence[int]) -> None:
+    """Where one question stands on every row and nothing names rows, ask whether rows are answers at several times."""
+    look, names = seen.contents, seen.names
+    one = [i for i in free if normal(names[i]) in ASKED and look.distinct(i) == 1 and look.repeats([i])]
+    if len(one) == 1:
+        name = names[one[0]]
+        raise LayoutError(
+            f"{seen.table}: column {shown(name)} has one question on every row: say --column event={quoted(name)} if "
+            "rows hold forecasts at several times, or --column event= if each row is an event",
+            remedies=[{"columns": {"event": name}}, {"columns": {"event": None}}],
         )
 
 
