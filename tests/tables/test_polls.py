@@ -335,6 +335,17 @@ def test_one_person_writes_fractions_among_percentages():
     ]
 
 
+def test_numbers_below_one_among_percentages_are_noted():
+    text = "event,ann,bob\na,20,0.3\nb,60,4\nc,70,.5\nd,1,1\n"
+    found = read(text, percent=True)
+    same(found, [[0.2, 0.003], [0.6, 0.04], [0.7, 0.005], [0.01, 0.01]])
+    assert notes(found)["small-percentages"] == (
+        "numbers below 1 of 'bob' count as less than 1%, 0.5 as 0.5%: write 50 if 50% is meant"
+    )
+    assert "small-percentages" not in notes(read(text, units={"bob": "percent", "ann": "percent"}))
+    assert "small-percentages" not in notes(read(text.replace("0.3", "30"), percent=True))
+
+
 def test_a_prior_in_per_cent_beside_fractions_and_the_other_way_round():
     text = "event;ann;bob;prior\nq1;0,65;0,9;30\nq2;0,4;0,9;40\n"
     ((options, found),) = ways(text)

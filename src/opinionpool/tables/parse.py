@@ -36,7 +36,7 @@ from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, one_each
 from opinionpool.tables.totals import refuse_totals, total_notes
-from opinionpool.tables.units import check_percent
+from opinionpool.tables.units import check_percent, small_percent_notes
 from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import counted, quoted, shown, suggestion
 
@@ -310,7 +310,8 @@ def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -
         If the numbers of some experts, and not of others, are all up to 1%, and so are fractions, it seems.
     """
     check_percent(counts.experts, counts.above, counts.inside, counts.exact, counts.every, rules)
-    return [*counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
+    small = small_percent_notes(counts.experts, counts.above, counts.inside, rules)
+    return [*small, *counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
 
 
 def _with_options(

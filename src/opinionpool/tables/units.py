@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import CellError, Remedy
+from opinionpool.errors import CellError, Note, Remedy
 from opinionpool.tables.cells import NumberRules
 from opinionpool.tables.frames import Table, Words, cell_error
 from opinionpool.text import listed, quoted, shown
@@ -136,6 +136,18 @@ def check_percent(
         remedies=[{"units": fractions}, {"units": dict.fromkeys(odd, "percent")}],
         count=len(odd),
     )
+
+
+def small_percent_notes(experts: Sequence[str], above: Index, inside: Index, rules: NumberRules) -> list[Note]:
+    """A note on experts no more of whose percentages are above 1% than between 0 and 1%; arguments as above."""
+    if not rules.percent:
+        return []
+    mixed = np.flatnonzero((above > 0) & (inside >= above)).tolist()
+    names = [experts[i] for i in mixed if experts[i] not in rules.units]
+    if not names:
+        return []
+    text = f"numbers below 1 of {listed(names, 4)} count as less than 1%, 0.5 as 0.5%: write 50 if 50% is meant"
+    return [Note("small-percentages", text, len(names))]
 
 
 def check_prior(table: Table, column: int, written: Array) -> None:
