@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.special import logit
+from scipy.special import expit, logit
 
 import opinionpool as op
 from opinionpool.estimation.contents import event_contents, row_contents
 from opinionpool.estimation.sampling import bounded_sample, content_keys, distinguished, event_keys
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.array import ArraySource
+from opinionpool.learning.learn import learn
 from opinionpool.learning.parts import PartsSource
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
@@ -98,6 +99,7 @@ class TestRounded:
     @pytest.fixture(autouse=True)
     def fewer(self, monkeypatch):
         monkeypatch.setattr("opinionpool.learning.rows.CHOOSING", 100)
+        monkeypatch.setattr("opinionpool.learning.rows.CHOOSING_EXPERTS", 1)
         monkeypatch.setattr("opinionpool.learning.class_model.LARGE", 100 * 18)
 
     @pytest.mark.parametrize("digits", [1, 2])
@@ -183,3 +185,12 @@ class TestKeys:
         keys = event_keys(event_contents(Forecasts.from_array(grid)), np.zeros(len(grid), int))
         share = [(keys < np.uint64(2**64 * p)).mean() for p in (0.1, 0.5, 0.9)]
         assert share == pytest.approx([0.1, 0.5, 0.9], abs=0.06)
+
+
+@pytest.mark.parametrize("experts", [3, 8])
+def test_one_of_many_events_hardly_moves_answers(experts):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 9_000)
+    q = expit(1.2 * (2 * y[:, None] - 1) + 0.7 * rng.normal(size=(9_000, 1)) + rng.normal(size=(9_000, experts)))
+    answers = [learn(Forecasts.from_array(q[first:], y[first:])).pool(q[:500]) for first in (0, 1, 2)]
+    assert np.abs(np.array(answers) - answers[0]).max() < 2e-3

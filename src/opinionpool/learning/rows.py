@@ -27,8 +27,9 @@ PRIOR_WORTH = 20.0
 # No log pool is quite right, so T outcomes count (T + `COUNTED`) / (T + `ALL`) times: too much would be learned from
 # the first ones, as where they happen to be easy.
 COUNTED, ALL = 185.0, 300.0
-# Values are chosen on this many events, and no more forecasts than these; more would hardly change the choice.
-CHOOSING, CHOOSING_FORECASTS = 4096, 1 << 20
+# Values are chosen on so many events of so many experts, and of fewer on more, as the products of their forecasts are
+# what takes time; and on no more forecasts than these.
+CHOOSING, CHOOSING_EXPERTS, CHOOSING_FORECASTS = 4096, 20, 1 << 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,7 +45,9 @@ class Rows(DenseContrasts):
 
     def thinned(self) -> Rows:
         """So many events that more would hardly change a choice."""
-        count = min(CHOOSING, max(1, CHOOSING_FORECASTS // self.contrasts.shape[1]))
+        n = self.contrasts.shape[1]
+        more = max(1.0, CHOOSING_EXPERTS / (n * self.free**2)) ** 2
+        count = min(int(more * CHOOSING), max(1, CHOOSING_FORECASTS // n))
         if self.weight.sum() <= count:
             return self
         moved = whitened(np.where(np.isnan(self.contrasts), 0.0, self.contrasts))
