@@ -12,6 +12,7 @@ from opinionpool.estimation import regression
 from opinionpool.estimation.coefficients import WeightBeliefs, left_open
 from opinionpool.estimation.posterior import posterior_mode
 from opinionpool.estimation.regression import Observations, Regression
+from opinionpool.estimation.side_by_side import together
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import default, rows
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
@@ -34,6 +35,10 @@ def messy(seed, t, n, missing):
     x = rng.choice([0, 0.01, 0.3, 0.5, 0.9, 1], size=(t, n))
     x[rng.random((t, n)) < missing] = NAN
     return x, rng.choice([0, 1, NAN], size=t)
+
+
+def default_fit(data, believed):
+    return together([default.default_steps(data, believed)])[0]
 
 
 class TestAnswers:
@@ -301,7 +306,7 @@ class TestLearns:
         for seed in range(5):
             x, y = Panel([1.0, -0.5, 0.2], np.diag([2.0, 1.0, 3.0]), bias=[0.5, 2.0, -1.0]).simulate(60, seed=seed)
             contrasts, reference = logit(np.clip(x, 1e-4, 1 - 1e-4))[..., None], np.zeros((60, 1))
-            found = default.default_fit(DenseContrasts(contrasts, reference, y, np.ones(60), ABC), ANY_PANEL)
+            found = default_fit(DenseContrasts(contrasts, reference, y, np.ones(60), ABC), ANY_PANEL)
             panel = Panel.from_parts(found.parts, found.bias[:, 0], settings=Settings(1e-4, 1e-12, found.extremes))
             u = found.extremes.believed(contrasts) - found.extremes.centre
             direct = (u[..., 0] - found.bias[:, 0] + found.extremes.centre[:, 0]) @ panel.weights
@@ -333,7 +338,7 @@ class TestOneClassOrTwo:
         reference = np.full((30, 1), 0.2)
         data = DenseContrasts(contrasts, reference, y, np.ones(30), ABC, estimated=True)
         turned = replace(data, contrasts=-contrasts, reference=-reference, outcomes=1 - y)
-        one, two = default.default_fit(data, ANY_PANEL), default.default_fit(turned, ANY_PANEL)
+        one, two = default_fit(data, ANY_PANEL), default_fit(turned, ANY_PANEL)
         assert one.parts.contrast == pytest.approx(two.parts.contrast, rel=1e-5)
         assert one.bias == pytest.approx(-two.bias, abs=1e-5)
 

@@ -26,7 +26,7 @@ from opinionpool.errors import ArgumentError
 from opinionpool.estimation.coefficients import Coefficients
 from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
 from opinionpool.estimation.regression import Observations, Regression
-from opinionpool.estimation.side_by_side import Steps, Task, together
+from opinionpool.estimation.side_by_side import Steps, Task
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.candidates import MINOR, Candidates, unlike_probability
 from opinionpool.learning.duplicates import Duplicates
@@ -75,13 +75,8 @@ OPEN_EVENTS = 10.0
 LEAST_WEIGHT = 1e-6
 
 
-def default_fit(data: DenseContrasts, believed: Believed, *, answers_only: bool = False) -> DefaultFit:
-    """Learn from contrasts, whatever there is of them; see `default_steps`."""
-    return together([default_steps(data, believed, answers_only=answers_only)])[0]
-
-
 def default_steps(data: DenseContrasts, believed: Believed, *, answers_only: bool = False) -> Steps[DefaultFit]:
-    """The same by steps that may be taken together with those of other fits.
+    """Learn from contrasts, whatever there is of them, by steps that may be taken together with those of other fits.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def learning_steps(source: Source, request: Request) -> Steps[FittedPanel]:
     if not source.has_options:
         notes += one_outcome_notes(source.classes, seen.events)
     if isinstance(learned, Problem) and not request.answers_only:
-        notes += learned.contrary_notes(notes)
+        notes += learned.contrary_notes
     notes += seen.notes
     return replace(found, events=seen.events, counts=seen.counts, present=seen.present, notes=notes)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -218,11 +217,10 @@ class Problem:
         """Who was right and nearly certain on every resolved event, (N,)."""
         return leaked_experts(self.forecasts)
 
-    def contrary_notes(self, notes: Sequence[Note]) -> tuple[Note, ...]:
-        """That forecasts speak against what happened, unless that is among some notes."""
-        if self.has_options or any(note.code == "contrary" for note in notes):
-            return ()
-        events = contrary_events(self.forecasts)
+    @property
+    def contrary_notes(self) -> tuple[Note, ...]:
+        """That forecasts speak against what happened, if they do."""
+        events = 0 if self.has_options else contrary_events(self.forecasts)
         return (contrary_note(events, self.classes),) if events else ()
 
     def problem(self) -> Problem:

@@ -185,7 +185,7 @@ def _fit_steps(
     fixed = pool.learns and not Configured(name, options).learns
     more = [Note("given-weights", "weights as they were given, not learned")] if fixed else []
     more += leakage_notes(problem.experts, problem.leaked) if pool.learns and not fixed else []
-    more += [] if answers_only else problem.contrary_notes(sample.notes)
+    more += [] if answers_only else problem.contrary_notes
     learned = FittedPool(
         rule=name,
         parameters=parameters,
