@@ -102,8 +102,7 @@ def total_notes(layout: Layout, experts: Sequence[str]) -> list[Note]:
         return []
     ways = " ".join(f"--exclude {quoted(name)}" for name in found)
     one = len(found) == 1
-    verb = "sums up the others" if one and sums else "sum up the others" if sums == found else "is no expert"
-    verb = "are no experts" if verb == "is no expert" and not one else verb
-    what = f"{'column' if one else 'columns'} {listed(found)} {verb}, by the name"
-    text = f"{what}, and {'counts' if len(found) == 1 else 'count'} as {counted(len(found), 'expert')}: if not, {ways}"
+    verbs = ("sums up the others", "sum up the others") if sums == found else ("is no expert", "are no experts")
+    what = f"{'column' if one else 'columns'} {listed(found)} {verbs[0] if one else verbs[1]}, by the name"
+    text = f"{what}, and {'counts' if one else 'count'} as {counted(len(found), 'expert')}: if not, {ways}"
     return [Note("totals", text, len(found), serious=True)]

@@ -49,20 +49,23 @@ class UnnamedTimes:
         """Their headers."""
         return [self.table.names[i] for i in self.columns]
 
+    @property
+    def _option(self) -> str:
+        """What says that these are the times of forecasts."""
+        return f"--column time={quoted(self.names[0]) if len(self.columns) == 1 else 'NAME'}"
+
     def ways(self, rule: str) -> tuple[str, list[Remedy]]:
         """How to have the times counted, in words and as options; nothing where there are none."""
         if not self.columns:
             return "", []
-        who = quoted(self.names[0]) if len(self.columns) == 1 else "NAME"
         remedies: list[Remedy] = [{"columns": {"time": name}, "duplicates": rule} for name in self.names]
-        return f"--column time={who} --duplicates {rule}", remedies
+        return f"{self._option} --duplicates {rule}", remedies
 
     def wanted(self) -> LayoutError:
         """The error where something is asked for that depends on when forecasts were made."""
-        who = quoted(self.names[0]) if len(self.columns) == 1 else "NAME"
         return LayoutError(
             f"{self.table.name}: no column is known to say when forecasts were made, and {listed(self.names)} "
-            f"{'holds' if len(self.columns) == 1 else 'hold'} times: say --column time={who}",
+            f"{'holds' if len(self.columns) == 1 else 'hold'} times: say {self._option}",
             remedies=[{"columns": {"time": name}} for name in self.names],
         )
 
@@ -83,11 +86,11 @@ class UnnamedTimes:
         """
         for column in self.columns:
             if not self._agrees(column, rows, keys):
-                way, remedies = self.ways("last")
+                _, remedies = self.ways("last")
                 raise DuplicateError(
                     f"of several forecasts by one expert on one event, the last row of {self.table.name} is not the "
                     f"latest by {listed(self.names)}, which {'holds' if len(self.names) == 1 else 'hold'} times: say "
-                    f"{way.partition(' --')[0]}, or --duplicates last-row if the order of rows counts",
+                    f"{self._option}, or --duplicates last-row if the order of rows counts",
                     remedies=[*remedies, {"duplicates": "last-row"}],
                 )
         return self.names
