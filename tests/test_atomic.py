@@ -8,15 +8,7 @@ import threading
 
 import pytest
 
-from opinionpool import atomic
 from opinionpool.atomic import abandoned, own_name, replacing
-
-
-@pytest.fixture(params=["unnamed", "named"])
-def drafts(request, monkeypatch):
-    """Both ways to write what has no name yet."""
-    if request.param == "named":
-        monkeypatch.setattr(atomic, "_UNNAMED", None)
 
 
 def write(path, data=b"new"):
@@ -25,7 +17,7 @@ def write(path, data=b"new"):
 
 
 @pytest.mark.parametrize("length", [1, 251, 255])
-def test_names_as_long_as_names_can_be(drafts, tmp_path, length):
+def test_names_as_long_as_names_can_be(tmp_path, length):
     path = tmp_path / ("x" * length)
     for data in (b"one", b"two"):
         write(path, data)
@@ -35,7 +27,7 @@ def test_names_as_long_as_names_can_be(drafts, tmp_path, length):
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such permissions here")
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
-def test_permissions_are_those_of_any_file(drafts, tmp_path, mask):
+def test_permissions_are_those_of_any_file(tmp_path, mask):
     path, old = tmp_path / "file", os.umask(mask)
     try:
         write(path)
@@ -47,14 +39,14 @@ def test_permissions_are_those_of_any_file(drafts, tmp_path, mask):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_the_mask_of_the_process_is_left_alone(drafts, tmp_path, monkeypatch):
+def test_the_mask_of_the_process_is_left_alone(tmp_path, monkeypatch):
     """Other threads write files meanwhile."""
     monkeypatch.setattr(os, "umask", lambda _: pytest.fail("the mask was changed"))
     write(tmp_path / "file")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="whether a process runs is not asked here")
-def test_what_killed_processes_left_is_removed_at_the_next_start(drafts, tmp_path):
+def test_what_killed_processes_left_is_removed_at_the_next_start(tmp_path):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     left = tmp_path / f".{own_name(gone.pid)}0.draft"
@@ -66,7 +58,7 @@ def test_what_killed_processes_left_is_removed_at_the_next_start(drafts, tmp_pat
     assert sorted(os.listdir(tmp_path)) == sorted([mine.name, other.name, "file"])
 
 
-def test_threads_write_side_by_side(drafts, tmp_path):
+def test_threads_write_side_by_side(tmp_path):
     wrong = []
 
     def many(number):

@@ -11,9 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-# Linux can write a file that has no name yet, so that nothing is left of it when the process is killed.
-_UNNAMED = getattr(os, "O_TMPFILE", None)
-_DESCRIPTORS = "/proc/self/fd"
 # What writing to an open file fails with, without naming it.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -36,9 +33,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> with replacing(folder / "new") as out:
     ...     _ = out.write(b"half")
-    ...     seen = list(folder.iterdir())
+    ...     seen = (folder / "new").exists()
     >>> seen, (folder / "new").read_bytes()
-    ([], b'half')
+    (False, b'half')
     """
     target = os.path.realpath(path)
     with _naming(os.fspath(path)):
@@ -63,37 +60,29 @@ def _naming(path: str) -> Iterator[None]:
 
 def _is_draft(name: str, path: str) -> bool:
     """Whether `name` is that of a draft of the file at `path`."""
-    folder = os.path.dirname(os.path.realpath(path))
-    return name.startswith((_DESCRIPTORS, os.path.join(folder, f".{own_name()}")))
+    return name.startswith(os.path.join(os.path.dirname(os.path.realpath(path)), f".{own_name()}"))
 
 
 @contextmanager
 def _drafted(target: str) -> Iterator[BinaryIO]:
-    """A stream into a draft, which takes the place of the file at `target` when all went well."""
+    """A stream into a draft beside the file at `target`, which takes its place when all went well."""
     folder = os.path.dirname(target)
-    _sweep(folder)
-    handle = _unnamed(folder)
-    draft = None
-    if handle is None:
-        handle, draft = _draft(folder)
+    for path in abandoned(folder):
+        with suppress(OSError):
+            os.unlink(path)
+    handle, draft = _draft(folder)
     try:
         with open(handle, "wb") as stream:
             yield stream
             stream.flush()
             # A new file has the permissions that files get here.
             with suppress(FileNotFoundError):
-                mode = os.stat(target).st_mode & 0o7777
-                # A file without a name is changed by its descriptor, which not every system can do.
-                os.chmod(handle if draft is None else draft, mode)
+                os.chmod(draft, os.stat(target).st_mode & 0o7777)
             os.fsync(handle)
-            if draft is None:
-                draft = _named(handle, target)
-        if draft != target:
-            os.replace(draft, target)
+        os.replace(draft, target)
     except BaseException:
-        if draft is not None and draft != target:
-            with suppress(OSError):
-                os.unlink(draft)
+        with suppress(OSError):
+            os.unlink(draft)
         raise
     _sync(folder)
 
@@ -134,43 +123,12 @@ def _runs(process: int) -> bool:
     return True
 
 
-def _sweep(folder: str) -> None:
-    """Remove drafts that killed processes left."""
-    for path in abandoned(folder):
-        with suppress(OSError):
-            os.unlink(path)
-
-
-def _drafts(folder: str) -> Iterator[str]:
-    """Names for drafts, short ones, as the file's own may be as long as names can be."""
-    return (os.path.join(folder, f".{own_name()}{number}.draft") for number in itertools.count())
-
-
 def _draft(folder: str) -> tuple[int, str]:
-    """A new file with a name that nobody has."""
-    for place in _drafts(folder):
+    """A new file with a name that nobody has, a short one, as the file's own may be as long as names can be."""
+    for number in itertools.count():
+        place = os.path.join(folder, f".{own_name()}{number}.draft")
         with suppress(FileExistsError):
             return os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), place
-    raise AssertionError("there is always another name")
-
-
-def _unnamed(folder: str) -> int | None:
-    """A file without a name, None where there is no such thing."""
-    if _UNNAMED is None or not os.path.isdir(_DESCRIPTORS):
-        return None
-    with suppress(OSError):
-        return os.open(folder, _UNNAMED | os.O_RDWR | os.O_CLOEXEC, 0o666)
-    return None
-
-
-def _named(handle: int, target: str) -> str:
-    """Name a complete file: as wanted, or beside it if something is there."""
-    source = f"{_DESCRIPTORS}/{handle}"
-    for place in itertools.chain([target], _drafts(os.path.dirname(target))):
-        with suppress(FileExistsError):
-            # A directory's descriptor makes this follow the link to the file; the path is absolute, so any will do.
-            os.link(source, place, src_dir_fd=handle)
-            return place
     raise AssertionError("there is always another name")
 
 

@@ -530,14 +530,6 @@ def test_a_failure_leaves_what_was_there(path, monkeypatch):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_files_without_a_nameless_beginning(path, monkeypatch):
-    """Where the system cannot write files that have no name yet, a draft has one."""
-    monkeypatch.setattr("opinionpool.atomic._UNNAMED", None)
-    save(op.Panel.exchangeable(2), path)
-    assert len(load(path)) == 2
-    assert os.listdir(path.parent) == [path.name]
-
-
 def test_a_pipe_is_written_to_and_not_replaced(path):
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
