@@ -8,7 +8,7 @@ where a forecast is missing, is made on demand.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief, expect_type, labels_given, names_given
-from opinionpool.arrays import Array, Index, pairs_increase
+from opinionpool.arrays import Array, Index, Mask, pairs_increase
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.earlier import Earlier
@@ -29,6 +29,9 @@ from opinionpool.text import listed, shown
 
 # Numbers in a dense block of events x experts.
 BLOCK = 1 << 21
+
+# Along what a field has its values; `select_events` and `select_experts` go by it.
+_EVENT, _CELL = {"axis": "event"}, {"axis": "cell"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,27 +92,27 @@ class Forecasts(Tabular):
     ((2, 2), [True, False], [2, 1])
     """
 
-    events: tuple[str, ...]
+    events: tuple[str, ...] = field(metadata=_EVENT)
     experts: tuple[str, ...]
     classes: tuple[object, ...]
-    event_index: Index
-    expert_index: Index
-    probabilities: Array
-    outcomes: npt.NDArray[np.intp]
-    prior: Array | None = None
-    times: npt.NDArray[np.datetime64] | None = None
-    groups: npt.NDArray[np.str_] | None = None
+    event_index: Index = field(metadata=_CELL)
+    expert_index: Index = field(metadata=_CELL)
+    probabilities: Array = field(metadata=_CELL)
+    outcomes: npt.NDArray[np.intp] = field(metadata=_EVENT)
+    prior: Array | None = field(default=None, metadata=_EVENT)
+    times: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
+    groups: npt.NDArray[np.str_] | None = field(default=None, metadata=_EVENT)
     notes: tuple[Note, ...] = field(default=())
-    options: Options | None = None
-    settled: npt.NDArray[np.bool_] | None = None
-    closes: npt.NDArray[np.datetime64] | None = None
+    options: Options | None = field(default=None, metadata=_EVENT)
+    settled: npt.NDArray[np.bool_] | None = field(default=None, metadata=_EVENT)
+    closes: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
     void: Forecasts | None = None
-    texts: tuple[str, ...] | None = None
-    topics: npt.NDArray[np.str_] | None = None
-    history: History | None = None
-    made: npt.NDArray[np.datetime64] | None = None
-    asked: npt.NDArray[np.datetime64] | None = None
-    earlier: Earlier | None = None
+    texts: tuple[str, ...] | None = field(default=None, metadata=_EVENT)
+    topics: npt.NDArray[np.str_] | None = field(default=None, metadata=_EVENT)
+    history: History | None = field(default=None, metadata=_EVENT)
+    made: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_CELL)
+    asked: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
+    earlier: Earlier | None = field(default=None, metadata=_CELL)
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -395,26 +398,8 @@ class Forecasts(Tabular):
         lengths = starts[positions + 1] - starts[positions]
         first = np.repeat(starts[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
         cells = first + np.arange(len(first))
-        return replace(
-            self,
-            events=tuple(map(self.events.__getitem__, positions.tolist())),
-            event_index=np.repeat(np.arange(len(positions)), lengths),
-            expert_index=self.expert_index[cells],
-            probabilities=self.probabilities[cells],
-            outcomes=self.outcomes[positions],
-            prior=None if self.prior is None else self.prior[positions],
-            times=None if self.times is None else self.times[positions],
-            groups=None if self.groups is None else self.groups[positions],
-            settled=None if self.settled is None else self.settled[positions],
-            closes=None if self.closes is None else self.closes[positions],
-            history=None if self.history is None else self.history.select_events(positions),
-            topics=None if self.topics is None else self.topics[positions],
-            made=None if self.made is None else self.made[cells],
-            earlier=None if self.earlier is None else self.earlier.select(cells),
-            asked=None if self.asked is None else self.asked[positions],
-            options=None if self.options is None else tuple(self.options[i] for i in positions),
-            texts=None if self.texts is None else tuple(self.texts[i] for i in positions),
-        )
+        chosen = self._taken("event", positions) | self._taken("cell", cells)
+        return replace(self, **chosen | {"event_index": np.repeat(np.arange(len(positions)), lengths)})
 
     def select_experts(self, names: Sequence[str]) -> Forecasts:
         """The forecasts of some experts, in the order of `names`; every event stays.
@@ -428,16 +413,13 @@ class Forecasts(Tabular):
         new = np.full(len(self.experts), -1)
         new[places(names, self.experts)] = np.arange(len(names))
         kept = new[self.expert_index] >= 0
-        return replace(
-            self,
-            experts=tuple(names),
-            event_index=self.event_index[kept],
-            expert_index=new[self.expert_index[kept]],
-            probabilities=self.probabilities[kept],
-            history=self.history and replace(self.history, forecasts=self.history.forecasts.select_experts(names)),
-            made=None if self.made is None else self.made[kept],
-            earlier=None if self.earlier is None else self.earlier.select(kept),
-        )
+        history = self.history and replace(self.history, forecasts=self.history.forecasts.select_experts(names))
+        chosen = self._taken("cell", kept) | {"expert_index": new[self.expert_index[kept]]}
+        return replace(self, experts=tuple(names), history=history, **chosen)
+
+    def _taken(self, axis: str, index: Index | Mask) -> dict[str, Any]:
+        """The fields along an axis, for some of its events or cells."""
+        return {f.name: _take(getattr(self, f.name), index) for f in fields(self) if f.metadata.get("axis") == axis}
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:
         """The same as forecasts by more experts, of whom its own are some, in the order of `names`."""
@@ -466,7 +448,7 @@ class History:
     share: Array
     begin: npt.NDArray[np.datetime64]
 
-    def select_events(self, positions: Index) -> History:
+    def select(self, positions: Index) -> History:
         """The lives of some events, in the order wanted."""
         place = np.full(max(self.event.max(initial=-1), positions.max(initial=-1)) + 1, -1)
         place[positions] = np.arange(len(positions))
@@ -474,6 +456,15 @@ class History:
         kept = kept[np.argsort(place[self.event[kept]], kind="stable")]
         forecasts = self.forecasts.select_events(kept)
         return History(forecasts, place[self.event[kept]], self.share[kept], self.begin[kept])
+
+
+def _take(values: object, index: Index | Mask) -> object:
+    """The values at some positions; None stays None."""
+    if values is None:
+        return None
+    if isinstance(values, tuple):
+        return tuple(map(values.__getitem__, index.tolist()))
+    return values.select(index) if isinstance(values, Earlier | History) else values[index]  # type: ignore[arg-type, index]
 
 
 def cells_of(array: Array) -> tuple[Index, Index, Array]:

@@ -82,7 +82,7 @@ def test_shares_are_parts_of_the_life():
     assert found.share.tolist() == [0.25, 0.5, 0.25, 1.0]
     assert np.datetime_as_string(found.begin, "s").tolist() == [hours(0), hours(10), hours(30), hours(40)]
     assert np.array_equal(found.forecasts.X, [[0.2, np.nan], [0.2, 0.6], [0.8, 0.6], [0.5, np.nan]], equal_nan=True)
-    chosen = found.select_events(np.array([1]))
+    chosen = found.select(np.array([1]))
     assert (chosen.event.tolist(), chosen.share.tolist(), chosen.forecasts.X[0, 0]) == ([0], [1.0], 0.5)
 
 
