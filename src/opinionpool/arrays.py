@@ -247,8 +247,8 @@ def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
         yield rows, np.flatnonzero(pattern)
 
 
-# Beyond this, one more event is lost in rounding.
-MOST = 1e15
+# Frequencies beyond which one more event is lost in rounding, and below which one event is.
+MOST, LEAST = 1e15, 1e-15
 
 
 def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
@@ -257,7 +257,7 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
     Raises
     ------
     ShapeError, ArgumentError
-        If there is not one for each event, or one is negative, not finite or above 1e15.
+        If there is not one for each event, or one is not 0 and not from 1e-15 to 1e15.
     """
     if sample_weight is None:
         return np.ones(events)
@@ -267,10 +267,10 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
     weight = as_numbers(given, "sample weight", ArgumentError)
     if weight.shape != (events,):
         raise ShapeError(f"{events} events need as many sample weights, and their shape is {weight.shape}")
-    bad = ~((weight >= 0) & (weight <= MOST))
+    bad = ~(((weight >= LEAST) & (weight <= MOST)) | (weight == 0))
     if bad.any():
         where = int(bad.argmax())
-        rule = f"at most {MOST:g}" if MOST < weight[where] < np.inf else "finite and at least 0"
+        rule = f"0 or from {LEAST:g} to {MOST:g}" if 0 < weight[where] < np.inf else "finite and at least 0"
         raise ArgumentError(f"sample weights are frequencies, {rule}, and weight {where} is {weight[where]:.15g}")
     return weight
 

@@ -107,7 +107,7 @@ def test_nobody_reading_the_messages_is_no_fault(environment, small):
     assert done.stdout.startswith(b"event,")
 
 
-def test_closed_streams_are_no_fault(environment, small, tmp_path):
+def test_closed_streams_are_no_fault_unless_results_would_be_lost(environment, small, tmp_path):
     def told(command):
         return subprocess.run(
             ["sh", "-c", command, "sh", *COMMAND, small], env=environment, capture_output=True, check=False
@@ -116,10 +116,13 @@ def test_closed_streams_are_no_fault(environment, small, tmp_path):
     done = told('"$1" "$2" "$3" pool - <&-')
     assert (done.returncode, done.stderr) == (1, b"opinionpool: error: standard input is empty\n")
     done = told('"$1" "$2" "$3" pool "$4" >&-')
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"opinionpool: error: standard output is closed")
+    done = told(f'"$1" "$2" "$3" pool "$4" --output {tmp_path / "answers.csv"} >&-')
     assert (done.returncode, done.stderr.splitlines()[0][:8]) == (0, b"5 events")
     done = told('"$1" "$2" "$3" pool "$4" 2>&-')
     assert (done.returncode, done.stdout[:6]) == (0, b"event,")
-    assert told('"$1" "$2" "$3" pool "$4" <&- >&- 2>&-').returncode == 0
+    assert told('"$1" "$2" "$3" pool "$4" <&- >&- 2>&-').returncode == 1
     assert told('"$1" "$2" "$3" pool nowhere <&- >&- 2>&-').returncode == 2
 
 

@@ -26,7 +26,7 @@ from opinionpool.report.listing import (
 from opinionpool.text import without_apostrophe
 
 INSIDE = st.floats(0, 1, exclude_min=True, exclude_max=True)
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\t\n\r"), max_size=30)
 
 
 class Terminal(io.StringIO):
@@ -74,6 +74,17 @@ def test_csv_gives_back_what_went_in(rows):
     assert [without_apostrophe(row[0]) for row in back] == names
     assert [float(row[1]) for row in back] == numbers
     assert [row[2] for row in back] == [{None: "", True: "true", False: "false"}[flag] for flag in flags]
+
+
+@pytest.mark.parametrize("more", [[], ["plain"] * 300])
+def test_a_csv_shown_on_a_terminal_does_nothing_to_it(more):
+    out = io.StringIO()
+    write_csv([Column("name", ["two\nlines, \x1b]0;title\x07\x9b2J", "bell\x07", *more], "name")], out)
+    assert csv_rows(out)[:3] == [["name"], ["two\nlines, \\x1b]0;title\\x07\\x9b2J"], ["bell\\x07"]]
+
+
+def csv_rows(out):
+    return list(csv.reader(io.StringIO(out.getvalue(), newline="")))
 
 
 def test_many_numbers_are_written_as_python_writes_one():

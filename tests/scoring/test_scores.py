@@ -396,7 +396,8 @@ def test_one_event_has_no_standard_error():
         ([1.0, -1.0], ArgumentError, "weight 1 is -1"),
         ([nan, 1.0], ArgumentError, "weight 0 is nan"),
         ([1.0, math.inf], ArgumentError, "weight 1 is inf"),
-        ([1.0, 1e18], ArgumentError, r"at most 1e\+15, and weight 1 is 1e\+18"),
+        ([1.0, 1e18], ArgumentError, r"from 1e-15 to 1e\+15, and weight 1 is 1e\+18"),
+        ([1e-300, 1.0], ArgumentError, r"from 1e-15 to 1e\+15, and weight 0 is 1e-300"),
         (["a", "b"], ArgumentError, "must be a number"),
     ],
 )

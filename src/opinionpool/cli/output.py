@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -23,10 +24,15 @@ def speak_utf8() -> None:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
+# Names of the standard streams that were closed when the program began.
+_CLOSED: set[str] = set()
+
+
 def open_closed_streams() -> None:
     """Put the null device where a standard stream was closed, as daemons do, so that no file takes its place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
+            _CLOSED.add(name)
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - stays open
 
 
@@ -60,7 +66,15 @@ def destination(path: str | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _standard_output() -> Iterator[TextIO]:
-    """Standard output; that its reader, such as ``head``, has seen enough is no fault."""
+    """Standard output; that its reader, such as ``head``, has seen enough is no fault.
+
+    Raises
+    ------
+    OSError
+        If it was closed from the start, so that nobody would get the results.
+    """
+    if "stdout" in _CLOSED:
+        raise OSError(errno.EBADF, "standard output is closed, so nobody gets the results; --output FILE writes a file")
     try:
         yield sys.stdout
         sys.stdout.flush()

@@ -23,6 +23,8 @@ BLOCK = 1000
 # Text columns are folded to the first of these before a table leaves out columns, and to the second afterwards.
 COMFORTABLE, NARROWEST = 16, 8
 _SPECIAL = re.compile('[",\r\n]')
+# What no text in CSV needs, and a terminal would act on if the file were shown there.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 # What a field that may need an apostrophe begins with.
 _LEADING = FORMULAS | {"'"}
 # What would move the cursor, colour the screen or turn the direction of writing if it were sent to a terminal.
@@ -87,13 +89,17 @@ def decimal(x: float) -> str:
     return f"{round(x, 3) + 0.0:.3f}"
 
 
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
 def printable(text: str) -> str:
     r"""Text with control characters as escapes, safe to send to a terminal.
 
     >>> print(printable("two" + chr(10) + "lines" + chr(27) + "[31m"))
     two\nlines\x1b[31m
     """
-    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    return _UNPRINTABLE.sub(_escaped, text)
 
 
 def write_listing(columns: Sequence[Column], kind: str, out: TextIO, headed: bool = True) -> None:
@@ -189,7 +195,7 @@ def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
 def _is_plain(texts: Sequence[str]) -> bool:
     """Whether texts are fields as they are; signs are sought in all of them at once."""
     lines = "\n" + "\n".join(texts)
-    if any(sign in lines for sign in '",\r') or lines.count("\n") > len(texts):
+    if any(sign in lines for sign in '",\r') or lines.count("\n") > len(texts) or _CONTROL.search(lines):
         return False
     return not any(sign in lines and "\n" + sign in lines for sign in _LEADING)
 
@@ -200,7 +206,7 @@ def _field(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = with_apostrophe(value) if isinstance(value, str) else str(value)
+    text = _CONTROL.sub(_escaped, with_apostrophe(value)) if isinstance(value, str) else str(value)
     return '"' + text.replace('"', '""') + '"' if _SPECIAL.search(text) else text
 
 
