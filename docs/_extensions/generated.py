@@ -6,7 +6,9 @@ go. In docstrings, names of classes, functions and what they have are links; a b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from pygments.lexers.special import TextLexer
 from sphinx.addnodes import pending_xref
 
 from opinionpool import __all__ as public
+from opinionpool.findings import messages
 from opinionpool.tables.roles import SYNONYMS
 
 if TYPE_CHECKING:
@@ -26,6 +29,39 @@ def columns() -> str:
     """The names of columns that are recognised, by role, in Markdown."""
     rows = [f"| `{role}` | {', '.join(f'`{name}`' for name in names[1:])} |" for role, names in SYNONYMS.items()]
     return "\n".join(["| column | also called |", "| --- | --- |", *rows])
+
+
+def findings() -> str:
+    """The table of messages, by section, with the names of what a text quotes in place of it."""
+    lines: list[str] = []
+    for section, rows in groupby(messages().values(), lambda message: message.section):
+        lines += [f"### {section}", "", "| code | what it says | what to do |", "| --- | --- | --- |"]
+        for row in rows:
+            raised = f" ({row.kind if row.kind == 'serious' else f'`{row.kind}`'})" if row.kind else ""
+            lines.append(f"| `{row.code}`{raised} | {_without_formats(row.text)} | {_without_formats(row.do)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _without_formats(template: str) -> str:
+    """A template for people: a verb in the plural, a number with its noun, and names of other parameters as they are.
+
+    >>> _without_formats("{count:row} {count:was/were} left out{more:raw}; {value} is not in {names:column}")
+    'N rows were left out; *value* is not in columns *names*'
+    """
+
+    def shown(match: re.Match[str]) -> str:
+        name, form = match[1], match[2] or ""
+        if name == "more":
+            return ""
+        if "/" in form:
+            return form.partition("/")[2]
+        noun = form if form.isalpha() and form not in {"raw", "typed"} else ""
+        if name in {"count", "total"}:
+            return f"{'N' if name == 'count' else 'T'} {noun}s".removesuffix(" s")
+        return f"{noun}s *{name}*".removeprefix("s ")
+
+    return re.sub(r"\{(\w+)(?::([^}]*))?\}", shown, template)
 
 
 def gains() -> str:
@@ -39,6 +75,7 @@ WORDS = {" -- ": " – ", "Variables": "Attributes"}
 PARTS: Mapping[str, Callable[[], str]] = {
     "<!-- commands -->": commands,
     "<!-- columns -->": columns,
+    "<!-- findings -->": findings,
     "<!-- gains -->": gains,
 }
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 __all__ = [
     "AccuracyUnknownError",
@@ -48,7 +48,15 @@ __all__ = [
 
 
 class OpinionPoolError(ValueError):
-    """Base of every error that opinionpool raises on purpose."""
+    """Base of every error that opinionpool raises on purpose.
+
+    Attributes
+    ----------
+    finding : opinionpool.findings.Finding or None
+        What it is about: its code, place and remedies; None where the message says it all.
+    """
+
+    finding: Any = None
 
 
 class ArgumentError(OpinionPoolError):
@@ -106,7 +114,8 @@ class TableError(OpinionPoolError):
 
     def __init__(self, message: str = "", *, remedies: Sequence[Remedy] = (), count: int = 1) -> None:
         super().__init__(message)
-        self.remedies, self.count = tuple(remedies), count
+        self.remedies: tuple[Remedy, ...] = tuple(remedies)
+        self.count = count
 
 
 class MissingFileError(TableError, FileNotFoundError):

@@ -69,8 +69,8 @@ def test_other_encodings_are_named(encoding):
 
 def test_encodings_that_are_wrong_or_unknown():
     text = "question,A\n" + "007,0.5\n" * 30_000 + "é,\n"
-    refused(text.encode("cp1252"), "line 30002: byte 0xe9 is not UTF-8; .*--encoding cp1252")
-    refused("question,é\n007,1\n".encode("latin-1"), "line 1: byte 0xe9 is not UTF-8")
+    refused(text.encode("cp1252"), "line 30002: the byte 0xe9 is not UTF-8. .*--encoding cp1252")
+    refused("question,é\n007,1\n".encode("latin-1"), "line 1: the byte 0xe9 is not UTF-8")
     refused("question,A\n007,0.5\n".encode("utf-16-le"), "UTF-16 without a byte-order mark: say --encoding utf-16-le")
     refused("question,A\n", "no text encoding is called 'latin-17'", "latin-17")
     refused("question,A\n", "no text encoding is called 'hex'", "hex")
@@ -187,7 +187,7 @@ def test_json_lines_and_arrays():
         ('{"a":1}\n\n{"a":\n', "line 3 is not JSON"),
         ('{"a":1}\n[1]\n', "every line must be one object"),
         ('[{"a":1},\n{"a":2}\n', "cannot be read as a JSON array"),
-        ('{"a":1}\n{"a":"\xff"}\n', "line 2: byte 0xff is not UTF-8"),
+        ('{"a":1}\n{"a":"\xff"}\n', "line 2: the byte 0xff is not UTF-8"),
         ("[" * 100_000, "JSON|CSV|no rows"),
         ('{"a":1,"b":2}\n{"a":1,"b":2,"a":3}\n', "object 2 has the key 'a' twice"),
         ("{}\n{}\n", "every object in it is empty"),

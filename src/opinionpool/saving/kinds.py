@@ -10,6 +10,7 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import Note, SavedPoolError
+from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
 from opinionpool.learning.fitted import FittedPanel
@@ -303,10 +304,11 @@ def _beliefs(**saved: Any) -> Beliefs:  # noqa: ANN401 - what a file may hold
 _PANEL = {"bias": Array, "names": tuple[str, ...], "classes": tuple[Label, ...], "settings": Settings}
 
 _NOTE = {"code": str, "text": str, "count": int, "serious": bool}
+_NOTES: tuple[type[Note], ...] = (Note, Finding)
 
 # A pool or panel that is added to the project is added here.
 PARTS = (
-    Kind("note", Note, _NOTE, lambda note: {name: getattr(note, name) for name in _NOTE}, Note),
+    *(Kind("note", kind, _NOTE, lambda note: {name: getattr(note, name) for name in _NOTE}, Note) for kind in _NOTES),
     Kind.of("extremes", Extremes, _check_extremes),
     Kind.of("settings", Settings, _check_settings),
     Kind.of("common-correlation", CommonCorrelation, _check_common),

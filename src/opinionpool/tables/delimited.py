@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.errors import LayoutError, Note, OpinionPoolError, TableError
+from opinionpool.findings import Place, Remedy, fault
 from opinionpool.tables.sources import CELL, FileSource, Workspace, check_columns, open_binary
 from opinionpool.text import counted, shown, without_apostrophe
 
@@ -183,15 +184,12 @@ def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[
     return best[1], tuple(without_apostrophe(cell.strip()) for cell in best[2]), best[0][0]
 
 
-def bad_encoding(name: str, lines: Iterable[bytes]) -> TableError | None:
+def bad_encoding(name: str, lines: Iterable[bytes]) -> OpinionPoolError | None:
     """The first line that is not UTF-8, as an error, or None."""
     for number, line in enumerate(lines, 1):
         try:
             line.decode("utf-8")
         except UnicodeDecodeError as error:
-            return TableError(
-                f"{name}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; say which encoding the file "
-                "has, as in --encoding cp1252 (Windows, western Europe) or --encoding latin-1",
-                remedies=[{"encoding": "cp1252"}],
-            )
+            place = Place(name, (number,), value=f"0x{line[error.start]:02x}")
+            return fault("not-utf-8", place, [Remedy({"encoding": "cp1252"})])
     return None

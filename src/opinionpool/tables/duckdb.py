@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.findings import finding
 from opinionpool.tables.contents import Contents
 from opinionpool.tables.engine import (
     Progress,
@@ -28,7 +29,7 @@ from opinionpool.tables.loading import read_file
 from opinionpool.tables.recognise import recognise
 from opinionpool.tables.sources import Workspace
 from opinionpool.tables.where import parse_where
-from opinionpool.text import counted, listed
+from opinionpool.text import listed
 
 
 @contextmanager
@@ -143,4 +144,4 @@ def matching(table: FileTable | FrameTable, where: str) -> FileTable | FrameTabl
 
 def _left_out(count: int, rows: int) -> tuple[Note, ...]:
     """A note on rows that do not meet a condition."""
-    return (Note("where", f"{count:,} of {counted(rows, 'row')} left out by --where", count),) if count else ()
+    return (finding("where", count=count, total=rows),) if count else ()

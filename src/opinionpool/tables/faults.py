@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from opinionpool.errors import TableError
+from opinionpool.errors import OpinionPoolError, TableError
 from opinionpool.tables.delimited import bad_encoding
 from opinionpool.tables.sources import CELL, FileSource
 from opinionpool.text import counted
@@ -88,7 +88,7 @@ def _cut_off(source: FileSource, line: int, cells: int) -> TableError:
     )
 
 
-def csv_fault(source: FileSource) -> TableError | None:
+def csv_fault(source: FileSource) -> OpinionPoolError | None:
     """What is wrong with a CSV file that the engine could not read, or None."""
     with source.open() as file:
         fault = bad_encoding(source.name, file)
@@ -115,7 +115,7 @@ def csv_fault(source: FileSource) -> TableError | None:
     return None
 
 
-def json_fault(source: FileSource) -> TableError | None:
+def json_fault(source: FileSource) -> OpinionPoolError | None:
     """What is wrong with a file of JSON lines that the engine could not read, or None."""
     import json
 

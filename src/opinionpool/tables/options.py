@@ -12,6 +12,7 @@ import numpy as np
 
 from opinionpool.arguments import brief, expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
+from opinionpool.findings import typed_options
 from opinionpool.tables.cells import NumberRules
 from opinionpool.tables.classes import Asked
 from opinionpool.tables.event_options import CHOICES
@@ -164,21 +165,7 @@ class ReadOptions:
 
     def arguments(self) -> list[str]:
         """The options as they are typed."""
-        words: list[str] = []
-        for name, value in self.given().items():
-            option = "--" + _SINGULAR.get(name, name).replace("_", "-")
-            if name in _FLAGS:
-                words.append(option)
-            elif isinstance(value, Mapping):
-                for role, columns in value.items():
-                    for column in (columns,) if columns is None or isinstance(columns, str) else columns:
-                        words += [option, f"{role}={column or ''}"]
-            elif name == "classes":
-                words += [option, ",".join(map(_between_commas, value))]
-            else:
-                for each in value if name in _LISTS else (value,):
-                    words += [option, str(each).removesuffix("T00:00:00.000000").removesuffix(".000000")]
-        return words
+        return typed_options(self.given())
 
     def given(self) -> dict[str, Any]:
         """The options that are not what they are without a word, but for those of scores."""
@@ -265,13 +252,6 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _between_commas(label: object) -> str:
-    """A class as a list between commas has it."""
-    text = str(label)
-    quoted = text.replace('"', '""')
-    return f'"{quoted}"' if quoted != text or "," in text or text != text.strip() else text
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import zipfile
 
 from opinionpool.errors import Note, TableError
 from opinionpool.extras import install
-from opinionpool.text import listed, shown
+from opinionpool.findings import finding
 
 _SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
 # What a workbook may unpack to.
@@ -49,8 +49,7 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
             else:
                 file.write("\n")
     others = [other for other in book.sheet_names if other != sheet]
-    rest = f"; not read: {listed(others, 4)}" if others else ""
-    return (Note("sheet", f"{name}: sheet {shown(sheet)}{rest}", len(others)),)
+    return (finding("sheet", file=name, sheet=sheet, others=others),)
 
 
 def _check_size(name: str, path: str) -> None:

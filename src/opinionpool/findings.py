@@ -1,0 +1,272 @@
+"""Findings: what was noticed, converted, left out or refused, each by its code; their texts are in messages.md.
+
+A template quotes what it is given: text as messages quote names, ``{name:raw}`` as it is and ``{name:typed}`` as an
+option has it; ``{count:row}`` is "1 row" or "2,500 rows", ``{count:is/are}`` a verb; ``{names}`` a list that is cut
+when it is long, ``{names:5}`` after 5, ``{names:column}`` after its noun. ``{more:raw}`` tells how many are like the
+one that is shown. What to do quotes remedies by their number, ``{0}``, or all as ``{ways:raw}``; a sentence that names
+one that is not offered is left out. ``{names:, but not }`` is nothing where there are no names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from string import Formatter
+from typing import Any, NamedTuple
+
+from opinionpool import errors
+from opinionpool.errors import Note, OpinionPoolError, TableError
+from opinionpool.text import counted, listed, quoted, shown
+
+
+class Message(NamedTuple):
+    """A row of the table of messages."""
+
+    section: str
+    code: str
+    kind: str  # "" for a note, "serious" for one that is a Python warning, else the class of the error
+    text: str  # template
+    do: str  # what a user does about it, a template too; errors end with it
+
+
+@cache
+def messages() -> dict[str, Message]:
+    """Return the table of messages, by code."""
+    found, section = {}, ""
+    with open(os.path.join(os.path.dirname(__file__), "messages.md"), encoding="utf-8") as file:
+        table = file.read()
+    for line in table.splitlines():
+        section = line.removeprefix("## ") if line.startswith("## ") else section
+        if line.startswith("| `"):
+            code, kind, text, do = (cell.strip() for cell in line.split("|")[1:-1])
+            found[code.strip("`")] = Message(section, code.strip("`"), kind, text, do)
+    return found
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands: rows of a file or table, a column, and what is in the cell."""
+
+    file: str
+    rows: tuple[int, ...] = ()  # as people count them: lines of a text file, rows of another
+    unit: str = "line"  # {"line", "row"}
+    column: str | None = None
+    value: str | None = None
+    others: tuple[Place, ...] = ()  # rows in further files
+
+    def __str__(self) -> str:
+        numbers = ", ".join(map(str, self.rows))
+        rows = f", {self.unit}{'s' if len(self.rows) > 1 else ''} {numbers}" if self.rows else ""
+        further = "".join(f"; {other}" for other in self.others)
+        return f"{self.file}{rows}{further}" + ("" if self.column is None else f", column {shown(self.column)}")
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A way out: options of `opinionpool.read_forecasts` with their values, and how many cells they change."""
+
+    options: Mapping[str, object]
+    cells: int = 0
+
+    def __str__(self) -> str:
+        changed = f" (which changes {counted(self.cells, 'cell')})" if self.cells else ""
+        return " ".join(map(quoted, typed_options(self.options))) + changed
+
+
+def typed_options(options: Mapping[str, object]) -> list[str]:
+    """Return options of reading as the command line has them; what may be repeated is named in the singular there.
+
+    >>> typed_options({"percent": True, "columns": {"event": "race", "time": None}, "missing_values": ("x", "-1")})
+    ['--percent', '--column', 'event=race', '--column', 'time=', '--missing-value', 'x', '--missing-value', '-1']
+    """
+    words: list[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(flag)
+        elif name == "classes":
+            words += [flag, ",".join(_between_commas(str(label)) for label in _several(value))]
+        elif isinstance(value, Mapping):
+            for key, of in value.items():
+                words += [word for each in _several(of) for word in (_singular(flag), f"{key}={each or ''}")]
+        elif isinstance(value, tuple | list):
+            words += [word for each in value for word in (_singular(flag), str(each))]
+        else:
+            words += [flag, str(value).removesuffix("T00:00:00.000000").removesuffix(".000000")]
+    return words
+
+
+def _several(value: object) -> Sequence[object]:
+    """Return the parts of a value that has several, and any other as the only one."""
+    return value if isinstance(value, tuple | list) else (value,)
+
+
+def _singular(flag: str) -> str:
+    """Return the name of an option that may be repeated."""
+    return flag.removesuffix("s")
+
+
+def _between_commas(label: str) -> str:
+    """Return a class as a list between commas has it."""
+    doubled = label.replace('"', '""')
+    return f'"{doubled}"' if doubled != label or "," in label or label != label.strip() else label
+
+
+@dataclass(frozen=True)
+class Finding(Note):
+    """A note, or what an error is about: one of the codes in the table of messages, and what its text quotes."""
+
+    params: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    place: Place | None = None
+    remedies: tuple[Remedy, ...] = field(default=(), hash=False)
+
+    @property
+    def severity(self) -> str:
+        """{"note", "serious", "error"}."""
+        kind = messages()[self.code].kind
+        return "error" if kind.endswith("Error") else kind or "note"
+
+    def error(self) -> OpinionPoolError:
+        """Return the error to raise."""
+        kind: type[OpinionPoolError] = getattr(errors, messages()[self.code].kind)
+        made = kind(self.text)
+        made.finding = self
+        if isinstance(made, TableError):
+            made.remedies, made.count = tuple(remedy.options for remedy in self.remedies), self.count
+        return made
+
+
+def finding(
+    code: str,
+    place: Place | None = None,
+    remedies: Iterable[Remedy] = (),
+    **params: Any,  # noqa: ANN401 - what a template quotes
+) -> Finding:
+    """Return a finding with its text.
+
+    Parameters
+    ----------
+    code : str
+        Its key in the table of messages.
+    place : Place, optional
+        Where it is; stands before the text, and its column and value can be quoted.
+    remedies : iterable of Remedy
+        Ways out, the first of which is assumed where reading goes on.
+    params : int, float, str, or sequence of str
+        What the template quotes; ``count`` is the number of cells, rows or names concerned.
+
+    Examples
+    --------
+    >>> finding("where", count=3, total=10).text
+    '3 of 10 rows left out by --where'
+    """
+    message, ways = messages()[code], tuple(remedies)
+    count = _count(params)
+    at = {} if place is None else {"column": place.column, "value": place.value}
+    more = f" (and {count - 1:,} more like it)" if count > 1 else ""
+    quoted = {**at, "more": more, "ways": ", or ".join(map(str, ways)), **params}
+    text = _TEMPLATES.vformat(message.text, (), quoted)
+    if place is not None:
+        text = f"{place}: {text}"
+    if message.kind.endswith("Error"):
+        text = " ".join([f"{text}.", *_advice(message.do, ways, quoted)]) if message.do else text
+    return Finding(code, text, count, message.kind == "serious", params=params, place=place, remedies=ways)
+
+
+def _advice(template: str, ways: Sequence[Remedy], params: Mapping[str, object]) -> Iterator[str]:
+    """Return the sentences on what to do, but for those that name a remedy that is not offered."""
+    for sentence in template.split(". "):
+        needed = [int(name) for _, name, _, _ in _TEMPLATES.parse(sentence) if name and name.isdigit()]
+        if max(needed, default=-1) < len(ways) and (ways or "{ways" not in sentence):
+            yield _TEMPLATES.vformat(sentence.removesuffix("."), ways, params) + "."
+
+
+def fault(
+    code: str,
+    place: Place | None = None,
+    remedies: Iterable[Remedy] = (),
+    **params: Any,  # noqa: ANN401 - as above
+) -> OpinionPoolError:
+    """Return the error to raise; parameters as for `finding`."""
+    return finding(code, place, remedies, **params).error()
+
+
+def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Return notes on parts of a table as those on the whole, in order of first appearance.
+
+    Whole numbers add up, of others the largest counts, and lists of names are put together; notes that differ in
+    anything else stay apart.
+
+    Examples
+    --------
+    >>> [note.text for note in merged([finding("no-event", count=1), finding("no-event", count=2)])]
+    ['3 rows without an event left out']
+    """
+    found: dict[object, Note] = {}
+    for note in notes:
+        params = note.params if isinstance(note, Finding) else {}
+        same = tuple((name, value) for name, value in params.items() if isinstance(value, str | bool))
+        key = (note.code, same, note.place) if isinstance(note, Finding) else (note.code, note.text)
+        before = found.get(key)
+        if isinstance(note, Finding) and isinstance(before, Finding):
+            both = {name: _both(value, params[name]) for name, value in before.params.items()}
+            found[key] = before if both == before.params else finding(note.code, note.place, note.remedies, **both)
+        else:
+            found.setdefault(key, note)
+    return tuple(found.values())
+
+
+def _both(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, names, or text that is the same
+    """Return one parameter of the findings on two parts."""
+    if isinstance(one, int) and not isinstance(one, bool):
+        return one + other
+    if isinstance(one, float):
+        return max(one, other)
+    return one if isinstance(one, str | bool) else tuple(dict.fromkeys([*one, *other]))
+
+
+def _count(params: Mapping[str, object]) -> int:
+    """Return how many things a finding is about: ``count``, else the length of its first list, else 1."""
+    given = params.get("count")
+    if isinstance(given, int):
+        return given
+    lists = (value for value in params.values() if isinstance(value, Sequence) and not isinstance(value, str))
+    return len(next(lists, [""]))
+
+
+class _Templates(Formatter):
+    """The formats of templates."""
+
+    def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - what a template quotes
+        """Return a value as a template has it."""
+        if isinstance(value, str):
+            return value if spec == "raw" else quoted(value) if spec == "typed" else shown(value)
+        if "/" in spec:
+            one, _, many = spec.partition("/")
+            return one if (value if isinstance(value, int) else len(value)) == 1 else many
+        if isinstance(value, int):
+            return counted(value, spec) if spec else f"{value:,}"
+        if not isinstance(value, Sequence):
+            return format(value, spec)
+        if spec and not spec[0].isalnum():
+            return f"{spec}{listed(value, 4)}" if value else ""
+        noun, most = ("", int(spec)) if spec.isdigit() else (spec, 5 if spec else 8)
+        names = listed(value, most)
+        return f"{noun}{'' if len(value) == 1 else 's'} {names}" if noun else names
+
+
+_TEMPLATES = _Templates()
+
+
+class Findings(list[Note]):
+    """The findings of one reading, in order."""
+
+    def note(self, code: str, place: Place | None = None, **params: Any) -> None:  # noqa: ANN401 - as for `finding`
+        """Append a note; parameters as for `finding`."""
+        self.append(finding(code, place, **params))
+
+    def of(self, code: str) -> Iterator[Note]:
+        """Return those of one code."""
+        return (each for each in self if each.code == code)
