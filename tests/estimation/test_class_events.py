@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from opinionpool.estimation.blockwise import Likelihood
 from opinionpool.estimation.class_events import ClassEvents
-from opinionpool.estimation.likelihood import Likelihood
 from opinionpool.logodds import metric
 
 

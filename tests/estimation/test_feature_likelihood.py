@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from opinionpool.estimation.blockwise import Likelihood
 from opinionpool.estimation.feature_likelihood import FeatureLikelihood, feature_mode
-from opinionpool.estimation.likelihood import Likelihood
 from opinionpool.estimation.posterior import posterior_mode
 
 

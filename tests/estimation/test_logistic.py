@@ -9,8 +9,8 @@ from scipy.optimize import linprog, minimize
 from scipy.special import expit, logsumexp
 from sklearn.linear_model import LogisticRegression
 
-from opinionpool.estimation import likelihood as multinomial, logistic as newton
-from opinionpool.estimation.likelihood import Likelihood
+from opinionpool.estimation import blockwise as multinomial, logistic as newton
+from opinionpool.estimation.blockwise import Likelihood
 from opinionpool.estimation.logistic import logistic_fit
 from opinionpool.estimation.separation import separating_direction
 from opinionpool.logodds import logit

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opinionpool.estimation import likelihood
-from opinionpool.estimation.likelihood import Likelihood, ManyClasses
+from opinionpool.estimation.blockwise import Likelihood, ManyClasses
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import inner_products, metric
 from opinionpool.pools.fit import fit_pool

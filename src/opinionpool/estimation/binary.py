@@ -9,8 +9,8 @@ from functools import cache, cached_property, reduce
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.estimation.blockwise import TERMS, add_product
 from opinionpool.estimation.event_likelihoods import EventLikelihoods
-from opinionpool.estimation.likelihood import TERMS, add_product
 from opinionpool.estimation.posterior import Values
 
 # Up to so many coefficients, the products of every two rows of a design are made once, if they are no more numbers than

@@ -13,7 +13,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import BLOCK
-from opinionpool.estimation.likelihood import Value
+from opinionpool.estimation.blockwise import Value
 from opinionpool.estimation.posterior import Mode, newton_mode
 
 # Sums of fewer products are slow, however much memory more of them take.

@@ -1,344 +1,200 @@
-"""The likelihood of outcomes given contrasts, a block of events at a time.
+"""The multinomial likelihood of outcomes whose log-ratios are linear in coefficients: loss, gradient and Hessian.
 
-Coefficients are the weights of N experts and, if there is an intercept, K − 1 of it. The contrasts are shifted
-by about their mean, so that weights and intercept hardly interact; `Likelihood.to_raw` undoes that.
+The log-ratios of T events against the first of K classes are η = offset + Σ_f B_f f + Σ_n w_n z_n: a feature f has
+K − 1 coefficients, one for each class but the first (an intercept is the feature 1), and a column z, one number for
+each class, has one. With p the probabilities of the classes but the first, the gradient by η is p − [k = outcome],
+and the Hessian diag(p) − pp'. Binary outcomes are K − 1 = 1. A class that is no option of an event has the log-ratio
+−∞, or one so low that its probability is 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 
-# A block of the design should stay in the cache.
-_BLOCK_BYTES = 1 << 19
-# Products of more terms wake BLAS's threads, which on a busy machine costs far more than they bring, unless the
-# product is that of few rows.
-TERMS = 380_000
-_FEW_ROWS = 32
-# Events whose mean is near enough to that of all.
-_SHIFT_EVENTS = 1 << 12
-_TINY = np.finfo(np.float64).tiny
-
-
-class Value(NamedTuple):
-    """Mean loss per event, with its derivatives by the coefficients."""
-
-    loss: float
-    gradient: Array
-    hessian: Array
-
-
-# From so many classes on, the intercept is kept out of the design.
-MANY_CLASSES = 16
+# Numbers in a block of events, so that temporaries stay in the cache.
+_BLOCK = 1 << 17
+# Terms of a product of matrices from which BLAS wakes its threads, which costs more than they bring; and events in a
+# block at least.
+_TERMS, _FEWEST = 380_000, 32
 
 
 @dataclass(frozen=True, eq=False)
-class ManyClasses:
-    """The likelihood of outcomes among many classes, with an intercept behind the other coefficients.
+class Design:
+    """T events, and what their log-ratios are made of.
 
-    Per step it takes T K² operations for the intercept, where a design for each event takes T K³.
+    There are Q = F (K - 1) + N coefficients: those of the features first, class by class, then those of the columns.
+
+    Attributes
+    ----------
+    columns : ndarray, shape (N, K - 1, T) or (S, N, K - 1, T)
+        With S in front, each of S vectors of coefficients has columns of its own.
+    features : ndarray, shape (F, T)
+    offset : ndarray, shape (K - 1, T) or (S, K - 1, T)
+    outcomes : ndarray of int, shape (T,)
+        0 .. K - 1.
+    weight : ndarray, shape (T,)
+        Frequencies.
     """
 
-    own: Array  # (T, N, K - 1); the design of all coefficients but the intercept
+    columns: Array
+    features: Array
+    offset: Array
     outcomes: Index
-    offset: Array  # (T, K - 1)
-    weight: Array  # (T,)
-
-    @property
-    def size(self) -> int:
-        """How many coefficients there are."""
-        return int(self.own.shape[1] + self.own.shape[2])
-
-    @property
-    def events(self) -> float:
-        """The sum of the frequencies."""
-        return float(self.weight.sum())
-
-    def value(self, coefficients: Array) -> Value:
-        """Loss, gradient and Hessian per event."""
-        (t, d), n = self.offset.shape, self.own.shape[1]
-        ratios = self.ratios(coefficients)
-        ratios[:, 1:] += self.offset
-        ratios -= ratios.max(axis=1, keepdims=True)
-        total = np.exp(ratios).sum(axis=1)
-        loss = self.weight @ (np.log(total) - ratios[np.arange(t), self.outcomes])
-        p = np.exp(ratios[:, 1:]) / total[:, None]
-        surprise = self.weight[:, None] * (p - (self.outcomes[:, None] == np.arange(1, d + 1)))
-        gradient = np.empty(self.size)
-        gradient[:n] = np.einsum("tqd,td->q", self.own, surprise)
-        gradient[n:] = surprise.sum(axis=0)
-        events = self.events or 1.0
-        return Value(float(loss) / events, gradient / events, self.curvature(p) / events)
-
-    def ratios(self, coefficients: Array) -> Array:
-        """Log-ratios without the offset, (T, K), 0 for the first class."""
-        n, ratios = self.own.shape[1], np.zeros((len(self.own), self.own.shape[2] + 1))
-        ratios[:, 1:] = np.einsum("tqd,q->td", self.own, coefficients[:n]) + coefficients[n:]
-        return ratios
-
-    def curvature(self, p: Array) -> Array:
-        """The Hessian where the classes but the first have some probabilities, (T, K - 1)."""
-        n = self.own.shape[1]
-        # Each class less the mean of its event, by the probability of the class.
-        turned = self.own * p[:, None] - (self.own @ p[:, :, None]) * p[:, None]
-        likely = self.weight[:, None] * p
-        spread = -(likely.T @ p)
-        spread[np.diag_indices(len(spread))] = (likely * (1.0 - p)).sum(axis=0)
-        across = np.einsum("t,tqd->qd", self.weight, turned)
-        hessian = np.empty((self.size, self.size))
-        hessian[:n, :n] = np.einsum("t,tqd,trd->qr", self.weight, turned, self.own, optimize=True)
-        hessian[:n, n:], hessian[n:, :n] = across, across.T
-        hessian[n:, n:] = spread
-        return hessian
-
-
-@dataclass(frozen=True, eq=False)
-class Likelihood:
-    """Outcomes of T events, given the contrasts of N experts."""
-
-    x: Array  # (T, N, K - 1); contrasts
-    s: Index  # (T,); outcomes
-    offset: Array  # (T, K - 1); log-ratios of the prior
-    frequency: Array | None  # (T,); all positive; None where all are 1
-    intercept: bool  # whether the coefficients end with an intercept
-    shift: Array  # (N, K - 1); what is subtracted from the contrasts
+    weight: Array
 
     @classmethod
     def of(
-        cls, x: Array, s: npt.ArrayLike, offset: Array, sample_weight: npt.ArrayLike | None, intercept: bool
-    ) -> Likelihood:
-        """The likelihood without events of frequency 0."""
-        outcomes, offset = np.asarray(s, dtype=np.intp), np.broadcast_to(offset, (len(x), x.shape[2]))
-        frequency = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if frequency is not None and (frequency == 0).any():
-            kept = frequency > 0
-            x, outcomes, offset, frequency = x[kept], outcomes[kept], offset[kept], frequency[kept]
-        shift = np.zeros(x.shape[1:])
-        if intercept and len(x):
-            shift = x[:: -(-len(x) // _SHIFT_EVENTS)].mean(axis=0)
-        return cls(x, outcomes, offset, frequency, intercept, shift)
-
-    @property
-    def classes(self) -> int:
-        """K."""
-        return int(self.x.shape[2]) + 1
+        cls,
+        contrasts: Array,
+        outcomes: Index,
+        offset: Array | None = None,
+        weight: Array | None = None,
+        *,
+        intercept: bool = False,
+    ) -> Design:
+        """Return the design of contrasts (T, N, K - 1) and log-ratios (T, K - 1) to which they are added."""
+        t, _, d = contrasts.shape
+        features = np.ones((1, t)) if intercept else np.empty((0, t))
+        offset = np.zeros((d, t)) if offset is None else np.broadcast_to(offset, (t, d)).T
+        weight = np.ones(t) if weight is None else weight
+        return cls(np.moveaxis(contrasts, 0, -1), features, offset, outcomes, weight)
 
     @property
     def size(self) -> int:
-        """How many coefficients there are."""
-        return int(self.x.shape[1] + self.intercept * self.x.shape[2])
+        """Q."""
+        return int(len(self.features) * self.columns.shape[-2] + self.columns.shape[-3])
+
+    def through(self, mean: Array, root: Array) -> Design:
+        """Return the design of coefficients θ (S, P) that make these as mean (S, Q) + root (S, Q, P) θ."""
+        first, (n, d, t) = len(self.features) * self.columns.shape[-2], self.columns.shape[-3:]
+        flat = self.columns.reshape(*self.columns.shape[:-3], n, d * t)
+        columns = (np.swapaxes(root[:, first:], 1, 2) @ flat).reshape(len(root), root.shape[2], d, t)
+        offset = self.offset + (mean[:, None, first:] @ flat).reshape(len(root), d, t)
+        if first:
+            columns += np.einsum(
+                "sfdp,ft->spdt", root[:, :first].reshape(len(root), -1, d, root.shape[2]), self.features
+            )
+            offset += np.swapaxes(mean[:, :first].reshape(len(root), -1, d), 1, 2) @ self.features
+        return replace(self, columns=columns, offset=offset, features=self.features[:0])
 
     @property
-    def gains_count(self) -> int:
-        """How many gains there are of what happened on what did not."""
-        return len(self.s) * (self.classes - 1)
+    def sets(self) -> int:
+        """S; 1 where nothing is different for each."""
+        return len(self.columns) if self.columns.ndim == 4 else len(self.offset) if self.offset.ndim == 3 else 1
 
-    @cached_property
-    def events(self) -> float:
-        """The sum of the frequencies, T where all are 1."""
-        return float(len(self.s) if self.frequency is None else self.frequency.sum())
-
-    @cached_property
-    def extents(self) -> Array:
-        """Bounds on the absolute values in each column of the design, (P,)."""
-        largest = np.zeros(self.shift.size)
-        for rows in self._blocks():
-            flat = self.x[rows].reshape(len(self.x[rows]), -1)
-            largest = np.maximum(largest, np.maximum(_column_maxima(flat), _column_maxima(-flat)))
-        largest = largest.reshape(self.x.shape[1:]) + np.abs(self.shift)
-        return np.append(largest.max(axis=1, initial=0.0), np.ones(self.size - len(largest)))
-
-    @cached_property
-    def to_raw(self) -> Array:
-        """The matrix that turns coefficients here into those of unshifted contrasts, (P, P)."""
-        matrix = np.eye(self.size)
-        if self.intercept:
-            matrix[len(self.shift) :, : len(self.shift)] = -self.shift.T
-        return matrix
-
-    @cached_property
-    def _many(self) -> ManyClasses | None:
-        """The same where there is an intercept for many classes."""
-        if not self.intercept or self.classes < MANY_CLASSES:
-            return None
-        weight = np.ones(len(self.s)) if self.frequency is None else self.frequency
-        return ManyClasses(self.x - self.shift, self.s, self.offset, weight)
-
-    def thinned(self, stride: int) -> Likelihood:
-        """Each `stride`-th event."""
-        frequency = None if self.frequency is None else self.frequency[::stride]
-        x, s = np.ascontiguousarray(self.x[::stride]), self.s[::stride]
-        return replace(self, x=x, s=s, offset=self.offset[::stride], frequency=frequency)
-
-    def value(self, coefficients: Array) -> Value:
-        """Loss, gradient and Hessian in one pass."""
-        if self._many is not None:
-            return self._many.value(coefficients)
-        loss, gradient, hessian = 0.0, np.zeros(self.size), np.zeros((self.size, self.size))
-        for rows in self._blocks():
-            designs = self._designs(rows)
-            if len(designs) == 1:
-                loss += self._add_binary(rows, designs[0], coefficients, gradient, hessian)
-                continue
-            ratios = self._ratios(designs, coefficients)
-            ratios[1:] += self.offset[rows].T
-            lost, p, residuals = _softmax(ratios, self.s[rows])
-            frequency = None if self.frequency is None else self.frequency[rows]
-            loss += float(lost.sum() if frequency is None else lost @ frequency)
-            for residual, design in zip(residuals, designs, strict=True):
-                gradient += (residual if frequency is None else residual * frequency) @ design
-            _add_curvature(hessian, designs, p, frequency)
-        events = self.events or 1.0
-        return Value(loss / events, gradient / events, hessian / events)
-
-    def _add_binary(self, rows: slice, design: Array, coefficients: Array, gradient: Array, hessian: Array) -> float:
-        """Add the sums over a block of binary events, by one exponential each; their loss."""
-        sign = self._signs[rows]
-        margin = sign * (design @ coefficients + self.offset[rows, 0])
-        small = np.exp(-np.abs(margin))
-        # The probability of what did not happen, precise where it is small.
-        other = np.where(margin >= 0, small, 1.0) / (1.0 + small)
-        lost = np.log1p(small) - np.minimum(margin, 0.0)
-        slope, curvature = sign * other, small / (1.0 + small) ** 2
-        if self.frequency is not None:
-            frequency = self.frequency[rows]
-            lost, slope, curvature = lost * frequency, slope * frequency, curvature * frequency
-        gradient -= slope @ design
-        design *= np.sqrt(curvature)[:, None]
-        add_product(hessian, design)
-        return float(lost.sum())
-
-    @cached_property
-    def _signs(self) -> Array:
-        """1 where the second of two classes happened, else -1, (T,)."""
-        return np.where(self.s == 1, 1.0, -1.0)
-
-    def mean_gain(self) -> Array:
-        """The mean of all gains, (P,)."""
-        total = np.zeros(self.size)
-        for rows in self._blocks():
-            for k, design in enumerate(self._designs(rows), start=1):
-                total += ((self.s[rows] == k) - 1.0 / self.classes) @ design
-        return total / max(len(self.s), 1)
-
-    def gram(self) -> Array:
-        """The Hessian if all classes were equally probable in all events: what the data can identify."""
-        if self._many is not None:
-            many = replace(self._many, weight=np.ones(len(self.s)))
-            return many.curvature(np.full(many.offset.shape, 1.0 / self.classes)) / max(len(self.s), 1)
-        gram = np.zeros((self.size, self.size))
-        for rows in self._blocks():
-            even = np.full((self.classes, len(self.s[rows])), 1.0 / self.classes)
-            _add_curvature(gram, self._designs(rows), even, None)
-        return gram / max(len(self.s), 1)
-
-    def gains(self, direction: Array) -> Array:
-        """By how much each outcome gains on each of the K classes along a direction, (T K,)."""
-        if self._many is not None:
-            ratios = self._many.ratios(direction)
-            return np.asarray(np.take_along_axis(ratios, self.s[:, None], axis=1) - ratios).ravel()
-        gains = np.empty((len(self.s), self.classes))
-        for rows in self._blocks():
-            ratios = self._ratios(self._designs(rows), direction)
-            gains[rows] = (np.take_along_axis(ratios, self.s[rows][None], axis=0) - ratios).T
-        return gains.ravel()
-
-    def gain_row(self, position: int) -> Array:
-        """One gain as a linear function of the direction, (P,)."""
-        event, other = divmod(position, self.classes)
-        designs = [np.zeros((1, self.size)), *self._designs(slice(event, event + 1))]
-        return np.asarray((designs[self.s[event]] - designs[other])[0])
-
-    def _blocks(self) -> Iterator[slice]:
-        step = max(1, _BLOCK_BYTES // (8 * max(1, self.size * self.x.shape[2])))
-        for start in range(0, len(self.s), step):
-            yield slice(start, start + step)
-
-    def _designs(self, rows: slice) -> list[Array]:
-        """What multiplies the coefficients in the log-ratio of each class but the first, (rows, P) each."""
-        x, designs = self.x[rows], []
-        for k in range(x.shape[2]):
-            design = np.empty((len(x), self.size))
-            np.subtract(x[:, :, k], self.shift[:, k], out=design[:, : x.shape[1]])
-            if self.intercept:
-                design[:, x.shape[1] :] = np.arange(x.shape[2]) == k
-            designs.append(design)
-        return designs
-
-    @staticmethod
-    def _ratios(designs: list[Array], coefficients: Array) -> Array:
-        """Log-ratios without the offset, (K, rows), 0 for the first class."""
-        return np.stack([np.zeros(len(designs[0])), *(design @ coefficients for design in designs)])
+    def of_some(self, which: Index) -> Design:
+        """Return the design of some of S vectors of coefficients."""
+        if len(which) == self.sets or self.sets == 1:
+            return self
+        columns = self.columns[which] if self.columns.ndim == 4 else self.columns
+        return replace(self, columns=columns, offset=self.offset[which] if self.offset.ndim == 3 else self.offset)
 
 
-def _column_maxima(flat: Array) -> Array:
-    """The maximum of each column, several rows side by side because NumPy is slow on short ones."""
-    beside = 32
-    whole = len(flat) // beside * beside
-    maxima = flat[whole:].max(axis=0, initial=0.0)
-    if whole:
-        wide = flat[:whole].reshape(-1, beside * flat.shape[1]).max(axis=0)
-        maxima = np.maximum(maxima, wide.reshape(beside, -1).max(axis=0))
-    return np.asarray(maxima)
+class Value(NamedTuple):
+    """The loss −Σ_t v_t log p_t(outcome) at S vectors of coefficients, with its derivatives."""
+
+    loss: Array  # (S,)
+    gradient: Array  # (S, Q)
+    hessian: Array  # (S, Q, Q)
+
+    def some(self, which: Mask | Index) -> Value:
+        """Return the values at some of the vectors."""
+        return Value(*(part[which] for part in self))
 
 
-def _softmax(ratios: Array, outcomes: Index) -> tuple[Array, Array, Array]:
-    """Loss of each event, probabilities (K, rows), and those of K - 1 classes less the outcome, (K - 1, rows).
+def value(design: Design, coefficients: Array) -> Value:
+    """Return loss, gradient and Hessian at coefficients (S, Q).
 
-    The last is precise even where the outcome was all but certain.
+    Examples
+    --------
+    >>> design = Design.of(np.array([[[1.0]], [[-1.0]]]), np.array([1, 0]))
+    >>> [part.round(4).tolist() for part in value(design, np.array([[1.0]]))]
+    [[0.6265], [[-0.5379]], [[[0.3932]]]]
     """
-    ratios -= ratios.max(axis=0)
-    happened = [outcomes == k for k in range(len(ratios))]
-    lost, other = np.zeros(len(outcomes)), np.zeros(len(outcomes))
-    for ratio, hit in zip(ratios, happened, strict=True):
-        lost -= np.where(hit, ratio, 0.0)
-    p = np.exp(ratios, out=ratios)
-    total = p.sum(axis=0)
-    lost += np.log(total)
-    p /= total
-    for share, hit in zip(p, happened, strict=True):
-        other += np.where(hit, 0.0, share)
-    residuals = np.stack([np.where(hit, -other, share) for share, hit in zip(p[1:], happened[1:], strict=True)])
-    return lost, p, residuals
+    s, d = len(coefficients), design.columns.shape[-2]
+    first = len(design.features) * d
+    by_class = np.swapaxes(coefficients[:, :first].reshape(s, -1, d), 1, 2)
+    found = Value(np.zeros(s), np.zeros(coefficients.shape), np.zeros((s, design.size, design.size)))
+    for rows in _blocks(design, s):
+        z, features, weight = design.columns[..., rows], design.features[:, rows], design.weight[rows]
+        t = len(weight)
+        flat = z.reshape(*z.shape[:-2], d * t)
+        ratios = (coefficients[:, None, first:] @ flat).reshape(s, d, t) + design.offset[..., rows]
+        if first:
+            ratios += by_class @ features
+        happened = design.outcomes[rows] == np.arange(1, d + 1)[:, None]
+        loss, p, rest = softmax(ratios, happened)
+        found.loss[:] += loss @ weight
+        slope = (p - happened) * weight
+        found.gradient[:, first:] += (flat @ slope.reshape(s, d * t, 1))[..., 0]
+        if first:
+            found.gradient[:, :first] += np.swapaxes(slope @ features.T, 1, 2).reshape(s, first)
+        _add_curvature(found.hessian, z, features, p, rest, weight)
+    return found
 
 
-def _add_curvature(hessian: Array, designs: list[Array], p: Array, frequency: Array | None) -> None:
-    """Add the covariance over classes of the design, summed over events; `designs` are overwritten.
-
-    Classes are merged one at a time, and each adds what separates it from the earlier ones:
-    p_j q/(p_j + q) (z_j − z̄)(z_j − z̄)ᵀ with q the earlier classes' probability and z̄ their mean design. No
-    difference of large numbers appears.
-    """
-    earlier, mean = p[0], None
-    for later, design in zip(p[1:], designs, strict=True):
-        if mean is not None:
-            np.subtract(design, mean, out=design)
-        both = np.maximum(earlier + later, _TINY)
-        share = later / both
-        factor = earlier * share
-        if frequency is not None:
-            factor *= frequency
-        if design is not designs[-1]:
-            step = design * share[:, None]
-            mean = step if mean is None else mean + step
-            earlier = both
-        np.multiply(design, np.sqrt(factor)[:, None], out=design)
-        add_product(hessian, design)
+def products(design: Design, size: Array) -> Array:
+    """Return Σ_t size_t Z_t M Z_t' for the metric M of log-ratios and several sizes (S, T), (S, Q, Q)."""
+    k, found = design.columns.shape[-2] + 1, np.zeros((len(size), design.size, design.size))
+    for rows in _blocks(design, len(size)):
+        # The covariance of equally probable classes is the metric over 2 K.
+        weight = 2.0 * k * size[:, None, rows]
+        even = np.full((len(size), k - 1, weight.shape[2]), 1.0 / k)
+        _add_curvature(found, design.columns[..., rows], design.features[:, rows], even, even[:, 0], weight)
+    return found
 
 
-def add_product(gram: Array, design: Array) -> None:
-    """Add a design's inner products, (P, P)."""
-    rows, size = design.shape
-    step = TERMS // max(1, size * (size + 1))
-    if step < _FEW_ROWS:
-        step = max(1, rows)
-    for start in range(0, rows, step):
-        piece = design[start : start + step]
-        gram += piece.T @ piece
+def row_basis(rows: Array) -> Array:
+    """Return an orthonormal basis of what rows (M, N) span, (N, min(M, N)): coefficients beyond it change nothing."""
+    return np.asarray(np.linalg.qr(rows.T)[0])
+
+
+def softmax(ratios: Array, happened: Mask) -> tuple[Array, Array, Array]:
+    """Return losses (S, T), and probabilities of all classes but the first, (S, K - 1, T), and of the first, (S, T)."""
+    top = np.maximum(ratios.max(axis=1), 0.0)
+    p = ratios - top[:, None]
+    loss = np.where(happened, ratios, 0.0).sum(axis=1)
+    np.exp(p, out=p)
+    rest = np.exp(-top)
+    total = p.sum(axis=1) + rest
+    p /= total[:, None]
+    return np.log(total) + top - loss, p, rest / total
+
+
+def _add_curvature(hessian: Array, z: Array, features: Array, p: Array, rest: Array, weight: Array) -> None:
+    """Add Σ_t v_t Z_t (diag(p) − pp') Z_t' of a block of events to Hessians (S, Q, Q)."""
+    (s, d, t), f = p.shape, len(features)
+    first, likely = f * d, p * weight
+    if d == 1:
+        # p (1 − p) z and not p (z − p z), for what is nearly certain.
+        likely *= rest[:, None]
+        bent = likely[:, None] * z
+    else:
+        bent = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True))
+    flat = np.swapaxes(z.reshape(*z.shape[:-2], d * t), -1, -2)
+    hessian[:, first:, first:] += bent.reshape(s, bent.shape[1], d * t) @ flat
+    if not f:
+        return
+    beside = np.swapaxes(bent @ features.T, 2, 3).reshape(s, bent.shape[1], first)
+    hessian[:, first:, :first] += beside
+    hessian[:, :first, first:] += np.swapaxes(beside, 1, 2)
+    spread = likely[:, None]
+    if d > 1:
+        spread = -spread * p[:, :, None]
+        spread[:, np.arange(d), np.arange(d)] += likely
+    own = (spread[:, :, :, None] * features).reshape(s, -1, t) @ features.T
+    hessian[:, :first, :first] += own.reshape(s, d, d, f, f).transpose(0, 3, 1, 4, 2).reshape(s, first, first)
+
+
+def _blocks(design: Design, s: int) -> Iterator[slice]:
+    """Yield the events in blocks, for S vectors of coefficients."""
+    (n, d, t), f = design.columns.shape[-3:], len(design.features)
+    step = min(_BLOCK // max(1, s * d * max(n, d * f, 1)), _TERMS // max(1, n * n * d))
+    step = max(_FEWEST, step)
+    return (slice(first, first + step) for first in range(0, t, step))

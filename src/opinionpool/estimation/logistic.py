@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
+from opinionpool.estimation.blockwise import Likelihood, Value
 from opinionpool.estimation.dual import binary_mode
-from opinionpool.estimation.likelihood import Likelihood, Value
 from opinionpool.estimation.separation import separating_direction
 from opinionpool.logodds import expit, metric
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.estimation.anchor import Anchor, Quadratic
+from opinionpool.estimation.blockwise import Likelihood, Value
 from opinionpool.estimation.dual import DualMode, binary_mode
-from opinionpool.estimation.likelihood import Likelihood, Value
 
 _STEPS = 50
 # The evidence is as of one step before the end, and off by about the root of this.

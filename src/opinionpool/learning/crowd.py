@@ -26,7 +26,8 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
-from opinionpool.estimation.posterior import Mode, harmonic_mean, posterior_probabilities
+from opinionpool.estimation.newton import Mode, posterior_probabilities
+from opinionpool.estimation.posterior import harmonic_mean
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.labels import UNRESOLVED
@@ -250,7 +251,7 @@ class _AtLimit:
     def common_evidence(self) -> Array:
         """Log evidence of each share with one correlation, (shares,)."""
         model = self.model(COMMON, 0.0)
-        return np.array([self.mode(model, share, self.judged).evidence for share in SHARES])
+        return np.array([self.mode(model, share, self.judged).log_marginal_likelihood for share in SHARES])
 
     @cached_property
     def common_share(self) -> float:
@@ -261,7 +262,9 @@ class _AtLimit:
     def choice(self) -> tuple[float, Array]:
         """How much of the differences between experts is believed, and how probable each kind of dependence is."""
         # Experts who do not differ have one correlation.
-        others = [self.mode(self.model(NESTED, share), share, self.judged).evidence for share in SHARES[1:]]
+        others = [
+            self.mode(self.model(NESTED, share), share, self.judged).log_marginal_likelihood for share in SHARES[1:]
+        ]
         found = np.array([self.common_evidence, np.append(self.common_evidence[0], others)])
         believed = np.outer(list(PROBABILITIES.values()), SHARE_PROBABILITIES)
         posterior = posterior_probabilities(found, believed, RATE)

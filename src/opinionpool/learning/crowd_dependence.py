@@ -13,7 +13,8 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.coefficients import intercept_root
-from opinionpool.estimation.posterior import Mode, posterior_mode
+from opinionpool.estimation.likelihood import Design
+from opinionpool.estimation.newton import Mode, Prior, posterior_modes
 from opinionpool.learning.crowd_cells import Cells
 from opinionpool.learning.hierarchy import Features
 from opinionpool.learning.prior import SLOPE
@@ -88,12 +89,13 @@ class Pooled:
         return cls(pooled @ np.linalg.inv(root), summed(1.0 / features.spread))
 
     def mode(self, outcomes: Index, reference: Array, weight: Array, *, biased: bool) -> Mode:
-        """Slope and intercept given outcomes."""
-        design = SLOPE * self.contrasts[:, None, :]
-        if biased:
-            shift = intercept_root(BIAS, self.contrasts.shape[1]).T * self.weights[:, None, None]
-            design = np.concatenate([design, shift], axis=1)
-        return posterior_mode(design, outcomes, reference + self.contrasts, weight)
+        """Return the mode of slope and, if experts may be biased, intercept, in standard deviations of their priors."""
+        pooled, d = self.contrasts.T, self.contrasts.shape[1]
+        features = self.weights[None] if biased else np.empty((0, len(outcomes)))
+        design = Design(pooled[None], features, reference.T + pooled, outcomes, weight)
+        root = np.zeros((1, design.size, design.size))
+        root[:, -1, 0], root[:, :-1, 1:] = SLOPE, intercept_root(BIAS, d) if biased else 0.0
+        return posterior_modes(design, Prior(np.zeros((1, design.size)), root))[0]
 
 
 @dataclass(frozen=True, eq=False)

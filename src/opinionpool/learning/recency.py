@@ -26,7 +26,8 @@ from opinionpool.arrays import Array, Index, Mask
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
 from opinionpool.estimation.coefficients import intercept_root
-from opinionpool.estimation.posterior import posterior_mode, posterior_probabilities
+from opinionpool.estimation.likelihood import Design
+from opinionpool.estimation.newton import Prior, posterior_modes, posterior_probabilities
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import Duplicates, counted_once
 from opinionpool.learning.prior import CALIBRATION, CORRELATION_PROBABILITIES, CORRELATIONS
@@ -319,23 +320,23 @@ def _evidence(
 ) -> Array:
     """The logarithm of how well each half-life with each correlation predicts the outcomes, (C, R)."""
     event, t = forecasts.event_index, len(forecasts.events)
-    found = np.zeros((len(half_lives), len(CORRELATIONS)))
     if not t:
-        return found
+        return np.zeros((len(half_lives), len(CORRELATIONS)))
     count, age = Counted.of(forecasts, source)
     contrast = limited(contrasts(forecasts.probabilities, reference[event], floor))
-    offset = logodds.prior_log_ratios(reference)
-
-    def evidence(pooled: Array) -> float:
-        root = intercept_root(INTERCEPT, pooled.shape[1]).T
-        design = np.concatenate([SLOPE * pooled[:, None, :], np.broadcast_to(root, (t, *root.shape))], axis=1)
-        return posterior_mode(design, forecasts.outcomes, offset + pooled, weight).evidence
-
+    d = contrast.shape[1]
+    pooled = np.empty((len(half_lives) * len(CORRELATIONS), d, t))
     for place, (half_life, from_answer) in enumerate(zip(half_lives, absolute, strict=True)):
         by_age = ByAge.of(event, contrast, age, t, float(half_life), count, absolute=bool(from_answer))
         sums = np.stack([np.bincount(event, count * c, t) for c in by_age.contrasts.T], axis=1)
         mean = sums / by_age.number[:, None]
         for r, rho in enumerate(CORRELATIONS):
             weights = CALIBRATION * sum_of_weights(by_age.number, rho) * by_age.worth(rho)
-            found[place, r] = evidence(weights[:, None] * mean)
-    return found
+            pooled[place * len(CORRELATIONS) + r] = (weights[:, None] * mean).T
+    offset = logodds.prior_log_ratios(reference).T + pooled
+    design = Design(pooled[:, None], np.ones((1, t)), offset, forecasts.outcomes, weight)
+    root = np.zeros((len(pooled), d + 1, d + 1))
+    root[:, :d, :d], root[:, d, d] = intercept_root(INTERCEPT, d), SLOPE
+    modes = posterior_modes(design, Prior(np.zeros((len(pooled), d + 1)), root))
+    found = [mode.log_marginal_likelihood for mode in modes]
+    return np.array(found).reshape(len(half_lives), len(CORRELATIONS))

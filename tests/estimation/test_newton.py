@@ -1,0 +1,163 @@
+"""The likelihood and its modes against finite differences, SciPy's minimiser and integrals on a grid."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from opinionpool.estimation import likelihood
+from opinionpool.estimation.likelihood import Design, products, row_basis, value
+from opinionpool.estimation.newton import Prior, Quadratic, newton, posterior_modes
+from opinionpool.logodds import metric
+
+
+def drawn(t=60, n=3, classes=3, features=0, seed=0):
+    rng = np.random.default_rng(seed)
+    d = classes - 1
+    offset = rng.normal(size=(d, t))
+    return Design(
+        rng.normal(size=(n, d, t)),
+        rng.normal(size=(features, t)),
+        offset,
+        rng.integers(0, classes, t),
+        rng.integers(1, 3, t).astype(float),
+    )
+
+
+def loss(design, theta):
+    """The loss, event by event, without any of what the module does."""
+    d, total = design.columns.shape[1], 0.0
+    own = theta[: len(design.features) * d].reshape(-1, d)
+    for t, outcome in enumerate(design.outcomes):
+        ratios = design.offset[:, t] + own.T @ design.features[:, t] + theta[own.size :] @ design.columns[..., t]
+        full = np.append(0.0, ratios)
+        total += design.weight[t] * (np.log(np.exp(full).sum()) - full[outcome])
+    return total
+
+
+def slopes(function, theta, step=1e-5):
+    ends = [theta + sign * step * each for each in np.eye(len(theta)) for sign in (1, -1)]
+    found = np.array([function(end) for end in ends])
+    return (found[::2] - found[1::2]) / (2 * step)
+
+
+@pytest.mark.parametrize("features", [0, 1, 2])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+class TestValue:
+    def test_is_the_loss_with_its_derivatives(self, classes, features):
+        design = drawn(classes=classes, features=features)
+        theta = np.random.default_rng(1).normal(size=(2, design.size))
+        found = value(design, theta)
+        for i, each in enumerate(theta):
+            assert found.loss[i] == pytest.approx(loss(design, each), rel=1e-12)
+            assert found.gradient[i] == pytest.approx(slopes(lambda at: loss(design, at), each), abs=1e-6)
+            bent = slopes(lambda at: value(design, at[None]).gradient[0], each)
+            assert found.hessian[i] == pytest.approx(bent, abs=1e-6)
+
+    def test_blocks_change_nothing(self, monkeypatch, classes, features):
+        design = drawn(t=300, classes=classes, features=features)
+        theta = np.random.default_rng(1).normal(size=(2, design.size))
+        whole = value(design, theta)
+        monkeypatch.setattr(likelihood, "_BLOCK", 1)
+        for one, other in zip(value(design, theta), whole, strict=True):
+            assert one == pytest.approx(other, rel=1e-12)
+
+    def test_other_coefficients(self, classes, features):
+        design, rng = drawn(classes=classes, features=features), np.random.default_rng(2)
+        mean, root = rng.normal(size=(2, design.size)), rng.normal(size=(2, design.size, 2))
+        theta = rng.normal(size=(2, 2))
+        found, plain = value(design.through(mean, root), theta), value(design, mean + (root @ theta[..., None])[..., 0])
+        assert found.loss == pytest.approx(plain.loss)
+        assert found.gradient == pytest.approx(np.einsum("sqp,sq->sp", root, plain.gradient))
+        assert found.hessian == pytest.approx(np.swapaxes(root, 1, 2) @ plain.hessian @ root)
+
+    def test_products_are_in_the_metric(self, classes, features):
+        design, size = drawn(t=40, classes=classes, features=features), np.random.default_rng(3).uniform(size=(2, 40))
+        eye = np.eye(classes - 1)
+        own = np.einsum("ft,dk->fdkt", design.features, eye).reshape(-1, classes - 1, 40)
+        rows = np.concatenate([own, design.columns])
+        expected = np.einsum("pjt,jk,qkt,st->spq", rows, metric(classes), rows, size)
+        assert products(design, size) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_class_that_is_no_option_changes_nothing(classes):
+    design = drawn(classes=classes)
+    wider = Design(
+        np.concatenate([design.columns, np.ones((3, 1, 60))], axis=1),
+        design.features,
+        np.concatenate([design.offset, np.full((1, 60), -np.inf)]),
+        design.outcomes,
+        design.weight,
+    )
+    theta = np.random.default_rng(1).normal(size=(2, 3))
+    for one, other in zip(value(wider, theta), value(design, theta), strict=True):
+        assert one == pytest.approx(other)
+
+
+class TestNewton:
+    @pytest.mark.parametrize("classes", [2, 4])
+    @pytest.mark.parametrize("size", [0.01, 3.0])
+    def test_minimises_losses_and_penalties(self, classes, size):
+        """From a start that is far off, with many coefficients and hardly a penalty, too."""
+        design, rng = drawn(40, 5, classes, 1), np.random.default_rng(4)
+        root = rng.normal(size=(2, design.size, design.size))
+        penalty = Quadratic(size * root @ np.swapaxes(root, 1, 2), rng.normal(size=(2, design.size)))
+        found = newton(lambda _, theta: value(design, theta), penalty, np.full((2, design.size), 8.0))
+        for i, theta in enumerate(found.theta):
+
+            def cost(at, i=i):
+                return loss(design, at) + at @ penalty.curvature[i] @ at / 2 + penalty.slope[i] @ at
+
+            best = minimize(cost, np.zeros(design.size), method="BFGS", options={"gtol": 1e-4})
+            assert theta == pytest.approx(best.x, abs=1e-4)
+            assert cost(theta) <= best.fun + 1e-9
+            assert found.loss[i] == pytest.approx(loss(design, theta), rel=1e-12)
+        assert (found.decrement < 1e-16).all()
+
+    def test_is_where_the_gradient_vanishes_without_a_penalty(self):
+        design = drawn(200, 3, 3, 1)
+        none = Quadratic(np.zeros((1, 5, 5)), np.zeros((1, 5)))
+        found = newton(lambda _, theta: value(design, theta), none, np.zeros((1, 5)))
+        assert value(design, found.theta).gradient == pytest.approx(0.0, abs=1e-12)
+
+
+class TestModes:
+    @pytest.mark.parametrize("wide", [1, 6])
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_do_not_depend_on_coordinates_or_starts(self, classes, wide):
+        """Few coefficients have a design of their own, and many do not."""
+        design, rng = drawn(50, 4, classes, 1), np.random.default_rng(5)
+        mean, root = rng.normal(size=(2, design.size)), rng.normal(size=(2, design.size, wide))
+        whole = np.swapaxes(root, 1, 2) @ root
+        pull = Quadratic(np.stack([np.eye(design.size)] * 2), np.ones((2, design.size)))
+        found = posterior_modes(design, Prior(mean, root), rng.normal(size=(2, wide)), pull)
+        for i, mode in enumerate(found):
+
+            def cost(at, i=i):
+                beyond = root[i] @ at
+                return loss(design, mean[i] + beyond) + at @ at / 2 + beyond @ beyond / 2 + beyond.sum()
+
+            best = minimize(cost, np.zeros(wide), method="BFGS", options={"gtol": 1e-4})
+            assert mode.coefficients == pytest.approx(best.x, abs=1e-4)
+            bent = value(design, (mean[i] + root[i] @ mode.coefficients)[None]).hessian[0]
+            assert mode.precision == pytest.approx(np.eye(wide) + root[i].T @ bent @ root[i], rel=1e-6)
+            exact = -cost(mode.coefficients) - np.linalg.slogdet(mode.precision)[1] / 2
+            pulled = mode.coefficients @ whole[i] @ mode.coefficients / 2 + (root[i] @ mode.coefficients).sum()
+            assert mode.log_marginal_likelihood == pytest.approx(exact + pulled, abs=1e-6)
+
+    def test_marginal_likelihood_is_the_integral(self):
+        design = drawn(8, 1, 2)
+        grid = np.linspace(-9, 9, 4001)
+        joint = np.exp([-loss(design, np.array([at])) - at**2 * 4.0 / 2 for at in grid]) * np.sqrt(4.0 / (2 * np.pi))
+        (mode,) = posterior_modes(design, precision=np.array([[4.0]]))
+        assert mode.log_marginal_likelihood == pytest.approx(np.log(np.trapezoid(joint, grid)), abs=0.01)
+
+    def test_coefficients_that_no_event_sees(self):
+        design = drawn(4, 20, 3)
+        basis = row_basis(np.swapaxes(design.columns, 0, 2).reshape(8, 20))
+        seen = Design(np.tensordot(basis.T, design.columns, 1), *list(vars(design).values())[1:])
+        (whole,), (part,) = posterior_modes(design), posterior_modes(seen)
+        found = part.among(basis)
+        assert found.coefficients == pytest.approx(whole.coefficients, abs=1e-9)
+        assert found.covariance == pytest.approx(whole.covariance, abs=1e-7)
+        assert found.log_marginal_likelihood == pytest.approx(whole.log_marginal_likelihood, abs=1e-7)
