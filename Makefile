@@ -76,11 +76,13 @@ test-wheel: $(PACKAGE)
 	cd $(BUILD)/wheel && alone/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls *.whl)[paper]"
 	cd $(BUILD)/wheel && alone/bin/python -I ../../tests/wheel.py paper
 
-# Some minutes of random panels, wrong arguments, and interrupts, kills and damage; fuzz/readers.py says how to fuzz what is read.
+# Some minutes of random panels, wrong arguments, interrupts, kills and damage, and the properties of the tests on examples
+# that are new each time; what is found becomes an explicit example. fuzz/readers.py says how to fuzz what is read.
 fuzz: $(PACKAGE)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python fuzz/panels.py --seconds 300
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python fuzz/calls.py --seconds 120
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python fuzz/states.py --seconds 180
+	HYPOTHESIS_PROFILE=random OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m hypothesis tests
 
 check: $(PACKAGE)
 	$(BIN)/ruff format --check .

@@ -45,9 +45,13 @@ class Point:
     # convex part
     scale: Array | None = None
     gap: float = field(init=False)  # the largest derivative of the mean log-likelihood towards one expert
+    # the largest derivative, of either sign, towards an expert with weight: the gap is quadratic in a weight that
+    # tends to 0 where nothing speaks against it, and this is linear
+    slack: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.gap = float(self.score.max())
+        self.slack = float(np.abs(self.score[self.v > 0]).max())
 
 
 class Likelihood(Protocol):

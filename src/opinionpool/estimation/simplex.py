@@ -34,6 +34,8 @@ CLOSE = 1e-4
 # Part of the predicted gain that a step must bring, and what rounding may hide of it.
 GAIN = 1e-4
 ROUNDING = 1e-14
+# Derivatives of either sign towards experts with weight are this many tolerances at most.
+SLACK = 100.0
 # About how far weights move per unit of derivative, to guess which of them end above 0.
 GUESS = 8.0
 # Directions of the Hessian below this are ties; experts whose derivative is at least this may take part in them.
@@ -194,7 +196,7 @@ def _maximise(
     before = 0.0 if curved is None else np.inf
     curved = here if curved is None else curved
     for step in range(max_iterations):
-        if here.gap <= tolerance:
+        if here.gap <= tolerance and here.slack <= SLACK * tolerance:
             return here, curved, step
         if curved.columns is not None and np.delete(here.score, curved.columns).max() > tolerance:
             here = curved = likelihood.read(here.v, True, _near(here, NEAR * here.gap))
@@ -206,7 +208,7 @@ def _maximise(
             if x is here.v and curved is here:
                 return here, curved, step
             there = likelihood.read(x, True, curved.columns)
-        if there.hessian is None and there.gap > tolerance:
+        if there.hessian is None and (there.gap > tolerance or there.slack > SLACK * tolerance):
             _learn(curved, there.v - here.v, here.score - there.score)
         elif there.hessian is not None:
             curved = there
