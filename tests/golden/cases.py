@@ -17,8 +17,6 @@ from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 
 EXACT, ITERATIVE = 1e-9, 1e-6
-# A crowd is learned in a fixed number of rounds, in which rounding decides where each stops.
-CROWD = 1e-3
 ROWS = 40
 SAVED = Path(__file__).resolve().parent / "saved"
 Record = dict[str, Any]
@@ -91,7 +89,7 @@ def fitted(
 def weights_of(t: int, fractions: bool = False) -> np.ndarray:
     """Frequencies of events, some of them 0."""
     found = np.random.default_rng(t).integers(0, 4, t).astype(float)
-    return found / 2 + 0.25 if fractions else found
+    return found / 2 + 0.31 if fractions else found
 
 
 def priors(t: int) -> np.ndarray:
@@ -165,8 +163,6 @@ FLAT = {"separated", "one-event", "few-events", "sparse-crowd"}
 
 def tolerance_of(pool: str, kind: str) -> float:
     """How closely numbers of a pool are met."""
-    if pool == "gaussian" and kind == "sparse-crowd":
-        return CROWD
     if pool in {"linear", "beta-linear"} or (pool in {"log", "recalibrated"} and kind in FLAT):
         return ITERATIVE
     return EXACT
@@ -333,7 +329,7 @@ def add_crowds(add: Callable[..., None]) -> None:
         ("common", partial(crowd, 78, 100, 520, each=0.24), {"structure": "common", "beliefs": None}),
         ("options", partial(own_options, 79, 60, 620, missing=0.94), {}),
     ]:
-        add(f"crowds/{name}", partial(_crowd, make, options), CROWD)
+        add(f"crowds/{name}", partial(_crowd, make, options))
 
 
 def _crowd(make: Callable[[], op.Forecasts], options: dict[str, Any]) -> Record:

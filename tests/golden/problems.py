@@ -7,7 +7,7 @@
 
 Forecasts are rounded to four digits, so that what is simulated is the same on every machine. Numbers are compared
 relative to their size, or to 1 where they are smaller: to 1e-9 for closed forms and Newton's method; to 1e-6 for what
-stops by a tolerance of its own, with a likelihood that is no worse by 1e-9; to 1e-3 for crowds. Codes of notes are
+stops by a tolerance of its own, with a likelihood that is no worse by 1e-9. Codes of notes are
 compared as sets, and sentences not at all.
 """
 

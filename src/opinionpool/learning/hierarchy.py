@@ -108,10 +108,9 @@ class Hierarchy:
     @classmethod
     def _after(cls, start: Start, cells: Cells) -> Hierarchy:
         """One round; errors are not standardised yet."""
-        length, independent = (
-            float((cells.signs**2).sum(axis=1).mean()),
-            min(int(cells.event_weight.sum()), cells.experts),
-        )
+        length = float((cells.signs**2).sum(axis=1).mean())
+        # Rounding of a sum that is whole must not take one off.
+        independent = min(int(cells.event_weight.sum() * (1.0 + 1e-12)), cells.experts)
         bias, contrast = _crowd(cells, start.correlation, length)
         residual = cells.contrasts - bias - contrast * cells.signs
         before = residual - _of_expert(cells, start.bias, start.contrast)
