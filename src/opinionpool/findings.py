@@ -83,16 +83,16 @@ def typed_options(options: Mapping[str, object]) -> list[str]:
     """
     words: list[str] = []
     for name, value in options.items():
-        flag = "--" + name.replace("_", "-")
+        flag = "--" + option_name(name, isinstance(value, Mapping | tuple | list) and name != "classes")
         if value is True:
             words.append(flag)
         elif name == "classes":
             words += [flag, ",".join(_between_commas(str(label)) for label in _several(value))]
         elif isinstance(value, Mapping):
             for key, of in value.items():
-                words += [word for each in _several(of) for word in (_singular(flag), f"{key}={each or ''}")]
+                words += [word for each in _several(of) for word in (flag, f"{key}={each or ''}")]
         elif isinstance(value, tuple | list):
-            words += [word for each in value for word in (_singular(flag), str(each))]
+            words += [word for each in value for word in (flag, str(each))]
         else:
             words += [flag, str(value).removesuffix("T00:00:00.000000").removesuffix(".000000")]
     return words
@@ -103,9 +103,14 @@ def _several(value: object) -> Sequence[object]:
     return value if isinstance(value, tuple | list) else (value,)
 
 
-def _singular(flag: str) -> str:
-    """Return the name of an option that may be repeated."""
-    return flag.removesuffix("s")
+def option_name(name: str, repeated: bool) -> str:
+    """Return what an option is called on the command line, in the singular where it may be given several times.
+
+    >>> option_name("missing_values", True), option_name("include", True), option_name("classes", False)
+    ('missing-value', 'include', 'classes')
+    """
+    name = name.replace("_", "-")
+    return name.removesuffix("s") if repeated else name
 
 
 def _between_commas(label: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def shown(value: object) -> str:
@@ -125,3 +125,34 @@ def without_apostrophe(text: str) -> str:
     ['=1+1', "'=1+1", '-1.32', "'quoted'"]
     """
     return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
+
+
+def toml(values: Mapping[str, object]) -> str:
+    """Values by name as a TOML file: text, numbers and lists of them, and one level of tables.
+
+    >>> print(toml({"percent": True, "column": {"event": "race"}}), end="")
+    percent = true
+    <BLANKLINE>
+    [column]
+    event = "race"
+    """
+    lines = [f"{_toml_key(name)} = {_toml(value)}" for name, value in values.items() if not isinstance(value, Mapping)]
+    for name, table in values.items():
+        if isinstance(table, Mapping):
+            lines += [f"\n[{_toml_key(name)}]", *(f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: object) -> str:
+    import json
+
+    if isinstance(value, str):
+        # JSON's escapes are TOML's too, but it leaves this control character as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return str(value).lower()

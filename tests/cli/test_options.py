@@ -246,12 +246,11 @@ def test_all_classes_in_their_order(file, command):
 
 
 def test_classes_as_they_are_typed():
-    from opinionpool.cli.values import read_classes
-    from opinionpool.tables.options import ReadOptions
+    from opinionpool.tables.options import OPTIONS, ReadOptions
 
     options = ReadOptions(classes=("a", "b, c", 'say "no"'))
     assert options.arguments() == ["--classes", 'a,"b, c","say ""no"""']
-    assert read_classes(None, None, options.arguments()[1]) == options.classes
+    assert OPTIONS["classes"].from_words(options.arguments()[1:]) == options.classes
 
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])

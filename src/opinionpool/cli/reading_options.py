@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import fields
 from typing import Any
 
 import click
@@ -12,10 +11,16 @@ import click
 from opinionpool.cli.arguments import Reading
 from opinionpool.cli.help import READING
 from opinionpool.cli.options import Command, Decorator, stack
-from opinionpool.cli.values import existing_files, read_classes, read_columns, read_encoding, read_units, some_files
+from opinionpool.cli.values import existing_files, some_files
+from opinionpool.errors import ArgumentError
+from opinionpool.findings import option_name
+from opinionpool.tables.options import OPTIONS, Option, ReadOptions, read_options
+from opinionpool.text import typed
 
 # A file of this name beside the data holds options.
 OPTIONS_FILE = "opinionpool.toml"
+# What may be typed to say how files are read; `compare` has the options of scores.
+_TYPED = {name: option for name, option in OPTIONS.items() if not option.scored}
 
 
 def reading(command: Command) -> Command:
@@ -78,126 +83,12 @@ def _reading_options(*, required: bool) -> list[Decorator]:
             type=file,
             help="Outcomes in a file of their own, with columns event and outcome.",
         ),
-        click.option(
-            "--positive",
-            metavar="CLASS",
-            help="Of two outcomes, the one that the probabilities are about, such as yes.",
-        ),
-        click.option(
-            "--classes",
-            metavar="CLASS,CLASS,...",
-            callback=read_classes,
-            help="All classes in their order, where the file does not show them all or their order matters; of two, "
-            "probabilities are about the last.",
-        ),
-        click.option(
-            "--column",
-            "columns",
-            metavar="ROLE=NAME",
-            callback=read_columns,
-            multiple=True,
-            help="The column that holds the event, expert, probability, class, verdict (which of two outcomes the "
-            "probability is of), outcome, time (of the forecast), closes (when the event does), resolved_at "
-            "(when the outcome was known), expires (when the forecast does), prior (of the event), group (of "
-            "events whose outcomes are related), topic or text (the question), where its name does not say so. "
-            "Nothing after = means: no column. Repeatable; event or expert named twice: the columns together "
-            "are the name.",
-        ),
+        *(_declared(name, option) for name, option in _TYPED.items()),
         click.option(
             "--topic",
             metavar="COLUMN",
             help="The same as --column topic=COLUMN: what each event is about. The default pool learns how topics "
             "differ. A column named topic is used without this option, too (unless --column topic=).",
-        ),
-        click.option(
-            "--options",
-            type=click.Choice(["event", "shared"]),
-            help="Which outcomes there are to choose from: a list of its own for each event (event), or the same "
-            "classes for all (shared). Default: as the file shows; if the lists overlap in part, an error asks.",
-        ),
-        click.option("--include", metavar="EXPERT", multiple=True, help="Use only this expert. Repeatable."),
-        click.option("--exclude", metavar="EXPERT", multiple=True, help="Leave this expert out. Repeatable."),
-        click.option(
-            "--where",
-            metavar="CONDITION",
-            help="Rows to read, such as \"type <> 'bot' and rating >= 3\": columns, values in single quotes, = <> < <= "
-            "> >=, in (...), is blank, and, or, not, parentheses.",
-        ),
-        click.option(
-            "--duplicates",
-            type=click.Choice(["last", "last-row", "mean", "time-weighted"]),
-            help="Which of several forecasts by one expert on one event counts: the last (by time; in the order of the "
-            "file if there are no times), the same and of several at one time the last row, their mean, or their mean "
-            "over the time that each stood. Default: an error.",
-        ),
-        click.option(
-            "--as-of",
-            metavar="TIME",
-            help="Leave out forecasts and outcomes from after this time, such as 2025-03-01T12:00Z.",
-        ),
-        click.option(
-            "--dates",
-            metavar="dmy|mdy|FORMAT",
-            help="Whether days or months come first in dates such as 3/4/2025, or a format such as %d.%m.%Y.",
-        ),
-        click.option("--percent", is_flag=True, help="Probabilities are percentages, 0 to 100."),
-        click.option(
-            "--unit",
-            "units",
-            metavar="NAME=percent|fraction",
-            callback=read_units,
-            multiple=True,
-            help="What the numbers of one expert, or in one column, are, where others differ. Repeatable.",
-        ),
-        click.option(
-            "--decimal", type=click.Choice([".", ","]), help="The decimal mark. Default: as each column shows."
-        ),
-        click.option(
-            "--encoding",
-            metavar="NAME",
-            callback=read_encoding,
-            help="The text's encoding if not UTF-8, such as cp1252.",
-        ),
-        click.option(
-            "--missing-value",
-            "missing_values",
-            metavar="V",
-            multiple=True,
-            help="A word or number in the file that stands for no answer. Repeatable.",
-        ),
-        click.option(
-            "--void-value",
-            "void_values",
-            metavar="WORD",
-            multiple=True,
-            help="A word among outcomes that says that the event is void, besides annulled, withdrawn and the like. "
-            "Repeatable.",
-        ),
-        click.option(
-            "--merge-names",
-            is_flag=True,
-            help="Take experts whose names differ only in case, spaces or Unicode form for one.",
-        ),
-        click.option(
-            "--silence",
-            metavar="P",
-            help="Treat a missing forecast as this probability, such as 10%. Default: missing.",
-        ),
-        click.option(
-            "--drop-incomplete",
-            is_flag=True,
-            help="Leave out forecasts that lack a class or option, such as one added later.",
-        ),
-        click.option(
-            "--normalise",
-            is_flag=True,
-            help="Divide probabilities over classes that do not add up to 1, as 0.95, by their sum.",
-        ),
-        click.option(
-            "--expert-from-name",
-            is_flag=True,
-            help="Each FILE is one expert's, named after it. Default for several files with one column of forecasts "
-            "and none for the expert.",
         ),
         click.option(
             "--options-file",
@@ -209,22 +100,39 @@ def _reading_options(*, required: bool) -> list[Decorator]:
     ]
 
 
+def _declared(name: str, option: Option) -> Decorator:
+    """An option of reading as click declares it."""
+    flag = "--" + option_name(name, option.repeated)
+    if option.kind == "flag":
+        return click.option(flag, name, is_flag=True, help=option.help)
+    kind = click.Choice(option.choices) if option.choices else None
+
+    def value(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:  # noqa: ANN401 - text
+        words = given if option.repeated else () if given is None else (given,)
+        try:
+            read = option.from_words(words) if option.repeated or (words and option.kind == "classes") else given
+            return option.value(read, name)
+        except ArgumentError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return click.option(
+        flag, name, metavar=option.metavar, type=kind, multiple=option.repeated, callback=value, help=option.help
+    )
+
+
 def _gather_reading(command: Command) -> Command:
     """Hand a command how to read its files, as ``reading``."""
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> object:  # noqa: ANN401 - what options hold
-        from opinionpool.tables.options import ReadOptions
-
-        names = ["outcomes", *(field.name for field in fields(ReadOptions) if field.name in given)]
-        own = {name: given.pop(name) for name in names}
-        files, file = given.pop("files") or (), given.pop("options_file")
-        topic = given.pop("topic")
+        own = {name: given.pop(name) for name in ("outcomes", *_TYPED)} | {
+            name: given.pop(name) for name, option in OPTIONS.items() if option.scored and name in given
+        }
+        files, file, topic = given.pop("files") or (), given.pop("options_file"), given.pop("topic")
         file = file or (_options_beside(files[0]) if files else None)
         reading = _reading(files, file, own, topic)
         if file is not None:
             from opinionpool.report.listing import printable
-            from opinionpool.text import typed
 
             words = " ".join(map(typed, reading.options.arguments())) or "no options"
             click.echo(f"reading with {printable(file)}: {printable(words)}", err=True)
@@ -242,25 +150,17 @@ def _options_beside(file: str) -> str | None:
 
 def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
     """How to read some files: as a file of options says, where the command line says nothing."""
-    from opinionpool.errors import ArgumentError
-    from opinionpool.tables.options import ReadOptions, read_options
-
     context = click.get_current_context()
-    typed = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+    named = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     if topic is not None:
         own["columns"] = own["columns"] | {"topic": topic}
-        typed.add("columns")
+        named.add("columns")
     try:
         kept = {} if file is None else read_options(file)
-        merged = own | {name: value for name, value in kept.items() if name not in typed}
-        for name in {"columns", "units"} & kept.keys() & typed:
+        merged = own | {name: value for name, value in kept.items() if name not in named}
+        for name in {"columns", "units"} & kept.keys() & named:
             merged[name] = kept[name] | own[name]
         outcomes = merged.pop("outcomes")
-        if merged["as_of"] is not None:
-            from opinionpool.tables.times import as_time, check_dates
-
-            check_dates(merged["dates"])
-            merged["as_of"] = as_time(merged["as_of"], "--as-of", merged["dates"])
         options = ReadOptions(**merged)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None

@@ -62,55 +62,6 @@ def read_pools(_context: click.Context, _parameter: click.Parameter, text: str |
     return names
 
 
-def read_classes(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Classes between commas; one that has a comma stands in double quotes."""
-    if value is None:
-        return ()
-    import csv
-
-    found = tuple(each.strip() for each in next(csv.reader([value], skipinitialspace=True), []))
-    if len(found) < 2 or "" in found or len(set(found)) < len(found):
-        raise click.BadParameter(f"two or more different classes between commas are wanted, not {value!r}")
-    return found
-
-
-def read_columns(
-    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str | tuple[str, ...] | None]:
-    """Texts of the form ROLE=NAME, split at the first equals sign; a role named again has a key of columns."""
-    found: dict[str, list[str]] = {}
-    for value in given:
-        role, sign, name = value.partition("=")
-        if not sign or not role.strip():
-            raise click.BadParameter(f"{value!r} is not of the form ROLE=NAME, such as event=question")
-        found.setdefault(role.strip(), []).append(name.strip())
-    for role, names in found.items():
-        if len(names) > 1 and "" in names:
-            raise click.BadParameter(f"{role} is given no column, and one too")
-    return {role: (names[0] or None) if len(names) == 1 else tuple(names) for role, names in found.items()}
-
-
-def read_units(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Texts of the form NAME=percent or NAME=fraction, split at the last equals sign."""
-    found: dict[str, str] = {}
-    for value in given:
-        name, _, unit = value.rpartition("=")
-        if not name.strip() or unit.strip() not in {"percent", "fraction"}:
-            raise click.BadParameter(f"{value!r} is not of the form NAME=percent or NAME=fraction")
-        found[name.strip()] = unit.strip()
-    return found
-
-
-def read_encoding(_context: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
-    """Refuse names that no encoding has."""
-    if name is not None:
-        try:
-            "".encode(name)
-        except (LookupError, ValueError):
-            raise click.BadParameter(f"no text encoding is called {name!r}; cp1252 and utf-16 are usual") from None
-    return name
-
-
 def existing_files(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse names of files and folders that are not there; a pattern may stand for several."""
     import glob

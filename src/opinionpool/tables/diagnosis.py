@@ -9,33 +9,15 @@ from dataclasses import dataclass
 from opinionpool.errors import ArgumentError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.frames import Table
-from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.options import OPTIONS, ReadOptions
 from opinionpool.tables.parse import read_table
 from opinionpool.tables.read import open_outcomes, open_table
 
 # Faults in one table, and ways to read it that are gone.
 _FAULTS, _WAYS = 40, 4
-# Options that matter when a file is opened, and not only when its columns are read.
-_OPENING = {"encoding", "where", "expert_from_name"}
-# Kinds of faults by their options, the most harmful first: those that would turn the answers to nonsense unseen.
-_HARM = (
-    "columns",
-    "options",
-    "positive",
-    "percent",
-    "units",
-    "decimal",
-    "dates",
-    "duplicates",
-    "drop_incomplete",
-    "normalise",
-    "missing_values",
-    "void_values",
-    "where",
-    "encoding",
-    "exclude",
-    "merge_names",
-)
+# Options that matter when a file is opened; and all in the order of the harm that a wrong one does.
+_OPENING = {name for name, option in OPTIONS.items() if option.opening}
+_ORDER = list(OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -52,7 +34,7 @@ class Fault:
     def harm(self) -> int:
         """Its place among kinds of faults, the most harmful first."""
         names = [name for remedy in self.remedies[:1] for name in remedy]
-        return min((_HARM.index(name) for name in names if name in _HARM), default=-1)
+        return min(map(_ORDER.index, names), default=-1)
 
     def options(self) -> list[list[str]]:
         """The options that remedy it, as they are typed."""

@@ -19,7 +19,8 @@ from opinionpool.tables.engine import (
     readable,
 )
 from opinionpool.tables.faults import lines_of
-from opinionpool.tables.frames import BETWEEN, Numbers, Words, encode, tidied
+from opinionpool.tables.frames import Numbers, Words, encode, tidied
+from opinionpool.tables.roles import BETWEEN
 from opinionpool.tables.sources import FileSource
 from opinionpool.text import APOSTROPHE, without_apostrophe
 

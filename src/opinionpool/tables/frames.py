@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, has_boolean, unmasked
 from opinionpool.errors import CellError, Note, Remedy, TableError
+from opinionpool.tables.roles import BETWEEN
 from opinionpool.text import shown
 
 BLANK = -1
-# Between the parts of a key of several columns.
-BETWEEN = " / "
 
 
 @dataclass(frozen=True, eq=False)

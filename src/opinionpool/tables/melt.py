@@ -25,6 +25,7 @@ from opinionpool.tables.contents import Contents
 from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, cell_error, encode
 from opinionpool.tables.layout import WIDE, Layout, guesses
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import LongRows, withdrawn_only
 from opinionpool.tables.times import Times, read_times
 from opinionpool.tables.units import Written, check_experts, units_of_rows
@@ -68,6 +69,12 @@ class Reading:
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
     counts: list[ForecastCounts] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, options: ReadOptions) -> Reading:
+        """How cells are read, nothing done so far."""
+        names = tuple(map(str, options.include)), tuple(map(str, options.exclude))
+        return cls(options.rules, *names, options.dates, options.merge_names)
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
         """Columns as plain numbers, None for those that are not."""

@@ -1,45 +1,143 @@
-"""How a table is to be read: one object for Python, the command line, files in parts and files of options."""
+"""How a table is to be read: one table of options for Python, the command line, files, and printed commands."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from opinionpool.arguments import brief, expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
-from opinionpool.findings import typed_options
-from opinionpool.tables.cells import NumberRules
-from opinionpool.tables.classes import Asked
-from opinionpool.tables.event_options import CHOICES
-from opinionpool.tables.frames import BETWEEN
-from opinionpool.tables.melt import Reading
-from opinionpool.tables.no_outcome import NoOutcome
-from opinionpool.tables.roles import Columns, check_columns
-from opinionpool.tables.times import as_span, as_time, check_dates
-from opinionpool.text import listed, shown, suggestion, typed
+from opinionpool.findings import option_name, typed_options
+from opinionpool.tables.roles import BETWEEN, Columns, check_columns
+from opinionpool.text import shown, suggestion, toml, typed
 
-# What the command line calls fields whose options may be repeated.
-_SINGULAR = {"columns": "column", "units": "unit", "missing_values": "missing-value", "void_values": "void-value"}
+if TYPE_CHECKING:
+    import numpy as np
+
+    from opinionpool.tables.cells import NumberRules
+    from opinionpool.tables.classes import Asked
+    from opinionpool.tables.no_outcome import NoOutcome
+
 # Which of several forecasts counts.
 RULES = ("last", "last-row", "mean", "time-weighted")
 # What unmarked numbers of an expert or column are.
 UNITS = ("percent", "fraction")
-_LISTS = ("classes", "missing_values", "void_values", "include", "exclude")
-_FLAGS = ("percent", "merge_names", "drop_incomplete", "normalise", "expert_from_name", "history")
-# What scores are of; `compare` alone asks for it.
-_SCORED = ("horizon", "history")
 
 Values: TypeAlias = Sequence[object]
+Documented = TypeVar("Documented", bound=Callable[..., object])
+
+
+class Option(NamedTuple):
+    """What is known of an option beside its name and type."""
+
+    kind: str  # {"text", "flag", "list", "classes", "pairs"}: a list or pairs may be given again and again
+    help: str
+    metavar: str | None = None  # what stands for the value in help
+    choices: tuple[str, ...] = ()
+    check: Callable[[Any], Any] | None = None  # from a value to the one that is kept; raises an `ArgumentError`
+    opening: bool = False  # whether it matters when a file is opened, and not only when its columns are read
+    scored: bool = False  # whether it is about scores, and asked for by `compare` alone
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it may be given several times."""
+        return self.kind in {"list", "pairs"}
+
+    def value(self, given: Any, name: str) -> Any:  # noqa: ANN401 - of the type of the option
+        """Return a value as it is kept.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none of what the option can be.
+        """
+        if self.kind == "flag":
+            given = bool(given) if type(given).__name__ == "bool_" else given
+            expect_type(given, bool, name)
+        elif self.kind in {"list", "classes"}:
+            given = _texts(given, name)
+        elif given is not None and self.choices:
+            one_of(given, name, self.choices)
+        return given if self.check is None or given is None else self.check(given)
+
+    def from_words(self, words: Sequence[str]) -> Any:  # noqa: ANN401 - of the type of the option
+        """Return the value that is typed on a command line, one word for each time that the option is given there."""
+        if self.kind == "classes":
+            return _classes(words[0])
+        return _pairs(words, str(self.metavar)) if self.kind == "pairs" else tuple(words)
+
+
+def _option(kind: str, text: str, **more: Any) -> Any:  # noqa: ANN401 - the default of a field
+    """Return a field of `ReadOptions`; arguments as for `Option`."""
+    metadata = {"option": Option(kind, text, **more)}
+    if kind == "pairs":
+        return field(default_factory=dict, metadata=metadata)
+    return field(default={"flag": False, "list": (), "classes": ()}.get(kind), metadata=metadata)
+
+
+def _units(units: object) -> dict[str, str]:
+    expect_type(units, Mapping, "units")
+    found = dict(units if isinstance(units, Mapping) else {})
+    for name, unit in found.items():
+        if unit not in UNITS:
+            raise ArgumentError(f"a unit is {' or '.join(UNITS)}, and that of {shown(name)} is {shown(unit)}")
+    return {str(name): str(unit) for name, unit in found.items()}
+
+
+def _probability(value: object) -> float:
+    text = str(value).strip()
+    try:
+        p = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+    except ValueError:
+        raise ArgumentError(f"silence is a probability such as 0.1 or 10%, and not {value!r}") from None
+    if not 0.0 <= p <= 1.0:
+        raise ArgumentError(f"silence is a probability from 0 to 1, and not {value!r}")
+    return p
+
+
+def _encoding(name: object) -> str:
+    expect_type(name, str, "encoding")
+    try:
+        "".encode(str(name))
+    except (LookupError, ValueError):
+        raise ArgumentError(f"no text encoding is called {shown(name)}; cp1252 and utf-16 are usual") from None
+    return str(name)
+
+
+def _dates(dates: object) -> str:
+    from opinionpool.tables.times import check_dates
+
+    expect_type(dates, str, "dates")
+    check_dates(str(dates))
+    return str(dates)
+
+
+def _span(horizon: object) -> np.timedelta64:
+    from opinionpool.tables.times import as_span
+
+    return as_span(horizon, "a horizon")
+
+
+def _condition(where: object) -> str:
+    expect_type(where, str, "where")
+    return _unicode((str(where),))[0]
+
+
+def _unicode(words: Sequence[str]) -> Sequence[str]:
+    """Return words; refuse characters that no text can have."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise ArgumentError(f"{brief(word)} has characters that no text can have, so no table has them") from None
+    return words
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a user says about a table of forecasts; `opinionpool.read_forecasts` has what each means.
+    """What a user says about a table of forecasts. The order of options is that of the harm that a wrong one does.
 
     Raises
     ------
@@ -53,64 +151,128 @@ class ReadOptions:
     ['--column', 'event=race', '--column', 'class=party', '--percent']
     """
 
-    positive: object = None
-    classes: Values = ()
-    columns: Columns = field(default_factory=dict)
-    options: str | None = None
-    include: Values = ()
-    exclude: Values = ()
-    where: str | None = None
-    duplicates: str | None = None
-    as_of: object = None
-    dates: str | None = None
-    percent: bool = False
-    units: Mapping[str, str] = field(default_factory=dict)
-    decimal: str | None = None
-    encoding: str | None = None
-    missing_values: Values = ()
-    void_values: Values = ()
-    merge_names: bool = False
-    silence: object = None
-    drop_incomplete: bool = False
-    normalise: bool = False
-    expert_from_name: bool = False
-    horizon: object = None
-    history: bool = False
+    columns: Columns = _option(
+        "pairs",
+        "The column that holds the event, expert, probability, class, verdict (which of two outcomes the probability "
+        "is of), outcome, time (of the forecast), closes (when the event does), resolved_at (when the outcome was "
+        "known), expires (when the forecast does), prior (of the event), group (of events whose outcomes are related), "
+        "topic or text (the question), where its name does not say so. Nothing after = means: no column. Repeatable; "
+        "event or expert named twice: the columns together are the name.",
+        metavar="ROLE=NAME",
+        check=check_columns,
+    )
+    options: str | None = _option(
+        "text",
+        "Which outcomes there are to choose from: a list of its own for each event (event), or the same classes for "
+        "all (shared). Default: as the file shows; if the lists overlap in part, an error asks.",
+        choices=("event", "shared"),
+    )
+    positive: object = _option(
+        "text", "Of two outcomes, the one that the probabilities are about, such as yes.", metavar="CLASS"
+    )
+    classes: Values = _option(
+        "classes",
+        "All classes in their order, where the file does not show them all or their order matters; of two, "
+        "probabilities are about the last.",
+        metavar="CLASS,CLASS,...",
+    )
+    percent: bool = _option("flag", "Probabilities are percentages, 0 to 100.")
+    units: Mapping[str, str] = _option(
+        "pairs",
+        "What the numbers of one expert, or in one column, are, where others differ. Repeatable.",
+        metavar="NAME=percent|fraction",
+        check=_units,
+    )
+    decimal: str | None = _option("text", "The decimal mark. Default: as each column shows.", choices=(".", ","))
+    dates: str | None = _option(
+        "text",
+        "Whether days or months come first in dates such as 3/4/2025, or a format such as %d.%m.%Y.",
+        metavar="dmy|mdy|FORMAT",
+        check=_dates,
+    )
+    duplicates: str | None = _option(
+        "text",
+        "Which of several forecasts by one expert on one event counts: the last (by time; in the order of the file if "
+        "there are no times), the same and of several at one time the last row, their mean, or their mean over the "
+        "time that each stood. Default: an error.",
+        choices=RULES,
+    )
+    as_of: object = _option(
+        "text",
+        "Leave out forecasts and outcomes from after this time, such as 2025-03-01T12:00Z.",
+        metavar="TIME",
+    )
+    drop_incomplete: bool = _option("flag", "Leave out forecasts that lack a class or option, such as one added later.")
+    normalise: bool = _option(
+        "flag", "Divide probabilities over classes that do not add up to 1, as 0.95, by their sum."
+    )
+    missing_values: Values = _option(
+        "list",
+        "A word or number in the file that stands for no answer. Repeatable.",
+        metavar="V",
+        check=_unicode,
+    )
+    void_values: Values = _option(
+        "list",
+        "A word among outcomes that says that the event is void, besides annulled, withdrawn and the like. Repeatable.",
+        metavar="WORD",
+        check=_unicode,
+    )
+    where: str | None = _option(
+        "text",
+        "Rows to read, such as \"type <> 'bot' and rating >= 3\": columns, values in single quotes, = <> < <= > >=, "
+        "in (...), is blank, and, or, not, parentheses.",
+        metavar="CONDITION",
+        check=_condition,
+        opening=True,
+    )
+    encoding: str | None = _option(
+        "text",
+        "The text's encoding if not UTF-8, such as cp1252.",
+        metavar="NAME",
+        check=_encoding,
+        opening=True,
+    )
+    include: Values = _option("list", "Use only this expert. Repeatable.", metavar="EXPERT")
+    exclude: Values = _option("list", "Leave this expert out. Repeatable.", metavar="EXPERT")
+    merge_names: bool = _option("flag", "Take experts whose names differ only in case, spaces or Unicode form for one.")
+    silence: object = _option(
+        "text",
+        "Treat a missing forecast as this probability, such as 10%. Default: missing.",
+        metavar="P",
+        check=_probability,
+    )
+    expert_from_name: bool = _option(
+        "flag",
+        "Each FILE is one expert's, named after it. Default for several files with one column of forecasts and none "
+        "for the expert.",
+        opening=True,
+    )
+    horizon: object = _option(
+        "text",
+        "Take forecasts as they stood so long before their event closed or was resolved, such as 7d.",
+        check=_span,
+        scored=True,
+    )
+    history: bool = _option(
+        "flag", "Keep what was forecast at every moment until the events closed, for time-averaged scores.", scored=True
+    )
 
     def __post_init__(self) -> None:
-        for name in _LISTS:
-            object.__setattr__(self, name, _texts(getattr(self, name), name))
-        object.__setattr__(self, "columns", check_columns(self.columns))
-        object.__setattr__(self, "units", _units(self.units))
-        self._check_types()
-        check_dates(self.dates)
-        if self.horizon is not None:
-            object.__setattr__(self, "horizon", as_span(self.horizon, "a horizon"))
-            if self.history:
-                raise ArgumentError("a horizon is one moment, and time-averaged scores are of all: give one of the two")
+        for name, option in OPTIONS.items():
+            object.__setattr__(self, name, option.value(getattr(self, name), name))
+        if self.horizon is not None and self.history:
+            raise ArgumentError("a horizon is one moment, and time-averaged scores are of all: give one of the two")
         if self.as_of is not None:
-            object.__setattr__(self, "as_of", as_time(self.as_of, "as_of", self.dates))
-        if self.silence is not None:
-            object.__setattr__(self, "silence", _probability(self.silence))
-        _ = self.rules
+            from opinionpool.tables.times import as_time
 
-    def _check_types(self) -> None:
-        """Refuse values of other types, words that are none of those there are, and text that cannot be written."""
-        for name, choices in (("duplicates", RULES), ("options", CHOICES)):
-            if getattr(self, name) is not None:
-                one_of(getattr(self, name), name, choices)
-        for name in _FLAGS:
-            expect_type(getattr(self, name), (bool, np.bool_), name)
-        for name in ("where", "dates", "decimal", "encoding"):
-            if getattr(self, name) is not None:
-                expect_type(getattr(self, name), str, name)
-        for word in (*self.missing_values, *self.void_values, self.where or ""):
-            if not _is_unicode(str(word)):
-                raise ArgumentError(f"{brief(word)} has characters that no text can have, so no table has them")
+            object.__setattr__(self, "as_of", as_time(self.as_of, "--as-of", self.dates))
 
     @property
     def asked(self) -> Asked:
         """What is given about classes."""
+        from opinionpool.tables.classes import Asked
+
         return Asked(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
 
     @property
@@ -126,74 +288,99 @@ class ReadOptions:
     @property
     def rules(self) -> NumberRules:
         """How numbers are written."""
+        from opinionpool.tables.cells import NumberRules
+
         return NumberRules(self.percent, self.decimal, tuple(map(str, self.missing_values)), self.units)
 
     @property
     def no_outcome(self) -> NoOutcome:
         """Which words are no outcomes."""
+        from opinionpool.tables.no_outcome import NoOutcome
+
         classes = [*self.asked.classes, *([] if self.asked.positive is None else [self.asked.positive])]
         return NoOutcome.of(self.rules.missing, tuple(map(str, self.void_values)), classes)
 
     @property
     def cutoff(self) -> np.datetime64 | None:
         """The time of --as-of."""
-        return self.as_of if isinstance(self.as_of, np.datetime64) else None
+        return self.as_of  # type: ignore[return-value] # as it was checked
 
     @property
     def ahead(self) -> np.timedelta64 | None:
         """How long before the end of an event forecasts count."""
-        return self.horizon if isinstance(self.horizon, np.timedelta64) else None
-
-    def reading(self) -> Reading:
-        """How cells are read, nothing done so far."""
-        return Reading(
-            self.rules, _texts(self.include, "include"), _texts(self.exclude, "exclude"), self.dates, self.merge_names
-        )
+        return self.horizon  # type: ignore[return-value] # as it was checked
 
     def revised(self, remedy: Remedy) -> ReadOptions:
-        """The same with a way out that an error names; what can be repeated is added to what is there."""
-        changes: dict[str, Any] = dict(remedy)
-        for name in ("columns", "units"):
-            if name in changes:
-                changes[name] = {**getattr(self, name), **changes[name]}
-        for name in _LISTS:
-            if name in changes:
-                changes[name] = tuple(dict.fromkeys((*getattr(self, name), *changes[name])))
-        if self.where and "where" in changes:
-            changes["where"] = f"({self.where}) and {changes['where']}"
+        """Return the options with a remedy that an error names; what can be repeated is added to what is there."""
+        changes: dict[str, Any] = {}
+        for name, value in remedy.items():
+            kind, before = OPTIONS[name].kind, getattr(self, name)
+            if kind == "pairs":
+                changes[name] = {**before, **value}  # type: ignore[dict-item] # a mapping
+            elif kind == "list":
+                changes[name] = tuple(dict.fromkeys((*before, *value)))  # type: ignore[misc] # a sequence
+            else:
+                changes[name] = f"({before}) and {value}" if name == "where" and before else value
         return replace(self, **changes)
 
     def arguments(self) -> list[str]:
-        """The options as they are typed."""
+        """Return the options as they are typed."""
         return typed_options(self.given())
 
     def given(self) -> dict[str, Any]:
-        """The options that are not what they are without a word, but for those of scores."""
-        without = ReadOptions.__dataclass_fields__
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _SCORED}
+        """Return the options that are not what they are without a word, but for those of scores."""
+        values = {name: getattr(self, name) for name, option in OPTIONS.items() if not option.scored}
         return {
             name: value
             for name, value in values.items()
-            if isinstance(value, np.datetime64) or value not in (without[name].default, (), {})
+            if not ((isinstance(value, bool | tuple | dict) and not value) or value is None)
         }
 
     def toml(self, outcomes: str | None = None) -> str:
-        """The options as a file that `read_options` reads, with the path of outcomes beside it."""
-        lines = [] if outcomes is None else [f"outcomes = {_toml(outcomes)}"]
-        tables: list[str] = []
-        for name, value in self.given().items():
-            key = _SINGULAR.get(name, name).replace("_", "-")
-            if isinstance(value, Mapping):
-                entries = (f"{_toml_key(name)} = {_toml(of or '')}" for name, of in value.items())
-                tables += [f"\n[{key}]", *entries]
-            else:
-                plain = value.item().isoformat() if isinstance(value, np.datetime64) else value
-                lines.append(f"{key} = {_toml(plain)}")
-        return "\n".join([*lines, *tables]) + "\n"
+        """Return the options as a file that `read_options` reads, with the path of outcomes beside it."""
+        given = {option_name(name, OPTIONS[name].repeated): value for name, value in self.given().items()}
+        plain = {name: value.item().isoformat() if name == "as-of" else value for name, value in given.items()}
+        if "column" in plain:
+            plain["column"] = {role: name or "" for role, name in plain["column"].items()}
+        return toml(({} if outcomes is None else {"outcomes": outcomes}) | plain)
+
+
+# The options by their names in Python, in order.
+OPTIONS: dict[str, Option] = {each.name: each.metadata["option"] for each in fields(ReadOptions)}
+
+
+def options_given(given: Mapping[str, Any]) -> ReadOptions:
+    """Return options of reading from their names in Python.
+
+    Raises
+    ------
+    ArgumentError
+        Names an option that there is not, and the one that was meant.
+    """
+    for name in given:
+        if name not in OPTIONS:
+            near = suggestion(name, list(OPTIONS), "there are")
+            raise ArgumentError(f"no option of reading is called {shown(name)}; {near}")
+    return ReadOptions(**given)
+
+
+def documented(function: Documented) -> Documented:
+    """Return a function with the options in its docstring, where that says {options}."""
+    lines = []
+    for each in fields(ReadOptions):
+        option: Option = each.metadata["option"]
+        kind = {"flag": "bool, default False", "pairs": "mapping, optional"}.get(option.kind, "optional")
+        kind = "sequence, optional" if option.kind in {"list", "classes"} else kind
+        if option.choices:
+            kind = "{" + ", ".join(f'"{word}"' for word in option.choices) + "}, optional"
+        lines += [f"    {each.name} : {kind}", f"        {option.help}"]
+    if function.__doc__:
+        function.__doc__ = function.__doc__.replace("    {options}", "\n".join(lines))
+    return function
 
 
 def read_options(path: str) -> dict[str, Any]:
-    """The options in a file, as arguments of `ReadOptions`, and `outcomes`, a path beside the file.
+    """Return the options in a file, as arguments of `ReadOptions`, and `outcomes`, a path beside the file.
 
     Raises
     ------
@@ -208,110 +395,70 @@ def read_options(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ArgumentError(f"{path} cannot be read as a file of options: {reason}") from None
-    names = {name.replace("_", "-"): name for name in ReadOptions.__dataclass_fields__ if name not in _SCORED}
-    names |= {option: name for name, option in _SINGULAR.items()} | {"outcomes": "outcomes"}
+    names = {option_name(name, option.repeated): name for name, option in OPTIONS.items() if not option.scored}
+    names |= {name.replace("_", "-"): name for name in names.values()} | {"outcomes": "outcomes"}
     given: dict[str, Any] = {}
     for key, value in found.items():
         name = names.get(key.replace("_", "-"))
         if name is None:
             near = suggestion(key, sorted(names), "there are")
             raise ArgumentError(f"{path}: no option of reading is called {key!r}; {near}")
-        given[name] = _checked(path, key, name, value)
+        _check_kind(path, key, OPTIONS[name].kind if name in OPTIONS else "text", value)
+        given[name] = {role: of or None for role, of in value.items()} if name == "columns" else value
     if "outcomes" in given:
         given["outcomes"] = os.path.join(os.path.dirname(path), given["outcomes"])
     return given
 
 
-def _checked(path: str, key: str, name: str, value: object) -> Any:  # noqa: ANN401 - what TOML holds
-    """A value of the type that an option has; in a table of columns nothing, "", is None."""
-    if name == "columns":
-        if isinstance(value, dict):
-            return {role: column or None for role, column in value.items()}
-        raise ArgumentError(f'{path}: {key} is a table of roles and columns, such as [column] and event = "race"')
-    if name == "units":
-        if isinstance(value, dict):
-            return value
-        raise ArgumentError(f'{path}: {key} is a table of experts or columns, such as [unit] and ann = "percent"')
-    wanted = (bool,) if name in _FLAGS else (list, str) if name in _LISTS else (str, int, float)
-    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        what = "true or false" if name in _FLAGS else "a list" if name in _LISTS else "a text or number"
+def _check_kind(path: str, key: str, kind: str, value: object) -> None:
+    """Raise unless a value in a file of options is of the type that the option has."""
+    types: dict[str, tuple[tuple[type, ...], str]] = {
+        "flag": ((bool,), "true or false"),
+        "pairs": ((dict,), f"a table, such as [{key}] and a line with a name, = and a text"),
+        "list": ((list, str), "a list"),
+        "classes": ((list, str), "a list"),
+    }
+    wanted, what = types.get(kind, ((str, int, float), "a text or number"))
+    if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "flag"):
         raise ArgumentError(f"{path}: {key} is {what}, and not {value!r}")
-    return value
 
 
 def command_line(command: str, files: Sequence[str], outcomes: object, options: ReadOptions) -> str:
-    """What is typed to read files with these options."""
+    """Return what is typed to read files with these options."""
     words = ["opinionpool", command, *files]
     words += [] if outcomes is None else ["--outcomes", str(outcomes)]
     return " ".join(map(typed, [*words, *options.arguments()]))
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _texts(values: object, name: str) -> tuple[str, ...]:
-    """Values as text; a single one needs no list around it."""
+    """Return values as text; a single one needs no list around it."""
     if values is None:
         return ()
     return (values,) if isinstance(values, str) else tuple(map(str, labels_given(values, name)))
 
 
-def options_given(given: Mapping[str, Any]) -> ReadOptions:
-    """Options of reading by their names in Python.
+def _classes(text: str) -> tuple[str, ...]:
+    """Return classes between commas; one that has a comma stands in double quotes."""
+    import csv
 
-    Raises
-    ------
-    ArgumentError
-        Names an option that there is not, and the one that was meant.
+    found = tuple(each.strip() for each in next(csv.reader([text], skipinitialspace=True), []))
+    if len(found) < 2 or "" in found or len(set(found)) < len(found):
+        raise ArgumentError(f"two or more different classes between commas are wanted, not {text!r}")
+    return found
+
+
+def _pairs(words: Sequence[str], form: str) -> dict[str, Any]:
+    """Return names and values from NAME=VALUE; a name that is given again has several values, and "" is None.
+
+    Names of columns and experts may have an equals sign, roles and units have none.
     """
-    known = [each.name for each in fields(ReadOptions)]
-    for name in given:
-        if name not in known:
-            raise ArgumentError(f"no option of reading is called {shown(name)}; {suggestion(name, known, 'there are')}")
-    return ReadOptions(**given)
-
-
-def _probability(value: object) -> float:
-    """A probability from 0 to 1, as a number, or as text such as 0.2 or 20%."""
-    text = str(value).strip()
-    try:
-        p = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
-    except ValueError:
-        raise ArgumentError(f"silence is a probability such as 0.1 or 10%, and not {value!r}") from None
-    if not 0.0 <= p <= 1.0:
-        raise ArgumentError(f"silence is a probability from 0 to 1, and not {value!r}")
-    return p
-
-
-def _units(units: object) -> dict[str, str]:
-    """Units by the expert or column that has them."""
-    found = dict(units if isinstance(units, Mapping) else {})
-    expect_type(units, Mapping, "units")
-    for name, unit in found.items():
-        if unit not in UNITS:
-            raise ArgumentError(f"a unit is {' or '.join(UNITS)}, and that of {shown(name)} is {shown(unit)}")
-    return {str(name): str(unit) for name, unit in found.items()}
-
-
-def _toml_key(name: str) -> str:
-    """A name before an equals sign."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, str):
-        import json
-
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Sequence):
-        return f"[{', '.join(map(_toml, value))}]"
-    raise ArgumentError(f"{listed([value])} is not written to a file of options")
+    found: dict[str, list[str]] = {}
+    for word in words:
+        name, sign, value = word.partition("=") if form.startswith("ROLE") else word.rpartition("=")
+        if not sign or not name.strip():
+            raise ArgumentError(f"{word!r} is not of the form {form}")
+        found.setdefault(name.strip(), []).append(value.strip())
+    for name, values in found.items():
+        if len(values) > 1 and "" in values:
+            raise ArgumentError(f"{name} is given no column, and one too")
+    return {name: (values[0] or None) if len(values) == 1 else tuple(values) for name, values in found.items()}

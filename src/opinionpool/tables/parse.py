@@ -57,7 +57,7 @@ def read_table(
     whole: Whole | None = None,
 ) -> Forecasts:
     """From open tables to forecasts; for a part of a table, as was decided for the whole."""
-    reading = request.reading() if reading is None else reading
+    reading = Reading.of(request) if reading is None else reading
     contents = Contents(table, reading.rules.missing_words)
     layout = _layout(contents, other, request) if whole is None else whole.layout
     try:

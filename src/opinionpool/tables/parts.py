@@ -141,7 +141,7 @@ class Parts:
 
     def _read(self, span: tuple[int, int]) -> tuple[Forecasts, _PartReading]:
         part = self.table.rows_from(*span, self.known)
-        plain = self.request.reading()
+        plain = Reading.of(self.request)
         reading = _PartReading(plain.rules, plain.include, plain.exclude, plain.dates)
         try:
             return read_table(part, None, self.request, reading, self.whole), reading

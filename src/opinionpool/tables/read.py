@@ -12,7 +12,7 @@ from opinionpool.errors import TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
 from opinionpool.tables.frames import FrameTable, Table
-from opinionpool.tables.options import ReadOptions, options_given
+from opinionpool.tables.options import ReadOptions, documented, options_given
 from opinionpool.tables.parse import read_table
 from opinionpool.tables.roles import position
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opinionpool.tables.file_table import FileTable
 
 
+@documented
 def read_forecasts(
     source: object,
     *,
@@ -41,48 +42,7 @@ def read_forecasts(
         standard input. Arrays are events x experts.
     outcomes : like `source`, optional
         A table with an event and an outcome column, joined by event id; may hold closes and resolved_at.
-    positive : optional
-        The class that probabilities are about, of two. Not needed for 0 and 1, no and yes,
-        false and true.
-    classes : sequence, optional
-        All classes in the order wanted; sorted if not given.
-    columns : mapping, optional
-        From a role (event, expert, probability, class, outcome, time, closes, resolved_at, prior, group, topic) to the
-        name of the column that plays it; None if none does.
-    options : {"event", "shared"}, optional
-        Whether each event has options of its own, in a long table with classes, or all events share their classes. If
-        not given, they are its own where sets that differ have no class in common; where they do, an error asks.
-    duplicates : {"last", "last-row", "mean", "time-weighted"}, optional
-        Which of several forecasts by one expert on one event counts; several are an error if not given. The last is
-        that with the latest time, or the last row if there are no times; several of the latest time are an error,
-        with "last-row" the last of them counts. "time-weighted" is their mean over the time
-        that each stood, until the next by the same expert, the last until the event closed or was resolved, or until
-        `as_of`, or else until the newest forecast on the event.
-    as_of : str, date, datetime or datetime64, optional
-        Leaves out later forecasts, and outcomes that became known later (by resolved_at). Independently of it,
-        forecasts made after their event closed or was resolved are left out.
-    percent : bool, default False
-        Whether numbers without a per cent sign are percentages. Without it, numbers above 1 are an error: they may be
-        percentages, or codes for no answer.
-    units : mapping, optional
-        From an expert or column to "percent" or "fraction", where its numbers are not what those of others are.
-    decimal : {".", ","}, optional
-        The decimal mark; by column if not given.
-    encoding : str, optional
-        Of text files; UTF-8, or UTF-16 with a byte-order mark, if not given. Holds for `outcomes` too, unless that
-        is UTF-8.
-    missing_values : sequence, optional
-        Words or numbers that mean "no answer", besides empty cells, NA, N/A, NaN, null, none, ``-`` and ``.``
-    void_values : sequence, optional
-        Words among outcomes that say that an event is void, besides annulled, cancelled, void, withdrawn and the like.
-    include, exclude : sequence of str, optional
-        Experts to keep, and to leave out.
-    normalise : bool, default False
-        Divides probabilities over classes that do not add up to 1, as 0.95, by their sum.
-    horizon : number of days, str or timedelta, optional
-        Takes forecasts as they stood so long before their event closed or was resolved, such as ``"7d"``.
-    history : bool, default False
-        Keeps what was forecast at every moment until the events closed, for time-averaged scores.
+    {options}
     progress : callable or bool, optional
         Called now and then, from another thread, with the share of the file that is read; True shows a bar on standard
         error once there is something to wait for.

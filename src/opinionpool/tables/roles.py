@@ -11,6 +11,8 @@ from opinionpool.arguments import expect_type, names_given
 from opinionpool.errors import ArgumentError, LayoutError
 from opinionpool.text import listed, meant, shown, suggestion
 
+# Between the parts of a key of several columns.
+BETWEEN = " / "
 # From a role to its column, to several that are its key together, or to None if no column plays it.
 Columns: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
 
