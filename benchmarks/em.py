@@ -18,7 +18,7 @@ from timing import interleave, once
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.e_step import Model, Sample
 from opinionpool.estimation.em import maximum_likelihood
-from opinionpool.estimation.evidence import RowEvidence
+from opinionpool.estimation.rows import ForecastRows
 
 Array = npt.NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def rows() -> Iterator[Row]:
     x, y, truth = panel(np.random.default_rng(0))
     everyone = np.arange(EXPERTS)
     event, expert = np.nonzero(~np.isnan(x))
-    evidence = RowEvidence(event, expert, x[event, expert][:, None], y, np.ones(EVENTS), EXPERTS)
+    evidence = ForecastRows(event, expert, x[event, expert][:, None], y, np.ones(EVENTS), EXPERTS)
     with threadpool_limits(1):
         sample = Sample.of(evidence, everyone)
         for what, peer in (("event by event", one_by_one), ("the textbook's EM", textbook)):
@@ -49,7 +49,7 @@ def rows() -> Iterator[Row]:
         yield from passes(evidence)
 
 
-def passes(evidence: RowEvidence) -> Iterator[Row]:
+def passes(evidence: ForecastRows) -> Iterator[Row]:
     """Measure E-steps until the log-likelihood, of all events together, is within 1e-6 of its maximum."""
     means = estimates.sample_means(evidence, np.zeros(1))
     names = tuple(f"e{i}" for i in range(EXPERTS))
@@ -69,7 +69,7 @@ def passes(evidence: RowEvidence) -> Iterator[Row]:
     yield Row(f"after as many as {PASSES} of EM alone", "", f"{values[-1] - plain(evidence, means):.2g}", "to gain yet")
 
 
-def plain(evidence: RowEvidence, means: estimates.Means) -> float:
+def plain(evidence: ForecastRows, means: estimates.Means) -> float:
     """Return the log-likelihood after so many steps of EM, from each expert alone."""
     sample = Sample.of(evidence, np.arange(EXPERTS))
     spread = np.sqrt(means.square / means.count.sum(axis=0))

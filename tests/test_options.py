@@ -10,7 +10,7 @@ from opinionpool.analysis.checks import correlations, normality, placeholders, s
 from opinionpool.analysis.explanation import explain_event
 from opinionpool.analysis.residuals import Residuals
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.estimation.evidence import RowEvidence, option_rows, turned
+from opinionpool.estimation.rows import ForecastRows, helmert, option_rows
 from opinionpool.estimators.pools import AveragePool, GaussianPool, LogPool
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import levelled, log_ratios, metric, no_options, prior_log_ratios, signature, softmax
@@ -107,9 +107,9 @@ def test_turned_contrasts_keep_inner_products_and_point_to_the_outcome(k, outcom
     outcome %= k
     rng = np.random.default_rng(seed)
     pair = rng.normal(size=(2, k - 1))
-    z = turned(pair, np.array([outcome, outcome]))
+    z = helmert(pair, np.array([outcome, outcome]))
     np.testing.assert_allclose(z @ z.T, pair @ metric(k) @ pair.T, atol=1e-12)
-    told = turned(signature(k)[[outcome]], np.array([outcome]))[0]
+    told = helmert(signature(k)[[outcome]], np.array([outcome]))[0]
     np.testing.assert_allclose(told, [np.sqrt(2 * (1 - 1 / k)), *np.zeros(k - 2)], atol=1e-12)
 
 
@@ -136,7 +136,7 @@ def test_rows_hold_every_option_but_one():
     f = simulated(40, missing=0.2, unresolved=5)
     ratios = log_ratios(f.probabilities, f.even[f.event_index]) - prior_log_ratios(f.even)[f.event_index]
     rows = option_rows(f.event_index, f.expert_index, ratios, f.outcomes, np.ones(40), f.sizes, 3)
-    assert isinstance(rows, RowEvidence)
+    assert isinstance(rows, ForecastRows)
     assert len(rows.outcomes) == (f.sizes[5:] - 1).sum()
     assert rows.design.events(rows.events) == 35
     cells = f.resolved[f.event_index]

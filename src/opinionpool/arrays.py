@@ -237,8 +237,8 @@ def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
     """Pairs (rows, columns): the events that share a pattern, and the experts present in it."""
     if len(present) == 0:
         return
-    if present.all():
-        yield np.arange(len(present)), np.arange(present.shape[1])
+    if (present == present[0]).all():
+        yield np.arange(len(present)), np.flatnonzero(present[0])
         return
     patterns, index = group_patterns(present)
     order = np.argsort(index, kind="stable")

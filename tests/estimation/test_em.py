@@ -9,8 +9,8 @@ from opinionpool.errors import LearningError
 from opinionpool.estimation import averages as estimates, e_step as estep, em
 from opinionpool.estimation.e_step import Model, Sample
 from opinionpool.estimation.em import Information, maximum_likelihood, overlaps
-from opinionpool.estimation.evidence import MomentEvidence, RowEvidence
-from opinionpool.estimation.moments import Moments
+from opinionpool.estimation.rows import ForecastRows
+from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit, metric, signature
@@ -33,12 +33,12 @@ def sample(seed, t=120, n=3, k=2, missing=0.4, events_of_each=1):
 
 def rows_of(x, y, weight=None):
     event, expert = np.nonzero(~np.isnan(x[..., 0]))
-    return RowEvidence(event, expert, x[event, expert], y, np.ones(len(y)) if weight is None else weight, x.shape[1])
+    return ForecastRows(event, expert, x[event, expert], y, np.ones(len(y)) if weight is None else weight, x.shape[1])
 
 
 def moments_of(x, y, weight=None):
     names = [f"e{i}" for i in range(x.shape[1])]
-    return MomentEvidence(Moments.empty(names, x.shape[2] + 1).add(x, y, weight))
+    return Statistics.empty(names, x.shape[2] + 1).add(x, y, weight)
 
 
 def fit(evidence, **options):
@@ -307,7 +307,7 @@ class TestWhatTheDataCannotSay:
             fit(rows_of(x, y))
 
     def test_thousands(self):
-        rows = RowEvidence(np.array([0, 1]), np.array([0, 2500]), np.ones((2, 1)), np.array([0, 1]), np.ones(2), 2501)
+        rows = ForecastRows(np.array([0, 1]), np.array([0, 2500]), np.ones((2, 1)), np.array([0, 1]), np.ones(2), 2501)
         with pytest.raises(LearningError, match="up to 2000 experts, and there are 2501"):
             fit(rows)
 

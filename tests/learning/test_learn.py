@@ -9,7 +9,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
-from opinionpool.estimation.evidence import RowEvidence
+from opinionpool.estimation.rows import ForecastRows
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn, learn_from
 from opinionpool.learning.problem import Sums
@@ -26,7 +26,7 @@ NAN = float("nan")
 class Rows(NamedTuple):
     """A source of rows."""
 
-    evidence: RowEvidence
+    evidence: ForecastRows
     prior: np.ndarray
     experts: tuple
     classes: tuple
@@ -114,7 +114,7 @@ class TestSampleAverages:
         shared = logodds.class_probabilities(prior, k)
         event, expert = np.nonzero(np.ones(x.shape[:2]))
         ratios = logodds.log_ratios(x, shared)[event, expert]
-        rows = RowEvidence(event, expert, ratios, y, weight, x.shape[1])
+        rows = ForecastRows(event, expert, ratios, y, weight, x.shape[1])
         from_rows = learn_from(Rows(rows, shared, panel.names, panel.classes), Request(structure, None))
         forecasts = Forecasts.from_array(x, y, classes=panel.classes)
         from_moments = learn(forecasts, prior=prior, sample_weight=weight, structure=structure, beliefs=None)

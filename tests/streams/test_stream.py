@@ -447,11 +447,11 @@ class TestRows:
         same(stream.learn(), learn(batch), 1e-8)
 
     def test_moments_that_are_known_are_taken(self):
-        from opinionpool.estimation.moments import Moments
+        from opinionpool.estimation.statistics import Statistics
         from opinionpool.logodds import log_ratios
 
         f = simulated(40)
-        moments = Moments.empty(f.experts).add(log_ratios(f.X, np.ones(2)), f.outcomes)
+        moments = Statistics.empty(f.experts).add(log_ratios(f.X, np.ones(2)), f.outcomes)
         stream = Stream()
         stream.add_rows(f.X, f.outcomes, experts=f.experts, moments=moments)
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None))

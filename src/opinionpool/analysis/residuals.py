@@ -11,7 +11,7 @@ from opinionpool import logodds
 from opinionpool.analysis.near_duplicates import clusters
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
-from opinionpool.estimation.evidence import turned
+from opinionpool.estimation.rows import helmert
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.shrinkage import PAIR_WORTH
@@ -106,7 +106,7 @@ def _leading(contrasts: Array, outcome: npt.NDArray[np.intp], size: npt.NDArray[
     values = np.empty((len(contrasts), 1))
     for k in np.unique(size).tolist():
         rows = np.flatnonzero(size == k)
-        values[rows] = turned(contrasts[rows, : k - 1], outcome[rows])[:, :1]
+        values[rows] = helmert(contrasts[rows, : k - 1], outcome[rows])[:, :1]
     return values
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
-from opinionpool.estimation.evidence import Design, Evidence
+from opinionpool.estimation.rows import ResolvedEvents
+from opinionpool.estimation.statistics import Design
 from opinionpool.logodds import inner_products, metric
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
@@ -91,13 +92,13 @@ def fit_means(
     return Means(b, mu, square + between, count, design)
 
 
-def sample_means(evidence: Evidence, reference: Array) -> Means:
+def sample_means(evidence: ResolvedEvents, reference: Array) -> Means:
     """Least squares for each expert from its own forecasts."""
     marginals = evidence.marginals
     return fit_means(marginals.count[:-1], marginals.mean[:-1] - reference, marginals.square[0], evidence.design)
 
 
-def still(evidence: Evidence, means: Means) -> Array:
+def still(evidence: ResolvedEvents, means: Means) -> Array:
     """Experts with several forecasts that never move, as far as rounding can tell, (N,) bool."""
     marginals = evidence.marginals
     count = np.where(means.count > 0, means.count, 0.0)
@@ -109,7 +110,7 @@ def still(evidence: Evidence, means: Means) -> Array:
     return np.asarray((active > 1) & (moved <= _rounding(centre, active)))
 
 
-def without_spread(evidence: Evidence, means: Means) -> Array:
+def without_spread(evidence: ResolvedEvents, means: Means) -> Array:
     """Experts who say the same whenever the same happens, (N,) bool."""
     size = np.abs(evidence.marginals.mean[:-1]).max(axis=0)
     return np.asarray(means.square <= _rounding(size, means.count.sum(axis=0)))
@@ -119,7 +120,7 @@ def _rounding(level: Array, count: Array) -> Array:
     return np.asarray(ROUNDING**2 * count * (1.0 + (level**2).sum(axis=-1)))
 
 
-def residual_products(evidence: Evidence, means: Means, reference: Array) -> Array:
+def residual_products(evidence: ResolvedEvents, means: Means, reference: Array) -> Array:
     """S, the residual cross-products of complete evidence, (N, N)."""
     misfit = evidence.marginals.mean[:-1] - means.expected(reference)
     n = misfit.shape[1]
@@ -150,7 +151,7 @@ def independent_parts(means: Means) -> Parts:
     return Parts(means.contrast, spreads(means), CommonCorrelation(len(means.contrast), 0.0))
 
 
-def common_correlation(evidence: Evidence, means: Means, reference: Array) -> float:
+def common_correlation(evidence: ResolvedEvents, means: Means, reference: Array) -> float:
     """Mean off-diagonal correlation, weighted by shared events and kept inside its range."""
     n = len(means.contrast)
     active = means.square > 0
@@ -168,13 +169,13 @@ def keep_in_range(rho: float, n: int) -> float:
     return max(rho, -(1.0 - DUPLICATE) / (n - 1))
 
 
-def common_parts(evidence: Evidence, means: Means, reference: Array) -> Parts:
+def common_parts(evidence: ResolvedEvents, means: Means, reference: Array) -> Parts:
     """Features of each expert, and one correlation for all pairs."""
     rho = common_correlation(evidence, means, reference)
     return Parts(means.contrast, spreads(means), CommonCorrelation(len(means.contrast), rho))
 
 
-def full_parts(evidence: Evidence, means: Means, reference: Array) -> tuple[Parts, Array]:
+def full_parts(evidence: ResolvedEvents, means: Means, reference: Array) -> tuple[Parts, Array]:
     """A correlation for each pair, from complete evidence; and R.
 
     Raises
@@ -212,7 +213,7 @@ def distinct(r: Array) -> list[list[int]]:
     return groups
 
 
-def exchangeable_parts(evidence: Evidence, reference: Array) -> tuple[Parts, Array]:
+def exchangeable_parts(evidence: ResolvedEvents, reference: Array) -> tuple[Parts, Array]:
     """One bias, contrast, spread and correlation for all; and the bias, (N, K - 1)."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
@@ -226,7 +227,7 @@ def exchangeable_parts(evidence: Evidence, reference: Array) -> tuple[Parts, Arr
     return parts, np.tile(means.bias[0], (n, 1))
 
 
-def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means, float, float]:
+def _exchangeable_complete(evidence: ResolvedEvents, reference: Array) -> tuple[Means, float, float]:
     """The variances between and within row means, V1 and V2 of model.md, section 2.5."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
@@ -245,7 +246,7 @@ def _exchangeable_complete(evidence: Evidence, reference: Array) -> tuple[Means,
     return means, float(total / n), float((v1 - v2) / total) if total > 0 else 0.0
 
 
-def _exchangeable_cells(evidence: Evidence, reference: Array) -> tuple[Means, float, float]:
+def _exchangeable_cells(evidence: ResolvedEvents, reference: Array) -> tuple[Means, float, float]:
     """With missing forecasts: every cell counts the same, and pairs on shared events give the correlation."""
     count, mean, square = pooled_cells(evidence)
     means = fit_means(count, mean - reference, square, evidence.design)
@@ -256,7 +257,7 @@ def _exchangeable_cells(evidence: Evidence, reference: Array) -> tuple[Means, fl
     return means, float(means.square[0] / means.terms[0]), total / pairs if pairs else 0.0
 
 
-def pooled_cells(evidence: Evidence) -> tuple[Array, Array, Array]:
+def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
     """All forecasts as if by one expert: counts (K, 1), means (K, 1, K - 1), squares about them (1,)."""
     marginals = evidence.marginals
     count = marginals.count[:-1].sum(axis=1, keepdims=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidence
+from opinionpool.estimation.rows import ForecastRows, ResolvedEvents
+from opinionpool.estimation.statistics import Statistics
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import metric
 
@@ -111,15 +112,14 @@ class Sample:
     batches: tuple[Batch, ...]
 
     @classmethod
-    def of(cls, evidence: Evidence, kept: Index) -> Sample:
+    def of(cls, evidence: ResolvedEvents, kept: Index) -> Sample:
         """The resolved events as some of the experts answered them."""
         root = np.asarray(np.linalg.cholesky(metric(evidence.classes)), dtype=np.float64)
         shape, biased = evidence.design.signature @ root, evidence.design.biased
-        if isinstance(evidence, MomentEvidence):
+        if isinstance(evidence, Statistics):
             found = list(_groups_of_moments(evidence, kept, root))
             events = np.sum([group.weight[0] for group in found], axis=0)
             return cls(len(kept), events, shape, biased, _stacked(found), ())
-        assert isinstance(evidence, RowEvidence)
         rows = list(_batches_of_rows(evidence, kept, root))
         events = np.sum([_by_outcome(rows.outcomes, rows.weight, len(shape)) for rows in rows], axis=0)
         groups: list[Group] = []
@@ -198,10 +198,10 @@ def _stacked(groups: list[Group]) -> tuple[Group, ...]:
     return tuple(stacks)
 
 
-def _groups_of_moments(evidence: MomentEvidence, kept: Index, root: Array) -> Iterator[Group]:
-    position = np.full(len(evidence.moments.experts), -1)
+def _groups_of_moments(evidence: Statistics, kept: Index, root: Array) -> Iterator[Group]:
+    position = np.full(len(evidence.experts), -1)
     position[kept] = np.arange(len(kept))
-    for key, part in evidence.moments.patterns.items():
+    for key, part in evidence.patterns.items():
         columns = position[np.array(key, dtype=np.intp)]
         active = np.flatnonzero(columns >= 0)
         if len(active) and part.weight[:-1].any():
@@ -210,13 +210,13 @@ def _groups_of_moments(evidence: MomentEvidence, kept: Index, root: Array) -> It
             yield Group(columns[active][None], part.weight[None, :-1], mean[None], scatter[None])
 
 
-def _batches_of_rows(evidence: RowEvidence, kept: Index, root: Array) -> Iterator[Batch]:
+def _batches_of_rows(evidence: ForecastRows, kept: Index, root: Array) -> Iterator[Batch]:
     """Events by their number of forecasts."""
     position = np.full(evidence.experts, -1)
     position[kept] = np.arange(len(kept))
     counted = (evidence.outcomes != UNRESOLVED) & (evidence.weight > 0)
-    cells = np.flatnonzero(counted[evidence.event_index] & (position[evidence.expert_index] >= 0))
-    column, event = position[evidence.expert_index[cells]], evidence.event_index[cells]
+    cells = np.flatnonzero(counted[evidence.event] & (position[evidence.expert] >= 0))
+    column, event = position[evidence.expert[cells]], evidence.event[cells]
     order = np.lexsort((column, event))
     column, ratios = column[order], evidence.ratios[cells[order]] @ root
     crowd = np.bincount(event, minlength=len(evidence.outcomes))

@@ -24,7 +24,8 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.averages import Means, common_correlation
 from opinionpool.estimation.e_step import Model, Sample, Sums, gathered
-from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidence
+from opinionpool.estimation.rows import ResolvedEvents
+from opinionpool.estimation.statistics import Statistics
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import metric
 
@@ -186,7 +187,7 @@ class Likeliest:
 
 
 def maximum_likelihood(
-    evidence: Evidence,
+    evidence: ResolvedEvents,
     means: Means,
     reference: Array,
     experts: tuple[str, ...],
@@ -199,7 +200,7 @@ def maximum_likelihood(
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence : ResolvedEvents
     means : Means
         Least squares of each expert by itself; where the iteration starts.
     reference : ndarray, shape (K - 1,)
@@ -226,7 +227,8 @@ def maximum_likelihood(
     >>> x = np.array([[2, 1], [0, 1], [1, 2], [3, np.nan], [0, -1], [-2, -2], [-1, -1], [-2, np.nan]])[..., None]
     >>> event, expert = np.nonzero(~np.isnan(x[..., 0]))
     >>> outcomes = np.array([1, 1, 1, 1, 0, 0, 0, 0])
-    >>> evidence = RowEvidence(event, expert, x[event, expert], outcomes, np.ones(8), 2)
+    >>> from opinionpool.estimation.rows import ForecastRows
+    >>> evidence = ForecastRows(event, expert, x[event, expert], outcomes, np.ones(8), 2)
     >>> zero = np.zeros(1)
     >>> found = maximum_likelihood(evidence, sample_means(evidence, zero), zero, ("ann", "bob"))
     >>> found.contrast.round(3), found.report.converged
@@ -256,22 +258,21 @@ def maximum_likelihood(
     return Likeliest(bias, contrast, covariance, report)
 
 
-def overlaps(evidence: Evidence) -> Array:
+def overlaps(evidence: ResolvedEvents) -> Array:
     """Weight of the resolved events that each pair of experts both answered, (N, N)."""
-    if isinstance(evidence, MomentEvidence):
-        n = len(evidence.moments.experts)
+    if isinstance(evidence, Statistics):
+        n = len(evidence.experts)
         total = np.zeros((n, n))
-        for key, part in evidence.moments.patterns.items():
+        for key, part in evidence.patterns.items():
             total[np.ix_(key, key)] += part.weight[:-1].sum()
         return total
-    assert isinstance(evidence, RowEvidence)
     weight = np.where(evidence.outcomes != UNRESOLVED, evidence.weight, 0.0)
     total = np.zeros((evidence.experts, evidence.experts))
     size = max(1, (1 << 22) // evidence.experts)
     for first in range(0, len(weight), size):
-        low, high = np.searchsorted(evidence.event_index, (first, first + size))
+        low, high = np.searchsorted(evidence.event, (first, first + size))
         present = np.zeros((min(size, len(weight) - first), evidence.experts))
-        present[evidence.event_index[low:high] - first, evidence.expert_index[low:high]] = 1.0
+        present[evidence.event[low:high] - first, evidence.expert[low:high]] = 1.0
         total += (present.T * weight[first : first + size]) @ present
     return total
 
@@ -290,7 +291,7 @@ def _check_overlaps(together: Array, names: tuple[str, ...], classes: int) -> No
         )
 
 
-def _start(evidence: Evidence, sample: Sample, means: Means, reference: Array, kept: Index, root: Array) -> Model:
+def _start(evidence: ResolvedEvents, sample: Sample, means: Means, reference: Array, kept: Index, root: Array) -> Model:
     """Each expert by itself, and each pair; where those are no covariances, one correlation for all."""
     count = means.count.sum(axis=0)[kept] * (evidence.classes - 1)
     spread = np.sqrt(means.square[kept] / count)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation import averages as estimates
-from opinionpool.estimation.evidence import Evidence
+from opinionpool.estimation.rows import ResolvedEvents
 from opinionpool.estimation.unused import constant_notes, no_forecast_notes
 from opinionpool.model.correlation import MatrixCorrelation
 from opinionpool.model.features import Parts
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def sample_parts(
-    evidence: Evidence, reference: Array, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
+    evidence: ResolvedEvents, reference: Array, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
 ) -> tuple[Parts, Array, list[Note]]:
     """Sample averages in a structure, for the informative experts."""
     _check_events(evidence, classes)
@@ -68,7 +68,7 @@ def _parts_of(likeliest: Likeliest) -> Parts:
     return Parts(likeliest.contrast, spread, MatrixCorrelation(np.clip(r, -1.0, 1.0)))
 
 
-def _check_events(evidence: Evidence, classes: tuple[object, ...]) -> None:
+def _check_events(evidence: ResolvedEvents, classes: tuple[object, ...]) -> None:
     """At least two outcomes, and more events than means."""
     answered, k = evidence.answered, evidence.classes
     if not evidence.design.biased:
@@ -94,7 +94,7 @@ def _check_events(evidence: Evidence, classes: tuple[object, ...]) -> None:
         )
 
 
-def _check_choices(evidence: Evidence) -> None:
+def _check_choices(evidence: ResolvedEvents) -> None:
     """One event more than there are means, where events have options of their own."""
     if evidence.answered.sum() < 2:
         raise LearningError(
@@ -104,7 +104,7 @@ def _check_choices(evidence: Evidence) -> None:
 
 
 def _uninformative(
-    evidence: Evidence, means: estimates.Means, experts: tuple[str, ...], classes: tuple[object, ...]
+    evidence: ResolvedEvents, means: estimates.Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[npt.NDArray[np.bool_], list[Note]]:
     """Experts with nothing to say, and what to tell about them."""
     absent = means.count.sum(axis=0) == 0

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Floats, Index, Mask, axes
 from opinionpool.blocks import blocks
 from opinionpool.estimation.contents import Keys, RowContents, name_keys
-from opinionpool.estimation.dense import DenseOutcomes, dense_moments
-from opinionpool.estimation.evidence import FEW_EXPERTS, MomentEvidence
+from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
 from opinionpool.estimation.sampling import content_keys, drawn, rooms, sample_note, stands_for
+from opinionpool.estimation.statistics import few_enough
 from opinionpool.forecasts import Forecasts, cells_of
 from opinionpool.learning.leakage import leaked_columns
 from opinionpool.learning.problem import Problem, Seen, Sums
@@ -96,14 +96,14 @@ class ArraySource:
         return rooms(self.q.shape[1], len(self.classes))
 
     def sums(self, request: Request) -> Sums | None:
-        """Moments, where not too many different sets of experts answered."""
+        """Statistics, where not too many different sets of experts answered."""
         floor = request.settings.floor
         if floor not in self._sums:
-            moments = dense_moments(self.q, self.happened, self.prior, floor, self.experts)
+            found = dense_statistics(self.q, self.happened, self.prior, floor, self.experts)
             self._sums[floor] = None
-            if moments is not None:
-                evidence, leaked = MomentEvidence(moments), leaked_columns(self.q, self.happened)
-                self._sums[floor] = Sums(evidence, self.prior, Sums.counted(evidence), leaked)
+            if found is not None:
+                leaked = leaked_columns(self.q, self.happened)
+                self._sums[floor] = Sums(found, self.prior, Sums.counted(found), leaked)
         return self._sums[floor]
 
     @cached_property
@@ -174,4 +174,4 @@ def _fits(q: Floats, y: Floats, classes: int) -> bool:
         return False
     if q.dtype not in ((np.float64, np.float32) if classes == 2 else (np.float64,)):
         return False
-    return 0 < q.shape[1] <= max(len(q), FEW_EXPERTS) and len(q) > 0
+    return q.shape[1] > 0 and few_enough(q.shape[1], len(q)) and len(q) > 0

@@ -13,8 +13,8 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask, frequencies
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
-from opinionpool.estimation.evidence import Evidence, MomentEvidence, RowEvidence, few_enough, option_rows
-from opinionpool.estimation.moments import Moments
+from opinionpool.estimation.rows import ForecastRows, ResolvedEvents, option_rows
+from opinionpool.estimation.statistics import Statistics, few_enough
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.leakage import contrary_events, contrary_note, leaked_experts
@@ -110,13 +110,13 @@ class Seen:
 class Sums:
     """Sums over all events of a source, where these decide."""
 
-    evidence: Evidence
+    evidence: ResolvedEvents
     prior: Array | None  # (K,); what is still to be subtracted; None if that was done
     seen: Seen
     leaked: Mask  # (N,); who was right and nearly certain on every resolved event, see `opinionpool.learning.leakage`
 
     @staticmethod
-    def counted(evidence: Evidence) -> Seen:
+    def counted(evidence: ResolvedEvents) -> Seen:
         """Counts by the evidence itself."""
         count = evidence.marginals.count
         return Seen(evidence.events, count[:-1].sum(axis=0), count.sum(axis=0) > 0)
@@ -273,8 +273,8 @@ class Problem:
         """Sums over these events."""
         return Sums(self._evidence(request.settings.floor), self.shared, self.seen, self.leaked)
 
-    def _evidence(self, floor: float) -> Evidence:
-        """Moments where every expert answered everything; else rows, without an array of cells.
+    def _evidence(self, floor: float) -> ResolvedEvents:
+        """Statistics where every expert answered everything; else rows, without an array of cells.
 
         If all events have one prior, its log-ratios are still to be subtracted.
         """
@@ -292,10 +292,10 @@ class Problem:
         if forecasts.options is not None:
             return option_rows(*rows, ratios_of(order), self.outcomes, self.weight, forecasts.sizes, n)
         if len(event) < t * n or not few_enough(n, t):
-            return RowEvidence(*rows, ratios_of(order), self.outcomes, self.weight, n)
+            return ForecastRows(*rows, ratios_of(order), self.outcomes, self.weight, n)
         d = len(forecasts.classes) - 1
-        moments = Moments.empty(forecasts.experts, d + 1)
+        found = Statistics.empty(forecasts.experts, d + 1)
         for part in blocks(t, n * d):
             ratios = ratios_of(order[part.start * n : part.stop * n]).reshape(-1, n, d)
-            moments = moments.add(ratios, self.outcomes[part], self.weight[part])
-        return MomentEvidence(moments)
+            found = found.add(ratios, self.outcomes[part], self.weight[part])
+        return found

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.estimation.coefficients import WeightBeliefs
-from opinionpool.estimation.dense_evidence import evidence_of
-from opinionpool.estimation.evidence import Evidence, option_rows
 from opinionpool.estimation.regression import Observations
+from opinionpool.estimation.rows import ResolvedEvents, option_rows, resolved_events
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.prior import SLOPE, Believed
 from opinionpool.learning.problem import DenseContrasts
@@ -64,7 +63,7 @@ class Rows(DenseContrasts):
             certain=None if self.certain is None else self.certain[kept],
         )
 
-    def evidence(self, contrasts: Array) -> Evidence:
+    def evidence(self, contrasts: Array) -> ResolvedEvents:
         """What contrasts of these events (T, N, K - 1), NaN where missing, say of experts."""
         sizes = self.sizes
         if sizes is not None:
@@ -72,7 +71,7 @@ class Rows(DenseContrasts):
             forecast = contrasts[event, expert]
             return option_rows(event, expert, forecast, self.outcomes, self.weight, sizes, contrasts.shape[1])
         names = tuple(str(i) for i in range(contrasts.shape[1]))
-        return evidence_of(contrasts, self.outcomes, self.weight, names)
+        return resolved_events(contrasts, self.outcomes, self.weight, names)
 
     def by_steps(self) -> Array:
         """The contrasts, in which forecasts of 0 and 1 are a fourth of the expert's smallest step away from these.

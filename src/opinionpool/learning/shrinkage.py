@@ -14,7 +14,7 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.estimation import averages as estimates
-from opinionpool.estimation.evidence import Evidence
+from opinionpool.estimation.rows import ResolvedEvents
 from opinionpool.learning.prior import Believed
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.nested import NestedCorrelation
@@ -65,7 +65,7 @@ class MarginalFeatures:
         return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
 
-def marginal_features(evidence: Evidence, believed: Believed) -> MarginalFeatures:
+def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalFeatures:
     """Features from resolved contrasts."""
     marginals, centre = evidence.marginals, _Centre.of(believed, evidence.classes)
     each, variance = _marginal_means(evidence, centre)
@@ -77,7 +77,7 @@ def marginal_features(evidence: Evidence, believed: Believed) -> MarginalFeature
     return MarginalFeatures(each.bias, contrast, spread, _common(evidence, each, spread, believed))
 
 
-def marginal_bias(evidence: Evidence, believed: Believed) -> Array:
+def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
     """Their biases alone, (N, K - 1)."""
     return _marginal_means(evidence, _Centre.of(believed, evidence.classes))[0].bias
 
@@ -97,7 +97,7 @@ def common_dependence(features: MarginalFeatures, believed: Believed, events: fl
     return NestedCorrelation(np.sqrt(accuracy), min(rho / mean, HIGHEST))
 
 
-def marginal_dependence(evidence: Evidence, features: MarginalFeatures, believed: Believed) -> Dependence:
+def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, believed: Believed) -> Dependence:
     """Between what one correlation says and one for each pair, as far as complete evidence goes."""
     n, common = len(features.spread), common_dependence(features, believed, float(evidence.answered.sum()))
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
@@ -146,7 +146,7 @@ class _Centre:
         )
 
 
-def _marginal_means(evidence: Evidence, centre: _Centre) -> tuple[estimates.Means, Array]:
+def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimates.Means, Array]:
     """Means and variance of each expert, the means shrunken towards the panel's, and that towards beliefs."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
@@ -187,7 +187,7 @@ def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, 
     return np.asarray(found)
 
 
-def _common(evidence: Evidence, each: estimates.Means, spread: Array, believed: Believed) -> float:
+def _common(evidence: ResolvedEvents, each: estimates.Means, spread: Array, believed: Believed) -> float:
     if len(spread) == 1:
         return 0.0
     total, pairs = evidence.shared(each.expected(np.zeros(evidence.classes - 1)), spread)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.earlier import Earlier
 from opinionpool.errors import SavedPoolError
-from opinionpool.estimation.moments import Moments, PatternMoments
 from opinionpool.estimation.sampling import row_keys
+from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.names import expert_names
 from opinionpool.saving.codec import Kind, Label, shaped
 from opinionpool.streams.events import Record, event_key
@@ -186,21 +185,21 @@ class _Pattern:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """`Moments`."""
+    """`Statistics`."""
 
     events: Array
     patterns: tuple[_Pattern, ...]
 
     @classmethod
-    def of(cls, moments: Moments | None) -> _Sums | None:
-        if moments is None:
+    def of(cls, found: Statistics | None) -> _Sums | None:
+        if found is None:
             return None
-        parts = moments.patterns.items()
+        parts = found.patterns.items()
         return cls(
-            moments.events, tuple(_Pattern(np.array(key, np.int64), p.weight, p.mean, p.scatter) for key, p in parts)
+            found.totals, tuple(_Pattern(np.array(key, np.int64), p.weight, p.mean, p.scatter) for key, p in parts)
         )
 
-    def moments(self, experts: tuple[str, ...], k: int) -> Moments:
+    def statistics(self, experts: tuple[str, ...], k: int) -> Statistics:
         shaped(self.events, (k + 1,), "the events by outcome", least=0.0)
         found: dict[tuple[int, ...], PatternMoments] = {}
         for part in self.patterns:
@@ -212,7 +211,7 @@ class _Sums:
             shaped(part.mean, (k + 1, n, k - 1), "the means of moments")
             shaped(part.scatter, (2, n, n), "the cross-products of moments")
             found[key] = PatternMoments(part.weight, part.mean, part.scatter)
-        return Moments(experts, k, self.events, MappingProxyType(found))
+        return Statistics(experts, k, self.events, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,8 +364,8 @@ def _fill_tally(tally: Tally, experts: tuple[str, ...], parts: Mapping[str, Any]
     sums, contrasts = parts["moments"], parts["moments_of_contrasts"]
     if (sums is None) != (contrasts is None):
         raise SavedPoolError("moments of log-ratios and of contrasts should both be there, or neither")
-    tally.shared = None if sums is None else sums.moments(experts, k)
-    tally.own = None if contrasts is None else contrasts.moments(experts, k)
+    tally.shared = None if sums is None else sums.statistics(experts, k)
+    tally.own = None if contrasts is None else contrasts.statistics(experts, k)
 
 
 def _nothing(_: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from numbers import Real
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +12,8 @@ from opinionpool import logodds
 from opinionpool.arguments import brief
 from opinionpool.arrays import Array, as_array
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
-from opinionpool.estimation.dense import DenseOutcomes, dense_moments
-from opinionpool.estimation.evidence import MomentEvidence
-from opinionpool.estimation.moments import Moments, PatternMoments
+from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
+from opinionpool.estimation.statistics import Statistics
 from opinionpool.names import places
 from opinionpool.streams.events import Record
 from opinionpool.streams.rows import Rows
@@ -45,7 +43,7 @@ class Tally:
         Weight by outcome; `number` is how many there are.
     counts : ndarray, shape (N,)
         Weight of each expert's forecasts; `cells` is how many there are.
-    shared, own : Moments or None
+    shared, own : Statistics or None
         Of log-ratios on events without a prior of their own, and of contrasts on events with one; None if there are
         so many different sets of experts who answered that they were given up.
     lowest : ndarray, shape (K,)
@@ -59,8 +57,8 @@ class Tally:
         self.experts: list[str] = []
         self.events, self.number = np.zeros(classes), np.zeros(classes, dtype=np.int64)
         self.counts, self.cells = np.zeros(0), np.zeros(0, dtype=np.int64)
-        self.shared: Moments | None = Moments.empty((), classes)
-        self.own: Moments | None = Moments.empty((), classes)
+        self.shared: Statistics | None = Statistics.empty((), classes)
+        self.own: Statistics | None = Statistics.empty((), classes)
         self.lowest = np.ones(classes)
         self.origin = -np.inf
 
@@ -80,7 +78,7 @@ class Tally:
         self.counts = np.concatenate([self.counts, np.zeros(len(fresh))])
         self.cells = np.concatenate([self.cells, np.zeros(len(fresh), dtype=np.int64)])
         if self.shared is not None and self.own is not None:
-            more = Moments.empty(fresh, self.classes)
+            more = Statistics.empty(fresh, self.classes)
             self.shared, self.own = self.shared.merge(more), self.own.merge(more)
 
     def add(self, records: Sequence[Record], sign: int = 1) -> None:
@@ -100,7 +98,7 @@ class Tally:
                 weight, at = np.array([record.weight for record in part]), np.array([record.at for record in part])
                 self.add_rows(Rows(dense, outcomes, weight, prior, at if self.pace else None), sign)
 
-    def add_rows(self, rows: Rows, sign: int = 1, moments: Moments | None = None) -> None:
+    def add_rows(self, rows: Rows, sign: int = 1, moments: Statistics | None = None) -> None:
         """Add a block of resolved events, or with sign -1 take it away; with its moments, if they are known."""
         probabilities, outcomes, weight, prior = rows.forecasts, rows.outcomes, rows.weight, rows.prior
         if rows.at is not None:
@@ -142,16 +140,16 @@ class Tally:
         if self.shared is None or self.own is None or other.shared is None or other.own is None:
             self.shared = self.own = None
             return
-        self.shared = self.shared.merge(_scaled(other.shared, theirs))
-        self.own = self.own.merge(_scaled(other.own, theirs))
+        self.shared = self.shared.merge(other.shared.decay(theirs))
+        self.own = self.own.merge(other.own.decay(theirs))
         self._give_up()
 
     def faded(self, now: float) -> float:
         """What a weight kept here is worth at another time."""
         return float(np.exp(self.pace * (self.origin - now))) if self.pace and np.isfinite(self.origin) else 1.0
 
-    def evidence(self, prior: Array) -> tuple[MomentEvidence, Array | None] | None:
-        """The moments as evidence, and the prior that is still to be subtracted from them; None where they do not do.
+    def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
+        """The statistics, and the prior that is still to be subtracted from them; None where they do not do.
 
         Parameters
         ----------
@@ -165,18 +163,18 @@ class Tally:
         """
         if self.shared is None or self.own is None:
             return None
-        if self.shared.events.any() and not self.floors_hold(prior):
+        if self.shared.totals.any() and not self.floors_hold(prior):
             return None
-        if not self.own.events.any():
-            return MomentEvidence(self.shared), prior
-        if not self.shared.events.any():
-            return MomentEvidence(self.own), None
+        if not self.own.totals.any():
+            return self.shared, prior
+        if not self.shared.totals.any():
+            return self.own, None
         if self.prior is None:
             raise ProbabilityError(
-                f"{int(self.shared.events.sum())} events have no prior while others have one; give the stream prior= "
+                f"{int(self.shared.totals.sum())} events have no prior while others have one; give the stream prior= "
                 "to fill the blanks"
             )
-        return MomentEvidence(self.own.merge(_moved(self.shared, logodds.prior_log_ratios(prior)))), None
+        return self.own.merge(self.shared.shift(logodds.prior_log_ratios(prior))), None
 
     def floors_hold(self, prior: Array) -> bool:
         """Whether floors that follow from this prior would have changed nothing."""
@@ -191,10 +189,10 @@ class Tally:
 
     def _moments(
         self, probabilities: Array, outcomes: npt.NDArray[np.intp], weight: Array, prior: Array | None
-    ) -> Moments:
+    ) -> Statistics:
         if prior is None and (weight == 1.0).all():
             known = DenseOutcomes.of_codes(outcomes, self.classes)
-            found = dense_moments(probabilities, known, self.reference, self.floor, tuple(self.experts), threads=1)
+            found = dense_statistics(probabilities, known, self.reference, self.floor, tuple(self.experts), threads=1)
             if found is not None:
                 return found
         if prior is None:
@@ -202,7 +200,7 @@ class Tally:
         else:
             own = logodds.class_probabilities(prior, self.classes)[:, None, :]
             ratios = logodds.log_ratios(probabilities, own, self.floor) - logodds.prior_log_ratios(own)
-        return Moments.empty(self.experts, self.classes).add(ratios, outcomes, weight)
+        return Statistics.empty(self.experts, self.classes).add(ratios, outcomes, weight)
 
     def _note_lowest(self, rows: Rows) -> None:
         probabilities = rows.forecasts
@@ -224,7 +222,7 @@ class Tally:
             share = self.faded(now)
             self.events, self.counts = self.events * share, self.counts * share
             if self.shared is not None and self.own is not None:
-                self.shared, self.own = _scaled(self.shared, share), _scaled(self.own, share)
+                self.shared, self.own = self.shared.decay(share), self.own.decay(share)
             self.origin = now
 
     def _give_up(self) -> None:
@@ -241,28 +239,6 @@ class Tally:
     def _blocks(self, records: Sequence[Record]) -> Iterator[Sequence[Record]]:
         size = max(1, BLOCK // max(1, len(self.experts) * (self.classes - 1)))
         return (records[i : i + size] for i in range(0, len(records), size))
-
-
-def _scaled(moments: Moments, share: float) -> Moments:
-    """The same with all weights times a number."""
-    if share == 1.0:
-        return moments
-    patterns = {
-        key: PatternMoments(part.weight * share, part.mean, part.scatter * share)
-        for key, part in moments.patterns.items()
-    }
-    return Moments(moments.experts, moments.classes, moments.events * share, MappingProxyType(patterns))
-
-
-def _moved(moments: Moments, reference: Array) -> Moments:
-    """The same of log-ratios less a reference, (K - 1,)."""
-    patterns = {
-        key: PatternMoments(
-            part.weight, np.where(part.weight[:, None, None] > 0, part.mean - reference, 0.0), part.scatter
-        )
-        for key, part in moments.patterns.items()
-    }
-    return Moments(moments.experts, moments.classes, moments.events, MappingProxyType(patterns))
 
 
 # Beyond this, differences between times may overflow.

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ProbabilityError
-from opinionpool.estimation.moments import Moments
 from opinionpool.estimation.sampling import row_keys
+from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.leakage import SURE, SURE_EVENTS
 from opinionpool.streams.columns import Columns
@@ -281,7 +281,7 @@ class StreamState:
         self.reservoir.remove(record)
         self._sums().add([record], -1)
 
-    def learn_rows(self, rows: Rows, moments: Moments | None) -> None:
+    def learn_rows(self, rows: Rows, moments: Statistics | None) -> None:
         """Add resolved events without ids, whose columns are all experts and whose arrays are not changed any more.
 
         `moments` are theirs, if they are known.

@@ -14,7 +14,7 @@ from opinionpool import logodds
 from opinionpool.arguments import expect_type, labels_given, names_given, number, whole_number
 from opinionpool.arrays import Array, frequencies, is_blank
 from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
-from opinionpool.estimation.moments import Moments
+from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED, encode_outcomes
 from opinionpool.logodds import FLOOR, POOL_FLOOR
@@ -360,7 +360,7 @@ class Stream(StreamView):
         at: npt.ArrayLike | None = None,
         experts: Sequence[str] | None = None,
         first: int | None = None,
-        moments: Moments | None = None,
+        moments: Statistics | None = None,
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> None:
@@ -381,7 +381,7 @@ class Stream(StreamView):
         first : int, optional
             The number of the first row, which decides which rows are in the sample; they go on if not given. Rows
             that are added in parallel, to be merged, need numbers of their own.
-        moments : Moments, optional
+        moments : Statistics, optional
             Those of the resolved rows, if they are known: of log-ratios with the floors of this stream.
         topics : array_like of str, shape (T,), optional
             What the events are about.
@@ -406,7 +406,12 @@ class Stream(StreamView):
             self._learn_rows(rows, names, at, first, moments)
 
     def _learn_rows(
-        self, rows: Rows, names: tuple[str, ...], at: npt.ArrayLike | None, first: int | None, moments: Moments | None
+        self,
+        rows: Rows,
+        names: tuple[str, ...],
+        at: npt.ArrayLike | None,
+        first: int | None,
+        moments: Statistics | None,
     ) -> None:
         """What `add_rows` changes."""
         state = self._state

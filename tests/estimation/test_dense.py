@@ -13,8 +13,8 @@ from opinionpool import blocks as blockwise, logodds
 from opinionpool.blocks import in_order
 from opinionpool.errors import LearningError, ProbabilityError
 from opinionpool.estimation import sampling
-from opinionpool.estimation.dense import DenseOutcomes, dense_moments
-from opinionpool.estimation.moments import Moments
+from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
+from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.array import ArraySource
 from opinionpool.learning.learn import learn, learn_from
@@ -40,14 +40,14 @@ def names(n: int) -> tuple[str, ...]:
     return tuple(f"expert_{i + 1}" for i in range(n))
 
 
-def moments(q: np.ndarray, y: np.ndarray, floor: float = 1e-4, threads: int | None = None) -> Moments:
-    found = dense_moments(q, DenseOutcomes.of(y), EVEN, floor, names(q.shape[1]), threads)
+def moments(q: np.ndarray, y: np.ndarray, floor: float = 1e-4, threads: int | None = None) -> Statistics:
+    found = dense_statistics(q, DenseOutcomes.of(y), EVEN, floor, names(q.shape[1]), threads)
     assert found is not None
     return found
 
 
-def check_equal(found: Moments, wanted: Moments, rtol: float) -> None:
-    np.testing.assert_array_equal(found.events, wanted.events)
+def check_equal(found: Statistics, wanted: Statistics, rtol: float) -> None:
+    np.testing.assert_array_equal(found.totals, wanted.totals)
     assert found.patterns.keys() == wanted.patterns.keys()
     size = max(np.abs(other.scatter).max() for other in wanted.patterns.values())
     for experts, other in wanted.patterns.items():
@@ -65,7 +65,7 @@ def test_moments_are_those_about_the_means(t, n, seed, some_open):
     if some_open:
         outcomes[:: 1 + seed % 4] = np.nan
     codes = np.where(np.isnan(outcomes), -1, outcomes).astype(int)
-    wanted = Moments.empty(names(n)).add(logodds.log_ratios(q, EVEN, 1e-4), codes)
+    wanted = Statistics.empty(names(n)).add(logodds.log_ratios(q, EVEN, 1e-4), codes)
     check_equal(moments(q, outcomes), wanted, 1e-10)
 
 
@@ -91,7 +91,7 @@ def test_what_lies_far_from_zero_keeps_its_digits():
     y = np.arange(400) % 2
     z = -9.0 + 1e-5 * (rng.normal(size=(400, 3)) + y[:, None])
     q = logodds.expit(z)
-    wanted = Moments.empty(names(3)).add(logodds.log_ratios(q, EVEN, 1e-6), y)
+    wanted = Statistics.empty(names(3)).add(logodds.log_ratios(q, EVEN, 1e-6), y)
     check_equal(moments(q, y, floor=1e-6), wanted, 1e-9)
 
 
@@ -164,9 +164,9 @@ def test_missing_forecasts_are_added_up_by_who_answered(n, seed, k, some_open):
         q[rng.integers(0, t) : rng.integers(0, t), rng.integers(0, n)] = np.nan
     y = rng.integers(-1 if some_open else 0, k, t)
     prior = rng.dirichlet(np.full(k, 5.0))
-    found = dense_moments(q, DenseOutcomes.of_codes(y, classes), prior, 1e-3, names(n))
+    found = dense_statistics(q, DenseOutcomes.of_codes(y, classes), prior, 1e-3, names(n))
     assert found is not None
-    wanted = Moments.empty(names(n), k).add(logodds.log_ratios(q, prior, 1e-3), y)
+    wanted = Statistics.empty(names(n), k).add(logodds.log_ratios(q, prior, 1e-3), y)
     check_equal(found, wanted, 1e-9)
 
 

@@ -1,0 +1,221 @@
+"""Resolved events forecast by forecast, for the estimates that `Statistics` serve, in time linear in the forecasts.
+
+However many different sets of experts answered, memory and time are those of the forecasts. Events with options of
+their own become rows of one coordinate each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index, Mask
+from opinionpool.estimation.statistics import Design, Marginals, Statistics, few_enough
+from opinionpool.labels import UNRESOLVED
+from opinionpool.logodds import whitened
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastRows:
+    """The log-ratios of M forecasts, ordered by event."""
+
+    # event, expert: (M,)
+    event: Index
+    expert: Index
+    ratios: Array  # (M, K - 1); less their reference where it differs from event to event
+    outcomes: Index  # (T,); -1 where not resolved
+    weight: Array  # (T,); frequencies
+    experts: int  # N
+    groups: Design | None = None  # what `outcomes` number, if not K classes
+
+    @classmethod
+    def of_array(cls, ratios: Array, outcomes: Index, weight: Array) -> ForecastRows:
+        """Rows of log-ratios (T, N, K - 1), NaN where missing."""
+        event, expert = np.nonzero(~np.isnan(ratios[..., 0]))
+        return cls(event, expert, ratios[event, expert], outcomes, weight, ratios.shape[1])
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return int(self.ratios.shape[1]) + 1
+
+    @cached_property
+    def design(self) -> Design:
+        """What is expected by outcome."""
+        return self.groups or Design.by_outcome(self.classes)
+
+    @property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        return self._by_outcome(self.outcomes != UNRESOLVED)
+
+    @cached_property
+    def crowd(self) -> Index:
+        """Number of forecasts on each event, (T,)."""
+        return np.bincount(self.event, minlength=len(self.outcomes))
+
+    @cached_property
+    def answered(self) -> Array:
+        """Weight of the resolved events with at least one forecast by outcome, (K,)."""
+        return self._by_outcome((self.outcomes != UNRESOLVED) & (self.crowd > 0))
+
+    def _by_outcome(self, known: Mask) -> Array:
+        counts = np.bincount(self.outcomes[known], weights=self.weight[known], minlength=len(self.design.signature))
+        return np.asarray(counts, dtype=np.float64)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every expert answered every one of those."""
+        counted = (self.outcomes != UNRESOLVED) & (self.crowd > 0) & (self.weight > 0)
+        return bool((self.crowd[counted] == self.experts).all())
+
+    @cached_property
+    def _cell(self) -> Index:
+        """Outcome and expert of each forecast as one number, the last outcome for unresolved."""
+        group = np.where(self.outcomes == UNRESOLVED, len(self.design.signature), self.outcomes)
+        return np.asarray(group[self.event] * self.experts + self.expert)
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """Moments of each expert by itself."""
+        # The mean of a group without signature is known to be 0 where there is no bias.
+        fixed = np.append((self.design.length == 0) & (not self.design.biased), False)
+        weight, d = self.weight[self.event], self.classes - 1
+        count = self._sum(weight)
+        safe, mean = np.where(fixed[:, None] | (count == 0), np.inf, count), np.zeros((*count.shape, d))
+        residual = self.ratios
+        for _ in range(2):
+            # The residuals' own mean is what rounding left out of the mean.
+            mean += np.stack([self._sum(weight * column) / safe for column in residual.T], axis=-1)
+            residual = self.ratios - mean.reshape(-1, d)[self._cell]
+        square = self._sum(weight * _squares(whitened(residual)))
+        return Marginals(count, mean, np.stack([square[:-1].sum(axis=0), square[-1]]))
+
+    def _sum(self, values: Array) -> Array:
+        """Sum over the forecasts of each expert by outcome, (K + 1, N)."""
+        shape = (len(self.design.signature) + 1, self.experts)
+        return np.asarray(np.bincount(self._cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape), float)
+
+    def scatter(self) -> Array:
+        """Cross-products about the means of the outcomes, (N, N), of complete events."""
+        counted = np.flatnonzero((self.outcomes[self.event] != UNRESOLVED) & (self.weight[self.event] > 0))
+        d = self.classes - 1
+        residual = whitened(self.ratios[counted] - self.marginals.mean.reshape(-1, d)[self._cell[counted]])
+        weight = np.sqrt(self.weight[self.event[counted]])[:, None]
+        rows = np.swapaxes((residual * weight).reshape(-1, self.experts, d), 1, 2).reshape(-1, self.experts)
+        return np.asarray(rows.T @ rows)
+
+    def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
+        """Sum of the products of two experts' residuals on the same resolved event, and the number of such pairs."""
+        known = (self.outcomes[self.event] != UNRESOLVED) & np.isfinite(spread)[self.expert]
+        event, expert = self.event[known], self.expert[known]
+        scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
+        products, pairs = pair_products(event, whitened(scaled), len(self.outcomes))
+        return float(self.weight @ products), float(self.weight @ pairs)
+
+
+def pair_products(event: Index, values: Array, events: int) -> tuple[Array, Array]:
+    """Sum of v_i · v_j over pairs i ≠ j on each event, and the number of such pairs, (T,) each.
+
+    Parameters
+    ----------
+    event : ndarray of int, shape (M,)
+    values : ndarray, shape (M, d)
+    events : int
+        T.
+
+    Examples
+    --------
+    >>> pair_products(np.array([0, 0, 1]), np.array([[1.0], [2.0], [5.0]]), 2)
+    (array([4., 0.]), array([2., 0.]))
+    """
+    summed = np.stack([np.bincount(event, column, events).astype(np.float64) for column in values.T], axis=-1)
+    number = np.bincount(event, minlength=events).astype(np.float64)
+    return _squares(summed) - np.bincount(event, _squares(values), events), number * (number - 1.0)
+
+
+def _squares(values: Array) -> Array:
+    """Sums of squares over the last axis."""
+    return np.asarray(np.einsum("...d,...d->...", values, values))
+
+
+# Resolved events, as far as the estimates of model.md, section 2.5, need them.
+ResolvedEvents: TypeAlias = Statistics | ForecastRows
+
+
+def resolved_events(ratios: Array, outcomes: Index, weight: Array, experts: tuple[str, ...]) -> ResolvedEvents:
+    """Log-ratios (T, N, K - 1) as statistics if every expert answered everything and they are smaller, else as rows."""
+    if np.isnan(ratios).any() or not few_enough(len(experts), len(ratios)):
+        return ForecastRows.of_array(ratios, outcomes, weight)
+    return Statistics.empty(experts, ratios.shape[2] + 1).add(ratios, outcomes, weight)
+
+
+def helmert(contrasts: Array, outcome: Index) -> Array:
+    """Contrasts over all K options in coordinates of which the first points to the outcome.
+
+    Parameters
+    ----------
+    contrasts : ndarray, shape (M, K - 1)
+        Log-ratios.
+    outcome : ndarray of int, shape (M,)
+
+    Returns
+    -------
+    ndarray, shape (M, K - 1)
+        Its plain inner products are those of log-ratios by the metric.
+
+    Examples
+    --------
+    >>> helmert(np.array([[1.5], [1.5]]), np.array([1, 0])).ravel()
+    array([ 1.5, -1.5])
+    """
+    m, k = len(contrasts), contrasts.shape[1] + 1
+    full = np.concatenate([np.zeros((m, 1)), contrasts], axis=1)
+    place = np.arange(1, k) - (np.arange(1, k) <= outcome[:, None])
+    others = np.take_along_axis(full, place, axis=1)
+    own = np.take_along_axis(full, outcome[:, None], axis=1)
+    first = (own - others.mean(axis=1, keepdims=True)) * np.sqrt(2.0 * (k - 1) / k)
+    j, below = np.arange(1, k - 1), np.arange(k - 1)[:, None]
+    # Orthonormal columns of numbers that add up to 0.
+    basis = np.where(below < j, 1.0, np.where(below == j, -j, 0.0)) / np.sqrt(j * (j + 1.0))
+    return np.concatenate([first, others @ basis * np.sqrt(2.0)], axis=1)
+
+
+def option_rows(
+    event: Index, expert: Index, contrasts: Array, outcomes: Index, weight: Array, sizes: Index, experts: int
+) -> ForecastRows:
+    """The forecasts on resolved events without bias, a row for each Helmert coordinate.
+
+    Parameters
+    ----------
+    event, expert : ndarray of int, shape (M,)
+    contrasts : ndarray, shape (M, K - 1)
+        Of the options, which come first.
+    outcomes, sizes : ndarray of int, shape (T,)
+        What happened, -1 where not resolved; and how many options there are.
+    weight : ndarray, shape (T,)
+        Frequencies.
+    experts : int
+    """
+    known = (outcomes >= 0) & (weight > 0)
+    counts, free = np.unique(sizes[known]), np.where(known, sizes - 1, 0)
+    first = np.cumsum(free) - free
+    rows, columns, values = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)], [np.empty(0)]
+    for size in counts.tolist():
+        cells = np.flatnonzero(known[event] & (sizes[event] == size))
+        rows.append((first[event[cells], None] + np.arange(size - 1)).ravel())
+        columns.append(np.repeat(expert[cells], size - 1))
+        values.append(helmert(contrasts[cells, : size - 1], outcomes[event[cells]]).ravel())
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    order = np.lexsort((column, row))
+    # Groups: coordinates of noise, then those that point to the outcome, by the number of options.
+    owner = np.repeat(np.arange(len(free)), free)
+    leading = np.arange(len(owner)) == first[owner]
+    group = np.where(leading, 1 + np.searchsorted(counts, sizes[owner]), 0)
+    signature = np.concatenate([[0.0], np.sqrt(2.0 * (1.0 - 1.0 / counts))])
+    design = Design(signature[:, None], biased=False)
+    ratios = np.concatenate(values)[order, None]
+    return ForecastRows(row[order], column[order], ratios, group, weight[owner], experts, design)

@@ -1,0 +1,398 @@
+"""Sufficient statistics of resolved events: weights, means and centred cross-products by who answered (model.md, 2.5).
+
+One kind serves batch, stream and distributed learning. Events are kept apart by the set of experts who answered them,
+their pattern, so that adding, merging and removing are exact when experts are absent, join or leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Floats, Index, each_pattern, frequencies
+from opinionpool.blocks import blocks
+from opinionpool.errors import ArgumentError, ShapeError
+from opinionpool.labels import UNRESOLVED
+from opinionpool.logodds import inner_products, signature, whitened
+from opinionpool.names import expert_names, places, unknown_names
+
+# The least share of a sum of squares that may lie about the means: below, too many digits are lost.
+SAFE = {np.dtype(np.float64): 1e-3, np.dtype(np.float32): 0.05}
+# Up to so many experts a product with a copy is faster than the symmetric one.
+FEW = 10
+# Weights below this share of what was there are rounding.
+ROUNDING = 1e-9
+# Statistics of so many experts are never large.
+FEW_EXPERTS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Expected log-ratios at a contrast mean of 1, in each of G groups of events; G = K where events share classes."""
+
+    signature: Array  # (G, K - 1)
+    biased: bool = True  # whether experts may be biased towards one class
+
+    @classmethod
+    def by_outcome(cls, classes: int) -> Design:
+        """The design of events that share K classes."""
+        return cls(signature(classes))
+
+    @property
+    def coefficients(self) -> int:
+        """Number of coefficients of an expert's mean: bias, if any, and contrast."""
+        return int(self.signature.shape[1]) + 1 if self.biased else 1
+
+    @property
+    def length(self) -> Array:
+        """Squared lengths of the signatures, (G,)."""
+        return inner_products(self.signature, self.signature)
+
+    def events(self, weight: Array) -> float:
+        """Number of events by the weights of the groups, (G,): each is in one group with a signature."""
+        return float(weight.sum() if self.biased else weight[self.length > 0].sum())
+
+    def mean_length(self, weight: Array) -> float:
+        """Mean squared length of the signatures of events."""
+        return float(self.length[0] if self.biased else self.length @ weight / max(self.events(weight), 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Moments of each expert by itself; the last group is that of unresolved events."""
+
+    count: Array  # (G + 1, N); weight of the forecasts
+    mean: Array  # (G + 1, N, K - 1); mean log-ratios
+    square: Array  # (2, N); squares about the means of the groups, over resolved and over unresolved events
+
+
+class RawSums(NamedTuple):
+    """Sums over events in coordinates whose plain inner products are those of log-ratios; groups as in `Marginals`."""
+
+    weight: Array  # (G + 1,)
+    total: Array  # (K - 1, G + 1, N)
+    cross: Array  # (2, N, N); products over resolved and over unresolved events
+
+    @classmethod
+    def of(cls, levels: Floats, member: Floats, weight: Array | None) -> RawSums:
+        """Sums of levels (K - 1, T, N) of events whose weights stand in the rows of their groups, (G + 1, T).
+
+        `weight` are the same weights, (T,), None where they are 1. Products are not made where a total is not finite.
+        """
+        total, cross = member @ levels, np.zeros((2, levels.shape[2], levels.shape[2]))
+        left = member[-1] > 0
+        if not np.isfinite(total).all():
+            pass
+        elif left.any():
+            for i, rows in enumerate((~left, left)):
+                cross[i] = _products(levels[:, rows], None if weight is None else weight[rows])
+        else:
+            cross[0] = _products(levels, weight)
+        return cls(member.sum(axis=1, dtype=np.float64), total.astype(np.float64, copy=False), cross)
+
+    def include(self, other: RawSums) -> None:
+        """Add the sums over other events."""
+        for sums, more in zip(self, other, strict=True):
+            np.add(sums, more, out=sums)
+
+    def among(self, columns: Index) -> RawSums:
+        """Sums of some of the experts."""
+        return RawSums(self.weight, self.total[..., columns], self.cross[:, columns[:, None], columns])
+
+    def scatter(self) -> Array:
+        """Cross-products about the means of the groups, (2, N, N)."""
+        mean = self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None]
+        parts = (slice(-1), slice(-1, None))
+        between = [np.einsum("dgn,dgm->nm", self.total[:, part], mean[:, part]) for part in parts]
+        return np.asarray(self.cross - between)
+
+    def moments(self, origin: float, ratios: Array) -> PatternMoments:
+        """Moments, given what was subtracted from log-ratios and how levels become these, (K - 1, K - 1)."""
+        mean = np.einsum("dgn,de->gne", self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None], ratios)
+        return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), self.scatter())
+
+
+def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int, kind: np.dtype[Any]) -> bool:
+    """Whether enough of the squares of each expert lies about the means."""
+    within, about = np.zeros((2, 2, experts))
+    for columns, each in sums.items():
+        within[:, columns] += np.einsum("gii->gi", each.scatter())
+        about[:, columns] += np.einsum("gii->gi", each.cross)
+    return bool((within >= SAFE[kind] * about).all())
+
+
+def _products(levels: Floats, weight: Array | None) -> Floats:
+    """Weighted cross-products over events and levels, (N, N)."""
+    flat = levels.reshape(-1, levels.shape[2])
+    if weight is None:
+        return np.asarray(flat.T @ (flat.copy() if flat.shape[1] <= FEW else flat))
+    return np.asarray((flat.T * np.tile(weight, len(levels))) @ flat)
+
+
+@dataclass(frozen=True, eq=False)
+class PatternMoments:
+    """Moments of events on which the same n experts answered."""
+
+    weight: Array  # (K + 1,); of the events by outcome; the last entry is the unresolved ones
+    mean: Array  # (K + 1, n, K - 1); mean log-ratios by outcome
+    # (2, n, n); centred cross-products, contracted over the classes by the metric: [0] about the mean of each outcome,
+    # over resolved events; [1] of unresolved events
+    scatter: Array
+
+    @classmethod
+    def of_rows(cls, ratios: Array, group: Index, weight: Array, groups: int) -> PatternMoments:
+        """Moments of (t, n, K - 1) log-ratios in groups 0 .. `groups`, the last for unresolved events."""
+        (_, n, d), member = ratios.shape, np.zeros((groups + 1, len(ratios)))
+        member[group, np.arange(len(ratios))] = weight
+        back, alike = np.asarray(np.linalg.inv(whitened(np.eye(d)))), bool((weight == 1.0).all())
+
+        def about(mean: Array | None) -> RawSums:
+            total = RawSums(np.zeros(groups + 1), np.zeros((d, groups + 1, n)), np.zeros((2, n, n)))
+            for rows in blocks(len(ratios), n * d):
+                # A first row as origin keeps large offsets out of the sums.
+                moved = ratios[rows] - ratios[0] - (0.0 if mean is None else mean[group[rows]])
+                total.include(
+                    RawSums.of(np.moveaxis(whitened(moved), 2, 0), member[:, rows], None if alike else weight[rows])
+                )
+            return total
+
+        sums = about(None)
+        found = sums.moments(0.0, back)
+        if not enough_digits({tuple(range(n)): sums}, n, np.dtype(np.float64)):
+            # The means are subtracted first.
+            again = about(found.mean).moments(0.0, back)
+            found = replace(again, mean=found.mean + again.mean)
+        return replace(found, mean=np.where(found.weight[:, None, None] > 0, found.mean + ratios[0], 0.0))
+
+    def combine(self, other: PatternMoments, sign: int = 1) -> PatternMoments:
+        """Moments of both together, or with `sign` -1 of the first without the second."""
+        added = sign * other.weight
+        total = self.weight + added
+        # What rounding leaves of a group that was emptied.
+        empty = np.abs(total) <= ROUNDING * np.maximum(self.weight, other.weight)
+        total = np.where(empty, 0.0, total)
+        share = added / np.where(empty, 1.0, total)
+        delta = other.mean - self.mean
+        mean = np.where(empty[:, None, None], 0.0, self.mean + share[:, None, None] * delta)
+        between, apart = np.where(empty, 0.0, self.weight * share), whitened(delta)
+        scatter = self.scatter + sign * other.scatter
+        for i, part in enumerate((slice(-1), slice(-1, None))):
+            scatter[i] += np.einsum("g,gnd,gmd->nm", between[part], apart[part], apart[part], optimize=True)
+            if not total[part].any():
+                scatter[i] = 0.0
+        return PatternMoments(total, mean, scatter)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Moments of N experts' log-ratios on events of K classes, by outcome and by who answered.
+
+    Immutable: `add`, `merge`, `remove`, `decay` and `shift` return new ones. `Statistics.empty` is the identity of
+    `merge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ratios = np.array([[[1.0]], [[3.0]], [[-2.0]]])
+    >>> found = Statistics.empty(["ann"]).add(ratios, np.array([1, 1, 0]))
+    >>> found.totals, found.marginals.mean[:2, 0, 0]
+    (array([1., 2., 0.]), array([-2.,  2.]))
+    """
+
+    experts: tuple[str, ...]  # N names; merging matches them
+    classes: int  # K
+    # (K + 1,); weight of the events by outcome, those without any forecast too; the last entry is the unresolved ones
+    totals: Array
+    patterns: Mapping[tuple[int, ...], PatternMoments]  # keyed by the positions of the experts who answered together
+
+    @classmethod
+    def empty(cls, experts: Iterable[object] = (), classes: int = 2) -> Statistics:
+        """Statistics of no events."""
+        names = tuple(str(name) for name in experts)
+        return cls(expert_names(names, len(names)), classes, np.zeros(classes + 1), {})
+
+    def add(
+        self, ratios: Array, outcomes: npt.NDArray[np.intp], sample_weight: npt.ArrayLike | None = None
+    ) -> Statistics:
+        """Statistics of these and of further events.
+
+        Parameters
+        ----------
+        ratios : ndarray, shape (T, N, K - 1)
+            Log-ratios of the forecasts, less their reference where it differs from event to event; NaN where
+            missing.
+        outcomes : ndarray of int, shape (T,)
+            0 .. K - 1, -1 where not resolved.
+        sample_weight : array_like, shape (T,), optional
+            Frequencies: 2 is the event twice, 0 is no event.
+
+        Raises
+        ------
+        ShapeError
+            If the arguments do not fit together.
+        ArgumentError
+            If a weight is negative or not finite.
+        """
+        shape = (len(outcomes), len(self.experts), self.classes - 1)
+        if ratios.shape != shape:
+            raise ShapeError(f"{shape[0]} outcomes and {shape[1]} experts need log-ratios of shape {shape}")
+        weight = frequencies(sample_weight, len(outcomes))
+        used = np.flatnonzero(weight > 0)
+        group = np.where(outcomes == UNRESOLVED, self.classes, outcomes)
+        totals = np.asarray(np.bincount(group, weights=weight, minlength=self.classes + 1), dtype=np.float64)
+        found: dict[tuple[int, ...], PatternMoments] = {}
+        for rows, columns in each_pattern(~np.isnan(ratios[:, :, 0])[used]):
+            if len(columns):
+                whole, kept = len(rows) == len(ratios), used[rows]
+                part = ratios if whole else ratios[kept]
+                part = part if len(columns) == shape[1] else part[:, columns]
+                found[tuple(columns.tolist())] = PatternMoments.of_rows(part, group[kept], weight[kept], self.classes)
+        return self._with(replace(self, totals=totals, patterns=found), 1)
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Statistics of both together, over the experts of either; exact, and in any order to rounding."""
+        self._check_classes(other)
+        experts = self.experts + tuple(unknown_names(other.experts, self.experts))
+        return self._over(experts)._with(other._over(experts), 1)
+
+    def remove(self, other: Statistics) -> Statistics:
+        """Statistics of these events without others that were added before (a downdate).
+
+        Raises
+        ------
+        ArgumentError
+            If they do not hold that many events.
+        """
+        self._check_classes(other)
+        strange = unknown_names(other.experts, self.experts)
+        if strange:
+            raise ArgumentError(
+                f"only events that were added can be removed, and expert {strange[0]!r} was never added"
+            )
+        return self._with(other._over(self.experts), -1)
+
+    def decay(self, share: float) -> Statistics:
+        """Statistics of the same events with all weights times a number."""
+        parts = {key: PatternMoments(p.weight * share, p.mean, p.scatter * share) for key, p in self.patterns.items()}
+        return self if share == 1.0 else replace(self, totals=self.totals * share, patterns=parts)
+
+    def shift(self, reference: Array) -> Statistics:
+        """Statistics of the log-ratios less a reference, (K - 1,)."""
+        parts = {
+            key: replace(part, mean=np.where(part.weight[:, None, None] > 0, part.mean - reference, 0.0))
+            for key, part in self.patterns.items()
+        }
+        return replace(self, patterns=parts)
+
+    def _with(self, other: Statistics, sign: int) -> Statistics:
+        totals = self.totals + sign * other.totals
+        if (totals < -ROUNDING * (1 + self.totals)).any():
+            raise ArgumentError("only events that were added can be removed, and there are fewer of some outcome")
+        patterns = dict(self.patterns)
+        for key, part in other.patterns.items():
+            if key in patterns:
+                patterns[key] = patterns[key].combine(part, sign)
+            elif sign > 0:
+                patterns[key] = part
+            else:
+                raise ArgumentError(
+                    "only events that were added can be removed, and these experts never answered together"
+                )
+            if (patterns[key].weight < -ROUNDING).any():
+                raise ArgumentError("only events that were added can be removed, and these experts have fewer")
+            if not patterns[key].weight.any():
+                del patterns[key]
+        return replace(self, totals=np.maximum(totals, 0.0), patterns=patterns)
+
+    def _over(self, experts: tuple[str, ...]) -> Statistics:
+        """Statistics with the experts in another order, or more of them."""
+        if experts == self.experts:
+            return self
+        place = places(self.experts, experts)
+        moved: dict[tuple[int, ...], PatternMoments] = {}
+        for columns, part in self.patterns.items():
+            new = place[list(columns)]
+            order = np.argsort(new)
+            scatter = part.scatter[:, order][:, :, order]
+            moved[tuple(new[order].tolist())] = PatternMoments(part.weight, part.mean[:, order], scatter)
+        return replace(self, experts=experts, patterns=moved)
+
+    def _check_classes(self, other: Statistics) -> None:
+        if self.classes != other.classes:
+            raise ArgumentError(f"statistics of {self.classes} and of {other.classes} classes do not go together")
+
+    @property
+    def design(self) -> Design:
+        """Expected log-ratios by outcome."""
+        return Design.by_outcome(self.classes)
+
+    @property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        return self.totals[:-1]
+
+    @cached_property
+    def answered(self) -> Array:
+        """Weight of the resolved events with at least one forecast by outcome, (K,)."""
+        return np.asarray(sum((part.weight[:-1] for part in self.patterns.values()), start=np.zeros(self.classes)))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every expert answered every one of those."""
+        everyone = len(self.experts)
+        return all(len(key) == everyone or not part.weight[:-1].any() for key, part in self.patterns.items())
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """Moments of each expert by itself, whoever else answered."""
+        groups, n = self.classes + 1, len(self.experts)
+        count, mean, square = np.zeros((groups, n)), np.zeros((groups, n, self.classes - 1)), np.zeros((2, n))
+        for columns, part in self.patterns.items():
+            count[:, columns] += part.weight[:, None]
+            mean[:, columns] += part.weight[:, None, None] * part.mean
+        mean /= np.where(count > 0, count, 1.0)[..., None]
+        for columns, part in self.patterns.items():
+            off = part.mean - mean[:, columns]
+            between = part.weight[:, None] * inner_products(off, off)
+            square[:, columns] += np.einsum("gii->gi", part.scatter)
+            square[:, columns] += [between[:-1].sum(axis=0), between[-1]]
+        return Marginals(count, mean, square)
+
+    def scatter(self) -> Array:
+        """Cross-products about the means of the outcomes, (N, N), of resolved events that everybody answered."""
+        n = len(self.experts)
+        everyone = self.patterns.get(tuple(range(n)))
+        return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
+
+    def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
+        """Sum of the products of two experts' residuals on the same resolved event, and the number of such pairs.
+
+        Parameters
+        ----------
+        expected : ndarray, shape (K, N, K - 1)
+            Log-ratios expected given each outcome.
+        spread : ndarray, shape (N,)
+            What to divide each expert's residuals by; infinite for experts to be left out.
+        """
+        scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
+        total = pairs = 0.0
+        for key, part in self.patterns.items():
+            columns = np.array(key)
+            size, weight = scale[columns], part.weight[:-1]
+            off = (part.mean[:-1] - expected[:, columns]) * size[:, None]
+            within = part.scatter[0] * np.outer(size, size)
+            summed, each = off.sum(axis=1), inner_products(off, off).sum(axis=1)
+            total += within.sum() - np.trace(within) + float(weight @ (inner_products(summed, summed) - each))
+            present = int(finite[columns].sum())
+            pairs += float(weight.sum()) * present * (present - 1)
+        return total, pairs
+
+
+def few_enough(experts: int, events: int) -> bool:
+    """Whether statistics of so many experts are smaller than the forecasts on so many events, or small anyway."""
+    return experts <= max(events, FEW_EXPERTS)
