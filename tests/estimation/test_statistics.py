@@ -163,10 +163,6 @@ def test_errors_state_the_rule():
     x, y, _ = rows(0)
     with pytest.raises(ShapeError, match=r"need log-ratios of shape \(30, 3, 1\)"):
         moments.add(x[:, :2], y)
-    with pytest.raises(ArgumentError, match="at least 0, and weight"):
-        moments.add(x, y, np.full(30, -1.0))
-    with pytest.raises(ShapeError, match="30 events need as many sample weights"):
-        moments.add(x, y, np.ones(3))
     with pytest.raises(ArgumentError, match="only events that were added can be removed"):
         moments.remove(moments.add(x, y))
     with pytest.raises(ArgumentError, match="expert 'eve' was never added"):

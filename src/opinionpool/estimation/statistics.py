@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from opinionpool.arrays import Array, Floats, Index, each_pattern, frequencies
+from opinionpool.arrays import Array, Floats, Index, each_pattern
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.labels import UNRESOLVED
@@ -216,9 +215,7 @@ class Statistics:
         names = tuple(str(name) for name in experts)
         return cls(expert_names(names, len(names)), classes, np.zeros(classes + 1), {})
 
-    def add(
-        self, ratios: Array, outcomes: npt.NDArray[np.intp], sample_weight: npt.ArrayLike | None = None
-    ) -> Statistics:
+    def add(self, ratios: Array, outcomes: Index, weight: Array | None = None) -> Statistics:
         """Statistics of these and of further events.
 
         Parameters
@@ -228,20 +225,18 @@ class Statistics:
             missing.
         outcomes : ndarray of int, shape (T,)
             0 .. K - 1, -1 where not resolved.
-        sample_weight : array_like, shape (T,), optional
-            Frequencies: 2 is the event twice, 0 is no event.
+        weight : ndarray, shape (T,), optional
+            Frequencies, which may have decayed: 2 is the event twice, 0 is no event.
 
         Raises
         ------
         ShapeError
             If the arguments do not fit together.
-        ArgumentError
-            If a weight is negative or not finite.
         """
         shape = (len(outcomes), len(self.experts), self.classes - 1)
         if ratios.shape != shape:
             raise ShapeError(f"{shape[0]} outcomes and {shape[1]} experts need log-ratios of shape {shape}")
-        weight = frequencies(sample_weight, len(outcomes))
+        weight = np.ones(len(outcomes)) if weight is None else weight
         used = np.flatnonzero(weight > 0)
         group = np.where(outcomes == UNRESOLVED, self.classes, outcomes)
         totals = np.asarray(np.bincount(group, weights=weight, minlength=self.classes + 1), dtype=np.float64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opinionpool import logodds
+from opinionpool.arrays import LEAST
 from opinionpool.errors import LearningError, Note
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
@@ -70,6 +71,8 @@ class StreamSource:
             weight = np.where(forecasts.resolved, weight / least, weight)
             if prior is None and forecasts.prior is None:
                 prior = laplace_prior(state.tally.events)
+        # Weights that have decayed below a frequency are 0.
+        weight = np.where(weight < LEAST, 0.0, weight)
         problem = Problem.of(forecasts, None if prior is None else logodds.public_probabilities(prior), weight)
         return replace(problem, whole=self._seen(*(() if complete else (_sampled(state),))))
 
