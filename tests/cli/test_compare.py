@@ -61,7 +61,7 @@ class TestTable:
 
     def test_of_many_experts_the_ends_are_shown(self, file, command):
         lines = command("compare", file(crowd(experts=30)), *FAST, "--format", "table").out.splitlines()
-        assert "(20 experts between the first and the last 5 are in JSON)" in lines
+        assert "(20 experts between the first and the last 5 are in CSV and JSON)" in lines
         assert sum(line.startswith("e") and line[1].isdigit() for line in lines) == 10
 
     def test_few_events_are_called_few(self, file, command):
@@ -136,7 +136,8 @@ class TestVerdicts:
 class TestForPrograms:
     def test_csv_holds_the_pools(self, file, command):
         said = command("compare", file(crowd()), "--repeats", "1")
-        rows = list(csv.DictReader(io.StringIO(said.out)))
+        every = list(csv.DictReader(io.StringIO(said.out)))
+        rows = [row for row in every if row["kind"] == "pool"]
         assert {row["pool"] for row in rows} == set(POOLS) - {"recent-median"}
         scores = [float(row["score"]) for row in rows]
         assert scores == sorted(scores, reverse=True)
@@ -145,6 +146,11 @@ class TestForPrograms:
             assert (row["in_sample"] != "") == POOLS[row["pool"]].learns
             assert (row["over_average"] == "") == (row["pool"] == "average")
         assert "is best" in said.err
+        # The experts too, as JSON has them.
+        experts = [row for row in every if row["kind"] == "expert"]
+        found = json.loads(command("compare", file(crowd()), "--repeats", "1", "--format", "json").out)
+        assert [row["expert"] for row in experts] == [each["expert"] for each in found["summary"]["experts"]]
+        assert [float(row["over_pool"]) for row in experts] == [e["over_pool"] for e in found["summary"]["experts"]]
 
     def test_json_holds_all_of_it(self, file, command):
         for events in (4, 60):
@@ -240,7 +246,7 @@ class TestOverLives:
         options = ["--duplicates", "last", *FAST, "--format", "json"]
         scores, lives = {}, {}
         for life in ([], ["--horizon", "7d"], ["--horizon", "19d"], ["--time-averaged"]):
-            said = command("compare", name, *options, *life)
+            said = command("compare", name, *options, *life, "-v")
             found = json.loads(said.out)
             lives[tuple(life)] = said
             scores[tuple(life)] = next(p["score"] for p in found["pools"] if p["pool"] == "average")

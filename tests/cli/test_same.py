@@ -77,4 +77,4 @@ def test_the_same_command_twice(tmp_path, command):
         command("compare", file, "--pools", "gaussian,linear", "--repeats", 2, "--format", "csv") for _ in "ab"
     )
     assert first == second
-    assert len(list(csv.reader(io.StringIO(first.out)))) == 4
+    assert len(list(csv.reader(io.StringIO(first.out)))) == 4 + 4

@@ -48,7 +48,7 @@ def test_experts_of_whom_nothing_is_known(command):
     assert [row["expert"] for row in rows] == [f"expert_{i}" for i in range(1, 5)]
     value = op.panel_value(op.Panel.exchangeable(4, correlation=0.6, accuracy=1.0))
     assert f"expected score {value.joint_score:.3f}" in run.err
-    assert f"as good as {value.effective:.1f} independent experts" in run.err
+    assert f"worth {value.effective:.1f} independent experts" in run.err
 
 
 def test_what_an_open_answer_rests_on(file, command):

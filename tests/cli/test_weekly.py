@@ -35,7 +35,9 @@ def week(number, *, seed=3, questions=40, experts=6):
 
 
 def run(command, file, name, lines, *options):
-    return command("pool", file(HEAD + "".join(lines), name), "--duplicates", "last", *options, "--format", "json")
+    return command(
+        "pool", file(HEAD + "".join(lines), name), "--duplicates", "last", *options, "--format", "json", "-v"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -15,13 +15,12 @@ from opinionpool.analysis.weights import weight_table
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
-from opinionpool.report import answers, findings as reportdata, results
+from opinionpool.report import answers, findings as reportdata, gains
 from opinionpool.report.findings import Missing, ReportOptions, best_expert, find
 from opinionpool.report.html import Html, joined, markup, name, text
-from opinionpool.report.listing import decimal, percent
+from opinionpool.report.numbers import brief, decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
 from opinionpool.report.summary import size_line
-from opinionpool.report.waterfall import brief
 
 VOID = {"meta", "br", "img", "hr", "input", "link"}
 # Elements of SVG that are closed at once.
@@ -436,6 +435,6 @@ def test_six_events_are_too_few_for_a_claim():
     assert {pool.over_average.verdict for pool in found.comparison.pools if pool.pool != "average"} == {
         "too few events"
     }
-    section = str(results.gains_section(found))
+    section = str(gains.gains_section(found).html())
     assert "There are too few events to measure what pooling gains." in section
     assert "more than chance" not in section

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from opinionpool.tables.options import ReadOptions
 
 
+# Notes that are printed unless more, or none, are asked for.
+NOTES = 3
+
 # Endings of names that say nothing wrong about what is in the file.
 WRITTEN = ("", ".csv", ".json", ".txt")
 
@@ -71,6 +74,13 @@ class Writing:
 
     output: str | None
     format: str | None
+    verbose: bool = False
+    quiet: bool = False
+
+    @property
+    def most_notes(self) -> int | None:
+        """How many notes are printed; None for all."""
+        return 0 if self.quiet else None if self.verbose else NOTES
 
     def chosen(self, *, people: bool = False) -> str:
         """The format: as given, else by the file's name, else a table on a terminal and CSV elsewhere.

@@ -14,7 +14,7 @@ from opinionpool.cli.inputs import find
 from opinionpool.cli.options import panel_option, writing_for_people
 from opinionpool.cli.output import conclude, destination, error_line, tell
 from opinionpool.cli.reading_options import reading
-from opinionpool.report.listing import printable, write_json, write_listing, write_topics
+from opinionpool.report.listing import printable
 
 if TYPE_CHECKING:
     from opinionpool.report.check import Findings
@@ -47,32 +47,20 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
     Writing(write_options, "table").check(inputs)
     if model is not None and panel is not None:
         raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
-    from opinionpool.report import answers, check as describe, summary
+    from opinionpool.report.check import check_view
+    from opinionpool.report.view import write_view
 
     findings = find(reading, panel, keeping.load())
-    forecasts = findings.forecasts
-    columns = [] if forecasts is None else describe.duplicate_columns(forecasts)
-    kind = writing.chosen(people=True)
+    view, kind = check_view(findings, reading.name), writing.chosen(people=True)
     with destination(writing.output) as out:
-        if kind == "json":
-            write_json("experts", answers.records(columns), describe.finding_facts(findings), out)
-        else:
-            if kind == "table":
-                write_topics(describe.topics(findings, reading.name), out)
-            if columns:
-                out.write("\n" if kind == "table" else "")
-                write_listing(columns, kind, out)
-            if kind == "table" and findings.commands:
-                choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
-                out.write("\n".join(["", choice, *(f"  {printable(command)}" for command in findings.commands)]) + "\n")
+        write_view(view, kind, out)
     if write_options is not None:
         _write_options(write_options, findings, reading.outcomes)
-    size = [] if forecasts is None else [summary.size_line(forecasts)]
     obstacles = [*map(error_line, findings.obstacles)]
     if obstacles and kind == "table" and writing.output is None:
         # The table says what it is; on a terminal it has just done so.
         obstacles = [] if sys.stdout.isatty() else [error_line("something stands in the way; see above")]
-    conclude(kind, *size, *obstacles)
+    conclude(kind, *view.lines, *obstacles)
     return 1 if findings.obstacles else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -10,14 +11,9 @@ from opinionpool.cli.arguments import BeliefFile, Comparing, Reading, Writing, p
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read
 from opinionpool.cli.options import comparing, writing
-from opinionpool.cli.output import (
-    conclude,
-    destination,
-    progress,
-)
+from opinionpool.cli.output import present, progress
 from opinionpool.cli.reading_options import reading
 from opinionpool.errors import ArgumentError
-from opinionpool.report.listing import write_json, write_listing
 
 if TYPE_CHECKING:
     from opinionpool.arrays import Array
@@ -48,7 +44,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
 
     Intervals hold for all rows of a table at once (simultaneous), so they are narrower where fewer pools are
     compared. The sentence below the table, on whether the best pool beats the others, allows for all pairs of pools,
-    as the best was picked after the scores were seen. CSV holds the pools, JSON the experts too.
+    as the best was picked after the scores were seen. CSV and JSON hold all pools and all experts.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *comparing.inputs])
     belief_file, forecasts = comparing.belief_file(), read(reading)
@@ -56,21 +52,12 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     from opinionpool.report import comparison as compared, summary
 
     found = _contest(forecasts, comparing, prior, belief_file)
-    notes = (*forecasts.notes, *found.notes)
-    kind = writing.chosen()
-    with destination(writing.output) as out:
-        if kind == "json":
-            facts = (
-                summary.facts(forecasts) | summary.belief_facts(belief_file.beliefs) | compared.comparison_facts(found)
-            )
-            write_json("pools", compared.comparison_records(found), facts | {"notes": summary.note_records(notes)}, out)
-        elif kind == "csv":
-            write_listing(compared.pool_columns(found), kind, out)
-        else:
-            compared.write_comparison(found, out)
-    verdict = [] if kind == "table" else compared.verdict_lines(found)
+    view = compared.comparison_view(found, table=writing.chosen() == "table")
     assumed = summary.belief_lines(belief_file.file, belief_file.beliefs)
-    conclude(kind, summary.size_line(forecasts), *assumed, *verdict, *summary.note_lines(forecasts, notes))
+    facts = summary.facts(forecasts) | summary.belief_facts(belief_file.beliefs) | dict(view.facts)
+    lines = [summary.size_line(forecasts), *assumed, *view.lines]
+    notes = (*forecasts.notes, *found.notes)
+    present(replace(view, facts=facts, lines=lines, notes=notes, forecasts=forecasts), writing)
 
 
 def _contest(

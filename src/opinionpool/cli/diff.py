@@ -11,14 +11,10 @@ from opinionpool.cli.arguments import Reading, Writing
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read
 from opinionpool.cli.options import writing
-from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.output import present
 from opinionpool.cli.reading_options import pair_reading
-from opinionpool.report.listing import write_json, write_listing, write_text
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
-    from opinionpool.analysis.diff import Diff
     from opinionpool.forecasts import Forecasts
 
 
@@ -44,7 +40,7 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     """  # noqa: D301 - click reads the character
     from opinionpool.analysis.diff import alike, diff as difference
     from opinionpool.estimators.files import load
-    from opinionpool.report import answers, changes, summary
+    from opinionpool.report import changes
     from opinionpool.streams.trained import TrainedPool
 
     writing.check([old, new, *([] if reading is None else reading.inputs)])
@@ -55,40 +51,6 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
             files.append(read(replace(reading, files=(path,)), (name, trained)))
     found = difference(before, after, *files)
     notes = tuple({note.text: note for each in files for note in each.notes}.values())
-    kind = writing.chosen()
-    with destination(writing.output) as out:
-        if kind == "json":
-            experts = list(answers.records(changes.change_columns(found)))
-            facts = changes.change_facts(found) | {"experts": experts}
-            facts |= {"notes": summary.note_records((*notes, *found.notes))}
-            write_json("moves", answers.records(changes.move_columns(found)), facts, out)
-        elif kind == "csv":
-            write_listing(changes.move_columns(found), kind, out)
-        else:
-            _write(found, out)
-    lines = changes.change_lines(found) if kind != "table" else []
-    lines += summary.note_lines(files[1], notes) if files else []
-    lines += [f"note: {note.text}" for note in found.notes]
-    if lines:
-        conclude(kind, *lines)
-
-
-def _write(found: Diff, out: TextIO) -> None:
-    """The whole difference for people."""
-    from opinionpool.report import changes
-    from opinionpool.text import counted
-
-    events = len(found.moves)
-    if events:
-        write_listing(changes.move_columns(found, changes.SHOWN), "table", out)
-        if events > changes.SHOWN:
-            out.write(f"({counted(events - changes.SHOWN, 'smaller move')} in CSV and JSON)\n")
-        out.write("\n")
-    if changes.weighed(found):
-        write_listing(changes.change_columns(found, changes.SHOWN_EXPERTS), "table", out)
-        if len(found.experts) > changes.SHOWN_EXPERTS:
-            more = counted(len(found.experts) - changes.SHOWN_EXPERTS, "expert")
-            out.write(f"({more} with smaller changes in JSON)\n")
-        out.write("\n")
-    for line in [*changes.change_lines(found), "", *changes.meaning_lines(found)]:
-        write_text(line, out)
+    view = changes.change_view(found, table=writing.chosen() == "table")
+    about = files[1] if files else None
+    present(replace(view, notes=(*notes, *found.notes), forecasts=about), writing)

@@ -8,17 +8,21 @@ from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing, prior_
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read
 from opinionpool.cli.options import model_option, pooling, writing
-from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.output import present
 from opinionpool.cli.reading_options import reading
-from opinionpool.report.listing import write_json, write_listing
 
 
 @click.command(cls=SectionedCommand, short_help="What was learned about each expert.")
 @reading
 @pooling
 @model_option
+@click.option(
+    "--scores",
+    is_flag=True,
+    help="A leaderboard instead: how well each expert's own forecasts did, on the resolved events that it answered.",
+)
 @writing
-def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | None) -> None:
+def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | None, scores: bool) -> None:
     """Print what was learned about each expert, the largest weight first.
 
     Log-odds are the logarithm of p / (1 - p).
@@ -46,33 +50,26 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     forecasts = read(reading, trained)
     prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.cli.kept import keep
-    from opinionpool.report import answers, summary, topics
+    from opinionpool.report import answers, panel, summary, topics
+    from opinionpool.report.leaderboard import leaderboard_columns, leaderboard_lines
+    from opinionpool.report.view import View
+    from opinionpool.scoring.leaderboard import leaderboard
 
     kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
     state = kept.answered_with
-    columns, about = answers.expert_columns(kept.forecasts, state), topics.topic_columns(state)
-    by_topic = topics.weight_columns(state)
-    notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
-    whole = summary.together(state)
-    kind = writing.chosen()
-    with destination(writing.output) as out:
-        if kind == "json":
-            facts = summary.pool_facts(forecasts, kept.name, state, None, notes) | summary.belief_facts(
-                belief_file.beliefs
-            )
-            facts |= kept.facts(None) | summary.together_facts(whole) | topics.topic_facts(about, by_topic)
-            write_json("experts", answers.records(columns), facts, out)
-        else:
-            write_listing(columns, kind, out)
-            if kind == "table":
-                topics.write_below(about, out)
-                topics.write_below(by_topic, out)
-    conclude(
-        kind,
+    about, by_topic = topics.topic_columns(state), topics.weight_columns(state)
+    board = leaderboard(forecasts) if scores else []
+    columns = leaderboard_columns(board) if scores else answers.expert_columns(kept.forecasts, state)
+    whole = panel.together(state)
+    facts = summary.pool_facts(forecasts, kept.name, state, None) | summary.belief_facts(belief_file.beliefs)
+    facts |= kept.facts(None) | panel.together_facts(whole) | topics.topic_facts(about, by_topic)
+    lines = [
         summary.size_line(forecasts),
-        summary.pool_line(forecasts, kept.name, state, kept.given, None),
+        *(leaderboard_lines() if scores else [summary.pool_line(forecasts, kept.name, state, kept.given, None)]),
         *kept.lines(None),
-        *summary.together_lines(whole),
+        *([] if scores else panel.together_lines(whole)),
         *summary.belief_lines(belief_file.file, belief_file.beliefs),
-        *summary.note_lines(forecasts, notes),
-    )
+    ]
+    notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
+    below = [] if scores else [about, by_topic]
+    present(View("experts", columns, facts, lines, notes, below, forecasts=forecasts), writing)

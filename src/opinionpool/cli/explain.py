@@ -10,11 +10,10 @@ from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Wr
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read
 from opinionpool.cli.options import model_option, pooling, writing
-from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.output import present
 from opinionpool.cli.reading_options import reading
 from opinionpool.cli.values import read_prior
 from opinionpool.errors import ArgumentError
-from opinionpool.report.listing import write_json, write_listing
 
 
 def _meant(typed: str, events: Sequence[str]) -> str:
@@ -71,6 +70,7 @@ def explain(
     from opinionpool.cli.kept import keep
     from opinionpool.pools.fit import in_sample_note
     from opinionpool.report import answers, explanation as explained, summary
+    from opinionpool.report.view import View
 
     try:
         t = event_position(forecasts, _meant(event, forecasts.events))
@@ -79,23 +79,16 @@ def explain(
     kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
     why = explain_event(kept.forecasts, t, kept.state, prior=kept.reference, base_rate=rate)
     inside = bool(kept.pooled(rate).in_sample[t])
-    notes = [*kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
-    if inside:
-        notes.append(in_sample_note(kept.state))
-    kind = writing.chosen()
-    with destination(writing.output) as out:
-        if kind == "json":
-            facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate, (*forecasts.notes, *notes))
-            facts |= summary.belief_facts(belief_file.beliefs) | kept.facts(None) | explained.explanation_facts(why)
-            facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": inside}
-            write_json("experts", explained.explanation_records(why), facts, out)
-        else:
-            write_listing(explained.explanation_columns(why), kind, out)
-    conclude(
-        kind,
+    notes = [*forecasts.notes, *kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
+    notes += [in_sample_note(kept.state)] if inside else []
+    facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate)
+    facts |= summary.belief_facts(belief_file.beliefs) | kept.facts(None) | explained.explanation_facts(why)
+    facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": inside}
+    lines = [
         *explained.explanation_lines(why),
         summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, rate),
         *kept.lines(None),
         *summary.belief_lines(belief_file.file, belief_file.beliefs),
-        *summary.note_lines(forecasts, notes),
-    )
+    ]
+    columns, rows = explained.explanation_columns(why), explained.explanation_records(why)
+    present(View("experts", columns, facts, lines, notes, nested=rows, forecasts=forecasts), writing)

@@ -16,7 +16,8 @@ from opinionpool.pools.fit import fit_pool, in_sample
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
-from opinionpool.report.listing import printable, whole
+from opinionpool.report.listing import printable
+from opinionpool.report.numbers import whole
 from opinionpool.text import counted, listed
 
 if TYPE_CHECKING:

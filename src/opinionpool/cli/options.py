@@ -62,6 +62,8 @@ def writing(
             type=click.Choice(FORMATS),
             help=default,
         ),
+        click.option("-v", "--verbose", is_flag=True, help="Print all notes, not only those that matter most."),
+        click.option("-q", "--quiet", is_flag=True, help="Print no notes."),
     ]
     return stack(options, gather(Writing, "writing")(command), RESULTS)
 

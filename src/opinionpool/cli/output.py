@@ -9,12 +9,16 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from opinionpool.atomic import replacing
 from opinionpool.cli import stopping
 from opinionpool.progress import advancing
 from opinionpool.report.listing import folded, printable
+
+if TYPE_CHECKING:
+    from opinionpool.cli.arguments import Writing
+    from opinionpool.report.view import View
 
 
 def speak_utf8() -> None:
@@ -101,6 +105,16 @@ def progress(what: str, *, log: bool = False) -> Iterator[Callable[[float], None
     """A function that shows which share of something long is done; None unless a person watches, or reads a `log`."""
     with advancing(log or sys.stderr.isatty(), printable(what)) as advance:
         yield advance
+
+
+def present(view: View, writing: Writing, *, people: bool = False) -> None:
+    """Write a view where and as it was asked for, then its sentences and notes."""
+    from opinionpool.report.view import note_lines, write_view
+
+    kind = writing.chosen(people=people)
+    with destination(writing.output) as out:
+        write_view(view, kind, out)
+    conclude(kind, *view.lines, *note_lines(view, writing.most_notes))
 
 
 def conclude(kind: str, *lines: str) -> None:

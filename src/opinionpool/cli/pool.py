@@ -25,6 +25,7 @@ from opinionpool.report.answers import Pooled
 from opinionpool.report.listing import write_json, write_listing
 from opinionpool.report.order import open_rows, ordered
 from opinionpool.report.summary import Totals
+from opinionpool.report.view import View, note_lines, note_records
 from opinionpool.tables.parts import PartNotes, Parts
 
 if TYPE_CHECKING:
@@ -250,9 +251,9 @@ def _write(pool: _Pool, rate: float | Array | None, listing: Listing, writing: W
         for pooled in found.each():
             yield from answers.event_records(pooled)
         # All notes are known now, and what follows the events is written afterwards.
-        facts.update(summary.pool_facts(pool.some, pool.name, pool.state, rate, found.notes()))
+        facts.update(summary.pool_facts(pool.some, pool.name, pool.state, rate))
         facts.update({} if pool.all_of_it else summary.facts(found.size))
-        facts.update(pool.facts)
+        facts.update(pool.facts | {"notes": note_records(found.notes())})
 
     with destination(writing.output) as out:
         if kind == "json":
@@ -267,5 +268,5 @@ def _write(pool: _Pool, rate: float | Array | None, listing: Listing, writing: W
         summary.size_line(found.size),
         summary.pool_line(pool.some, pool.name, pool.state, pool.given, rate),
         *pool.lines,
-        *summary.note_lines(pool.some, found.notes()),
+        *note_lines(View("events", (), notes=found.notes(), forecasts=pool.some), writing.most_notes),
     )

@@ -10,10 +10,9 @@ from opinionpool.cli.arguments import BeliefFile, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.inputs import read
 from opinionpool.cli.options import panel_option, writing
-from opinionpool.cli.output import conclude, destination
+from opinionpool.cli.output import present
 from opinionpool.cli.reading_options import optional_reading
 from opinionpool.errors import ArgumentError
-from opinionpool.report.listing import write_json, write_listing
 
 if TYPE_CHECKING:
     from opinionpool.analysis.sensitivity import Effect
@@ -43,7 +42,7 @@ def value(
     """Print what the panel, each of its experts and one more expert are worth.
 
     \b
-    AUC                of the expert by itself, as the model implies it
+    implied AUC        of the expert by itself, as the model implies it; experts has the AUC that was measured
     expected score     the score that the model implies for it: 0 = saying 50% every time, 1 = perfect
     adds to the panel  how much lower the panel's expected score would be without it
 
@@ -61,21 +60,16 @@ def value(
     forecasts = _nobody(beliefs, experts) if reading is None else read(reading)
     from opinionpool.learning.beliefs import Beliefs
     from opinionpool.learning.learn import learn
-    from opinionpool.report import answers, summary, worth
+    from opinionpool.report import basis, panel as panels, summary
+    from opinionpool.report.view import View
 
     state = learn(forecasts, prior=prior, beliefs=beliefs or Beliefs())
-    found = worth.worth_of(state, prior)
-    event, effects = (None, []) if reading is None else _effects(forecasts, beliefs, prior)
+    found = panels.expert_worth(state, prior)
+    event, effects = ("", []) if reading is None else _effects(forecasts, beliefs, prior)
+    facts = summary.facts(forecasts) | panels.worth_facts(found) | {"sensitivity": basis.effect_facts(effects)}
+    lines = [*panels.worth_lines(found), *basis.effect_lines(effects, event), *summary.belief_lines(panel, beliefs)]
     notes = (*forecasts.notes, *state.notes)
-    columns, kind = worth.worth_columns(found), writing.chosen()
-    with destination(writing.output) as out:
-        if kind == "json":
-            facts = summary.facts(forecasts) | worth.worth_facts(found, effects)
-            write_json("experts", answers.records(columns), facts | {"notes": summary.note_records(notes)}, out)
-        else:
-            write_listing(columns, kind, out)
-    lines = [*worth.worth_lines(found, effects, event), *summary.belief_lines(panel, beliefs)]
-    conclude(kind, *lines, *summary.note_lines(forecasts, notes))
+    present(View("experts", panels.worth_columns(found), facts, lines, notes, forecasts=forecasts), writing)
 
 
 def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
@@ -92,7 +86,7 @@ def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
     return Forecasts.from_array(np.full((1, n), np.nan), [None], experts=names)
 
 
-def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None) -> tuple[str | None, list[Effect]]:
+def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None) -> tuple[str, list[Effect]]:
     """The first open event and how its answer depends on beliefs, where no outcome is known."""
     import numpy as np
 
@@ -100,5 +94,5 @@ def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None)
 
     rows = np.flatnonzero(~forecasts.resolved & (forecasts.crowd > 0)).tolist()
     if not rows or forecasts.resolved.any() or len(forecasts.classes) > 2 or forecasts.options is not None:
-        return None, []
+        return "", []
     return forecasts.events[rows[0]], sensitivity(forecasts, rows[0], beliefs, prior)

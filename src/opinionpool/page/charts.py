@@ -8,8 +8,8 @@ from typing import NamedTuple
 from opinionpool.analysis.value import expected_auc
 from opinionpool.report.charts import Scale, drawing, label, line, number, rect, titled
 from opinionpool.report.html import Html, joined
-from opinionpool.report.listing import percent
-from opinionpool.report.waterfall import axis, brief, odds, probability_scale
+from opinionpool.report.numbers import brief, percent
+from opinionpool.report.waterfall import axis, odds, probability_scale
 
 WIDTH, BROAD = 400.0, 470.0
 

@@ -15,10 +15,13 @@ from opinionpool.page import charts, what_if
 from opinionpool.page.answer import Answer, Material
 from opinionpool.page.assessment import Assessment, Candidate, Expert, Stakes
 from opinionpool.page.charts import Bar
+from opinionpool.report.blocks import Section, Table, Text, grid
 from opinionpool.report.charts import shortened
-from opinionpool.report.html import STYLE, Html, document, joined, markup, name, section, sentence, table
-from opinionpool.report.listing import decimal, percent, printable
-from opinionpool.report.waterfall import brief, waterfall
+from opinionpool.report.explanation import forecast_columns
+from opinionpool.report.html import STYLE, Html, document, joined, markup, name, sentence
+from opinionpool.report.listing import printable
+from opinionpool.report.numbers import brief, decimal, percent
+from opinionpool.report.waterfall import waterfall
 from opinionpool.text import counted
 from opinionpool.version import __version__
 
@@ -89,13 +92,15 @@ def _answer(a: Assessment, found: Answer) -> Html:
     n = len(why.experts)
     words = f"{counted(n, 'expert')}, together as good as {found.effective:.1f} independent ones."
     notes = joined(markup('<p class="note">{}</p>', sentence(note.text)) for note in found.notes)
-    return section("answer", "The answer", markup('<ul class="cards">{}</ul><p>{}</p>{}', joined(cards), words, notes))
+    return Section(
+        "answer", "The answer", [markup('<ul class="cards">{}</ul><p>{}</p>{}', joined(cards), words, notes)]
+    ).html()
 
 
 def _why(a: Assessment, found: Answer) -> Html:
     why = found.why
     if not why.experts:
-        return section("why", "Why", markup("<p>Nobody gave a forecast, so the answer is the prior.</p>"))
+        return Section("why", "Why", ["Nobody gave a forecast, so the answer is the prior."]).html()
     figures = [
         markup(
             "<figure>{}<figcaption>From the prior to the answer{}: each bar is what one forecast adds."
@@ -105,19 +110,22 @@ def _why(a: Assessment, found: Answer) -> Html:
         )
         for at, label, _ in _classes(a, found)
     ]  # fmt: skip
+    if a.binary:
+        titles = {
+            "name": "expert", "probability": "forecast", "weight": "weight", "contrast": "contrast", "adds": "adds",
+            "without": "answer without it",
+        }  # fmt: skip
+        return Section("why", "Why", [*figures, Table(forecast_columns(why, 1, titles))]).html()
     rows = []
     for i in by_effect(why):
         weight = "–" if why.weights is None else decimal(float(why.weights[i]))
-        shares = [f"{brief(of_class(why.probabilities[i], at))}" for at, *_ in _classes(a, found)]
-        without = [f"{brief(of_class(why.without[i], at))}" for at, *_ in _classes(a, found)]
-        added = [f"{x:+.3f}" for x in np.atleast_2d((why.contrast[i], why.contributions[i])).ravel().tolist()]
-        rows.append(
-            [name(why.experts[i]), " / ".join(shares), weight, *(added if a.binary else []), " / ".join(without)]
+        shares, without = (
+            " / ".join(brief(of_class(p[i], at)) for at, *_ in _classes(a, found))
+            for p in (why.probabilities, why.without)
         )
-    steps = ["contrast", "adds"] if a.binary else []
-    header = ["expert", "forecast", "weight", *steps, "answer without it"]
-    listing = table(header, rows, numbers=[False] + [True] * (len(header) - 1))
-    return section("why", "Why", joined(figures), listing)
+        rows.append([name(why.experts[i]), shares, weight, without])
+    listing = grid(["expert", "forecast", "weight", "answer without it"], rows)
+    return Section("why", "Why", [*figures, listing]).html()
 
 
 def _panel(a: Assessment, found: Answer) -> Html:
@@ -126,7 +134,7 @@ def _panel(a: Assessment, found: Answer) -> Html:
     parts = []
     if rows:
         header = ["expert", "AUC", "calibration", "bias", "worth"]
-        parts.append(table(header, rows, numbers=[False, True, True, True, True], caption="What is assessed of each"))
+        parts.append(grid(header, rows, "What is assessed of each").html())
     own = a.everyone.given
     if own:
         listed = "; ".join(f"{key.replace('_', ' ')} {belief}" for key, belief in own.items())
@@ -140,7 +148,7 @@ def _panel(a: Assessment, found: Answer) -> Html:
         parts.append(
             markup("<p>Where the answer is used, the event is this frequent: {}.</p>", " / ".join(map(percent, shares)))
         )
-    return section("panel", "What is assessed", *parts)
+    return Section("panel", "What is assessed", parts).html()
 
 
 def _features(each: Expert) -> list[str]:
@@ -181,7 +189,7 @@ def _changes(a: Assessment, material: Material, found: Answer) -> Html:
     sentences = [_decision(a, found)] if decided else []
     sentences += _one_more(a, found) if asked else []
     parts += [markup("<p>{}</p>", words) for words in sentences]
-    return section("changes", "What would change it", *parts) if parts else Html("")
+    return Section("changes", "What would change it", parts).html() if parts else Html("")
 
 
 def _decision(a: Assessment, found: Answer) -> str:
@@ -228,7 +236,5 @@ def _method(found: Answer, line: str) -> Html:
         "follows from how good, how well calibrated and how dependent the experts are (Kahn, UAI 2004)."
     )
     exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
-    return section(
-        "method", "Method", markup("<p>{}</p>", words),
-        markup("<p>The same answer, {}, from the files that belong to this report:</p><pre>{}</pre>", exact, line),
-    )  # fmt: skip
+    same = markup("The same answer, {}, from the files that belong to this report:", exact)
+    return Section("method", "Method", [words, Text(same), markup("<pre>{}</pre>", line)]).html()

@@ -9,12 +9,13 @@ from opinionpool.page.answer import Material, prior_of
 from opinionpool.page.assessment import to_toml
 from opinionpool.page.scene import Scene
 from opinionpool.pools.fit import FitOptions
+from opinionpool.report.blocks import Section, rendered
 from opinionpool.report.evidence import evidence_sections
 from opinionpool.report.findings import find
-from opinionpool.report.html import Html, joined, markup, sentence
-from opinionpool.report.results import gains_section
+from opinionpool.report.gains import gains_section
+from opinionpool.report.html import Html, markup, sentence
 
-# The report's sections that are shown, by the beginning of their markup.
+# The report's sections that are shown.
 SHOWN = ("gains", "calibration", "learning")
 
 
@@ -51,8 +52,8 @@ class Evidence:
         prior = None if self._material.own_priors else prior_of(a)
         try:
             found = find(forecasts, "gaussian", fit=FitOptions(prior, beliefs), progress=self._shown)
-            sections = [gains_section(found), *evidence_sections(found)]
-            html = joined(part for part in sections if part.startswith(tuple(f'<section id="{s}"' for s in SHOWN)))
+            sections: list[Section] = [gains_section(found), *evidence_sections(found)]
+            html = rendered(each for each in sections if each.anchor in SHOWN)
         except _EndedError:
             return
         except OpinionPoolError as error:

@@ -9,9 +9,10 @@ from opinionpool.page.answer import Answer
 from opinionpool.page.controls import button, choice, field
 from opinionpool.page.scene import Scene
 from opinionpool.report.answers import Pooled
-from opinionpool.report.html import Html, joined, markup, name, table
-from opinionpool.report.listing import printable, whole
-from opinionpool.report.waterfall import brief
+from opinionpool.report.blocks import grid
+from opinionpool.report.html import Html, joined, markup, name
+from opinionpool.report.listing import printable
+from opinionpool.report.numbers import brief, whole
 from opinionpool.text import counted
 
 # Events that a list shows at once.
@@ -72,7 +73,7 @@ def _beside(scene: Scene, found: Answer) -> Html:
         )
     header = ["expert", "events", "AUC", "calibration", "weight"]
     caption = "As assessed → after the outcomes: each expert by itself, and its weight in the answer"
-    return table(header, rows, numbers=[False, *[True] * 4], caption=caption)
+    return grid(header, rows, caption).html()
 
 
 def _change(before: float | None, after: float | None) -> str:
@@ -100,8 +101,8 @@ def events_view(scene: Scene, pooled: Pooled) -> Html:
             aria_current="true" if forecasts.events[t] == scene.a.question else None,
         )  # fmt: skip
         p = brief(float(pooled.probabilities[t])) if binary else _likeliest(pooled, t)
-        rows.append([label, p, whole(int(crowd[t])), "resolved" if forecasts.resolved[t] else "open"])
-    listing = table(["event", "answer", "forecasts", "status"], rows, numbers=[False, True, True, False])
+        rows.append([label, "resolved" if forecasts.resolved[t] else "open", p, whole(int(crowd[t]))])
+    listing = grid(["event", "status", "answer", "forecasts"], rows, words=2).html()
     words = f"{counted(len(chosen), 'event')}" + (
         "" if len(chosen) == len(forecasts.events) else f" of {whole(len(forecasts.events))}"
     )

@@ -27,7 +27,8 @@ from opinionpool.page.controls import (
 from opinionpool.page.moves import UNITS, WORTHS
 from opinionpool.page.scene import ROWS, UNIT_NAMES, Scene
 from opinionpool.report.html import Html, joined, markup, name
-from opinionpool.report.listing import percent, printable
+from opinionpool.report.listing import printable
+from opinionpool.report.numbers import percent
 from opinionpool.text import counted
 
 

@@ -13,9 +13,10 @@ from opinionpool.page.answer import Answer
 from opinionpool.page.controls import accuracy_words, attributes, button, field, slider
 from opinionpool.page.event_report import bars_of, named
 from opinionpool.page.scene import Scene
-from opinionpool.report.html import Html, joined, markup, sentence, table
-from opinionpool.report.listing import decimal, printable
-from opinionpool.report.waterfall import brief
+from opinionpool.report.blocks import grid
+from opinionpool.report.html import Html, joined, markup, sentence
+from opinionpool.report.listing import printable
+from opinionpool.report.numbers import brief, decimal
 
 
 def what_if_view(scene: Scene) -> Html:
@@ -55,7 +56,7 @@ def effects(scene: Scene) -> Html:
         [printable(title), f"{low} to {high}", " to ".join(brief(value) for value in effect.answers)]
         for effect, (title, low, high) in ((effect, named(effect)) for effect in found)
     ]
-    listing = table(["assessment", "range", "answer"], rows, numbers=[False, False, True])
+    listing = grid(["assessment", "range", "answer"], rows, words=2).html()
     words.append(
         markup('<details id="effects-table"><summary>All {} in numbers</summary>{}</details>', str(len(rows)), listing)
     )
@@ -104,15 +105,14 @@ def _decision(scene: Scene, found: Answer) -> Html:
             "{}.</p>",
             verdict, brief(p), side, brief(stake.threshold), _money(better), "not acting" if stake.act else "acting",
         ),
-        table(
+        grid(
             ["choice", "it happens", "it does not", "expected"],
             [
                 ["act", _money(a.stakes.action), _money(a.stakes.action), _money(stake.acting)],
                 ["do not act", _money(a.stakes.loss), "0", _money(stake.waiting)],
             ],
-            numbers=[False, True, True, True],
-            caption="What each way costs",
-        ),
+            "What each way costs",
+        ).html(),
     ]  # fmt: skip
     if stake.decision is not None:
         d, loss = stake.decision, a.stakes.loss

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from opinionpool.analysis.steps import by_effect
 from opinionpool.page import charts
 from opinionpool.page.answer import Answer
 from opinionpool.page.charts import Mark
 from opinionpool.page.controls import attributes, button, choice
 from opinionpool.page.scene import ROWS, VIEWS, Scene
-from opinionpool.report.html import Html, joined, markup, name, sentence, table
-from opinionpool.report.listing import percent, printable
-from opinionpool.report.waterfall import brief, waterfall
+from opinionpool.report.blocks import Table, grid
+from opinionpool.report.explanation import forecast_columns
+from opinionpool.report.html import Html, joined, markup, name, sentence
+from opinionpool.report.listing import printable
+from opinionpool.report.numbers import brief, percent
+from opinionpool.report.waterfall import waterfall
 from opinionpool.text import counted
 
 
@@ -132,7 +134,7 @@ def _headline(scene: Scene, found: Answer) -> Html:
             [name(str(label)), charts.share_bar(float(x)), brief(float(x))]
             for label, x in zip(scene.a.classes, np.atleast_1d(why.probability).tolist(), strict=True)
         ]
-        parts.append(table(["outcome", "from 0% to 100%", "probability"], rows, numbers=[False, False, True]))
+        parts.append(grid(["outcome", "from 0% to 100%", "probability"], rows, words=2).html())
         parts.append(choice("about", "Figures are about", options, str(scene.at), data_do="about"))
     parts.append(markup('<p class="big" id="probability">{}</p>', brief(p)))
     if scene.interval is not None:
@@ -156,16 +158,6 @@ def _contributions(scene: Scene, found: Answer) -> Html:
     why = found.why
     if not why.experts:
         return Html("")
-    rows = []
-    for i in by_effect(why)[:ROWS]:
-        weight = "–" if why.weights is None else f"{why.weights[i]:.2f}"
-        rows.append(
-            [
-                name(why.experts[i]),
-                brief(scene.probability(why.probabilities[i])),
-                weight,
-                brief(scene.probability(why.without[i])),
-            ]
-        )
-    header = ["expert", "forecast", "weight", "without it"]
-    return table(header, rows, numbers=[False, True, True, True], caption="Each forecast, and the answer without it")
+    titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "without it"}
+    columns = forecast_columns(why, scene.at, titles, ROWS)
+    return Table(columns, "Each forecast, and the answer without it").html()

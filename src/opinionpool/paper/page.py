@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from opinionpool.report.html import Html, document, joined, markup, table
+from opinionpool.report.blocks import grid
+from opinionpool.report.html import Html, document, joined, markup
 
 
 @dataclass(frozen=True)
@@ -29,31 +31,7 @@ def close(a: float, b: float, places: float = 1e-9) -> bool:
     return abs(a - b) <= places * (1.0 + abs(a) + abs(b))
 
 
-STYLE = """
-:root { --ink: #1c1f23; --quiet: #5c6670; --line: #d9dee3; --yes: #0b6b3a; --no: #a4231f; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 78rem; padding: 2rem 1.25rem 4rem; color: var(--ink); background: #fff;
-  font: 1rem/1.5 Charter, "Bitstream Charter", Georgia, serif; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .5rem; }
-h2 { font-size: 1.35rem; margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-p, ul { max-width: 46rem; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 1.5rem; margin: 1rem 0; }
-figure { margin: 0; max-width: 34rem; }
-figure img { width: 100%; height: auto; display: block; }
-figcaption { color: var(--quiet); font-size: .9rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; margin: 1rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .45rem .7rem .45rem 0; border-bottom: 1px solid var(--line); }
-th { font-size: .85rem; color: var(--quiet); font-weight: 600; }
-td:first-child { min-width: 7.5rem; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; }
-.verdict { white-space: nowrap; font-weight: 700; }
-.yes { color: var(--yes); }
-.no { color: var(--no); }
-.right { display: block; color: var(--quiet); }
-a { color: #0b3c8c; }
-@media print { h2 { break-after: avoid; } tr, figure { break-inside: avoid; } }
-"""
+STYLE = "\n" + Path(__file__).with_name("paper.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -100,9 +78,9 @@ def _section(section: Section) -> Iterator[Html]:
         yield markup('<div class="pictures">{}</div>', joined(map(_picture, section.pictures)))
     if section.claims:
         header = ("Where", "What the paper says", "What is found", "Verdict")
-        yield table(header, map(_claim, section.claims), numbers=[False] * 4)
+        yield grid(header, map(_claim, section.claims), words=4).html()
     if section.rows:
-        yield table(section.header, section.rows, numbers=[False, *[True] * (len(section.header) - 1)])
+        yield grid(section.header, section.rows).html()
 
 
 def _picture(picture: Picture) -> Html:

@@ -18,7 +18,8 @@ from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.fit import in_sample, sample_size
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
-from opinionpool.report.listing import Column, decimal, finite, percent, printable, whole
+from opinionpool.report.listing import Column, printable
+from opinionpool.report.numbers import decimal, finite, hundredths, percent, signed, whole
 from opinionpool.tables.times import midnights
 from opinionpool.text import counted
 
@@ -358,24 +359,6 @@ def _class_weight_columns(state: Fitted) -> list[Column]:
     ]
 
 
-def hundredths(x: float) -> str:
-    """A number to two decimals, 0 without a sign."""
-    return f"{round(x, 2) + 0.0:.2f}"
-
-
-def signed(x: float) -> str:
-    """A number to three decimals with its sign, which 0 has not."""
-    return f"{x:+.3f}" if abs(x) >= 0.0005 else "0.000"
-
-
 def _finite(values: Array) -> list[float | None]:
     """Numbers, None where there is none."""
     return [finite(value) for value in values.tolist()]
-
-
-def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:
-    """The rows of a listing as records for JSON."""
-    chosen = [column for column in columns if column.machine]
-    keys = [column.key for column in chosen]
-    for row in zip(*(column.values for column in chosen), strict=True):
-        yield dict(zip(keys, row, strict=True))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from opinionpool.analysis.diff import STEPS, Diff, ExpertChange, Move
-from opinionpool.report.answers import hundredths, plain
-from opinionpool.report.html import Html, joined, markup, name, section, sentence, table
-from opinionpool.report.listing import Column, finite, percent, printable, whole
-from opinionpool.report.waterfall import brief
-from opinionpool.text import listed
+from opinionpool.report.answers import plain
+from opinionpool.report.blocks import Section, Table, Text, words
+from opinionpool.report.html import Html, joined, markup, name, sentence
+from opinionpool.report.listing import Column, printable, records
+from opinionpool.report.numbers import brief, finite, hundredths, percent, points, two_signed, whole
+from opinionpool.report.view import View
+from opinionpool.text import counted, listed
 
 if TYPE_CHECKING:
     from opinionpool.report.findings import Findings
@@ -34,22 +37,6 @@ CAUSES = dict(
         strict=True,
     )
 )
-# A part smaller than this is none, in percentage points as they are shown.
-NOTHING = 0.05
-
-
-def points(p: float) -> str:
-    """A difference of probabilities in percentage points.
-
-    >>> points(0.0312), points(-0.2), points(1e-9)
-    ('+3.1', '-20.0', '0.0')
-    """
-    return "0.0" if abs(100.0 * p) < NOTHING else f"{100.0 * p:+.1f}"
-
-
-def two_signed(x: float) -> str:
-    """A number to two decimals with its sign, which 0 has not."""
-    return f"{x:+.2f}" if abs(x) >= 0.005 else "0.00"
 
 
 def move_columns(found: Diff, most: int | None = None) -> list[Column]:
@@ -158,6 +145,22 @@ def meaning_lines(found: Diff) -> list[str]:
     return lines
 
 
+def change_view(found: Diff, *, table: bool) -> View:
+    """The whole difference; a table holds the largest moves and changes, and says how many are left out."""
+    moves, events, experts = move_columns(found), len(found.moves), change_columns(found)
+    below: list[Sequence[Column] | str] = []
+    if events > SHOWN:
+        below.append(f"({counted(events - SHOWN, 'smaller move')} in CSV and JSON)")
+    if weighed(found):
+        below.append(change_columns(found, SHOWN_EXPERTS))
+        left = len(found.experts) - SHOWN_EXPERTS
+        below += [f"({counted(left, 'expert')} with smaller changes in JSON)"] if left > 0 else []
+    below += ["", *change_lines(found), "", *meaning_lines(found)]
+    facts = change_facts(found) | {"experts": list(records(experts))}
+    shown = move_columns(found, SHOWN) if events else []
+    return View("moves", moves, facts, [] if table else change_lines(found), below=below, table=shown)
+
+
 def change_facts(found: Diff) -> dict[str, object]:
     """The same for JSON, but for the moves."""
 
@@ -177,38 +180,29 @@ def change_facts(found: Diff) -> dict[str, object]:
     }
 
 
-def changes_section(f: Findings) -> Html | None:
+def changes_section(f: Findings) -> Section | None:
     """Which answers moved since a pool was saved, and why; None where no such pool is given."""
     if f.since is None:
         return None
     title, found = "What changed", f.since.changes
     lines = change_lines(found)[: -1 if found.moves else None]
-    words = markup("<p>Since {} was saved: {}</p>", name(f.since.file), f"{'; '.join(lines)}.")
+    since = Text(markup("Since {} was saved: {}", name(f.since.file), f"{'; '.join(lines)}."))
     if not found.moves:
-        return section("changes", title, words, markup("<p>No event was open before and is open now.</p>"))
+        return Section("changes", title, [since, "No event was open before and is open now."])
     first = found.moves[0]
-    lead = markup('<p class="lead">No answer moved.</p>')
+    lead = "No answer moved."
     if points(first.moved) != "0.0":
         about = joined([_event(f, first.event), "" if first.label is None else f" ({first.label})"])
-        lead = markup('<p class="lead">{} moved most, {}.</p>', about, causes_of(first))
-    columns = [column for column in move_columns(found, SHOWN) if column.title is not None]
-    rows = [[_cell(f, column, i) for column in columns] for i in range(len(columns[0].values))]
-    numbers = [column.numeric for column in columns]
-    shown = table([column.title or "" for column in columns], rows, numbers=numbers, kind="stack")
+        lead = markup("{} moved most, {}.", about, causes_of(first))
+    shows: dict[str, Callable[[Any], str]] = {"event": lambda event: _event(f, event), "old": brief, "new": brief}
+    columns = [replace(column, page=shows.get(column.key)) for column in move_columns(found, SHOWN)]
     notes = [sentence(meaning_lines(found)[0])]
     more = len(found.moves) - SHOWN
     if more > 0:
         notes.append(f"{whole(more)} smaller moves are left out; opinionpool diff has them.")
-    return section("changes", title, words, lead, shown, markup('<p class="note">{}</p>', joined(notes, " ")))
-
-
-def _cell(f: Findings, column: Column, i: int) -> str:
-    value = column.values[i]
-    if column.key == "event":
-        return _event(f, value)
-    if column.key == "class":
-        return name(str(value))
-    return brief(value) if column.key in {"old", "new"} else column.show(value)
+    return Section(
+        "changes", title, [since, Text(lead, "lead"), Table(columns, kind="stack"), words(*notes, kind="note")]
+    )
 
 
 def _event(f: Findings, event: str) -> Html:

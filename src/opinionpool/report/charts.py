@@ -10,9 +10,8 @@ from unicodedata import east_asian_width
 
 from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.arrays import Array
-from opinionpool.report.answers import signed
 from opinionpool.report.html import Html, joined, markup, text
-from opinionpool.report.listing import decimal
+from opinionpool.report.numbers import decimal, signed
 from opinionpool.scoring.calibration_band import ReliabilityCurve
 from opinionpool.scoring.learning_curve import LearningCurve
 

@@ -16,8 +16,10 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.names import unknown_names
 from opinionpool.priors import one_outcome_notes
-from opinionpool.report.listing import Column, percent, printable, whole
-from opinionpool.report.summary import facts, missing, note_records, option_counts, outcome_totals, remarkable
+from opinionpool.report.listing import Column, printable
+from opinionpool.report.numbers import percent, whole
+from opinionpool.report.summary import facts, missing, option_counts, outcome_totals, size_line
+from opinionpool.report.view import View, remarkable
 from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.tables.diagnosis import Diagnosis, Fault
 from opinionpool.tables.options import ReadOptions
@@ -301,6 +303,15 @@ def _any_class(cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return np.asarray(cells if cells.ndim == 1 else cells.any(axis=1))
 
 
+def check_view(findings: Findings, name: str) -> View:
+    """What is in the file and what stands in the way, over a table of the experts; then the commands that read it."""
+    columns = [] if findings.forecasts is None else duplicate_columns(findings.forecasts)
+    choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
+    below = ["", choice, *(f"  {command}" for command in findings.commands)] if findings.commands else []
+    size = [] if findings.forecasts is None else [size_line(findings.forecasts)]
+    return View("experts", columns, finding_facts(findings), size, findings.notes, below, above=topics(findings, name))
+
+
 def finding_facts(findings: Findings) -> dict[str, object]:
     """The findings for JSON."""
     forecasts = findings.forecasts
@@ -309,7 +320,6 @@ def finding_facts(findings: Findings) -> dict[str, object]:
         for fault in findings.faults
     ]
     last = {
-        "notes": note_records(findings.notes),
         "obstacles": list(findings.obstacles),
         "faults": faults,
         "commands": list(findings.commands),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TextIO
 
 from opinionpool.logodds import FLOOR
-from opinionpool.report.answers import records, signed
-from opinionpool.report.listing import Column, decimal, finite, percent, whole, write_table, write_text
-from opinionpool.report.topics import score_columns, topic_facts, write_below
+from opinionpool.report.listing import Column, records
+from opinionpool.report.numbers import as_is, decimal, finite, percent, signed, whole
+from opinionpool.report.topics import score_columns, topic_facts
+from opinionpool.report.view import View
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, BaseRate, Comparison, Difference, PoolScore
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.text import counted
@@ -35,9 +35,9 @@ def pool_columns(found: Comparison) -> list[Column]:
         Column("log_loss", [finite(pool.log_loss) for pool in pools], "log loss", decimal, spare=3),
         Column("brier", [finite(pool.brier) for pool in pools], "Brier", decimal, spare=2),
         Column("auc", area, None if all(x is None for x in area) else "AUC", decimal, spare=1),
-        *_difference("over_average", "gain", beside),
+        *difference_columns("over_average", "gain", beside),
         Column("verdict", verdicts, "verdict"),
-        *_difference("over_best", None, [pool.over_best for pool in pools]),
+        *difference_columns("over_best", None, [pool.over_best for pool in pools]),
     ]
 
 
@@ -68,12 +68,12 @@ def expert_columns(found: Comparison) -> list[Column]:
         Column("pool_score", [expert.pool_score for expert in experts], found.reference, decimal, spare=1),
         Column("coverage", coverage, "coverage" if found.time_averaged else None, percent),
         Column("at_floor", lost, "at floor" if any(lost) else None, whole, spare=2),
-        *_difference("over_pool", "gain", [expert.over_pool for expert in experts]),
+        *difference_columns("over_pool", "gain", [expert.over_pool for expert in experts]),
         Column("verdict", [expert.over_pool.verdict for expert in experts], "verdict"),
     ]
 
 
-def _difference(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
+def difference_columns(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
     """A difference and its limits; a table has the limits in one column of text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
     ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
@@ -81,7 +81,7 @@ def _difference(key: str, title: str | None, differences: Sequence[Difference | 
         Column(key, [finite(d.mean) for d in known], title, signed),
         Column(f"{key}_low", [finite(d.low) for d in known], None),
         Column(f"{key}_high", [finite(d.high) for d in known], None),
-        Column(f"{key}_range", ranges, None if title is None else "from … to", _same, machine=False),
+        Column(f"{key}_range", ranges, None if title is None else "from … to", as_is, machine=False),
     ]
 
 
@@ -89,11 +89,6 @@ def _end(x: float) -> str:
     """A limit, with further digits where three would not show on which side of 0 it is."""
     digits = next((digits for digits in range(3, 7) if round(x, digits)), 3)
     return f"{x:+.{digits}f}"
-
-
-def _same(text: str) -> str:
-    """For columns of text that are never folded."""
-    return text
 
 
 def _verdict(pool: PoolScore) -> str:
@@ -106,9 +101,7 @@ def shown_experts(columns: Sequence[Column], experts: int) -> tuple[list[Column]
     if hidden <= 1:
         return list(columns), 0
     kept = [*range(SHOWN), *range(experts - SHOWN, experts)]
-    return [
-        Column(c.key, [c.values[i] for i in kept], c.title, c.show, machine=c.machine, spare=c.spare) for c in columns
-    ], hidden
+    return [column.take(kept) for column in columns], hidden
 
 
 def verdict_lines(found: Comparison) -> list[str]:
@@ -215,25 +208,43 @@ def meaning_lines(found: Comparison) -> list[str]:
     return lines
 
 
-def write_comparison(found: Comparison, out: TextIO) -> None:
-    """The whole comparison for people."""
-    columns = pool_columns(found)
-    write_table(columns if found.base is None else with_base_rate(columns, found.base), out)
+def comparison_view(found: Comparison, *, table: bool) -> View:
+    """The whole comparison; a table holds what the other formats have as sentences, and fewer experts."""
+    pools, experts = pool_columns(found), expert_columns(found)
+    below: list[Sequence[Column] | str] = []
     if found.experts:
-        out.write("\n")
-        columns, hidden = shown_experts(expert_columns(found), len(found.experts))
-        write_table(columns, out)
-        if hidden:
-            out.write(f"({counted(hidden, 'expert')} between the first and the last {SHOWN} are in JSON)\n")
-    write_below(score_columns(found), out)
-    out.write("\n")
-    for line in [*verdict_lines(found), "", how_line(found), *meaning_lines(found)]:
-        write_text(line, out)
+        shown, hidden = shown_experts(experts, len(found.experts))
+        below.append(shown)
+        below += [f"({counted(hidden, 'expert')} between the first and the last {SHOWN} are in CSV and JSON)"] * bool(
+            hidden
+        )
+    below += [score_columns(found), "", *verdict_lines(found), "", how_line(found), *meaning_lines(found)]
+    return View(
+        "pools",
+        pools if table else with_experts(pools, experts),
+        comparison_facts(found),
+        [] if table else verdict_lines(found),
+        below=below,
+        table=pools if found.base is None else with_base_rate(pools, found.base),
+        nested=records(pools),
+    )
 
 
-def comparison_records(found: Comparison) -> Iterator[dict[str, object]]:
-    """The pools for JSON."""
-    return records(pool_columns(found))
+def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Column]:
+    """One list of pools and experts for CSV, which ``kind`` tells apart; an expert's gain is over the pool."""
+    rows, more = len(pools[0].values), len(experts[0].values)
+    keys = dict.fromkeys([*(c.key for c in pools), *(c.key for c in experts)])
+    first, second = ({c.key: c for c in columns} for columns in (pools, experts))
+
+    def values(columns: dict[str, Column], key: str, count: int) -> list[object]:
+        return [*columns[key].values] if key in columns else [None] * count
+
+    machine = {c.key: c.machine for c in (*pools, *experts)}
+    kinds = Column("kind", ["pool"] * rows + ["expert"] * more, None)
+    joined = [
+        Column(key, values(first, key, rows) + values(second, key, more), None, machine=machine[key]) for key in keys
+    ]
+    return [kinds, *joined]
 
 
 def comparison_facts(found: Comparison) -> dict[str, object]:

@@ -14,12 +14,29 @@ from opinionpool.analysis.weights import recalibrated_by
 from opinionpool.arrays import Array
 from opinionpool.logodds import expit, logit
 from opinionpool.report.answers import about
+from opinionpool.report.blocks import (
+    Beside,
+    Block,
+    Code,
+    Details,
+    Figure,
+    Items,
+    Section,
+    Table,
+    Text,
+    missing,
+    note,
+    rendered,
+    words,
+)
 from opinionpool.report.charts import BESIDE, LEGIBLE, heat_map, learning_chart, legend, reliability_chart, shades, two
 from opinionpool.report.comparison import how_line
 from opinionpool.report.findings import Findings, Missing
-from opinionpool.report.html import Html, columns, folded, joined, markup, missing, name, section, sentence, table
-from opinionpool.report.listing import decimal, percent
-from opinionpool.report.summary import pool_line, remarkable
+from opinionpool.report.html import Html, joined, markup, name, sentence
+from opinionpool.report.listing import Column
+from opinionpool.report.numbers import decimal, percent
+from opinionpool.report.summary import pool_line
+from opinionpool.report.view import remarkable
 from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
 from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
@@ -33,18 +50,18 @@ CURVES = 8
 NAMED, SHOWN, MOST = 6, 3, 200
 
 
-def evidence_sections(f: Findings) -> list[Html]:
+def evidence_sections(f: Findings) -> list[Section]:
     """What outcomes show, in order; nothing where there are none."""
     if not f.measured:
         return []
     return [_calibration(f), _learning(f), _errors(f)]
 
 
-def _errors(f: Findings) -> Html:
+def _errors(f: Findings) -> Section:
     title = "Shared errors"
     if isinstance(f.errors, Missing):
         why = "there is one expert only" if len(f.forecasts.experts) == 1 else f.errors.reason
-        return section("errors", title, missing("There is nothing to compare.", why))
+        return Section("errors", title, [missing(why, "There is nothing to compare.")])
     errors, n = f.errors, len(f.errors.experts)
     lead = (
         "The more the errors of two equally good experts correlate, the less the second adds. An error is the log-odds "
@@ -59,71 +76,61 @@ def _errors(f: Findings) -> Html:
     )
     caption += " A dash marks what is below 0." if n > LEGIBLE and (errors.correlation < -0.025).any() else ""
     caption += " Correlations of pairs with few events in common are shrunken towards the average."
-    words = [markup("<p>{}</p>", lead), shades(), markup('<p class="note">{}</p>', caption)]
+    told: list[Block] = [lead, shades(), note(caption)]
     if errors.left_out:
         verb = "is" if errors.left_out == 1 else "are"
         phrase = f"These {n} have the largest weights; {counted(errors.left_out, 'other expert')} {verb} left out."
-        words.append(markup('<p class="note">{}</p>', phrase))
+        told.append(note(phrase))
     if n > BESIDE:
-        figure = markup('<figure class="large"><div class="wide">{}</div></figure>', heat_map(errors))
-        return section("errors", title, *words, figure)
-    return section("errors", title, columns(words, markup("<figure>{}</figure>", heat_map(errors))))
+        figure = Figure(markup('<div class="wide">{}</div>', heat_map(errors)), kind="large")
+        return Section("errors", title, [*told, figure])
+    return Section("errors", title, [Beside(told, Figure(heat_map(errors)))])
 
 
-def _calibration(f: Findings) -> Html:
-    title = "Calibration"
-    if not f.forecasts.resolved.any():
-        why = "no event is resolved"
-        return section("calibration", title, missing("Whether probabilities mean what they say is not known.", why))
-    resolved = int(f.forecasts.resolved.sum())
+def _calibration(f: Findings) -> Section:
+    title, resolved = "Calibration", int(f.forecasts.resolved.sum())
     if resolved < FEWEST_CLUSTERS:
         why = f"{counted(resolved, 'resolved event')} cannot show it; from {FEWEST_CLUSTERS} on it is drawn here"
-        return section("calibration", title, missing("Whether probabilities mean what they say is not known.", why))
+        why = why if resolved else "no event is resolved"
+        return Section("calibration", title, [missing(why, "Whether probabilities mean what they say is not known.")])
     shown = _shown_experts(f)
-    words = [
-        markup(
-            "<p>Of the events that are called 70% likely, 70% should happen: the curve of observed frequencies should "
-            "follow the diagonal, except for random variation. If forecasts are calibrated, it lies in the shaded "
-            "band with 90% probability at each point.{}</p>",
-            "" if f.binary else " Probabilities of all classes are taken together.",
-        )
-    ]
+    lead = (
+        "Of the events that are called 70% likely, 70% should happen: the curve of observed frequencies should follow "
+        "the diagonal, except for random variation. If forecasts are calibrated, it lies in the shaded band with 90% "
+        f"probability at each point.{'' if f.binary else ' Probabilities of all classes are taken together.'}"
+    )
     entries = [
         ("observed", "observed frequency (isotonic regression)"),
         ("band", "90% consistency band, point by point"),
         ("diagonal", "perfect calibration"),
+        ("bar", "how many forecasts"),
     ]
-    entries.append(("bar", "how many forecasts"))
     if f.binary and shown:
-        entries.append(
-            (
-                "model",
-                "in the charts of single experts: the forecast corrected for bias and calibration, as if nobody else "
-                "had given one (Kahn 2004, equation 14)",
-            )
+        corrected = (
+            "in the charts of single experts: the forecast corrected for bias and calibration, as if nobody else had "
+            "given one (Kahn 2004, equation 14)"
         )
-    words.append(legend(entries))
-    figure: str = ""
+        entries.append(("model", corrected))
+    told: list[Block] = [lead, legend(entries)]
+    figure: Block = Html("")
     if isinstance(f.comparison, Missing):
-        words.append(missing("The pool’s own calibration is not known.", f.comparison.reason))
+        told.append(missing(f.comparison.reason, "The pool’s own calibration is not known."))
     else:
         curve = reliability_curve(f.options_of(f.comparison.answers[f.pool]), f.forecasts.outcomes)
         phrase = f"on the {counted(curve.events, 'event')} of the test described above. {_band_words(curve)}"
-        figure = markup(
-            "<figure>{}<figcaption><b>The pool</b>, {}</figcaption></figure>",
-            reliability_chart(curve, _says("the pool", curve)), phrase,
-        )  # fmt: skip
-    return section("calibration", title, columns(words, figure), *_expert_curves(f, shown))
+        figure = Figure(reliability_chart(curve, _says("the pool", curve)), markup("<b>The pool</b>, {}", phrase))
+    return Section("calibration", title, [Beside(told, figure), *_expert_curves(f, shown)])
 
 
-def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Html]:
+def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
     """Small figures of some experts, and how many others there are."""
     if not shown:
         return []
     left = len(f.forecasts.experts) - len(shown)
-    parts = [
+    figures = rendered([_expert_figure(f, i) for i in shown])
+    parts: list[Block] = [
         markup("<h3>{}</h3>", "The experts that count most" if left else "Each expert"),
-        markup('<div class="curves">{}</div>', joined([_expert_figure(f, i) for i in shown], "\n")),
+        markup('<div class="curves">{}</div>', figures),
     ]
     if left:
         verb = "is" if left == 1 else "are"
@@ -131,13 +138,10 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Html]:
             f"{counted(left, 'other expert')} {verb} not drawn, with fewer than {FEWEST_CLUSTERS} resolved events or "
             "less weight; the calibration of each is under Experts in detail."
         )
-        parts.append(markup('<p class="note">{}</p>', phrase))
+        parts.append(note(phrase))
     if f.binary and f.own_priors is not None:
-        middle = percent(_middle_prior(f))
-        phrase = (
-            f"Events have priors of their own; what the model makes of an expert is drawn for the middle, {middle}."
-        )
-        parts.append(markup('<p class="note">{}</p>', phrase))
+        phrase = "Events have priors of their own; what the model makes of an expert is drawn for the middle"
+        parts.append(note(f"{phrase}, {percent(_middle_prior(f))}."))
     return parts
 
 
@@ -161,7 +165,7 @@ def _middle_prior(f: Findings) -> float:
     return float(expit(logit(f.own_priors[:, 1]).mean()))
 
 
-def _expert_figure(f: Findings, i: int) -> Html:
+def _expert_figure(f: Findings, i: int) -> Figure:
     forecasts = f.forecasts
     curve = reliability_curve(f.options_of(forecasts.X[:, i]), forecasts.outcomes)
     model: tuple[Array, Array] | None = None
@@ -172,10 +176,8 @@ def _expert_figure(f: Findings, i: int) -> Html:
         features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
         phrase = f"calibration {float(features.calibration[i]):.2f}, {phrase}"
     who = forecasts.experts[i]
-    return markup(
-        "<figure>{}<figcaption><b>{}</b>: {}</figcaption></figure>",
-        reliability_chart(curve, _says(who, curve), model, small=True), name(who), phrase,
-    )  # fmt: skip
+    drawn = reliability_chart(curve, _says(who, curve), model, small=True)
+    return Figure(drawn, markup("<b>{}</b>: {}", name(who), phrase))
 
 
 def _says(who: str, curve: ReliabilityCurve) -> str:
@@ -203,14 +205,14 @@ def _band_words(curve: ReliabilityCurve) -> str:
     )
 
 
-def _learning(f: Findings) -> Html:
+def _learning(f: Findings) -> Section:
     title = "Learning curve"
     if isinstance(f.curve, Missing):
-        return section("learning", title, missing("", f.curve.reason))
+        return Section("learning", title, [missing(f.curve.reason)])
     curve = f.curve
     if curve.scored < FEWEST_CLUSTERS:
         why = f"{counted(curve.scored, 'event')} to score are too few; from {FEWEST_CLUSTERS} on it is drawn here"
-        return section("learning", title, missing("How the pool learns cannot be seen yet.", why))
+        return Section("learning", title, [missing(why, "How the pool learns cannot be seen yet.")])
     entries = [("observed", "the pool"), ("average", "the simple average")]
     if math.isfinite(float(curve.low[-1])):
         phrase = f"pointwise {curve.level:.0%} interval of the gain, drawn around the pool’s score"
@@ -221,12 +223,8 @@ def _learning(f: Findings) -> Html:
     )
     known = not isinstance(f.comparison, Missing) and f.comparison.by != "time"
     caption += "; the last point is from the test described above)." if known else ")."
-    words = [
-        markup("<p>{}</p>", joined(_learning_words(f, curve), " ")),
-        legend(entries),
-        markup('<p class="note">{}</p>', caption),
-    ]
-    return section("learning", title, columns(words, markup("<figure>{}</figure>", learning_chart(curve))))
+    told: list[Block] = [words(*_learning_words(f, curve)), legend(entries), note(caption)]
+    return Section("learning", title, [Beside(told, Figure(learning_chart(curve)))])
 
 
 def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
@@ -270,28 +268,24 @@ def _learning_claim(f: Findings, curve: LearningCurve) -> str:
     return f"From about {since:,} events on the pool is significantly ahead of the average."
 
 
-def checks_section(f: Findings) -> Html:
+def checks_section(f: Findings) -> Section:
     """What departs from the model, and notes on the data and the fit."""
-    title = "Checks"
-    notes = [note.text for note in f.notes if remarkable(f.forecasts, note) and note not in f.caveats]
-    parts = []
+    notes = [each.text for each in f.notes if remarkable(f.forecasts, each) and each not in f.caveats]
+    parts: list[Block] = []
     if isinstance(f.checks, Missing):
-        parts.append(missing("The model could not be checked.", f.checks.reason))
+        parts.append(missing(f.checks.reason, "The model could not be checked."))
     elif f.checks:
         parts += _findings(f.checks)
     if notes:
-        parts.append(markup("<h3>{}</h3>", "Notes on the data and the fit"))
-        parts.append(markup("<ul>{}</ul>", joined(markup("<li>{}</li>", sentence(note)) for note in notes)))
-    if not parts:
-        parts.append(missing("", "there is nothing to remark"))
-    return section("checks", title, *parts)
+        parts += [markup("<h3>{}</h3>", "Notes on the data and the fit"), Items([sentence(each) for each in notes])]
+    return Section("checks", "Checks", parts or [missing("there is nothing to remark")])
 
 
-def _findings(checks: Sequence[Check]) -> list[Html]:
+def _findings(checks: Sequence[Check]) -> list[Block]:
     """What the checks found: a few of each kind, what is serious first, and the rest folded."""
     serious = [check for check in checks if check.serious]
     if all(check.statistic is None and not check.serious for check in checks):
-        return [markup("<p>{}</p>", "There are too few forecasts or outcomes to check the model.")]
+        return ["There are too few forecasts or outcomes to check the model."]
     tested = sum(check.statistic is not None or check.serious for check in checks)
     idle = len(checks) - tested
     lead = (
@@ -310,13 +304,13 @@ def _findings(checks: Sequence[Check]) -> list[Html]:
         if sum(other.code == check.code for other in first) < SHOWN:
             first.append(check)
     fine = [check for check in checks if not check.serious]
-    parts = [markup("<p>{}</p>", lead), _listed([*first, *fine])]
+    parts: list[Block] = [lead, _listed([*first, *fine])]
     rest = [check for check in serious if check not in first]
     if rest:
         phrase = "One more finding" if len(rest) == 1 else f"The other {len(rest):,} findings"
         phrase += " of these kinds"
         phrase += f", the first {MOST} of them" if len(rest) > MOST else ""
-        parts.append(folded(phrase, _listed(rest[:MOST])))
+        parts.append(Details(phrase, [_listed(rest[:MOST])]))
     return parts
 
 
@@ -330,41 +324,36 @@ def _listed(checks: Sequence[Check]) -> Html:
     return markup('<ul class="checks">{}</ul>', joined(items, "\n"))
 
 
-def method_section(f: Findings) -> Html:
+def method_section(f: Findings) -> Section:
     """How it was computed, from what."""
-    title = "Method"
-    parts = []
-    if f.source.command:
-        parts.append(markup("<pre><code>{}</code></pre>", f.source.command))
-    parts.append(markup("<p>{}</p>", _method_words(f.pool)))
+    parts: list[Block] = [Code(f.source.command)] if f.source.command else []
+    parts.append(Text(_method_words(f.pool)))
     if f.saved is not None:
-        words = (
+        parts.append(
             f"Answers, weights and features are those of the pool saved in {f.saved}, as it is; scores are those of "
             "pools fitted anew to parts of these forecasts."
         )
-        parts.append(markup("<p>{}</p>", words))
     event = about(f.forecasts)
-    used = pool_line(f.forecasts, f.pool, f.state, f.given, None)
-    used = f"{used[:1].upper()}{used[1:]}." + (f" Probabilities are of {event}." if event else "")
+    used = [sentence(pool_line(f.forecasts, f.pool, f.state, f.given, None))]
+    used += [f"Probabilities are of {event}."] if event else []
     if not isinstance(f.comparison, Missing):
         of = counted(f.comparison.units, f.comparison.unit)
-        used += f" {how_line(f.comparison)}; 95% intervals of score differences are confidence intervals "
-        used += (
-            f"(Student’s, allowing for skewed differences and for all rows of a table at once), based on at most {of}."
+        used.append(
+            f"{how_line(f.comparison)}; 95% intervals of score differences are confidence intervals (Student’s, "
+            f"allowing for skewed differences and for all rows of a table at once), based on at most {of}."
         )
-    parts.append(markup("<p>{}</p>", used))
-    rows: list[list[str]] = [
-        ["opinionpool", __version__],
-        ["Python", platform.python_version()],
-        ["NumPy", np.__version__],
-        ["SciPy", version("scipy")],
+    parts.append(words(*used))
+    rows = [
+        ("opinionpool", __version__), ("Python", platform.python_version()), ("NumPy", np.__version__),
+        ("SciPy", version("scipy")),
+        *((markup("SHA-256 of {}", name(file)), markup('<code class="hash">{}</code>', digest))
+          for file, digest in f.source.digests),
+    ]  # fmt: skip
+    columns = [
+        Column("what", [a for a, _ in rows], "", page=str),
+        Column("is", [b for _, b in rows], "version", page=str),
     ]
-    rows += [
-        [markup("SHA-256 of {}", name(file)), markup('<code class="hash">{}</code>', digest)]
-        for file, digest in f.source.digests
-    ]
-    parts.append(table(["", "version"], rows, numbers=[False, False], kind="plain"))
-    return section("method", title, *parts)
+    return Section("method", "Method", [*parts, Table(columns, kind="plain")])
 
 
 def _method_words(pool: str) -> str:

@@ -1,127 +1,175 @@
-"""An explanation by column for tables and CSV, as records for JSON, and in words."""
+"""An explanation as a view: what each forecast adds to an answer, the rest of the sum, and both in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opinionpool.analysis.explanation import Explanation
-from opinionpool.analysis.steps import by_effect
+from opinionpool.analysis.steps import by_effect, of_class
 from opinionpool.arrays import Array
-from opinionpool.report.answers import plain, signed
-from opinionpool.report.listing import Column, decimal, percent, printable
+from opinionpool.report.answers import plain
+from opinionpool.report.listing import Column, printable
+from opinionpool.report.numbers import brief, decimal, percent, signed
+
+
+class _Field(NamedTuple):
+    """What is known of each forecast: its key, the attribute of an explanation, and how tables show it."""
+
+    key: str
+    attribute: str
+    title: str
+    show: Callable[[Any], str]
+    spare: int
+    log_odds: bool  # whether the pool must add up log-odds for it
+
+
+_FIELDS = (
+    _Field("probability", "probabilities", "says", percent, 0, False),
+    _Field("age", "ages", "days old", decimal, 3, False),
+    _Field("bias", "bias", "offset", signed, 2, True),
+    _Field("contrast", "contrast", "contrast", signed, 1, True),
+    _Field("weight", "weights", "weight", decimal, 0, False),
+    _Field("adds", "contributions", "adds", signed, 0, False),
+    _Field("without", "without", "without", percent, 0, False),
+)
+# Numbers of an expert that are the same for all classes.
+_ONE = {"age", "weight"}
+
+
+def _fields(why: Explanation) -> list[_Field]:
+    """Those that this explanation has."""
+    there = [each for each in _FIELDS if getattr(why, each.attribute) is not None]
+    adding = [each for each in there if why.scale == "log-odds" or not each.log_odds]
+    return [each for each in adding if each.key != "bias" or why.pool == "gaussian"]
+
+
+def _number(x: float) -> float | None:
+    return None if np.isnan(x) else float(x)
+
+
+def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
+    """What each forecast is and adds to the probability of a class, by the size of its effect."""
+    binary = why.probability.ndim == 0
+
+    def value(field: _Field, i: int) -> float | None:
+        values = getattr(why, field.attribute)[i]
+        if field.key in _ONE:
+            return _number(values)
+        if field.key in {"probability", "without"}:
+            return of_class(values, at)
+        if binary:
+            return float(values) if at else -float(values)
+        return float(values[at])
+
+    fields = _fields(why)
+    return [
+        {"part": "expert", "name": why.experts[i]} | {field.key: value(field, i) for field in fields}
+        for i in by_effect(why)
+    ]
+
+
+def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: int | None = None) -> list[Column]:
+    """The same by column, for pages: those columns that have titles, probabilities in whole per cent."""
+    rows = forecast_rows(why, at)[:most]
+    shows = {field.key: field.show for field in _fields(why)} | {"probability": brief, "without": brief}
+    return [
+        Column(key, [row[key] for row in rows], title, str if key == "name" else shows[key])
+        for key, title in titles.items()
+        if key == "name" or key in shows
+    ]
+
+
+def _sum_rows(why: Explanation, at: int | None) -> list[dict[str, Any]]:
+    """The parts of the sum for a class: prior, intercept, forecasts, topic, base rate, pooled."""
+
+    def row(part: str, adds: Array, probability: Array | None = None, name: str = "") -> dict[str, Any]:
+        def of(values: Array) -> float:
+            return float(values if at is None else values[at])
+
+        shown = {} if probability is None else {"probability": of(probability)}
+        return {"part": part, "name": name or part, "adds": of(adds)} | shown
+
+    rows = []
+    if why.scale == "log-odds" or not why.experts:
+        rows.append(row("prior", why.start, why.prior))
+    if np.any(why.intercept != 0):
+        rows.append(row("intercept", why.intercept))
+    rows += forecast_rows(why, 1 if at is None else at)
+    if why.topic_shift is not None:
+        rows.append(row("topic", why.topic_shift, name=f"topic {why.topic}"))
+    if np.any(why.shift != 0):
+        rows.append(row("base rate", why.shift))
+    return [*rows, row("pooled", why.total, why.probability)]
 
 
 def explanation_columns(why: Explanation) -> list[Column]:
-    """The sum, one part in a row: prior, intercept, each expert by what it adds, base rate, pooled."""
-    several, k = why.probability.ndim == 1, len(why.classes)
-    rows = [_Rows(why, c) for c in range(k)] if several else [_Rows(why, None)]
+    """The sum, one part in a row, for each class where there are more than two."""
+    several = why.probability.ndim == 1
+    sums = [_sum_rows(why, at) for at in (range(len(why.classes)) if several else (None,))]
+    rows = [row for each in sums for row in each]
 
-    def column(name: str) -> list[Any]:
-        return [value for each in rows for value in getattr(each, name)]
+    def column(key: str) -> list[Any]:
+        return [row.get(key) for row in rows]
 
-    parts, names = column("part"), column("name")
-    columns = [
-        Column("part", parts, "", table=names),
-        Column("expert", [name if part == "expert" else None for name, part in zip(names, parts, strict=True)], None),
-        Column("probability", column("forecast"), "says", percent),
-    ]
+    experts = [row["name"] if row["part"] == "expert" else None for row in rows]
+    columns = [Column("part", column("part"), "", table=column("name")), Column("expert", experts, None)]
+    for field in _fields(why):
+        title = "share" if field.key == "weight" and why.scale != "log-odds" else field.title
+        columns.append(Column(field.key, column(field.key), title, field.show, spare=field.spare))
     if several:
-        size = len(rows[0].part)
-        labels = [plain(label) for label in why.classes]
-        shown = [label if i == 0 else None for label in labels for i in range(size)]
-        columns.insert(0, Column("class", [label for label in labels for _ in range(size)], "class", table=shown))
-    if why.ages is not None:
-        columns.append(Column("age", column("age"), "days old", decimal, spare=3))
-    if why.pool == "gaussian":
-        columns.append(Column("bias", column("bias"), "offset", signed, spare=2))
-    if why.scale == "log-odds":
-        columns.append(Column("contrast", column("contrast"), "contrast", signed, spare=1))
-    if why.weights is not None:
-        columns.append(Column("weight", column("weight"), "weight" if why.scale == "log-odds" else "share", decimal))
-    return [
-        *columns,
-        Column("adds", column("adds"), "adds", signed),
-        Column("without", column("without"), "without", percent),
-    ]
-
-
-class _Rows:
-    """The rows about one class, or about the event when there are two."""
-
-    def __init__(self, why: Explanation, c: int | None) -> None:
-        at: Callable[[Array], Array] = (lambda values: values) if c is None else (lambda values: values[..., c])
-        order = by_effect(why)
-        before: list[tuple[str, str, float | None, float]] = []
-        if why.scale == "log-odds" or len(why.experts) == 0:
-            before.append(("prior", "prior", float(at(why.prior)), float(at(why.start))))
-        if np.any(why.intercept != 0):
-            before.append(("intercept", "intercept", None, float(at(why.intercept))))
-        after: list[tuple[str, str, float | None, float]] = []
-        if why.topic_shift is not None:
-            after.append(("topic", f"topic {why.topic}", None, float(at(why.topic_shift))))
-        if np.any(why.shift != 0):
-            after.append(("base rate", "base rate", None, float(at(why.shift))))
-        after.append(("pooled", "pooled", float(at(why.probability)), float(at(why.total))))
-        n = len(order)
-
-        def each(values: Array | None) -> list[float | None]:
-            inner = [None] * n if values is None else values[order].tolist()
-            return [None] * len(before) + inner + [None] * len(after)
-
-        self.part = [part for part, *_ in before] + ["expert"] * n + [part for part, *_ in after]
-        self.name = [name for _, name, *_ in before] + [why.experts[i] for i in order] + [name for _, name, *_ in after]
-        forecast, adds = at(why.probabilities)[order].tolist(), at(why.contributions)[order].tolist()
-        self.forecast = [p for _, _, p, _ in before] + forecast + [p for _, _, p, _ in after]
-        ages = None if why.ages is None else why.ages
-        self.age = [None if x is None or np.isnan(x) else x for x in each(ages)]
-        self.bias, self.contrast = each(at(why.bias)), each(at(why.contrast))
-        self.weight, self.without = each(why.weights), each(at(why.without))
-        self.adds = [x for *_, x in before] + adds + [x for *_, x in after]
+        labels = [plain(label) for label, each in zip(why.classes, sums, strict=True) for _ in each]
+        shown = [
+            plain(label) if i == 0 else None
+            for label, each in zip(why.classes, sums, strict=True)
+            for i in range(len(each))
+        ]
+        columns.insert(0, Column("class", labels, "class", table=shown))
+    return columns
 
 
 def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
     """The experts as records for JSON, in the order of the table."""
     for i in by_effect(why):
-        yield {
-            "expert": why.experts[i],
-            "probability": by_class(why, why.probabilities[i]),
-            **({} if why.ages is None else {"age": float(why.ages[i]) if why.ages[i] == why.ages[i] else None}),
-            "bias": by_class(why, why.bias[i]),
-            "contrast": by_class(why, why.contrast[i]),
-            "weight": None if why.weights is None else float(why.weights[i]),
-            "adds": by_class(why, why.contributions[i]),
-            "without": by_class(why, why.without[i]),
-        }
+        record: dict[str, object] = {"expert": why.experts[i]}
+        for field in _FIELDS:
+            values = getattr(why, field.attribute)
+            if values is None and field.key == "age":
+                continue
+            one = None if values is None else values[i]
+            record[field.key] = _number(one) if one is not None and field.key in _ONE else by_class(why, one)
+        yield record
 
 
 def explanation_facts(why: Explanation) -> dict[str, object]:
     """The other parts for JSON."""
     low, high = why.interval or (None, None)
-    return {
-        "event": why.event,
-        "scale": why.scale,
-        "probability": by_class(why, why.probability),
-        "low": low,
-        "high": high,
-        "level": why.level,
-        "prior_probability": by_class(why, why.prior),
-        "start": by_class(why, why.start),
-        "intercept": by_class(why, why.intercept),
-        "topic": why.topic,
-        "topic_shift": None if why.topic_shift is None else by_class(why, why.topic_shift),
-        "shift": by_class(why, why.shift),
-        "total": by_class(why, why.total),
-    }
+    parts = {
+        "probability": why.probability, "prior_probability": why.prior, "start": why.start, "intercept": why.intercept,
+        "topic_shift": why.topic_shift, "shift": why.shift, "total": why.total,
+    }  # fmt: skip
+    facts = {"event": why.event, "scale": why.scale, "low": low, "high": high, "level": why.level, "topic": why.topic}
+    return facts | {key: by_class(why, value) for key, value in parts.items()}
 
 
-def by_class(why: Explanation, value: Array) -> float | dict[str, float]:
-    """One number, or a number for each class."""
-    if np.ndim(value) == 0:
-        return float(value)
+def by_class(why: Explanation, value: Array | None) -> object:
+    """One number, or a number for each class; None where there is none."""
+    if value is None or np.ndim(value) == 0:
+        return None if value is None else float(value)
     return {str(label): float(x) for label, x in zip(why.classes, value, strict=True)}
+
+
+def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | None:
+    """The expert without whom the answer would move most, in log-odds, and the class of which; None if none does."""
+    if not why.experts:
+        return None
+    moved = np.abs(_log_odds(why.without.reshape(len(why.experts), -1)) - _log_odds(np.atleast_1d(why.probability)))
+    if at is not None and moved.shape[1] > 1:
+        moved = np.where(np.arange(moved.shape[1]) == at, moved, 0.0)
+    i, where = (int(x) for x in np.unravel_index(moved.argmax(), moved.shape))
+    return (i, where) if moved[i, where] > 0 else None
 
 
 def explanation_lines(why: Explanation) -> list[str]:
@@ -130,23 +178,19 @@ def explanation_lines(why: Explanation) -> list[str]:
     plain_event = why.probability.ndim == 0 and why.classes[1] in (1, True, "1")
     labels = ["" if plain_event else f"{printable(str(label))} " for label in why.classes]
     labels = labels if why.probability.ndim else labels[1:]
-    answer = np.atleast_1d(why.probability)
-    text = ", ".join(f"{label}{percent(p)}" for label, p in zip(labels, answer.tolist(), strict=True))
+    answer = np.atleast_1d(why.probability).tolist()
+    text = ", ".join(f"{label}{percent(p)}" for label, p in zip(labels, answer, strict=True))
     if why.interval is not None:
         low, high = map(percent, why.interval)
         text += f" ({why.level:.0%} credible interval {low} to {high})"
-    lines = [f"{name}: {text}"]
-    if why.experts:
-        without = why.without.reshape(len(why.experts), -1)
-        moved = np.abs(_ratios(without) - _ratios(answer))
-        i, c = (int(x) for x in np.unravel_index(moved.argmax(), moved.shape))
-        if moved[i, c] > 0:
-            lines.append(
-                f"{printable(why.experts[i])} matters most: without it, {labels[c]}{percent(float(without[i, c]))}"
-            )
-    return lines
+    most = most_moved(why)
+    if most is None:
+        return [f"{name}: {text}"]
+    without = why.without.reshape(len(why.experts), -1)[most]
+    changed = f"{printable(why.experts[most[0]])} matters most: without it, {labels[most[1]]}{percent(float(without))}"
+    return [f"{name}: {text}", changed]
 
 
-def _ratios(p: Array) -> Array:
+def _log_odds(p: Array) -> Array:
     """Log-odds of each class against the others."""
     return np.asarray(np.log(p) - np.log1p(-p))

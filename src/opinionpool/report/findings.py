@@ -158,6 +158,12 @@ class Findings:
         """Whether there are two classes, the same for all events."""
         return len(self.forecasts.classes) == 2 and self.forecasts.options is None
 
+    @property
+    def timid(self) -> bool:
+        """Whether the experts are too cautious on average: their mean calibration is above 1."""
+        features = self.learned.panel if self.learned.marginal is None else self.learned.marginal
+        return float(np.mean(features.calibration)) > 1.05
+
     def options_of(self, p: Array) -> Array:
         """Probabilities, NaN where a position is no option of its event."""
         even = self.forecasts.even

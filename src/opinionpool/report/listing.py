@@ -7,12 +7,11 @@ rich measures and folds text that is not plain.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, TextIO, cast
 
@@ -44,49 +43,18 @@ class Column:
     # together; never those with 0
     spare: int = 0
     table: Sequence[Any] | None = None  # what a table shows instead of the values
+    page: Callable[[Any], str] | None = None  # a value that is not None as a page shows it, if otherwise than a table
 
     @property
     def numeric(self) -> bool:
         """Whether a table lines its values up at the right, by their decimal points."""
         return self.show is not str
 
-
-def percent(p: float) -> str:
-    """A probability with digits enough to tell how far it is from the nearer end: only 0 is 0% and only 1 is 100%.
-
-    >>> [percent(p) for p in (0.5, 0.9995, 0.00042, 1e-8, 1e-300, 1.0)]
-    ['50.0%', '99.950%', '0.042%', '0.000001%', '1.0e-298%', '100%']
-    """
-    left = 100.0 * min(p, 1.0 - p)
-    if left <= 0:
-        return f"{100.0 * p:.0f}%"
-    first = -math.floor(math.log10(left))
-    if first > 15:
-        return f"{100.0 * p:.1e}%"
-    return f"{100.0 * p:.{max(1, first + (left >= 0.01))}f}%"
-
-
-def finite(number: float) -> float | None:
-    """A number as JSON and tables have it: None where it is NaN or infinite."""
-    return number if math.isfinite(number) else None
-
-
-def whole(count: float) -> str:
-    """A number of things; one that is weighted may be broken.
-
-    >>> whole(1234567.0), whole(2.5)
-    ('1,234,567', '2.5')
-    """
-    return f"{count:,.15g}"
-
-
-def decimal(x: float) -> str:
-    """A number to three decimals.
-
-    >>> decimal(-0.12345), decimal(-0.0)
-    ('-0.123', '0.000')
-    """
-    return f"{round(x, 3) + 0.0:.3f}"
+    def take(self, rows: Iterable[int]) -> Column:
+        """The column with some of its rows, in this order."""
+        chosen = list(rows)
+        table = None if self.table is None else [self.table[i] for i in chosen]
+        return replace(self, values=[self.values[i] for i in chosen], table=table)
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -100,6 +68,14 @@ def printable(text: str) -> str:
     two\nlines\x1b[31m
     """
     return _UNPRINTABLE.sub(_escaped, text)
+
+
+def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:
+    """The rows of a listing as records for JSON."""
+    chosen = [column for column in columns if column.machine]
+    keys = [column.key for column in chosen]
+    for row in zip(*(column.values for column in chosen), strict=True):
+        yield dict(zip(keys, row, strict=True))
 
 
 def write_listing(columns: Sequence[Column], kind: str, out: TextIO, headed: bool = True) -> None:

@@ -9,13 +9,16 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.fit import FitOptions, PoolLike
 from opinionpool.progress import Progress
-from opinionpool.report.basis import basis_section, worth_section
+from opinionpool.report.basis import basis_section
+from opinionpool.report.blocks import Section, Text, rendered
 from opinionpool.report.changes import changes_section
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
+from opinionpool.report.experts import experts_section, features_section
 from opinionpool.report.findings import Findings, ReportOptions, Source, find
-from opinionpool.report.html import STYLE, Html, document, joined, markup, name
+from opinionpool.report.gains import gains_section
+from opinionpool.report.html import STYLE, document, joined, markup, name
 from opinionpool.report.open_events import answers_section, explanation_section
-from opinionpool.report.results import experts_section, features_section, gains_section
+from opinionpool.report.panel import worth_section
 from opinionpool.report.summary import size_line
 from opinionpool.report.topics import topics_section
 from opinionpool.scoring.plan import Splits
@@ -90,7 +93,7 @@ def report_page(found: Findings) -> str:
     """The page about what was found."""
     title = found.source.title
     sections = report_sections(found)
-    links = joined(markup(f'<li><a href="#{anchor}">{{}}</a></li>', PLACES[anchor]) for anchor in sections)
+    links = joined(markup(f'<li><a href="#{each.anchor}">{{}}</a></li>', PLACES[each.anchor]) for each in sections)
     made = f"{found.source.date}. " if found.source.date else ""
     header = markup(
         '<header><p class="kicker">Pooled forecasts</p><h1>{}</h1><p>{}{}.</p></header>\n'
@@ -98,15 +101,14 @@ def report_page(found: Findings) -> str:
         name(title), made, size_line(found.forecasts), links,
     )  # fmt: skip
     footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
-    first = next(anchor for anchor in sections if anchor in DETAILS)
-    here = Html('<p class="turn">From here on: details for statisticians.</p>')
-    parts = [part for anchor, each in sections.items() for part in ([here, each] if anchor == first else [each])]
-    body = markup("{}\n<main>\n{}\n</main>\n{}", header, joined(parts, "\n"), footer)
-    return document(f"Pooled forecasts: {title}", STYLE, Html(body))
+    first = next(place for place, each in enumerate(sections) if each.anchor in DETAILS)
+    turn = Text("From here on: details for statisticians.", "turn")
+    body = rendered([*sections[:first], turn, *sections[first:]])
+    return document(f"Pooled forecasts: {title}", STYLE, markup("{}\n<main>\n{}\n</main>\n{}", header, body, footer))
 
 
-def report_sections(found: Findings) -> dict[str, Html]:
-    """The sections by their anchors: answers first, then what they rest on, and details for statisticians last."""
+def report_sections(found: Findings) -> list[Section]:
+    """The sections: answers first, then what they rest on, and details for statisticians last."""
     basis = basis_section(found)
     gains = gains_section(found)
     middle = [gains, basis] if found.measured else [basis, gains]
@@ -115,4 +117,4 @@ def report_sections(found: Findings) -> dict[str, Html]:
         topics_section(found), *middle, worth_section(found), *evidence_sections(found), checks_section(found),
         features_section(found), method_section(found),
     ]  # fmt: skip
-    return {each.split('"', 2)[1]: each for each in sections if each is not None}
+    return [each for each in sections if each is not None]

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opinionpool.errors import ArgumentError, Note
+from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.fitted import FittedPanel
-from opinionpool.model.panel import Panel
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.answers import about, plain
-from opinionpool.report.listing import decimal, percent, printable, whole
-from opinionpool.text import counted, listed
+from opinionpool.report.listing import printable
+from opinionpool.report.numbers import percent, whole
+from opinionpool.text import counted
 
 if TYPE_CHECKING:
-    from opinionpool.analysis.value import PanelValue
     from opinionpool.arrays import Array
     from opinionpool.learning.beliefs import Beliefs
-
-# Notes on what is in a file rather than on what was done to it; `check` has a place of its own for them.
-DESCRIPTIVE = ("format", "layout", "positive", "times", "unresolved")
 
 
 @dataclass(frozen=True)
@@ -98,10 +92,8 @@ def option_counts(forecasts: Forecasts) -> list[tuple[int, int]]:
     return sorted(counts.items())
 
 
-def pool_facts(
-    forecasts: Forecasts, pool: str, state: Fitted, base_rate: float | Array | None, notes: Iterable[Note]
-) -> dict[str, object]:
-    """What was read, pooled and noted, for JSON."""
+def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float | Array | None) -> dict[str, object]:
+    """What was read and pooled, for JSON."""
     labels = [str(label) for label in forecasts.classes]
 
     def by_class(p: float | Array | None) -> object:
@@ -115,13 +107,7 @@ def pool_facts(
         "pool": pool,
         "prior": by_class(prior),
         "base_rate": by_class(base_rate),
-        "notes": note_records(notes),
     }
-
-
-def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
-    """Notes for JSON."""
-    return [{"code": note.code, "text": note.text, "count": int(note.count)} for note in notes]
 
 
 def outcome_totals(forecasts: Forecasts | Totals) -> list[int]:
@@ -200,97 +186,3 @@ def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None)
         "had the base rate in mind, use --prior instead"
     )
     return [Note("assumed-prior", text)]
-
-
-def note_lines(forecasts: Forecasts, notes: Sequence[Note]) -> list[str]:
-    """Notes for people, without what the lines above say or what goes without saying."""
-    return [f"note: {printable(note.text)}" for note in notes if remarkable(forecasts, note)]
-
-
-def remarkable(forecasts: Forecasts, note: Note) -> bool:
-    """Whether people should read it."""
-    if note.code == "positive":
-        return about(forecasts) is not None
-    if note.code == "layout":
-        # What was recognised by its name is no surprise.
-        return "by what it holds" in note.text
-    if note.code == "unresolved":
-        # Blank outcomes are no surprise; words that were read as "not resolved" may be.
-        return "marked" in note.text
-    return note.code not in DESCRIPTIVE
-
-
-# Of more experts, groups that repeat each other are not looked for.
-MOST = 2000
-
-
-@dataclass(frozen=True, eq=False)
-class Together:
-    """A panel as a whole."""
-
-    value: PanelValue
-    gain: float | None  # in expected score, from one more expert like these; None where that is not known
-    redundant: list[tuple[str, ...]]  # groups whose members say nearly the same
-
-
-def together(state: Fitted) -> Together | None:
-    """What a fit says of the panel as a whole; None if it learned nothing of the kind."""
-    if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
-        return None
-    from opinionpool.analysis.near_duplicates import redundant_groups
-    from opinionpool.analysis.selection import gain_from_one_more
-    from opinionpool.analysis.value import known_panel, learned_value
-
-    value = learned_value(state)
-    if not isinstance(state.panel, Panel):
-        return Together(value, None, [])
-    known, gain = known_panel(state), None
-    try:
-        gain = None if value.prior is None else gain_from_one_more(known, value.prior).score
-    except ArgumentError:
-        # Only one of them is informative.
-        gain = None
-    return Together(value, gain, redundant_groups(known) if len(known) <= MOST else [])
-
-
-def together_facts(found: Together | None) -> dict[str, object]:
-    """The same for JSON."""
-    if found is None:
-        return {"together": None}
-    value = found.value
-    return {
-        "together": {
-            "auc": value.joint_auc,
-            "expected_score": value.joint_score,
-            "expected_brier": value.joint_brier,
-            "hit_rate": value.joint_hit_rate,
-            "effective_number": value.effective,
-            "gain_from_one_more": found.gain,
-            "redundant": [list(group) for group in found.redundant],
-        }
-    }
-
-
-def together_lines(found: Together | None) -> list[str]:
-    """The same for people."""
-    if found is None:
-        return []
-    from opinionpool.analysis.near_duplicates import REDUNDANT
-
-    value = found.value
-    if value.joint_score is None:
-        phrase = f"AUC between two classes {decimal(value.joint_auc)}"
-    else:
-        phrase = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)}"
-    phrase = f"all {len(value.experts):,} together, if the model holds: {phrase}"
-    if found.gain is not None:
-        phrase += f" (one more expert like them would raise it by {found.gain:.3f})"
-    phrase += f"; with ideal weights worth {value.effective:.1f} independent experts of their average accuracy"
-    lines = [phrase]
-    lines += [
-        printable(f"{listed(group, 4)} say nearly the same (correlated at {REDUNDANT:g} or more)")
-        for group in found.redundant[:3]
-    ]
-    if len(found.redundant) > 3:
-        lines.append(f"and {len(found.redundant) - 3} more groups say nearly the same")
-    return lines

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.report.answers import hundredths, records, signed
-from opinionpool.report.html import Html, joined, markup, name, section, table
-from opinionpool.report.listing import Column, decimal, whole, write_table
+from opinionpool.report.blocks import Block, Section, long_table
+from opinionpool.report.listing import Column, records, write_table
+from opinionpool.report.numbers import decimal, hundredths, signed, whole
 from opinionpool.scoring.comparison import AVERAGE, Comparison
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def topic_columns(state: Fitted) -> list[Column]:
         Column("slope_low", table["slope_low"], "from", hundredths, spare=1),
         Column("slope_high", table["slope_high"], "to", hundredths, spare=1),
     ]
-    return [Column(c.key, [c.values[i] for i in order], c.title, c.show, spare=c.spare) for c in columns]
+    return [column.take(order) for column in columns]
 
 
 def weight_columns(state: Fitted) -> list[Column]:
@@ -115,49 +115,26 @@ def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[s
     return facts
 
 
-def topics_section(f: Findings) -> Html | None:
+def topics_section(f: Findings) -> Section | None:
     """None where events have no topics, or nothing was learned about them."""
-    learned = topic_columns(f.state)
-    scores = score_columns(f.comparison) if isinstance(f.comparison, Comparison) else []
-    if not learned and not scores:
-        return None
-    parts: list[str] = []
-    if learned:
-        parts.append(
-            markup(
-                "<p>How far the answers on each topic differ from what is common to all: the intercept is added to the "
-                "pooled log-odds, and the slope multiplies how far they are from the prior. Both are drawn towards the "
-                "common values, 0 and 1, as far as outcomes do not speak against that. Intervals hold 90%, each by "
-                "itself.</p>"
-            )
-        )
-        parts.append(_table(learned))
-    weights = weight_columns(f.state)
-    if weights:
-        parts.append(
-            markup(
-                "<p>The weight of each expert on each topic, if everybody gives a forecast. Weights are drawn towards "
-                "what they are on all topics, the second column.</p>"
-            )
-        )
-        parts.append(_table(weights))
-    if scores:
-        parts.append(markup("<p>Scores on events that the pools had not learned from, by topic.</p>"))
-        parts.append(_table(scores))
-    return section("topics", "Topics", *parts)
-
-
-def _table(columns: Sequence[Column]) -> Html:
-    shown = [column for column in columns if column.title is not None]
-    rows = list(zip(*(column.values for column in shown), strict=True))
-    cells = [[_cell(column, value) for column, value in zip(shown, row, strict=True)] for row in rows[:MOST]]
-    numbers = [column.numeric for column in shown]
-    found = table([column.title or "" for column in shown], cells, numbers=numbers)
-    left = len(rows) - MOST
-    return found if left <= 0 else joined([found, markup('<p class="note">{} more.</p>', str(left))])
-
-
-def _cell(column: Column, value: object) -> str:
-    if value is None:
-        return ""
-    return column.show(value) if column.numeric else name(str(value))
+    tables = (
+        (
+            "How far the answers on each topic differ from what is common to all: the intercept is added to the pooled "
+            "log-odds, and the slope multiplies how far they are from the prior. Both are drawn towards the common "
+            "values, 0 and 1, as far as outcomes do not speak against that. Intervals hold 90%, each by itself.",
+            topic_columns(f.state),
+        ),
+        (
+            "The weight of each expert on each topic, if everybody gives a forecast. Weights are drawn towards what "
+            "they are on all topics, the second column.",
+            weight_columns(f.state),
+        ),
+        (
+            "Scores on events that the pools had not learned from, by topic.",
+            score_columns(f.comparison) if isinstance(f.comparison, Comparison) else [],
+        ),
+    )
+    parts: list[Block] = []
+    for lead, columns in tables:
+        parts += [lead, *long_table(columns, "topic", MOST, MOST, "")] if columns else []
+    return Section("topics", "Topics", parts) if parts else None

@@ -10,23 +10,12 @@ from opinionpool.analysis.explanation import Explanation
 from opinionpool.analysis.steps import Step, of_class, steps
 from opinionpool.report.charts import Scale, drawing, label, line, nice_ticks, number, rect, shortened, titled
 from opinionpool.report.html import Html, joined
-from opinionpool.report.listing import percent
+from opinionpool.report.numbers import brief, percent
 
 WIDTH = 400.0
 # Where the names of rows end.
 LEFT = 128.0
 TICKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999)
-
-
-def brief(p: float) -> str:
-    """A probability in whole per cent, with more digits near the ends.
-
-    >>> brief(0.634), brief(0.9928), brief(0.00042), brief(1.0)
-    ('63%', '99.3%', '0.042%', '100%')
-    """
-    if 0.0095 <= p <= 0.9905:
-        return f"{100.0 * p:.0f}%"
-    return f"{100.0 * p:.1f}%" if 0.00095 <= p <= 0.99905 else percent(p)
 
 
 def odds(p: float) -> float:

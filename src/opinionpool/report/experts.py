@@ -1,0 +1,173 @@
+"""Who the experts are: how much each counts, what each forecast, and, for statisticians, each by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from opinionpool.analysis.weights import WeightTable, weight_table
+from opinionpool.report.answers import expert_columns
+from opinionpool.report.blocks import Block, Definitions, Section, long_table, words
+from opinionpool.report.charts import legend, weight_bar
+from opinionpool.report.findings import Findings
+from opinionpool.report.html import Html, joined, markup, name
+from opinionpool.report.listing import Column
+from opinionpool.report.numbers import as_is, brief, finite, hundredths, whole
+from opinionpool.scoring.comparison import DEFAULT
+from opinionpool.text import counted
+
+# Rows that a table shows at once, and that it has at most; open events whose forecasts stand beside the weights.
+FIRST, MOST = 25, 500
+BESIDE = 3
+# So many experts of whom the table would say the same stand in one row.
+ALIKE = 5
+
+
+def experts_section(f: Findings) -> Section:
+    """Each expert's weight with a picture, and its forecasts where few events are open."""
+    weights = weight_table(f.state)
+    columns = _grouped(_columns(f, weights))
+    parts: list[Block] = [words(*_lead(f, weights))]
+    if weights is not None and np.isfinite(weights.low).any():
+        meaning = f"weight with its {weights.level:.0%} credible interval; the vertical line is 0"
+        parts.append(legend([("interval", meaning)]))
+    return Section("experts", "The experts", [*parts, *long_table(columns, "expert", FIRST, MOST)])
+
+
+def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
+    """Name, weight and forecasts of each expert, the largest weight first."""
+    names, counts = f.forecasts.experts, f.learned.counts.tolist()
+    order = [names.index(expert) for expert in weights.experts] if weights is not None else [*range(len(names))]
+    columns = [Column("expert", [name(names[i]) for i in order], "expert")]
+    if weights is not None:
+        ends = _ends(weights)
+        bounds = list(zip(weights.weight.tolist(), weights.low.tolist(), weights.high.tolist(), strict=True))
+        between = [
+            f"{low:.2f} to {high:.2f}".replace("-", "−") if math.isfinite(low) else None for _, low, high in bounds
+        ]
+        title = f"axis {round(ends[0], 1) + 0.0:.1f} to {ends[1]:.1f}".replace("-", "−")
+        columns += [
+            Column("picture", [weight_bar(*each, ends) for each in bounds], title),
+            Column("weight", weights.weight.tolist(), "weight", hundredths),
+            Column("between", between, f"{weights.level:.0%} interval", as_is),
+        ]
+    shown = f.open_rows if f.binary and len(f.open_rows) <= BESIDE else []
+    for t in shown:
+        title = f"forecast: {f.forecasts.events[t]}" if len(shown) > 1 else "forecast"
+        columns.append(Column("forecast", [finite(p) for p in f.forecasts.X[t][order].tolist()], title, brief))
+    return [*columns, Column("resolved", [counts[i] for i in order], "resolved", whole)]
+
+
+def _grouped(columns: Sequence[Column]) -> list[Column]:
+    """The same with experts of whom all else is the same, as shown, in one row that names them when it is unfolded."""
+    texts = zip(*([str(v) if v is None else c.show(v) for v in c.values] for c in columns[1:]), strict=True)
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for i, row in enumerate(texts):
+        alike.setdefault(row, []).append(i)
+    kept, names = [], []
+    for i, own in enumerate(columns[0].values):
+        group = next(each for each in alike.values() if i in each) if len(alike) < len(columns[0].values) else [i]
+        if len(group) < ALIKE:
+            kept.append(i)
+            names.append(own)
+        elif i == group[0]:
+            kept.append(i)
+            listing = joined((columns[0].values[j] for j in group), ", ")
+            template = "<details><summary>{} alike, of whom the same is known</summary>{}</details>"
+            names.append(markup(template, counted(len(group), "expert"), listing))
+    return [Column("expert", names, "expert"), *(column.take(kept) for column in columns[1:])]
+
+
+def _ends(weights: WeightTable) -> tuple[float, float]:
+    """The scale that all weights share, with room at both ends."""
+    every = np.concatenate([[0.0], weights.weight, weights.low, weights.high])
+    every = every[np.isfinite(every)]
+    room = 0.04 * (float(np.ptp(every)) or 1.0)
+    return float(every.min()) - room, float(every.max()) + room
+
+
+def _lead(f: Findings, weights: WeightTable | None) -> list[str]:
+    n = len(f.forecasts.experts)
+    told = [f"{counted(n, 'expert')}{', the largest weight first' if weights is not None and n > 1 else ''}."]
+    if weights is None:
+        told.append(f"The {f.pool} pool has no weights: it treats all experts alike.")
+    else:
+        told += [_sum_words(f, weights), *_sign_words(weights)]
+        told += ["They were given, and not learned."] if f.weighted else []
+    if not f.measured:
+        about = "believed of them" if str(f.beliefs or "") else "assumed of any panel"
+        told.append(f"No forecast is of a resolved event, so the weights follow from what is {about}.")
+    return told
+
+
+def _sum_words(f: Findings, weights: WeightTable) -> str:
+    total = float(weights.weight.sum())
+    phrase = f"The weights add up to {total:.2f}; they are not percentages of a whole and need not add up to 1"
+    if f.pool == DEFAULT and total > 1.05:
+        causes = "the experts are underconfident on average (their mean calibration is above 1), and they are estimated"
+        causes = f"{causes if f.timid else 'the experts are estimated'} to have partly different information"
+        phrase += ". A sum above 1 means that answers usually lie further from the prior than the experts' average does"
+        phrase += f": {causes}"
+    elif f.pool == DEFAULT and total < 0.95:
+        phrase += ". A sum below 1 means that the experts together are overconfident"
+    return f"{phrase}."
+
+
+def _sign_words(weights: WeightTable) -> list[str]:
+    """Of how many experts it is known that they add something beyond the others, and what a weight below 0 means."""
+    known = np.isfinite(weights.low)
+    unclear = int((known & (weights.low <= 0) & (weights.high >= 0)).sum())
+    sure = int((known & (weights.high < 0)).sum())
+    told = []
+    if unclear == len(weights.weight):
+        told.append("Whether an expert adds to the others is open for all of them: their intervals include 0.")
+    elif unclear:
+        clear = f"{whole(int((weights.low > 0).sum()))} of {whole(len(weights.weight))}"
+        told.append(
+            f"That an expert adds to the others is clear for {clear}; for {whole(unclear)} the interval includes 0, so "
+            "it is open."
+        )
+    if unclear and (weights.weight[known & (weights.high >= 0)] < 0).any():
+        told.append(
+            "A weight below 0 means that, given what the others say, a higher forecast of this expert lowers the "
+            "answer; where its interval includes 0, it cannot be distinguished from 0."
+        )
+    if sure:
+        who = f"{counted(sure, 'weight')} {'is' if sure == 1 else 'are'}"
+        told.append(f"{who} clearly below 0: such an expert shares errors with better ones, and subtracting helps.")
+    return told
+
+
+READ = (
+    ("bias", "How far the expert’s log-odds, the logarithms of p/(1 − p), are too high (+) or too low (−)."),
+    (
+        "calibration",
+        "The slope on log-odds: 1 is calibrated, below 1 overconfident, above 1 underconfident.",
+    ),
+    (
+        "accuracy",
+        "How much the expert knows: half the difference between the mean log-odds, corrected for bias and calibration, "
+        "of events that happened and of those that did not; not the share of correct answers.",
+    ),
+    ("AUC", "Of two events, one that happened and one that did not, how often the former had the higher forecast."),
+)
+
+
+def features_section(f: Findings) -> Section:
+    """What was learned about each expert, for statisticians."""
+    every = expert_columns(f.forecasts, f.learned)
+    shown = [column for column in every if column.title is not None and "weight" not in column.key]
+    lead = (
+        "Each expert by itself, from the forecasts of resolved events. Bias, calibration and accuracy are shrunken "
+        "towards the panel’s average: the fewer forecasts, the more."
+    )
+    if not f.measured:
+        lead = "What is believed of each expert by itself, or assumed of any panel, as nothing is measured."
+    titles = {column.title for column in shown}
+    terms = Definitions([entry for entry in READ if entry[0] in titles])
+    parts: list[Block] = [lead, *long_table(shown, "expert", FIRST, MOST), terms]
+    if not f.binary and f.forecasts.options is None:
+        parts.append(Html('<p class="note">Biases by class: <code>opinionpool experts FILE -o experts.csv</code>.</p>'))
+    return Section("features", "Experts in detail", parts)

@@ -1,0 +1,33 @@
+"""The leaderboard by column, and what its columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opinionpool.report.comparison import difference_columns
+from opinionpool.report.listing import Column
+from opinionpool.report.numbers import decimal, finite, whole
+from opinionpool.scoring.comparison import LEVEL
+from opinionpool.scoring.leaderboard import Standing
+
+
+def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
+    """A row for each expert with a forecast on a resolved event, the largest gain first."""
+    return [
+        Column("expert", [each.expert for each in found], "expert"),
+        Column("events", [each.events for each in found], "events", whole),
+        Column("score", [each.score for each in found], "score", decimal),
+        Column("brier", [each.brier for each in found], "Brier", decimal, spare=2),
+        Column("skill", [finite(each.skill) for each in found], "skill", decimal, spare=1),
+        *difference_columns("over_average", "gain", [each.gain for each in found]),
+        Column("verdict", [each.gain.verdict for each in found], "verdict", spare=3),
+    ]
+
+
+def leaderboard_lines() -> list[str]:
+    """What the columns mean."""
+    return [
+        "score: 1 - log loss / ln 2 of the expert's own forecasts, on the events that it answered (0 = saying 50%)",
+        "skill: the same with 0 = the base rate; Brier: lower is better",
+        f"gain: score less that of the panel's average on the same events; {LEVEL:.0%} intervals for all at once",
+    ]

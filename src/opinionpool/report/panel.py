@@ -1,0 +1,276 @@
+"""What a panel is worth, if its model holds: as a view, as facts for JSON, in words, and as a section of the report.
+
+Two numbers differ, and have words of their own: *with the learned weights* is what the pool is expected to do, *with
+ideal weights* what the best weights for the same experts would, which nobody knows exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.analysis.near_duplicates import REDUNDANT, clusters, redundant_groups
+from opinionpool.analysis.residuals import SharedErrors
+from opinionpool.analysis.selection import Gain, gain_from_one_more, subset_path
+from opinionpool.analysis.value import PanelValue, known_panel, learned_value, panel_value
+from opinionpool.errors import ArgumentError, OpinionPoolError
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.model.panel import Panel
+from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.report.blocks import Block, Definitions, Section, missing
+from opinionpool.report.charts import two
+from opinionpool.report.findings import Findings, Missing
+from opinionpool.report.listing import Column, printable
+from opinionpool.report.numbers import decimal, percent, whole
+from opinionpool.text import listed
+
+# Of more experts, the panel without each of them is not valued; nor are groups that repeat each other looked for.
+MOST_VALUED, MOST_COMPARED = 300, 2000
+# Experts whose order of asking is named; names in a list before it is cut; groups that are told.
+ASKED, NAMED, GROUPS = 3, 6, 3
+
+
+@dataclass(frozen=True, eq=False)
+class PanelWorth:
+    """What a panel is worth, if its model holds."""
+
+    value: PanelValue  # each expert, and all together with the learned weights
+    ideal: PanelValue | None  # the same with ideal weights; None where weights differ between classes
+    # gains in expected score from one more expert like these, and from one whose errors are unrelated to theirs
+    more: tuple[Gain | None, Gain | None]
+    redundant: list[tuple[str, ...]]  # groups whose members say nearly the same
+
+
+def panel_worth(state: Fitted, prior: float | None = None) -> PanelWorth | None:
+    """What a fit says of the panel as a whole; None if it says nothing of the kind."""
+    if not isinstance(state, FittedPanel):
+        return None
+    value = learned_value(state, prior)
+    if not isinstance(state.panel, Panel):
+        return PanelWorth(value, None, (None, None), [])
+    known = known_panel(state)
+    more = (None, None) if value.prior is None else (_gain(known, value.prior, None), _gain(known, value.prior, 0.0))
+    alike = redundant_groups(known) if 1 < len(known) <= MOST_COMPARED else []
+    return PanelWorth(value, panel_value(known, 0.5 if value.prior is None else value.prior), more, alike)
+
+
+def _gain(panel: Panel, prior: float, correlation: float | None) -> Gain | None:
+    try:
+        return gain_from_one_more(panel, prior, correlation)
+    except OpinionPoolError:
+        # Only one of them is informative, or nobody can be so dependent on them.
+        return None
+
+
+def _expected(found: PanelWorth) -> str:
+    """What the panel together is expected to do."""
+    value = found.value
+    if value.joint_score is None:
+        return f"AUC between two classes {decimal(value.joint_auc)}"
+    words = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)} with the learned weights"
+    if found.ideal is not None and decimal(found.ideal.joint_score or 0.0) != decimal(value.joint_score):
+        words += f" ({decimal(found.ideal.joint_score or 0.0)} with ideal ones, which nobody knows exactly)"
+    return words
+
+
+def _gain_words(found: PanelWorth) -> str:
+    kinds = ("one more expert like these", "one as accurate whose errors are unrelated to theirs")
+    gains = [
+        f"{kind} would raise the expected score by {f'{gain.score:.3f}' if gain.score >= 5e-4 else 'next to nothing'}"
+        for gain, kind in zip(found.more, kinds, strict=True)
+        if gain is not None and gain.score is not None
+    ]
+    return ", ".join(gains)
+
+
+def together_facts(found: PanelWorth | None) -> dict[str, object]:
+    """The panel as a whole for JSON."""
+    if found is None:
+        return {"together": None}
+    value, ideal, like = found.value, found.ideal, found.more[0]
+    return {
+        "together": {
+            "auc": value.joint_auc,
+            "expected_score": value.joint_score,
+            "expected_brier": value.joint_brier,
+            "hit_rate": value.joint_hit_rate,
+            "ideal_expected_score": None if ideal is None else ideal.joint_score,
+            "effective_number": value.effective,
+            "gain_from_one_more": None if like is None else like.score,
+            "redundant": [list(group) for group in found.redundant],
+        }
+    }
+
+
+def together_lines(found: PanelWorth | None) -> list[str]:
+    """The panel as a whole for people."""
+    if found is None:
+        return []
+    n = len(found.value.experts)
+    who = "the expert" if n == 1 else f"all {n:,} together"
+    lines = [f"{who}, if the model holds: {_expected(found)}; 0 = uninformed, 1 = perfect"]
+    if n > 1:
+        lines.append(
+            f"with ideal weights worth {found.value.effective:.1f} independent experts of their average accuracy"
+        )
+    lines += [_gain_words(found)] if _gain_words(found) else []
+    lines += [
+        printable(f"{listed(group, NAMED)} say nearly the same (correlated at {REDUNDANT:g} or more)")
+        for group in found.redundant[:GROUPS]
+    ]
+    if len(found.redundant) > GROUPS:
+        lines.append(f"and {len(found.redundant) - GROUPS} more groups say nearly the same")
+    return lines
+
+
+def together(state: Fitted) -> PanelWorth | None:
+    """What a fit learned of the panel as a whole; None if it learned nothing of the kind."""
+    if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
+        return None
+    return panel_worth(state)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertWorth:
+    """What each expert of a panel of two classes is worth to it, with ideal weights."""
+
+    panel: PanelWorth
+    adds: tuple[float | None, ...]  # by how much the expected score would be lower without each
+    # whom to ask first, and which share of the panel's accuracy those asked so far have
+    order: tuple[tuple[str, float], ...]
+
+
+def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
+    """What each expert of a fitted or believed panel is worth.
+
+    Raises
+    ------
+    ArgumentError
+        If there are more than two classes.
+    """
+    if len(state.panel.classes) > 2 or not isinstance(state.panel, Panel):
+        raise ArgumentError("what a panel is worth is known for two classes; name them with --positive")
+    shared = 0.5 if state.prior is None else float(state.prior[1])
+    found = panel_worth(state, shared if prior is None else prior)
+    assert found is not None
+    assert found.ideal is not None
+    assert found.ideal.prior is not None
+    panel, whole_score = known_panel(state), found.ideal.joint_score or 0.0
+    n, adds = len(panel), list[float | None]([None] * len(panel))
+    if 1 < n <= MOST_VALUED:
+        rest = ([j for j in range(n) if j != i] for i in range(n))
+        adds = [whole_score - float(panel_value(panel.subset(r), found.ideal.prior).joint_score or 0.0) for r in rest]
+    order = tuple((each.experts[-1], each.share) for each in subset_path(panel, min(n, ASKED)))
+    return ExpertWorth(found, tuple(adds), order)
+
+
+def worth_columns(found: ExpertWorth) -> list[Column]:
+    """The experts, who adds most to the panel first."""
+    value = found.panel.value
+    assert value.score is not None
+    order = sorted(range(len(found.adds)), key=lambda i: (-(found.adds[i] or 0.0), i))
+    columns = [
+        Column("expert", value.experts, "expert"),
+        Column("auc", value.auc.tolist(), "implied AUC", decimal),
+        Column("expected_score", value.score.tolist(), "expected score", decimal),
+        Column("adds", found.adds, "adds to the panel", decimal),
+    ]
+    return [column.take(order) for column in columns]
+
+
+def worth_facts(found: ExpertWorth) -> dict[str, object]:
+    """The rest for JSON."""
+    value, (alike, independent) = found.panel.value, found.panel.more
+    return {
+        "prior": value.prior,
+        "auc": value.joint_auc,
+        "expected_score": value.joint_score,
+        "ideal_expected_score": None if found.panel.ideal is None else found.panel.ideal.joint_score,
+        "effective_number": value.effective,
+        "gain_from_one_like_these": None if alike is None else alike.score,
+        "gain_from_one_independent": None if independent is None else independent.score,
+        "ask_first": [{"expert": name, "share": share} for name, share in found.order],
+    }
+
+
+def worth_lines(found: ExpertWorth) -> list[str]:
+    """The rest for people."""
+    lines = [f"at a prior of {percent(float(found.panel.value.prior or 0.5))}", *together_lines(found.panel)]
+    if len(found.adds) > 1:
+        names = listed([name for name, _ in found.order], ASKED)
+        lines.append(printable(f"ask first: {names}, who have {percent(found.order[-1][1])} of the panel's accuracy"))
+    return lines
+
+
+def worth_section(f: Findings) -> Section:
+    """What the panel is worth, measured or expected, and what one more expert would add."""
+    entries = [*_measured(f), *_by_model(f)]
+    if not isinstance(f.errors, Missing):
+        entries.append(("Near-duplicates", _redundant_words(f.errors)))
+    parts: list[Block] = [Definitions(entries)]
+    return Section(
+        "worth",
+        "Value of the panel",
+        parts if entries else [missing("one expert is worth what the table of experts says of it")],
+    )
+
+
+def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
+    """What follows from what was learned or assumed, if the model holds."""
+    try:
+        found = panel_worth(f.learned) if len(f.learned.panel) > 1 else None
+    except OpinionPoolError:
+        return
+    if found is None:
+        return
+    value = found.value
+    yield "If every expert gives a forecast", f"The method expects of new events: {_expected(found)}."
+    yield (
+        "Effective number of experts",
+        f"{value.effective:.1f} of {whole(len(value.experts))}: as their errors correlate, together they are worth "
+        f"about as much as {value.effective:.1f} experts who are as good as these on average and whose errors are "
+        "unrelated.",
+    )
+    words = _gain_words(found)
+    if words:
+        yield "One more expert", f"{words[:1].upper()}{words[1:]}."
+
+
+def _measured(f: Findings) -> list[tuple[str, str]]:
+    """How well the pool discriminates, out of sample."""
+    if isinstance(f.comparison, Missing) or not f.binary:
+        return []
+    own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
+    if not math.isfinite(own.auc) or own.over_average.verdict == "too few events":
+        return []
+    forecast, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
+    scored = ~np.isnan(forecast)
+    right = (forecast[scored] > 0.5) == (outcomes[scored] == 1)
+    phrase = (
+        f"Its answer was on the right side of 50% for {100 * right.mean():.1f}% of events. Of two events, one that "
+        f"happened and one that did not, it gave the former the higher probability in {100 * own.auc:.1f}% of pairs "
+        f"(AUC {decimal(own.auc)}; the simple average {decimal(f.comparison.average.auc)}). Both are from the "
+        "test described above."
+    )
+    return [("The pool", phrase)]
+
+
+def redundant(errors: SharedErrors) -> list[list[str]]:
+    """Names of experts in clusters that say nearly the same."""
+    if len(errors.experts) < 2:
+        return []
+    return [[errors.experts[i] for i in group] for group in clusters(errors.correlation).groups(REDUNDANT)]
+
+
+def _redundant_words(errors: SharedErrors) -> str:
+    groups: Sequence[Sequence[str]] = redundant(errors)
+    among = f" among the {len(errors.experts)} looked at" if errors.left_out else ""
+    if not groups:
+        return f"None{among}: no two experts’ errors correlate by {two(REDUNDANT)} or more."
+    phrase = "; ".join(listed(group, NAMED) for group in groups)
+    return (
+        f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {phrase}."
+    )

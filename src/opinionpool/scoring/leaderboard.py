@@ -1,0 +1,92 @@
+"""Experts by their own forecasts: scores on the resolved events that each answered, beside the panel's average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.clusters import by_group, by_settlement
+from opinionpool.forecasts import Forecasts
+from opinionpool.logodds import FLOOR, public_probabilities
+from opinionpool.priors import laplace_prior
+from opinionpool.scoring.comparison import LEVEL, Difference
+from opinionpool.scoring.intervals import difference_intervals
+from opinionpool.scoring.scores import brier_score, brier_sum, log_score
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One expert's own forecasts, scored on the resolved events that it answered.
+
+    Attributes
+    ----------
+    expert : str
+    events : int
+    score : float
+        Mean normalised log score (26): 0 for even chances, 1 for perfect forecasts.
+    brier : float
+        Mean Brier score; K > 2: summed over the classes.
+    skill : float
+        The part of the base rate's log loss on the same events that the forecasts save: 0 is the base rate, 1 perfect.
+    gain : Difference
+        The mean log score less that of the panel's average forecast on the same events; intervals hold for all experts
+        at once.
+    """
+
+    expert: str
+    events: int
+    score: float
+    brier: float
+    skill: float
+    gain: Difference
+
+
+def leaderboard(forecasts: Forecasts) -> list[Standing]:
+    """The experts with a forecast on a resolved event, the largest gain over the panel's average first.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.9, 0.6], [0.2, 0.4], [0.8, float("nan")]], [1, 0, None], experts=["ann", "bob"])
+    >>> [(each.expert, each.events, round(each.brier, 3), round(each.gain.mean, 3)) for each in leaderboard(f)]
+    [('ann', 2, 0.025, 0.228), ('bob', 2, 0.16, -0.272)]
+    """
+    some = forecasts.select_events(forecasts.resolved & (forecasts.crowd > 0))
+    t, n = some.shape
+    even = None if some.even is None else public_probabilities(some.even)
+
+    def scored(p: Array, floor: float = FLOOR) -> Array:
+        return log_score(p, some.outcomes, even, floor=floor)
+
+    scores, briers = np.full((t, n), np.nan), np.full((t, n), np.nan)
+    brier = brier_score if some.probabilities.ndim == 1 else brier_sum
+    for i in range(n):
+        scores[:, i], briers[:, i] = scored(some.X[:, i]), brier(some.X[:, i], some.outcomes)
+    starts = some.starts[:-1]
+    mean = np.add.reduceat(some.probabilities, starts) / np.diff(some.starts).reshape(-1, *[1] * (some.X.ndim - 2))
+    base = np.zeros(t) if even is not None else scored(_base_rate(some))
+    clusters = by_group(some) or by_settlement(some)
+    member = np.arange(t) if clusters is None else clusters.member
+    gains = difference_intervals(scores - scored(mean)[:, None], member, level=LEVEL)
+    lost, worst = np.nansum(1.0 - scores, axis=0), np.where(np.isnan(scores), 0.0, (1.0 - base)[:, None]).sum(axis=0)
+    events = (~np.isnan(scores)).sum(axis=0)
+    found = [
+        Standing(
+            some.experts[i],
+            int(events[i]),
+            float(np.nanmean(scores[:, i])),
+            float(np.nanmean(briers[:, i])),
+            float(1.0 - lost[i] / worst[i]) if worst[i] > 0 else np.nan,
+            Difference(float(gains.mean[i]), float(gains.low[i]), float(gains.high[i])),
+        )
+        for i in np.flatnonzero(events).tolist()
+    ]
+    return sorted(found, key=lambda each: -each.gain.mean)
+
+
+def _base_rate(some: Forecasts) -> Array:
+    """The share of each class among the resolved events, one in a row for each event."""
+    shares = laplace_prior(np.bincount(some.outcomes, minlength=len(some.classes)).astype(np.float64))
+    rows = np.tile(shares, (len(some.events), 1))
+    return rows[:, 1] if len(some.classes) == 2 else rows
