@@ -202,7 +202,7 @@ def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
     """Return notes on parts of a table as those on the whole, in order of first appearance.
 
     Whole numbers add up, of others the largest counts, and lists of names are put together; notes that differ in
-    anything else stay apart.
+    anything else stay as they are.
 
     Examples
     --------

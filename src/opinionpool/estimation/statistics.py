@@ -1,6 +1,6 @@
 """Sufficient statistics of resolved events: weights, means and centred cross-products by who answered (model.md, 2.5).
 
-One kind serves batch, stream and distributed learning. Events are kept apart by the set of experts who answered them,
+One kind serves batch, stream and distributed learning. Events are grouped by the set of experts who answered them,
 their pattern, so that adding, merging and removing are exact when experts are absent, join or leave.
 """
 
@@ -178,10 +178,10 @@ class PatternMoments:
         share = added / np.where(empty, 1.0, total)
         delta = other.mean - self.mean
         mean = np.where(empty[:, None, None], 0.0, self.mean + share[:, None, None] * delta)
-        between, apart = np.where(empty, 0.0, self.weight * share), whitened(delta)
+        between, difference = np.where(empty, 0.0, self.weight * share), whitened(delta)
         scatter = self.scatter + sign * other.scatter
         for i, part in enumerate((slice(-1), slice(-1, None))):
-            scatter[i] += np.einsum("g,gnd,gmd->nm", between[part], apart[part], apart[part], optimize=True)
+            scatter[i] += np.einsum("g,gnd,gmd->nm", between[part], difference[part], difference[part], optimize=True)
             if not total[part].any():
                 scatter[i] = 0.0
         return PatternMoments(total, mean, scatter)

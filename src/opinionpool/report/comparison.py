@@ -231,7 +231,7 @@ def comparison_view(found: Comparison, *, table: bool) -> View:
 
 
 def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Column]:
-    """One list of pools and experts for CSV, which ``kind`` tells apart; an expert's gain is over the pool."""
+    """One list of pools and experts for CSV, with the kind of each; an expert's gain is over the pool."""
     rows, more = len(pools[0].values), len(experts[0].values)
     keys = dict.fromkeys([*(c.key for c in pools), *(c.key for c in experts)])
     first, second = ({c.key: c for c in columns} for columns in (pools, experts))

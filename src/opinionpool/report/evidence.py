@@ -76,15 +76,15 @@ def _errors(f: Findings) -> Section:
     )
     caption += " A dash marks what is below 0." if n > LEGIBLE and (errors.correlation < -0.025).any() else ""
     caption += " Correlations of pairs with few events in common are shrunken towards the average."
-    told: list[Block] = [lead, shades(), note(caption)]
+    texts: list[Block] = [lead, shades(), note(caption)]
     if errors.left_out:
         verb = "is" if errors.left_out == 1 else "are"
         phrase = f"These {n} have the largest weights; {counted(errors.left_out, 'other expert')} {verb} left out."
-        told.append(note(phrase))
+        texts.append(note(phrase))
     if n > BESIDE:
         figure = Figure(markup('<div class="wide">{}</div>', heat_map(errors)), kind="large")
-        return Section("errors", title, [*told, figure])
-    return Section("errors", title, [Beside(told, Figure(heat_map(errors)))])
+        return Section("errors", title, [*texts, figure])
+    return Section("errors", title, [Beside(texts, Figure(heat_map(errors)))])
 
 
 def _calibration(f: Findings) -> Section:
@@ -111,15 +111,15 @@ def _calibration(f: Findings) -> Section:
             "given one (Kahn 2004, equation 14)"
         )
         entries.append(("model", corrected))
-    told: list[Block] = [lead, legend(entries)]
+    texts: list[Block] = [lead, legend(entries)]
     figure: Block = Html("")
     if isinstance(f.comparison, Missing):
-        told.append(missing(f.comparison.reason, "The pool’s own calibration is not known."))
+        texts.append(missing(f.comparison.reason, "The pool’s own calibration is not known."))
     else:
         curve = reliability_curve(f.options_of(f.comparison.answers[f.pool]), f.forecasts.outcomes)
         phrase = f"on the {counted(curve.events, 'event')} of the test described above. {_band_words(curve)}"
         figure = Figure(reliability_chart(curve, _says("the pool", curve)), markup("<b>The pool</b>, {}", phrase))
-    return Section("calibration", title, [Beside(told, figure), *_expert_curves(f, shown)])
+    return Section("calibration", title, [Beside(texts, figure), *_expert_curves(f, shown)])
 
 
 def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
@@ -223,8 +223,8 @@ def _learning(f: Findings) -> Section:
     )
     known = not isinstance(f.comparison, Missing) and f.comparison.by != "time"
     caption += "; the last point is from the test described above)." if known else ")."
-    told: list[Block] = [words(*_learning_words(f, curve)), legend(entries), note(caption)]
-    return Section("learning", title, [Beside(told, Figure(learning_chart(curve)))])
+    texts: list[Block] = [words(*_learning_words(f, curve)), legend(entries), note(caption)]
+    return Section("learning", title, [Beside(texts, Figure(learning_chart(curve)))])
 
 
 def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:

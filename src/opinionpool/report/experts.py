@@ -90,16 +90,16 @@ def _ends(weights: WeightTable) -> tuple[float, float]:
 
 def _lead(f: Findings, weights: WeightTable | None) -> list[str]:
     n = len(f.forecasts.experts)
-    told = [f"{counted(n, 'expert')}{', the largest weight first' if weights is not None and n > 1 else ''}."]
+    texts = [f"{counted(n, 'expert')}{', the largest weight first' if weights is not None and n > 1 else ''}."]
     if weights is None:
-        told.append(f"The {f.pool} pool has no weights: it treats all experts alike.")
+        texts.append(f"The {f.pool} pool has no weights: it treats all experts alike.")
     else:
-        told += [_sum_words(f, weights), *_sign_words(weights)]
-        told += ["They were given, and not learned."] if f.weighted else []
+        texts += [_sum_words(f, weights), *_sign_words(weights)]
+        texts += ["They were given, and not learned."] if f.weighted else []
     if not f.measured:
         about = "believed of them" if str(f.beliefs or "") else "assumed of any panel"
-        told.append(f"No forecast is of a resolved event, so the weights follow from what is {about}.")
-    return told
+        texts.append(f"No forecast is of a resolved event, so the weights follow from what is {about}.")
+    return texts
 
 
 def _sum_words(f: Findings, weights: WeightTable) -> str:
@@ -120,24 +120,24 @@ def _sign_words(weights: WeightTable) -> list[str]:
     known = np.isfinite(weights.low)
     unclear = int((known & (weights.low <= 0) & (weights.high >= 0)).sum())
     sure = int((known & (weights.high < 0)).sum())
-    told = []
+    texts = []
     if unclear == len(weights.weight):
-        told.append("Whether an expert adds to the others is open for all of them: their intervals include 0.")
+        texts.append("Whether an expert adds to the others is open for all of them: their intervals include 0.")
     elif unclear:
         clear = f"{whole(int((weights.low > 0).sum()))} of {whole(len(weights.weight))}"
-        told.append(
+        texts.append(
             f"That an expert adds to the others is clear for {clear}; for {whole(unclear)} the interval includes 0, so "
             "it is open."
         )
     if unclear and (weights.weight[known & (weights.high >= 0)] < 0).any():
-        told.append(
+        texts.append(
             "A weight below 0 means that, given what the others say, a higher forecast of this expert lowers the "
             "answer; where its interval includes 0, it cannot be distinguished from 0."
         )
     if sure:
         who = f"{counted(sure, 'weight')} {'is' if sure == 1 else 'are'}"
-        told.append(f"{who} clearly below 0: such an expert shares errors with better ones, and subtracting helps.")
-    return told
+        texts.append(f"{who} clearly below 0: such an expert shares errors with better ones, and subtracting helps.")
+    return texts
 
 
 READ = (

@@ -36,10 +36,10 @@ def gains_section(f: Findings) -> Section:
     if gain.verdict == "too few events":
         # Large numbers and intervals would promise more than so few events can show.
         return Section("gains", title, [lead, meaning, *caveats])
-    told: list[Block] = [] if best is None else [_beside_best(best, found)]
-    told.append(_scores(f, found, best))
+    texts: list[Block] = [] if best is None else [_beside_best(best, found)]
+    texts.append(_scores(f, found, best))
     return Section(
-        "gains", title, [lead, _cards(f, found, best), Beside(told, _chart(f, gain, best)), meaning, *caveats]
+        "gains", title, [lead, _cards(f, found, best), Beside(texts, _chart(f, gain, best)), meaning, *caveats]
     )
 
 
@@ -75,12 +75,12 @@ def verdict(f: Findings) -> list[str]:
     found = f.comparison
     if isinstance(found, Missing):
         return []
-    told = _over_average(f, found)
+    texts = _over_average(f, found)
     if found.base is not None:
         of = "the share of the other events that happened (the base rate)"
         of = of if f.binary else "the outcomes’ shares of the other events (base rates)"
-        told.append(f"Answering every event with {of} would score {decimal(found.base.score)}.")
-    return told
+        texts.append(f"Answering every event with {of} would score {decimal(found.base.score)}.")
+    return texts
 
 
 def _over_average(f: Findings, found: Comparison) -> list[str]:

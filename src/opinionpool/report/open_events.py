@@ -217,9 +217,9 @@ def explanation_section(f: Findings) -> Section | None:
 def _explained(f: Findings, t: int, why: Explanation) -> list[Block]:
     at = 1 if why.probability.ndim == 0 else int(np.argmax(why.probability))
     label = "" if f.binary and about(f.forecasts) is None else f" of {why.classes[at]}"
-    told: list[Block] = [words(*_in_words(f, why, at, label)), *(note(sentence(each.text)) for each in why.notes)]
+    texts: list[Block] = [words(*_in_words(f, why, at, label)), *(note(sentence(each.text)) for each in why.notes)]
     if why.scale != "log-odds" or not why.experts:
-        return [*told, *_contributions(f, why, at)]
+        return [*texts, *_contributions(f, why, at)]
     intercept = ""
     if np.any(why.intercept != 0):
         intercept = (
@@ -232,29 +232,29 @@ def _explained(f: Findings, t: int, why: Explanation) -> list[Block]:
         f"as much evidence as from 50% to 67%.{intercept}"
     )
     drawn = waterfall(why, at, f"Probability{label} for {f.question(t)}", why.interval)
-    return [Beside(told, Figure(drawn, caption)), *_contributions(f, why, at)]
+    return [Beside(texts, Figure(drawn, caption)), *_contributions(f, why, at)]
 
 
 def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
     p, prior = of_class(why.probability, at), of_class(why.prior, at)
-    told = [markup("The answer is a probability{} of {}{}.", label, brief(p), _beyond(f, why, at, p))]
+    texts = [markup("The answer is a probability{} of {}{}.", label, brief(p), _beyond(f, why, at, p))]
     if why.scale == "log-odds":
         source = "as given" if f.given or f.own_priors is not None else "nothing is known of it"
         if f.measured and source != "as given":
             what = "resolved events that happened" if f.binary else "resolved events with this outcome"
             source = f"about the share of {what}"
-        told.append(markup("Without any forecast it would be {} (the prior: {}).", brief(prior), source))
+        texts.append(markup("Without any forecast it would be {} (the prior: {}).", brief(prior), source))
     most = most_moved(why, at)
     if most is not None:
         others = "" if len(why.experts) == 1 else ", with more weight on the others"
         without = brief(of_class(why.without[most[0]], at))
         phrase = "The forecast of <b>{}</b> matters most: without it the answer would be {}{}."
-        told.append(markup(phrase, name(why.experts[most[0]]), without, others))
+        texts.append(markup(phrase, name(why.experts[most[0]]), without, others))
     absent = [expert for expert in f.forecasts.experts if expert not in why.experts]
     if absent and len(absent) <= NAMED:
         who = joined((markup("<b>{}</b>", name(each)) for each in absent), ", ")
-        told.append(markup("{} gave no forecast, so the others count for more.", who))
-    return told
+        texts.append(markup("{} gave no forecast, so the others count for more.", who))
+    return texts
 
 
 def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:

@@ -29,7 +29,7 @@ from opinionpool.text import listed
 
 # Of more experts, the panel without each of them is not valued; nor are groups that repeat each other looked for.
 MOST_VALUED, MOST_COMPARED = 300, 2000
-# Experts whose order of asking is named; names in a list before it is cut; groups that are told.
+# Experts whose order of asking is named; names in a list before it is cut; groups that are named.
 ASKED, NAMED, GROUPS = 3, 6, 3
 
 

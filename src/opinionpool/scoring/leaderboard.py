@@ -25,7 +25,7 @@ class Standing:
     expert : str
     events : int
     score : float
-        Mean normalised log score (26): 0 for even chances, 1 for perfect forecasts.
+        Mean normalised log score (26): 0 for equal probabilities, 1 for perfect forecasts.
     brier : float
         Mean Brier score; K > 2: summed over the classes.
     skill : float
