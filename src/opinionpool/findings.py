@@ -206,8 +206,8 @@ def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
 
     Examples
     --------
-    >>> [note.text for note in merged([finding("no-event", count=1), finding("no-event", count=2)])]
-    ['3 rows without an event left out']
+    >>> [note.text for note in merged([finding("where", count=1, total=5), finding("where", count=2, total=5)])]
+    ['3 of 10 rows left out by --where']
     """
     found: dict[object, Note] = {}
     for note in notes:
