@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation import likelihood
+from opinionpool.estimation import blockwise
 from opinionpool.estimation.blockwise import Likelihood, ManyClasses
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import inner_products, metric
@@ -40,7 +40,7 @@ def test_an_intercept_is_the_same_either_way(monkeypatch):
     theta = rng.normal(size=x.shape[1] + x.shape[2])
     found = []
     for most in (16, 10**9):
-        monkeypatch.setattr(likelihood, "MANY_CLASSES", most)
+        monkeypatch.setattr(blockwise, "MANY_CLASSES", most)
         one = Likelihood.of(x, y, offset, weight, intercept=True)
         value = one.value(theta)
         found.append((value.loss, value.gradient, value.hessian, one.gram(), one.gains(theta)))
@@ -55,7 +55,7 @@ def test_pools_answer_the_same_either_way(monkeypatch, pool):
     q[3, 1] = np.nan
     forecasts, answers = Forecasts.from_array(q, y, classes=range(18)), []
     for most in (16, 10**9):
-        monkeypatch.setattr(likelihood, "MANY_CLASSES", most)
+        monkeypatch.setattr(blockwise, "MANY_CLASSES", most)
         answers.append(fit_pool(pool, forecasts).pool(forecasts.X))
     assert answers[0] == pytest.approx(answers[1], abs=1e-9)
 

@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import commands
+import command_runs as commands
 import numpy as np
 from simulated import crowd, days, forecasts, long_table, own_options, panel
 

@@ -4,4 +4,4 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
-collect_ignore_glob = ["[!tc]*.py", "cases.py", "commands.py"]
+collect_ignore_glob = ["[!tc]*.py", "cases.py", "command_runs.py"]

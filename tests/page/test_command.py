@@ -48,7 +48,7 @@ def test_a_file_and_its_options_are_for_the_command_handed_over(opened, tmp_path
     assert status == 0
     assert material.forecasts.experts == ("b", "c")
     assert material.source.files == ("file.csv",)
-    assert material.source.reading == ("--positive", "loss", "--column", "event=event", "--exclude", "a")
+    assert material.source.reading == ("--column", "event=event", "--positive", "loss", "--exclude", "a")
 
 
 def test_a_saved_pool_answers_as_it_is(opened, tmp_path, capsys):

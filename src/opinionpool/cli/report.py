@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import click
 
 from opinionpool.cli.arguments import Earlier, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read
+from opinionpool.cli.inputs import command_lines, read
 from opinionpool.cli.options import earlier, pooling, repeats_option, split_by
 from opinionpool.cli.output import destination, progress, tell
 from opinionpool.cli.reading_options import reading
@@ -48,9 +49,7 @@ PAGES = ("", ".html", ".htm")
     "as in the file.",
 )
 @click.option("-o", "--output", required=True, metavar="PAGE.html", help="Where to write; - is standard output.")
-@click.pass_context
 def report(
-    context: click.Context,
     reading: Reading,
     pooling: Pooling,
     earlier: Earlier,
@@ -97,7 +96,7 @@ def report(
                 Configured(name, options),
                 fit=FitOptions(prior, beliefs),
                 splits=Splits.of(by, repeats=repeats),
-                options=ReportOptions(_source(title, reading, [*inputs, output], inputs, context.obj), sort, saved),
+                options=ReportOptions(_source(title, reading, [*inputs, output], inputs), sort, saved),
                 progress=advance,
             )
     except ArgumentError as error:
@@ -145,16 +144,18 @@ def _changes(
     return diff(load(since), new)
 
 
-def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str], arguments: list[str]) -> Source:
+def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str]) -> Source:
     """What the page says about where its numbers come from; folders are nobody's business."""
     from opinionpool.report.findings import Source
 
-    words = [os.path.basename(word) if word in paths else word for word in arguments]
+    # With every option spelled out, also those that a file of options gave.
+    line = shlex.split(command_lines(reading, [reading.options], again=True)[0])
+    words = [os.path.basename(word) if word in paths else word for word in line]
     named = "standard input" if reading.files == ("-",) else os.path.basename(os.path.normpath(reading.files[0]))
     today = datetime.now(tz=UTC).astimezone()
     date = f"{today.day} {today:%B %Y}"
     digests = tuple((os.path.basename(name), _digest(name)) for name in inputs if os.path.isfile(name))
-    return Source(title or named, date, " ".join(map(typed, ["opinionpool", *words])), digests)
+    return Source(title or named, date, " ".join(map(typed, words)), digests)
 
 
 def _digest(name: str) -> str:

@@ -358,24 +358,13 @@ def method_section(f: Findings) -> Section:
 
 def _method_words(pool: str) -> str:
     if pool == DEFAULT:
-        return (
-            "Each expert’s probability becomes log-odds, less the prior that all share and less the expert’s bias; the "
-            "difference is pulled in a little, the more the larger it is. The pooled log-odds are those of the prior, "
-            "plus a weighted sum of these differences, plus an intercept for the bias that is left once they are "
-            "combined. Weights and intercept are estimated for all experts together; they do not follow from the table "
-            "Experts in detail, which takes each expert by itself. For given hyperparameters (the mean "
-            "correlation, how much weights differ between experts, how far to pull in) they are posterior modes, given "
-            "outcomes, beliefs and, with little weight, how far experts agree on open events; these are averaged by "
-            "how probable the hyperparameters are, and the answer is computed with the averages. 90% intervals of "
-            "weights, and of answers in log-odds, are credible intervals from a normal approximation, which includes "
-            "how uncertain the first two hyperparameters are. An expert who gave no "
-            "forecast is left out and the others are reweighted; missing forecasts are not imputed. The model, normal "
-            "log-odds given the outcome, is that of J. M. Kahn, “A generative Bayesian model for aggregating experts’ "
-            "probabilities”, UAI 2004; beliefs about panels in general, pulling in and learning from open events are "
-            "additions of opinionpool."
+        return markup(
+            "The answer’s log-odds are those of the prior plus, for each forecast, a weight times its distance from "
+            "the prior. Weights follow from how accurate, how well calibrated and how dependent the experts are: from "
+            "what is believed of any panel, from resolved events and, a little, from agreement on open ones. A missing "
+            "forecast is never filled in. Model: Kahn (UAI 2004); <code>docs/how-it-works.md</code> explains it."
         )
-    return (
-        f"Probabilities are combined by the {pool} pool, as the documentation of opinionpool says. Features of "
-        "experts, their correlations and corrections are those of the Gaussian model, which is also what the default "
-        "pool uses. Nothing is filled in where an expert did not answer."
-    )
+    return markup(
+        "Probabilities are combined by the {} pool (<code>docs/choosing.md</code>). Features of experts, their "
+        "correlations and corrections are those of the default pool. A missing forecast is never filled in.", pool,
+    )  # fmt: skip

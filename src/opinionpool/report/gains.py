@@ -70,6 +70,21 @@ def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
     return f"{scale} {how_line(found)}.{single}"
 
 
+def headline(f: Findings) -> list[str]:
+    """In two sentences, whether the pool is better than the simple average on these forecasts."""
+    found = f.comparison
+    if isinstance(found, Missing):
+        if f.pool == AVERAGE or f.forecasts.resolved.any():
+            return []
+        return ["No event is resolved, so nobody can say yet whether the pool is better than the simple average."]
+    claim, *_ = _over_average(f, found)
+    if f.pool == AVERAGE:
+        return []
+    own = next(pool for pool in found.pools if pool.pool == f.pool)
+    on = f"On {counted(found.scored, 'resolved event')} that it had not learned from"
+    return [claim, f"{on}, it scored {decimal(own.score)}, the average {decimal(found.average.score)} (1 is perfect)."]
+
+
 def verdict(f: Findings) -> list[str]:
     """Whether the pool is better than the simple average, how sure that is, and what the base rate alone would do."""
     found = f.comparison
@@ -101,7 +116,7 @@ def _over_average(f: Findings, found: Comparison) -> list[str]:
         f"simple average gave it {means[1]}. That is a score of {score} against {average} (0 is {even}, 1 is perfect)"
     )
     span, limits = f"{abs(gain.mean):.3f}", f"({LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)})"
-    pool = "the pool, the combined forecast above,"
+    pool = "the pool, which combines the forecasts,"
     claim, end = {
         "better": (
             f"{pool} did better than the simple average",

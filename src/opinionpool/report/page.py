@@ -15,7 +15,7 @@ from opinionpool.report.changes import changes_section
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
 from opinionpool.report.experts import experts_section, features_section
 from opinionpool.report.findings import Findings, ReportOptions, Source, find
-from opinionpool.report.gains import gains_section
+from opinionpool.report.gains import gains_section, headline
 from opinionpool.report.html import STYLE, document, joined, markup, name
 from opinionpool.report.open_events import answers_section, explanation_section
 from opinionpool.report.panel import worth_section
@@ -113,7 +113,8 @@ def report_sections(found: Findings) -> list[Section]:
     gains = gains_section(found)
     middle = [gains, basis] if found.measured else [basis, gains]
     sections = [
-        answers_section(found), changes_section(found), explanation_section(found), experts_section(found),
+        answers_section(found, headline(found)), changes_section(found), explanation_section(found),
+        experts_section(found),
         topics_section(found), *middle, worth_section(found), *evidence_sections(found), checks_section(found),
         features_section(found), method_section(found),
     ]  # fmt: skip

@@ -58,6 +58,8 @@ class Option(NamedTuple):
             expect_type(given, bool, name)
         elif self.kind in {"list", "classes"}:
             given = _texts(given, name)
+        elif given is None and self.kind == "pairs":
+            given = {}
         elif given is not None and self.choices:
             one_of(given, name, self.choices)
         return given if self.check is None or given is None else self.check(given)
@@ -266,7 +268,7 @@ class ReadOptions:
         if self.as_of is not None:
             from opinionpool.tables.times import as_time
 
-            object.__setattr__(self, "as_of", as_time(self.as_of, "--as-of", self.dates))
+            object.__setattr__(self, "as_of", as_time(self.as_of, "as_of", self.dates))
 
     @property
     def asked(self) -> Asked:
