@@ -28,7 +28,7 @@ ORDERS = [np.random.default_rng(seed).permutation(EVENTS) for seed in range(2)]
 def few(monkeypatch):
     """Samples of 200 events, and linear pools that begin with a part of the rows."""
     monkeypatch.setattr("opinionpool.estimation.sampling.EVENTS", 200)
-    monkeypatch.setattr("opinionpool.estimation.simplex.BLOCK", 100)
+    monkeypatch.setattr("opinionpool.estimation.simplex.SHORT", 100)
 
 
 def numbered(rows, start=0):

@@ -1,46 +1,44 @@
 """Weights of the linear opinion pool by maximum likelihood on the simplex (model.md, section 6).
 
-With q_ti > 0 the probability that expert i gave to what happened in event t, and frequency weights u_t that
-sum to U, the weights maximise (1/U) Σ_t u_t log(Σ_i w_i q_ti) over w ≥ 0, Σ w = 1. That is concave, and
-max_i (1/U) Σ_t u_t q_ti / p_t − 1, with p = Qw, certifies how far from the maximum it is: 0 there, and nowhere
-less than what is still to be gained.
+With q_ti > 0 the probability that expert i gave to what happened in event t, and u_t the share of the event, the
+weights minimise −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i) over w ≥ 0, Σ w = 1; both sums go over the experts who are present.
+The largest derivative of the log-likelihood from w towards a single expert is the gap: 0 at a maximum and, where no
+forecast is missing, nowhere less than what is still to be gained.
 
-The method is Newton's with the exact Hessian, the quadratic problem of each step solved on the simplex by an active
-set, as in mixsqp (Kim, Carbonetto, Stephens & Anitescu 2020). One read of the array, in blocks that stay in the
-cache, gives objective, gradient and Hessian. A long array is first solved on every 16th row; the Hessian found
-there, of the experts who can still get weight, serves for the whole, corrected by the curvature that the steps meet.
+The method is Newton's, as in mixsqp (Kim, Carbonetto, Stephens & Anitescu 2020); each step is a problem of nonnegative
+least squares. On a long array a sample of the events gives the start, and Hessians while steps with them are fast.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
+from opinionpool.blocks import blocks
 from opinionpool.estimation.contents import some_rows
-from opinionpool.estimation.mixture import BLOCK, Complete, Likelihood, Partial, Point
-from opinionpool.estimation.quadratic import least_quadratic, shortest
 
-# A long array is first solved on a 16th of its rows, or on a smaller part that leaves 16 rows per expert.
-STRIDE = 16
-ROWS_PER_EXPERT = 16
-# An expert whose derivative is below 0 by this many times what it may change is left out of a long array's Hessian.
-NEAR = 20.0
-# A Hessian serves again while it shrinks the gap by this, and, where it costs little, once the gap is below that.
-FAST = 0.4
-CLOSE = 1e-4
-# Part of the predicted gain that a step must bring, and what rounding may hide of it.
-GAIN = 1e-4
-ROUNDING = 1e-14
-# Derivatives of either sign towards experts with weight are this many tolerances at most.
+# Of more cells than these, one in `STRIDE` events is a sample, or as many as leave 16 events per expert.
+SHORT, STRIDE, EVENTS_PER_EXPERT = 1 << 17, 16, 16
+# A fast step leaves less of the gap than this.
+FAST = 0.1
+# Derivatives of either sign towards experts with weight are this many tolerances at most: where a weight tends to 0
+# and its derivative too, the gap is quadratic in it.
 SLACK = 100.0
-# About how far weights move per unit of derivative, to guess which of them end above 0.
-GUESS = 8.0
+# Part of the predicted gain that a step must bring, and rounding of the mean log-likelihood.
+GAIN, ROUNDING = 1e-4, 1e-14
+# Added to the diagonal of the Hessian in units of its diagonal, and its least eigenvalue where it is not convex.
+RIDGE, FLAT = 1e-10, 1e-8
+# What the least possible weights add up to when forecasts are missing.
+LEAST = 1e-6
 # Directions of the Hessian below this are ties; experts whose derivative is at least this may take part in them.
-TIED = 1e-10
-TIED_SCORE = -1e-6
+TIED, TIED_SCORE = 1e-10, -1e-6
+# How much more a change of pooled forecasts counts than the length of the weights among ties.
+FAITH = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,215 +93,247 @@ def simplex_weights(
 
     Examples
     --------
-    >>> fit = simplex_weights([[0.0001, 0.0001], [0.8, 0.7], [0.7, 0.6]])
+    >>> import numpy as np
+    >>> fit = simplex_weights([[0.9, 0.2], [0.8, 0.7], [0.7, 0.6]])
     >>> fit.weights, fit.converged
     (array([1., 0.]), True)
     """
-    array, share, mask = _arrays(q, sample_weight, present)
-    if mask is not None:
-        return _with_missing(array, share, mask, tolerance, max_iterations)
-    likelihood = Complete(array, share)
-    v, curved, read = _start(array, share)
-    here = likelihood.read(v, curved is None)
-    here, curved, iterations = _maximise(likelihood, here, curved, tolerance, max_iterations)
-    if here.gap <= tolerance:
-        here = _shared(likelihood, here, curved, tolerance)
-    return SimplexFit(here.v, here.gap, iterations, likelihood.passes + read, here.gap <= tolerance)
-
-
-def _arrays(
-    q: npt.ArrayLike, sample_weight: npt.ArrayLike | None, present: npt.ArrayLike | None
-) -> tuple[Array, Array, Mask | None]:
-    """The array, the share of each event, and the mask if anything is missing."""
-    array = np.asarray(q, dtype=np.float64)
+    q = np.asarray(q, dtype=np.float64)
+    share = np.ones(len(q)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     mask = None if present is None else np.asarray(present, dtype=bool)
-    if mask is not None and mask.all():
-        mask = None
-    share = np.ones(len(array)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if mask is not None:
-        share = np.where(mask.any(axis=1), share, 0.0)
-    return array, share / share.sum(), mask
-
-
-def _stride(events: int, size: int) -> int | None:
-    """One in how many rows of a long array is solved first; None for a short one."""
-    stride = min(STRIDE, events // (ROWS_PER_EXPERT * size))
-    return stride if stride >= STRIDE // 2 and events * size > BLOCK else None
-
-
-def _few(q: Array, stride: int | None) -> Index:
-    """Rows of a long array that are solved first, in whatever order they come; none where many of them are the same."""
-    rows = np.arange(0) if stride is None else some_rows(q, stride)
-    return rows if 2 * len(rows) < len(q) else rows[:0]
-
-
-def _rough(rows: int) -> float:
-    """A gap well inside what a sample of rows can tell."""
-    return 0.1 / float(np.sqrt(rows))
-
-
-def _start(q: Array, share: Array) -> tuple[Array, Point | None, float]:
-    """Where to start, the Hessian there if it is known, and the reads that it took."""
-    events, size = q.shape
-    stride = _stride(events, size)
-    rows = _few(q, stride)
-    part = share[rows]
-    if stride is None or not part.any():
-        return np.full(size, 1.0 / size), None, 0.0
-    thin = Complete(q[rows], part / part.sum())
-    v, curved, read = _start(thin.q, thin.share)
-    here, _, _ = _maximise(thin, thin.read(v, curved is None), curved, _rough(len(part)), STRIDE)
-    curved = thin.read(here.v, True, _near(here, NEAR * _rough(len(part))))
-    return here.v, curved, (read + thin.passes) / stride
-
-
-def _near(here: Point, margin: float) -> Index | None:
-    """The experts with weight, or with a derivative less than `margin` below 0; None if they are many."""
-    (near,) = ((here.v > 0) | (here.score > -margin)).nonzero()
-    return near if 2 * len(near) <= len(here.v) else None
-
-
-def _with_missing(q: Array, share: Array, present: Mask, tolerance: float, max_iterations: int) -> SimplexFit:
-    """The fit with missing forecasts, on the events with two or more."""
-    size = q.shape[1]
-    rows = (present.sum(axis=1) > 1) & (share > 0)
-    answered = present[rows].any(axis=0)
+    if mask is None or mask.all():
+        likelihood = _Likelihood(q, share / share.sum(), None)
+        here, iterations = _maximum(likelihood, tolerance, max_iterations)
+        if here.gap <= tolerance:
+            here = _shortest(likelihood, here, tolerance)
+        return SimplexFit(here.v, here.gap, iterations, likelihood.passes, here.gap <= tolerance)
+    size, total = q.shape[1], share[mask.any(axis=1)].sum()
+    rows = (mask.sum(axis=1) > 1) & (share > 0)
+    answered = mask[rows].any(axis=0)
     weights = np.full(size, 1.0 / size)
     if not rows.any():
-        return SimplexFit(weights, 0.0, 0, 1.0, True)
-    if not (rows.all() and answered.all()):
-        q, share, present = q[np.ix_(rows, answered)], share[rows], present[np.ix_(rows, answered)]
-    likelihood = Partial(q, share, present)
-    experts = q.shape[1]
-    here, read = likelihood.read(np.full(experts, 1.0 / experts)), 0.0
-    stride = _stride(*q.shape)
-    chosen = _few(np.where(present, q, np.nan), stride)
-    if stride is not None and len(chosen):
-        part = share[chosen] / share[chosen].sum()
-        rough = _with_missing(q[chosen], part, present[chosen], _rough(len(part)), STRIDE)
-        there = likelihood.read(likelihood.position(rough.weights))
-        here, read = min(here, there, key=lambda point: point.objective), rough.passes / stride
-    here, _, iterations = _maximise(likelihood, here, None, tolerance, max_iterations)
-    v = _averaged(likelihood, here.v, np.arange(experts))
-    weights[answered] = likelihood.weights(v) * (experts / size)
-    return SimplexFit(weights, here.gap, iterations, likelihood.passes + read, here.gap <= tolerance)
+        return SimplexFit(weights, 0.0, 0, 1.0, converged=True)
+    cells = np.ix_(rows, answered)
+    likelihood = _Likelihood(q[cells], share[rows] / total, mask[cells])
+    here, iterations = _maximum(likelihood, tolerance, max_iterations)
+    weights[answered] = likelihood.weights(_averaged(likelihood, here.v)) * (answered.sum() / size)
+    return SimplexFit(weights, here.gap, iterations, likelihood.passes, here.gap <= tolerance)
 
 
-def _maximise(
-    likelihood: Likelihood, here: Point, curved: Point | None, tolerance: float, max_iterations: int
-) -> tuple[Point, Point, int]:
-    """Newton steps from a point, with another's Hessian if it has none: the last, that of the Hessian, the number."""
-    before = 0.0 if curved is None else np.inf
-    curved = here if curved is None else curved
+class _Point(NamedTuple):
+    """A point v of the simplex, Σ w q and Σ w over those present, (2, T), minus the gradient by v, and the loss."""
+
+    v: Array
+    pooled: Array
+    score: Array
+    loss: float
+
+    @property
+    def gap(self) -> float:
+        """The largest derivative of the mean log-likelihood towards one expert."""
+        return float(self.score.max())
+
+    def within(self, tolerance: float) -> bool:
+        """Whether derivatives are as small as at a maximum."""
+        return self.gap <= tolerance and float(np.abs(self.score[self.v > 0]).max()) <= SLACK * tolerance
+
+
+@dataclass(eq=False)
+class _Likelihood:
+    """−Σ_t u_t log(Σ w_i q_ti / Σ w_i) by v, w = a + (1 − Na) v, with Na = 1e-6 if forecasts are missing, else 0.
+
+    It is the same for any multiple of v. So v'∇ = 0, and the quadratic with ∇² + 11' has its minimum on the cone v ≥ 0
+    at Σv = 1. With e = q/Σwq − [present]/Σw and g = [present]/Σw, the score is Σ u e, and ∇² is Σ u (ee' + eg' + ge').
+    """
+
+    q: Array
+    share: Array
+    present: Mask | None
+    passes: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """What the least weights add up to."""
+        return 0.0 if self.present is None else LEAST
+
+    @cached_property
+    def sample(self) -> tuple[_Likelihood, Index | slice]:
+        """The likelihood of some of the events of a long array, in whatever order they come, and which they are."""
+        events, size = self.q.shape
+        stride = min(STRIDE, events // (EVENTS_PER_EXPERT * size))
+        if stride < STRIDE // 2 or events * size <= SHORT:
+            return self, slice(None)
+        rows = some_rows(self.told, stride)
+        share = self.share[rows]
+        # Where many events are the same, a sample may be none or all of them.
+        if not share.any() or 2 * len(rows) > events:
+            return self, slice(None)
+        present = None if self.present is None else self.present[rows]
+        return _Likelihood(self.q[rows], share / share.sum(), present), rows
+
+    @property
+    def told(self) -> Array:
+        """The forecasts, NaN where missing, (T, N)."""
+        return self.q if self.present is None else np.where(self.present, self.q, np.nan)
+
+    def weights(self, v: Array) -> Array:
+        """The w of a v, (N,)."""
+        return np.asarray(self.least / len(v) + (1.0 - self.least) * v)
+
+    def by_v(self, by_w: Array, mean: Array) -> Array:
+        """Derivatives by v of some experts, from those by w and their mean over all experts."""
+        return np.asarray((1.0 - self.least) * by_w + self.least * mean)
+
+    def cells(self, rows: slice, near: Mask | slice) -> tuple[Array, Array]:
+        """The forecasts of some events and experts, 0 where missing, and 1 where present; if all are, only the first."""
+        q = self.q[rows][:, near]
+        if self.present is None:
+            return q, q
+        here = self.present[rows][:, near]
+        return np.where(here, q, 0.0), here.astype(np.float64)
+
+    def read(self, v: Array) -> _Point:
+        """What one read of the array finds at v."""
+        w, pooled, score = self.weights(v), np.ones((2, len(self.q))), np.zeros(len(v))
+        for rows in blocks(*self.q.shape):
+            q, here = self.cells(rows, slice(None))
+            share, (num, den) = self.share[rows], pooled[:, rows]
+            score += (share / np.dot(q, w, out=num)) @ q
+            if self.present is not None:
+                score -= (share / np.dot(here, w, out=den)) @ here
+        self.passes += 1
+        score = score - 1.0 if self.present is None else self.by_v(score, score.mean())
+        return _Point(v, pooled, score, self.loss(pooled))
+
+    def loss(self, pooled: Array) -> float:
+        """The mean negative log-likelihood."""
+        return -float(self.share @ np.log(pooled[0] / pooled[1]))
+
+    def hessian(self, pooled: Array, near: Mask) -> tuple[Array, Array]:
+        """∇² + 11' of some experts, and Σ u ee' + 11', which is about the same and positive semidefinite."""
+        size = int(near.sum())
+        convex, cross = np.zeros((size, size)), np.zeros((size, size))
+        columns = slice(None) if near.all() else near
+        for rows in blocks(*self.q.shape):
+            q, here = self.cells(rows, columns)
+            root, num, den = np.sqrt(self.share[rows, None]), pooled[0, rows, None], pooled[1, rows, None]
+            if self.present is None:
+                # Here g = 1, and ∇² + 11' = Σ u (1 + e)(1 + e)'.
+                row = q * (root / num)
+                convex += row.T @ row
+                continue
+            mean, part = self._means[rows, :1], self._means[rows, 1:]
+            e = self.by_v((q / num - here / den) * root, (mean / num - part / den) * root)
+            convex += e.T @ e
+            cross += e.T @ self.by_v(here * (root / den), part * (root / den))
+        self.passes += 1
+        return (convex, convex) if self.present is None else (convex + cross + cross.T + 1.0, convex + 1.0)
+
+    @cached_property
+    def _means(self) -> Array:
+        """The means over all experts of q, 0 where missing, and of presence, (T, 2)."""
+        return np.column_stack([self.q.sum(axis=1, where=self.present), self.present.sum(axis=1)]) / self.q.shape[1]
+
+
+def _start(likelihood: _Likelihood) -> _Point:
+    """The weights of a sample of a long array, if they are better than equal ones, which are those of a short one."""
+    size, (some, rows) = likelihood.q.shape[1], likelihood.sample
+    if some is likelihood:
+        return likelihood.read(np.full(size, 1.0 / size))
+    found, _ = _maximum(some, 0.1 / float(np.sqrt(len(some.q))), STRIDE)
+    likelihood.passes += some.passes * len(some.q) / len(likelihood.q)
+    there = likelihood.read(found.v)
+    if likelihood.present is None:
+        return there
+    return min(there, likelihood.read(np.full(size, 1.0 / size)), key=lambda point: point.loss)
+
+
+def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> tuple[_Point, int]:
+    """The point at which Newton's method ends, and after how many steps."""
+    here, (some, rows) = _start(likelihood), likelihood.sample
     for step in range(max_iterations):
-        if here.gap <= tolerance and here.slack <= SLACK * tolerance:
-            return here, curved, step
-        if curved.columns is not None and np.delete(here.score, curved.columns).max() > tolerance:
-            here = curved = likelihood.read(here.v, True, _near(here, NEAR * here.gap))
-        fast = here.gap <= FAST * before and (here.gap <= CLOSE or not likelihood.short)
-        x = _step(likelihood, here, curved)
-        there = likelihood.read(x, not fast, curved.columns)
-        if not _better(likelihood, here, there):
-            x = _shorter(likelihood, here, there)
-            if x is here.v and curved is here:
-                return here, curved, step
-            there = likelihood.read(x, True, curved.columns)
-        if there.hessian is None and (there.gap > tolerance or there.slack > SLACK * tolerance):
-            _learn(curved, there.v - here.v, here.score - there.score)
-        elif there.hessian is not None:
-            curved = there
-        before, here = here.gap, there
-    return here, curved, max_iterations
+        if here.within(tolerance):
+            return here, step
+        near = (here.v > 0) | (here.score > 0)
+        target = np.zeros(len(near))
+        target[near] = _cone_minimum(*some.hessian(here.pooled[:, rows], near), here.v[near], here.score[near])
+        if not here.score @ target >= -10 * ROUNDING:
+            target = np.eye(len(near))[here.score.argmax()]
+        there = _search(likelihood, here, target)
+        if there is here and some is likelihood:
+            return here, step
+        if there.gap > FAST * here.gap:
+            some, rows = likelihood, slice(None)
+        here = there
+    return here, max_iterations
 
 
-def _learn(curved: Point, step: Array, change: Array) -> None:
-    """Give the Hessian the curvature that was met along a step (Broyden, Fletcher, Goldfarb & Shanno)."""
-    assert curved.hessian is not None
-    if curved.columns is not None:
-        step, change = step[curved.columns], change[curved.columns]
-    met = float(step @ change)
-    expected = curved.hessian @ step
-    known = float(step @ expected)
-    if met > ROUNDING * known > 0:
-        curved.hessian += np.outer(change / met, change) - np.outer(expected / known, expected)
+def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
+    """The x ≥ 0, scaled to Σx = 1, that minimises ½x'Hx − (Hv + score)'x; negative curvature counts as positive."""
+    scale = np.sqrt(convex.diagonal())
+    matrix = exact / scale / scale[:, None]
+    matrix.flat[:: len(v) + 1] += RIDGE
+    try:
+        root = np.linalg.cholesky(matrix).T
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        root = np.sqrt(np.maximum(np.abs(values), FLAT))[:, None] * vectors.T
+    x = _nonnegative(root, root @ (scale * v) + np.linalg.solve(root.T, score / scale)) / scale
+    return np.asarray(x / x.sum())
 
 
-def _step(likelihood: Likelihood, here: Point, curved: Point) -> Array:
-    """Where the quadratic model is least; the single best expert if rounding keeps that from being downhill."""
-    matrix, columns = likelihood.model(here, curved)
-    v, score = (here.v, here.score) if columns is None else (here.v[columns], here.score[columns])
-    x = least_quadratic(matrix, matrix @ v + score, v + GUESS * score > 0)
-    if x is None or score @ x < -10 * ROUNDING:
-        x, columns = np.ones(1), np.array([here.score.argmax()])
-    x /= x.sum()
-    if columns is None:
-        return x
-    target = np.zeros(len(here.v))
-    target[columns] = x
-    return target
+def _nonnegative(matrix: Array, aim: Array) -> Array:
+    """The x ≥ 0 that minimises |Ax − b| (Lawson & Hanson 1974, chapter 23), NaN if SciPy does not find it."""
+    from scipy.optimize import nnls
+
+    try:
+        return np.asarray(nnls(matrix, aim, maxiter=20 * matrix.shape[1])[0])
+    except RuntimeError:
+        return np.full(matrix.shape[1], np.nan)
 
 
-def _better(likelihood: Likelihood, here: Point, there: Point) -> bool:
-    """Whether a step brings what it must; if the likelihood is concave, halving the certificate will do too."""
-    promised = GAIN * float(here.score @ there.v)
-    if there.objective <= here.objective - promised + ROUNDING * (1.0 + abs(here.objective)):
-        return True
-    return likelihood.concave and there.gap <= 0.5 * here.gap
+def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
+    """The first point at 1, ½, ¼, ... of a step that brings what it must; `here` if none does.
+
+    Where the likelihood is concave, halving the gap does too.
+    """
+    there, promised = likelihood.read(target), GAIN * float(here.score @ target)
+    enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))
+    if there.loss <= enough or (likelihood.present is None and there.gap <= 0.5 * here.gap):
+        return there
+    length, change = 0.5, there.pooled - here.pooled
+    while likelihood.loss(here.pooled + length * change) > here.loss - length * promised:
+        length *= 0.5
+        if length < ROUNDING:
+            return here
+    return likelihood.read(here.v + length * (target - here.v))
 
 
-def _shorter(likelihood: Likelihood, here: Point, there: Point) -> Array:
-    """The least objective on the way to a point too far, to 5% of the step, without a read; `here` if none is less."""
-    low, high, least = 0.0, 1.0, here.objective
-    step = there.pooled - here.pooled
-    while high - low > 0.05 * high and high > ROUNDING:
-        middle = 0.5 * (low + high)
-        pooled = here.pooled + middle * step
-        value = likelihood.objective(pooled)
-        if value <= least and likelihood.slope(pooled, step) <= 0:
-            low, least = middle, value
-        else:
-            high = middle
-    return here.v + low * (there.v - here.v) if low else here.v
-
-
-def _shared(likelihood: Complete, here: Point, curved: Point, tolerance: float) -> Point:
+def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point:
     """Of all weights with the same pooled forecasts, those with the least sum of squares."""
     tied = (here.v > 0) | (here.score > TIED_SCORE)
-    if not _singular(curved, tied):
+    some, events = likelihood.sample
+    if np.linalg.eigvalsh(some.hessian(here.pooled[:, events], tied)[0])[0] > TIED:
         return here
-    (places,) = tied.nonzero()
-    matrix = likelihood.read(here.v, True, places).hessian
-    assert matrix is not None
-    values, vectors = np.linalg.eigh(matrix)
-    found = shortest(here.v[places], vectors[:, values > TIED].T) if values[0] <= TIED else None
-    if found is None:
-        return here
-    v = here.v.copy()
-    v[places] = found
-    v = _averaged(likelihood, v / v.sum(), places)
-    if np.abs(v - here.v).max() <= ROUNDING:
-        here.v = v
-        return here
-    there = likelihood.read(v, False)
+    values, vectors = np.linalg.eigh(likelihood.hessian(here.pooled, tied)[0])
+    rows = FAITH * vectors[:, values > TIED].T
+    matrix, aim, none = np.vstack([rows, np.eye(len(values))]), rows @ here.v[tied], np.zeros(len(values))
+    found = _nonnegative(matrix, np.append(aim, none))
+    # What the first solution misses is asked for once more.
+    found = _nonnegative(matrix, np.append(2.0 * aim - rows @ found, none))
+    v = np.zeros(len(here.v))
+    v[tied] = found / found.sum()
+    there = likelihood.read(_averaged(likelihood, v))
     return there if there.gap <= tolerance else here
 
 
-def _singular(curved: Point, tied: Mask) -> bool:
-    """Whether the Hessian of some experts may have a direction of no curvature, by its Cholesky pivots."""
-    assert curved.hessian is not None
-    (inside,) = (tied if curved.columns is None else tied[curved.columns]).nonzero()
-    if len(inside) < 2:
-        return False
-    try:
-        pivots = np.linalg.cholesky(curved.hessian[inside[:, None], inside]).diagonal()
-    except np.linalg.LinAlgError:
-        return True
-    return float(pivots.min()) ** 2 < 1e3 * TIED
-
-
-def _averaged(likelihood: Likelihood, v: Array, places: Index) -> Array:
-    """`v` with the mean among those of some experts who always gave the same forecasts."""
+def _averaged(likelihood: _Likelihood, v: Array) -> Array:
+    """`v` with the mean among those experts who always gave the same forecasts."""
+    columns = np.ascontiguousarray(likelihood.told[likelihood.share > 0].T)
+    groups: dict[bytes, list[int]] = {}
+    for place, column in enumerate(columns):
+        groups.setdefault(column.tobytes(), []).append(place)
     v = v.copy()
-    for same in likelihood.alike(places):
+    for same in groups.values():
         v[same] = v[same].mean()
     return v
