@@ -1,7 +1,7 @@
 """Weights of the linear opinion pool by maximum likelihood on the simplex (model.md, section 6).
 
 With q_ti > 0 the probability that expert i gave to what happened in event t, and u_t the share of the event, the
-weights minimise −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i) over w ≥ 0, Σ w = 1; both sums go over the experts who are present.
+weights minimise −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i) over w ≥ 0, Σ w = 1; both sums are over the experts present.
 The largest derivative of the log-likelihood from w towards a single expert is the gap: 0 at a maximum and, where no
 forecast is missing, nowhere less than what is still to be gained.
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, Mask
+from opinionpool.arrays import Array, Floats, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.estimation.contents import some_rows
 
@@ -116,7 +116,8 @@ def simplex_weights(
     cells = np.ix_(rows, answered)
     likelihood = _Likelihood(q[cells], share[rows] / total, mask[cells])
     here, iterations = _maximum(likelihood, tolerance, max_iterations)
-    weights[answered] = likelihood.weights(_averaged(likelihood, here.v)) * (answered.sum() / size)
+    v = _averaged(likelihood, here.v)
+    weights[answered] = likelihood.spread(v) * (answered.sum() / size)
     return SimplexFit(weights, here.gap, iterations, likelihood.passes, here.gap <= tolerance)
 
 
@@ -151,11 +152,6 @@ class _Likelihood:
     present: Mask | None
     passes: float = 0.0
 
-    @property
-    def least(self) -> float:
-        """What the least weights add up to."""
-        return 0.0 if self.present is None else LEAST
-
     @cached_property
     def sample(self) -> tuple[_Likelihood, Index | slice]:
         """The likelihood of some of the events of a long array, in whatever order they come, and which they are."""
@@ -163,29 +159,25 @@ class _Likelihood:
         stride = min(STRIDE, events // (EVENTS_PER_EXPERT * size))
         if stride < STRIDE // 2 or events * size <= SHORT:
             return self, slice(None)
-        rows = some_rows(self.told, stride)
-        share = self.share[rows]
+        rows = some_rows(self.forecasts, stride)
+        share, present = self.share[rows], None if self.present is None else self.present[rows]
         # Where many events are the same, a sample may be none or all of them.
-        if not share.any() or 2 * len(rows) > events:
-            return self, slice(None)
-        present = None if self.present is None else self.present[rows]
-        return _Likelihood(self.q[rows], share / share.sum(), present), rows
+        usable = share.any() and 2 * len(rows) < events
+        return (_Likelihood(self.q[rows], share / share.sum(), present), rows) if usable else (self, slice(None))
 
     @property
-    def told(self) -> Array:
+    def forecasts(self) -> Array:
         """The forecasts, NaN where missing, (T, N)."""
         return self.q if self.present is None else np.where(self.present, self.q, np.nan)
 
-    def weights(self, v: Array) -> Array:
-        """The w of a v, (N,)."""
-        return np.asarray(self.least / len(v) + (1.0 - self.least) * v)
-
-    def by_v(self, by_w: Array, mean: Array) -> Array:
-        """Derivatives by v of some experts, from those by w and their mean over all experts."""
-        return np.asarray((1.0 - self.least) * by_w + self.least * mean)
+    def spread(self, x: Array, mean: Array | None = None) -> Array:
+        """The w of a v; or derivatives by v, from derivatives by w and their mean over all experts."""
+        if self.present is None:
+            return x
+        return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))
 
     def cells(self, rows: slice, near: Mask | slice) -> tuple[Array, Array]:
-        """The forecasts of some events and experts, 0 where missing, and 1 where present; if all are, only the first."""
+        """The forecasts of some events and experts, 0 where missing, and 1 where present; the former twice if all are."""
         q = self.q[rows][:, near]
         if self.present is None:
             return q, q
@@ -194,7 +186,7 @@ class _Likelihood:
 
     def read(self, v: Array) -> _Point:
         """What one read of the array finds at v."""
-        w, pooled, score = self.weights(v), np.ones((2, len(self.q))), np.zeros(len(v))
+        w, pooled, score = self.spread(v), np.ones((2, len(self.q))), np.zeros(len(v))
         for rows in blocks(*self.q.shape):
             q, here = self.cells(rows, slice(None))
             share, (num, den) = self.share[rows], pooled[:, rows]
@@ -202,7 +194,7 @@ class _Likelihood:
             if self.present is not None:
                 score -= (share / np.dot(here, w, out=den)) @ here
         self.passes += 1
-        score = score - 1.0 if self.present is None else self.by_v(score, score.mean())
+        score = self.spread(score - (self.present is None))
         return _Point(v, pooled, score, self.loss(pooled))
 
     def loss(self, pooled: Array) -> float:
@@ -212,7 +204,8 @@ class _Likelihood:
     def hessian(self, pooled: Array, near: Mask) -> tuple[Array, Array]:
         """∇² + 11' of some experts, and Σ u ee' + 11', which is about the same and positive semidefinite."""
         size = int(near.sum())
-        convex, cross = np.zeros((size, size)), np.zeros((size, size))
+        convex = np.zeros((size, size))
+        cross = convex.copy()
         columns = slice(None) if near.all() else near
         for rows in blocks(*self.q.shape):
             q, here = self.cells(rows, columns)
@@ -223,29 +216,29 @@ class _Likelihood:
                 convex += row.T @ row
                 continue
             mean, part = self._means[rows, :1], self._means[rows, 1:]
-            e = self.by_v((q / num - here / den) * root, (mean / num - part / den) * root)
+            e = self.spread((q / num - here / den) * root, (mean / num - part / den) * root)
             convex += e.T @ e
-            cross += e.T @ self.by_v(here * (root / den), part * (root / den))
+            cross += e.T @ self.spread(here * (root / den), part * (root / den))
         self.passes += 1
         return (convex, convex) if self.present is None else (convex + cross + cross.T + 1.0, convex + 1.0)
 
     @cached_property
     def _means(self) -> Array:
         """The means over all experts of q, 0 where missing, and of presence, (T, 2)."""
-        return np.column_stack([self.q.sum(axis=1, where=self.present), self.present.sum(axis=1)]) / self.q.shape[1]
+        q = self.forecasts
+        return np.column_stack([np.nansum(q, axis=1), np.isfinite(q).sum(axis=1)]) / q.shape[1]
 
 
 def _start(likelihood: _Likelihood) -> _Point:
     """The weights of a sample of a long array, if they are better than equal ones, which are those of a short one."""
-    size, (some, rows) = likelihood.q.shape[1], likelihood.sample
+    size, (some, _) = likelihood.q.shape[1], likelihood.sample
     if some is likelihood:
         return likelihood.read(np.full(size, 1.0 / size))
     found, _ = _maximum(some, 0.1 / float(np.sqrt(len(some.q))), STRIDE)
     likelihood.passes += some.passes * len(some.q) / len(likelihood.q)
     there = likelihood.read(found.v)
-    if likelihood.present is None:
-        return there
-    return min(there, likelihood.read(np.full(size, 1.0 / size)), key=lambda point: point.loss)
+    equal = there if likelihood.present is None else likelihood.read(np.full(size, 1.0 / size))
+    return min(there, equal, key=lambda point: point.loss)
 
 
 def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> tuple[_Point, int]:
@@ -282,7 +275,7 @@ def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
     return np.asarray(x / x.sum())
 
 
-def _nonnegative(matrix: Array, aim: Array) -> Array:
+def _nonnegative(matrix: Floats, aim: Floats) -> Array:
     """The x ≥ 0 that minimises |Ax − b| (Lawson & Hanson 1974, chapter 23), NaN if SciPy does not find it."""
     from scipy.optimize import nnls
 
@@ -329,7 +322,7 @@ def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point
 
 def _averaged(likelihood: _Likelihood, v: Array) -> Array:
     """`v` with the mean among those experts who always gave the same forecasts."""
-    columns = np.ascontiguousarray(likelihood.told[likelihood.share > 0].T)
+    columns = np.ascontiguousarray(likelihood.forecasts[likelihood.share > 0].T)
     groups: dict[bytes, list[int]] = {}
     for place, column in enumerate(columns):
         groups.setdefault(column.tobytes(), []).append(place)
