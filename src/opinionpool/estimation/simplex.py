@@ -177,7 +177,7 @@ class _Likelihood:
         return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))
 
     def cells(self, rows: slice, near: Mask | slice) -> tuple[Array, Array]:
-        """The forecasts of some events and experts, 0 where missing, and 1 where present; the former twice if all are."""
+        """The forecasts of some events and experts, 0 where missing, and 1 where present."""
         q = self.q[rows][:, near]
         if self.present is None:
             return q, q
@@ -226,7 +226,7 @@ class _Likelihood:
     def _means(self) -> Array:
         """The means over all experts of q, 0 where missing, and of presence, (T, 2)."""
         q = self.forecasts
-        return np.column_stack([np.nansum(q, axis=1), np.isfinite(q).sum(axis=1)]) / q.shape[1]
+        return np.asarray(np.column_stack([np.nansum(q, axis=1), np.isfinite(q).sum(axis=1)]) / q.shape[1])
 
 
 def _start(likelihood: _Likelihood) -> _Point:
