@@ -268,7 +268,7 @@ class ReadOptions:
         if self.as_of is not None:
             from opinionpool.tables.times import as_time
 
-            object.__setattr__(self, "as_of", as_time(self.as_of, "as_of", self.dates))
+            object.__setattr__(self, "as_of", as_time(self.as_of, "--as-of (as_of)", self.dates))
 
     @property
     def asked(self) -> Asked:
