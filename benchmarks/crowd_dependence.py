@@ -20,7 +20,6 @@ from opinionpool.logodds import FLOOR, expit, logit
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
-from opinionpool.model.sparse import pool_cells
 
 Array = npt.NDArray[np.float64]
 
@@ -74,7 +73,7 @@ class Simulated:
             found = crowd_fit(Problem.of(self.forecasts, 0.5, None).sparse(FLOOR))
         settings = Settings(extremes=found.extremes)
         panel = Panel.from_parts(found.parts, found.bias[:, 0], self.forecasts.experts, settings=settings)
-        return found, self.loss(logit(pool_cells(panel, self.forecasts, 0.5)))
+        return found, self.loss(logit(panel.pool_forecasts(self.forecasts, 0.5)))
 
 
 def main(draws: int) -> None:

@@ -15,7 +15,6 @@ from opinionpool.estimators.pools import AveragePool, GaussianPool, LogPool
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import levelled, log_ratios, metric, no_options, prior_log_ratios, signature, softmax
 from opinionpool.model.contrasts import Extremes
-from opinionpool.model.sparse import pool_cells
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.scoring import scores
@@ -346,7 +345,7 @@ def test_a_panel_that_knows_classes_does_not_answer_about_options():
     panel = op.Panel(MU, SIGMA, bias=np.eye(3), classes="abc", names=["expert_1", "expert_2", "expert_3"])
     f = simulated(5, (2, 3))
     with pytest.raises(ArgumentError, match="these events have options of their own"):
-        pool_cells(panel, f, f.even)
+        panel.pool_forecasts(f, f.even)
 
 
 def test_what_is_no_option_gets_nothing_from_an_expert():

@@ -28,8 +28,8 @@ SMALL = 1 << 12
 class Bounds(NamedTuple):
     """The log-odds of a probability at the floor of either class."""
 
-    low: float
-    high: float
+    low: float | Array
+    high: float | Array
 
     @classmethod
     def of(cls, prior: Array, floor: float) -> Bounds:
@@ -55,7 +55,7 @@ def floored_log_odds(q: Floats, bounds: Bounds, out: Floats) -> Floats:
     return within(out, bounds.low, bounds.high)
 
 
-def within(values: Floats, low: float, high: float) -> Floats:
+def within(values: Floats, low: float | Array, high: float | Array) -> Floats:
     """The values, in place, moved to the ends of a range where they lie outside."""
     if values.size > SMALL:
         return np.clip(values, low, high, out=values)

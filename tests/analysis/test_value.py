@@ -27,7 +27,7 @@ from opinionpool.analysis.value import (
 from opinionpool.errors import AccuracyUnknownError, ArgumentError, PanelError, ProbabilityError
 from opinionpool.model.accuracy import normal_cdf
 from opinionpool.pools.fit import fit_pool
-from opinionpool.report.summary import together, together_lines
+from opinionpool.report.panel import together, together_lines
 
 PRIORS = (0.5, 0.1, 0.93)
 

@@ -670,12 +670,14 @@ def test_priors_of_the_container_win_and_blanks_are_filled():
     filled = np.where(np.isnan(own), 0.3, own)
     pool, plain = op.GaussianPool().fit(forecasts, prior=0.3), op.GaussianPool().fit(X, y, prior=filled)
     np.testing.assert_array_equal(pool.weights_, plain.weights_)
-    np.testing.assert_array_equal(pool.predict_proba(forecasts, prior=0.3), plain.predict_proba(X, prior=filled))
+    np.testing.assert_allclose(
+        pool.predict_proba(forecasts, prior=0.3), plain.predict_proba(X, prior=filled), rtol=1e-13
+    )
     with pytest.raises(op.ProbabilityError, match="have no prior while others have one"):
         pool.predict_proba(forecasts)
     # A pool that was fitted with one prior fills the blanks with it.
     common = op.GaussianPool().fit(X, y, prior=0.3)
-    np.testing.assert_array_equal(common.predict_proba(forecasts), common.predict_proba(X, prior=filled))
+    np.testing.assert_allclose(common.predict_proba(forecasts), common.predict_proba(X, prior=filled), rtol=1e-13)
 
 
 # K classes

@@ -22,7 +22,6 @@ from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.model.contrasts import read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import fill_as_expected
 
 NAN = float("nan")
 
@@ -168,7 +167,7 @@ def some_weights(seed, k=4, n=3, missing=0.3):
 def design(weights, contrasts):
     """How log-ratios go with each coefficient, (T, P, K - 1), written out."""
     answered, own = ~np.isnan(contrasts[..., 0]).all(axis=1), contrasts[:, weights.informative]
-    full = fill_as_expected(own - weights.bias, weights.panel.parts.subset(weights.informative))[:, weights.first]
+    full = weights.panel.parts.subset(weights.informative).fill(own - weights.bias)[:, weights.first]
     level, (t, n, d) = full.mean(axis=1), full.shape
     common = np.einsum("td,pdk->tpk", believed_slope(n) * level, weights.shapes)
     differing = np.einsum("tnd,pdk->tnpk", full - level[:, None], weights.shapes).reshape(t, -1, d)

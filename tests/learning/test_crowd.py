@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import opinionpool.learning.learn as learning
+from opinionpool import blocks
 from opinionpool.errors import ExpertError, ProbabilityError
 from opinionpool.estimators.pools import GaussianPool
 from opinionpool.forecasts import Forecasts
@@ -15,7 +16,6 @@ from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
 from opinionpool.learning.learn import learn
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.logodds import expit
-from opinionpool.model import sparse
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import cell_weights
@@ -308,7 +308,7 @@ class TestPoolingCells:
     @pytest.mark.parametrize("classes", [2, 3])
     @pytest.mark.parametrize("common", [True, False])
     def test_equals_dense_pooling(self, classes, common, monkeypatch):
-        monkeypatch.setattr(sparse, "BLOCK", 30)
+        monkeypatch.setattr(blocks, "BLOCK", 30)
         x, rng = self.dense(0, classes)
         r = 0.4 if common else 0.4 + 0.6 * np.eye(6) + np.outer(*2 * (np.linspace(0, 0.3, 6),)) * (1 - np.eye(6))
         bias = rng.normal(size=6) if classes == 2 else rng.normal(size=(6, classes))
@@ -319,9 +319,9 @@ class TestPoolingCells:
         f = Forecasts.from_array(x, classes=tuple(range(classes)), experts=panel.names)
         prior = rng.uniform(0.1, 0.9, 40) if classes == 2 else rng.dirichlet(np.ones(classes) * 5, 40)
         rate = 0.2 if classes == 2 else np.full(classes, 1 / classes)
-        assert sparse.pool_cells(panel, f, prior, rate) == pytest.approx(panel.pool(x, prior, rate), abs=1e-12)
+        assert panel.pool_forecasts(f, prior, rate) == pytest.approx(panel.pool(x, prior, rate), abs=1e-12)
         backwards = f.select_experts(panel.names[::-1])
-        assert sparse.pool_cells(panel, backwards, prior) == pytest.approx(panel.pool(x, prior), abs=1e-12)
+        assert panel.pool_forecasts(backwards, prior) == pytest.approx(panel.pool(x, prior), abs=1e-12)
 
     def test_extremes_with_a_centre_each(self):
         x, rng = self.dense(1)
@@ -329,11 +329,11 @@ class TestPoolingCells:
         parts = Panel.exchangeable(6, 0.9, 0.3).parts
         panel = Panel.from_parts(parts, 0.0, settings=Settings(extremes=extremes))
         f = Forecasts.from_array(x, experts=panel.names)
-        assert sparse.pool_cells(panel, f) == pytest.approx(panel.pool(x), abs=1e-12)
+        assert panel.pool_forecasts(f) == pytest.approx(panel.pool(x), abs=1e-12)
 
     def test_unknown_experts(self):
         with pytest.raises(ExpertError, match="no expert is called 'zoe'"):
-            sparse.pool_cells(Panel.exchangeable(2), Forecasts.from_array([[0.5]], experts=["zoe"]))
+            Panel.exchangeable(2).pool_forecasts(Forecasts.from_array([[0.5]], experts=["zoe"]))
 
     def test_weights_of_those_present(self):
         x, rng = self.dense(2)

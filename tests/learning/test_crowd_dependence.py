@@ -14,7 +14,6 @@ from opinionpool.learning.hierarchy import Features, Hierarchy, _shared, nested_
 from opinionpool.learning.learn import learn
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import FLOOR, expit, logit
-from opinionpool.model.copied import CopiedCorrelation
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.model.mixed import MixedCorrelation
@@ -167,14 +166,13 @@ class TestMixture:
         models, share = (CommonCorrelation(5, 0.3), NestedCorrelation(signal, 0.6)), np.array([0.3, 0.7])
         among = MixedCorrelation(models, share)
         one, other = (np.linalg.solve(each.matrix(), signal) @ z for each in models)
-        assert among.solve(signal) @ z == pytest.approx(0.3 * one + 0.7 * other, rel=1e-12)
+        assert among.solve(signal, np.ones((1, 5), dtype=bool))[0] @ z == pytest.approx(
+            0.3 * one + 0.7 * other, rel=1e-12
+        )
         some = np.array([0, 2, 3])
-        assert among.subset(some).solve(signal[some]) == pytest.approx(
-            among.solve_present(signal, np.isin(np.arange(5), some)[None])[0, some], rel=1e-12
-        )
-        assert among.solve_cells(np.zeros(3, dtype=int), some, signal[some], 1) == pytest.approx(
-            among.subset(some).solve(signal[some]), rel=1e-12
-        )
+        present = np.isin(np.arange(5), some)[None]
+        part = among.subset(some).solve(signal[some], np.ones((1, len(some)), dtype=bool))
+        assert part[0] == pytest.approx(among.solve(signal, present)[0, some], rel=1e-12)
         assert among.times(z) == pytest.approx(among.matrix() @ z, rel=1e-12)
 
     def test_panel_gives_the_mean_of_what_each_model_answers(self):
@@ -278,7 +276,7 @@ class TestCopies:
         f = one.forecasts(200)
         more = Forecasts(f.events, (*f.experts, "copy"), (0, 1), event[order], expert, q, f.outcomes)
         without, found = learn(f, prior=0.5), learn(more, prior=0.5)
-        assert isinstance(found.panel.parts.dependence, CopiedCorrelation)
+        assert found.panel.parts.source is not None
         assert [note.code for note in found.notes].count("clones") == 1
         assert logit(found.pool_forecasts(more)) == pytest.approx(logit(without.pool_forecasts(f)), abs=1e-9)
         one_event = np.flatnonzero(one.event[own] == one.event[own][0])
@@ -315,20 +313,12 @@ class TestCopies:
     def test_as_by_the_pseudo_inverse(self):
         rng = np.random.default_rng(10)
         distinct, source = CommonCorrelation(4, 0.5), np.array([0, 1, 1, 3, 2, 1, 3])
-        among = CopiedCorrelation(distinct, source)
+        among = Parts(np.ones(7), np.ones(7), distinct, source=source)
         matrix = MatrixCorrelation(distinct.matrix()[np.ix_(source, source)])
         v, present = rng.normal(size=4)[source], rng.random((20, 7)) < 0.6
         assert among.matrix() == pytest.approx(matrix.array)
-        assert among.solve(v) == pytest.approx(matrix.solve(v), abs=1e-12)
-        assert among.solve_present(v, present) == pytest.approx(matrix.solve_present(v, present), abs=1e-12)
+        assert among.solve(v, present) == pytest.approx(matrix.solve(v, present), abs=1e-12)
         assert among.times(v) == pytest.approx(matrix.times(v), abs=1e-12)
-        values = (rng.normal(size=(20, 4)))[:, source]
-        assert among.expected(values, present) == pytest.approx(matrix.expected(values, present), abs=1e-9)
-        event, expert = np.nonzero(present)
-        cells = among.solve_cells(event, expert, v[expert], 20)
-        assert cells == pytest.approx(matrix.solve_present(v, present)[event, expert], abs=1e-12)
         some = np.array([0, 3, 6])
         assert among.subset(some).matrix() == pytest.approx(matrix.subset(some).matrix())
-        assert not isinstance(among.subset(np.array([0, 3])), CopiedCorrelation)
-        drawn = among.correlate(rng.normal(size=(20_000, 7)))
-        assert np.corrcoef(drawn.T) == pytest.approx(matrix.array, abs=0.03)
+        assert among.subset(np.array([0, 3])).source is None

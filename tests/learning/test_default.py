@@ -21,8 +21,9 @@ from opinionpool.learning.prior import Believed
 from opinionpool.learning.problem import DenseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.features import Parts
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import Settings, fill_missing
+from opinionpool.model.pooling import Settings
 
 NAN = float("nan")
 ABC = ("a", "b", "c")
@@ -465,7 +466,7 @@ class TestPieces:
         panel = Panel(sigma @ w / 2, sigma)
         present = rng.random(n) < 0.6
         said = np.where(present, contrast, NAN)
-        filled = fill_missing(said[None, :, None], spread, CommonCorrelation(n, rho))[0, :, 0]
+        filled = Parts(np.ones(n), spread, CommonCorrelation(n, rho)).fill(said[None, :, None])[0, :, 0]
         exact = panel.contributions(np.where(present, expit(contrast), NAN)).sum()
         if present.any():
             assert w @ filled == pytest.approx(exact, abs=1e-9)

@@ -16,7 +16,6 @@ from opinionpool.learning.learn import learn
 from opinionpool.learning.uncertainty import OtherLimits, OtherSums, Uncertainty
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import fill_as_expected
 
 NAN = float("nan")
 
@@ -78,7 +77,7 @@ def test_expected_contrasts_are_the_exact_sub_panel(seed):
     panel = Panel(sigma @ weights / 2, sigma)
     said = np.where(rng.random(4) < 0.6, rng.normal(size=4), NAN)
     if not np.isnan(said).all():
-        full = fill_as_expected(said[None, :, None], panel.parts)[0, :, 0]
+        full = panel.parts.fill(said[None, :, None])[0, :, 0]
         assert weights @ full == pytest.approx(panel.contributions(expit(said)).sum(), abs=1e-8)
 
 
@@ -89,7 +88,7 @@ def test_weights_move_answers_as_the_gradient_says():
     q = np.array([[0.8, 0.3], [0.6, NAN]])
     _, high = Uncertainty(np.outer(direction, direction)).interval(panel, q, level=0.682689492137086)
     for row, end in zip(q, high, strict=True):
-        full = fill_as_expected(logit(row)[None, :, None], panel.parts)[0, :, 0]
+        full = panel.parts.fill(logit(row)[None, :, None])[0, :, 0]
         moved = logit(panel.pool(row)) + abs(direction[0] + direction[1:] @ full)
         assert logit(end) == pytest.approx(moved, abs=1e-9)
 

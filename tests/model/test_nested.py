@@ -10,9 +10,9 @@ from opinionpool.analysis.explanation import explain
 from opinionpool.errors import PanelError
 from opinionpool.forecasts import Forecasts
 from opinionpool.model.correlation import MatrixCorrelation
+from opinionpool.model.features import Parts
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.model.panel import Panel
-from opinionpool.model.sparse import pool_cells
 
 NAN = np.nan
 seeds = st.integers(0, 2**32)
@@ -41,6 +41,11 @@ def exact_weights(size, rho):
         return [float(z) for z in mp.lu_solve(r, mp_matrix(a))]
 
 
+def solved(dependence, v):
+    """R⁻¹ v where everybody is present."""
+    return dependence.solve(v, np.ones((1, len(v)), dtype=bool))[0]
+
+
 class TestAlgebra:
     @given(seeds)
     @settings(max_examples=60)
@@ -54,10 +59,12 @@ class TestAlgebra:
         assert np.linalg.eigvalsh(r)[0] > 0
         v, z = rng.normal(size=n), rng.normal(size=(4, n))
         present, brute = rng.random((4, n)) < 0.6, MatrixCorrelation(r)
-        assert nested.solve(v) == pytest.approx(np.linalg.solve(r, v), rel=1e-8, abs=1e-10)
+        assert solved(nested, v) == pytest.approx(np.linalg.solve(r, v), rel=1e-8, abs=1e-10)
         assert nested.times(v) == pytest.approx(r @ v, abs=1e-12)
-        assert nested.solve_present(v, present) == pytest.approx(brute.solve_present(v, present), rel=1e-8, abs=1e-10)
-        assert nested.expected(z, present) == pytest.approx(brute.expected(z, present), rel=1e-8, abs=1e-10)
+        assert nested.solve(v, present) == pytest.approx(brute.solve(v, present), rel=1e-8, abs=1e-10)
+        ones = np.ones(len(v))
+        filled, exact = (Parts(ones, ones, each).expected(z, present) for each in (nested, brute))
+        assert filled == pytest.approx(exact, rel=1e-8, abs=1e-10)
         root = nested.correlate(np.eye(n))
         assert root.T @ root == pytest.approx(r, abs=1e-12)
         some_ = rng.permutation(n)[: (n + 1) // 2]
@@ -67,22 +74,22 @@ class TestAlgebra:
     @pytest.mark.parametrize("rho", [0.0, 0.5, 1 - 1e-6])
     def test_ties_and_near_ties_to_the_last_digits(self, gap, rho):
         size = np.array([0.7, 0.7 * (1 + gap), 2.0, 2.0 * (1 + gap), 1.0])
-        assert NestedCorrelation(size, rho).solve(size) == pytest.approx(exact_weights(size, rho), rel=1e-6, abs=1e-9)
+        assert solved(NestedCorrelation(size, rho), size) == pytest.approx(exact_weights(size, rho), rel=1e-6, abs=1e-9)
 
     @pytest.mark.parametrize("gap", [0.0, 1e-15, 1e-12])
     def test_at_one_the_most_accurate_present_says_all_and_ties_share(self, gap):
         nested = NestedCorrelation(np.array([1.0, 2.0, 2.0 * (1 + gap), 0.5]), 1.0)
         present = np.array([[True] * 4, [True, False, True, True], [True, False, False, True], [False] * 4])
         expected = [[0, 1, 1, 0], [0, 0, 2, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
-        assert nested.solve_present(nested.signal, present) == pytest.approx(np.array(expected), abs=1e-9)
+        assert nested.solve(nested.signal, present) == pytest.approx(np.array(expected), abs=1e-9)
 
     def test_at_one_weights_without_a_limit_are_refused(self):
         with pytest.raises(PanelError, match="their weights have no limit"):
-            NestedCorrelation(np.array([1.0, 1.0]), 1.0).solve(np.array([1.0, 2.0]))
+            solved(NestedCorrelation(np.array([1.0, 1.0]), 1.0), np.array([1.0, 2.0]))
 
     def test_who_cannot_be_told_apart_has_the_same_weight_to_the_last_bit(self):
         size = np.array([0.3, 0.7, 2.0, 0.7, 0.7, 2.0, 1.1])
-        weights = NestedCorrelation(size, 0.4).solve(size)
+        weights = solved(NestedCorrelation(size, 0.4), size)
         assert len(set(weights[[1, 3, 4]])) == len(set(weights[[2, 5]])) == 1
 
     @pytest.mark.parametrize("rho", [-0.1, 1.1, NAN])
@@ -133,7 +140,7 @@ class TestWeights:
         panel = Panel.from_features(1.0, 0.7, rng.lognormal(0, 1, 6), classes=range(classes), dependence="nested")
         f = Forecasts.from_array(q, experts=panel.names, classes=range(classes))
         prior = 0.4 if classes == 2 else [0.5, 0.3, 0.2]
-        assert pool_cells(panel, f, prior) == pytest.approx(panel.pool(q, prior), rel=1e-10)
+        assert panel.pool_forecasts(f, prior) == pytest.approx(panel.pool(q, prior), rel=1e-10)
 
     def test_what_is_not_so_is_refused(self):
         with pytest.raises(PanelError, match="dependence must be one of common, nested, and it is 'other'"):

@@ -22,10 +22,9 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import class_probabilities
-from opinionpool.model.contrasts import Batch, base_rate_shift, read_batch
+from opinionpool.model.contrasts import Batch
 from opinionpool.model.correlation import CommonCorrelation
-from opinionpool.model.panel import Panel
-from opinionpool.model.pooling_panel import PoolingPanel
+from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
 from opinionpool.priors import event_priors
 from opinionpool.text import counted, shown
@@ -252,7 +251,7 @@ def explain(
             state, np.full(k, 1.0 / k), "assumed", np.zeros(k), np.zeros(len(state)), np.ones(len(state), dtype=bool)
         )
     names, prior = state.experts, state.reference(prior)
-    batch = read_batch(q, prior, len(names), len(state.classes))
+    batch = state.read(q, prior, base_rate)
     if batch.lead:
         raise ArgumentError(f"one event is explained at a time, and forecasts of shape {np.shape(q)} are of several")
     parts = state.answer_parts(batch)
@@ -262,7 +261,7 @@ def explain(
     total = total if added is None else total + added
     probability = np.asarray(state.pool(batch.q[0], prior, base_rate, topic))
     show = logodds.public_probabilities if parts.scale == "probability" else logodds.public_log_odds
-    shift = base_rate_shift(base_rate, batch)[0]
+    shift = batch.shift[0]
     if parts.scale == "probability":
         shift = total - total if base_rate is None else class_probabilities(probability, batch.classes) - total
     found = Explanation(
@@ -349,7 +348,7 @@ def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
         here = [panel.names.index(name) for name in found.experts]
         unit = np.zeros(len(panel))
         unit[here[i]] = 1.0
-        near = np.where(found.weights > 0, panel.parts.dependence.times(unit)[here], -np.inf)
+        near = np.where(found.weights > 0, panel.parts.times(unit)[here], -np.inf)
         j = int(near.argmax())
         if near[j] > 0:
             return f"{shown(found.experts[j])} (correlation {near[j]:.2f})"

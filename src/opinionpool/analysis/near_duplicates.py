@@ -10,7 +10,6 @@ import numpy.typing as npt
 from opinionpool.arguments import expect_type, number
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ShapeError
-from opinionpool.model.copied import CopiedCorrelation
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
@@ -97,18 +96,24 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
     if len(informative) < 2:
         return []
     among = panel.parts.dependence
-    if isinstance(among, CommonCorrelation):
-        return [tuple(panel.names[i] for i in informative)] if among.rho >= least else []
-    if isinstance(among, CopiedCorrelation) and _at_most(among.distinct) < least:
-        groups = [tuple(panel.names[i] for i in group if panel.informative[i]) for group in among.groups]
-        return [group for group in groups if len(group) > 1]
+    if isinstance(among, CommonCorrelation) and among.rho >= least:
+        return [tuple(panel.names[i] for i in informative)]
     if _at_most(among) < least:
-        return []
+        return _copies(panel)
     correlation = panel.correlation[np.ix_(informative, informative)]
     if not (np.triu(correlation, 1) >= least).any():
         return []
     found = clusters(correlation).groups(least)
     return [tuple(panel.names[informative[i]] for i in group) for group in found]
+
+
+def _copies(panel: Panel) -> list[tuple[str, ...]]:
+    """Groups of experts who repeat each other."""
+    if panel.parts.source is None:
+        return []
+    source = np.where(panel.informative, panel.parts.source, -1)
+    groups = [np.flatnonzero(source == one) for one in np.flatnonzero(np.bincount(source[source >= 0]) > 1)]
+    return [tuple(panel.names[i] for i in group) for group in groups]
 
 
 def _at_most(among: Dependence) -> float:

@@ -134,8 +134,9 @@ def gain_from(
         raise PanelError("the calibration of a new expert must be above 0, and it is 0")
     before = panel.joint_accuracy
     own, known = np.sqrt(accuracy / 2.0), panel.parts.signal[informative]
-    among = panel.parts.dependence.subset(informative)
-    onto = among.solve(r) if len(informative) else r
+    onto = r
+    if len(informative):
+        onto = panel.parts.subset(informative).solve(r, np.ones((1, len(r)), dtype=bool))[0]
     left = 1.0 - float(r @ onto)
     if left < SINGULAR:
         raise PanelError(
@@ -247,7 +248,7 @@ def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
         if adding[best]:
             unit = np.zeros(n)
             unit[best] = 1.0
-            column = panel.parts.dependence.times(unit) - rows[:step].T @ rows[:step, best]
+            column = panel.parts.times(unit) - rows[:step].T @ rows[:step, best]
             rows[step] = np.where(informative, column / np.sqrt(left[best]), 0.0)
             rest = rest - rows[step] * (rest[best] / np.sqrt(left[best]))
             left = left - rows[step] ** 2

@@ -8,7 +8,7 @@ same holds for one expert once its bias and its calibration are corrected. All o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,8 @@ from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, class_probabilities, expit, prior_log_ratios
 from opinionpool.model.accuracy import normal_cdf
-from opinionpool.model.features import LARGEST, Parts
-from opinionpool.model.panel import Panel
-from opinionpool.model.pooling_panel import PoolingPanel
+from opinionpool.model.features import LARGEST
+from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.priors import laplace_prior
 
 # Nodes of the integrals over so many standard deviations on either side: the trapezoid rule is exact to rounding.
@@ -147,7 +146,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
     panel = known_panel(state)
     weights = state.panel.weights * panel.parts.spread
     mean = max(float(weights @ panel.parts.signal), 0.0)
-    variance = float(weights @ panel.parts.dependence.times(weights))
+    variance = float(weights @ panel.parts.times(weights))
     return panel_value(panel, prior, 2.0 * mean**2 / variance if variance > 0 else 0.0)
 
 
@@ -165,7 +164,8 @@ def known_panel(state: FittedPanel) -> Panel:
     if state.marginal is None:
         return panel
     spread = np.where(panel.informative, state.marginal.spread, 0.0)
-    parts = Parts(np.where(panel.informative, state.marginal.contrast, 0.0), spread, panel.parts.dependence)
+    contrast = np.where(panel.informative, state.marginal.contrast, 0.0)
+    parts = replace(panel.parts, contrast=contrast, spread=spread, absolute=True)
     return Panel.from_parts(parts, names=panel.names, classes=panel.classes)
 
 

@@ -23,8 +23,8 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn_from
 from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.panel import PoolingPanel
 from opinionpool.model.pooling import Settings
-from opinionpool.model.pooling_panel import PoolingPanel
 from opinionpool.pools import beta_linear as beta, logarithmic
 from opinionpool.pools.averages import TRIM
 from opinionpool.pools.logarithmic import FACTOR

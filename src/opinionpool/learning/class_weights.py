@@ -24,9 +24,7 @@ from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.logodds import metric, uncentred, whitened
 from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel
-from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import fill_as_expected
-from opinionpool.model.pooling_panel import PoolingPanel
+from opinionpool.model.panel import Panel, PoolingPanel
 
 
 class Spreads(NamedTuple):
@@ -123,7 +121,7 @@ class ClassWeights:
         how they differ in V - 1 orthonormal directions.
         """
         own = contrasts[:, self.informative]
-        full = fill_as_expected(own - self.bias, self.panel.parts.subset(self.informative))[:, self.first]
+        full = self.panel.parts.subset(self.informative).fill(own - self.bias)[:, self.first]
         answered = np.asarray(~np.isnan(own[..., 0]).all(axis=1))
         (t, n, d), moved = full.shape, whitened(full)
         features = np.empty((t, 1 + n * d))
@@ -231,7 +229,7 @@ class ClassUncertainty(Uncertainty):
         return self.weights.panel
 
     def _covariance(self, gradient: Array, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
-        features = self.weights.features(panel.settings.contrasts(batch, rows))
+        features = self.weights.features(panel.settings.contrasts(batch.some(rows)))
         (t, f), d, turn = features.shape, self.weights.free, self.weights.feature_turn
         half = (features @ self._by_features).reshape(t, d * d, f)
         own = turn.T @ np.matmul(half, features[:, :, None]).reshape(t, d, d) @ turn

@@ -13,7 +13,6 @@ from opinionpool.errors import Note
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.prior import CORRELATION
-from opinionpool.model.copied import CopiedCorrelation
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.model.nested import NestedCorrelation
@@ -134,7 +133,10 @@ class Duplicates:
         if len(self.first) == 0:
             return Parts(np.zeros(n), np.full(n, np.nan), CommonCorrelation(n, 0.0))
         spread = np.where(self.source == CONSTANT, np.nan, self.rows(parts.spread))
-        return Parts(self.rows(parts.contrast), spread, self._dependence(parts.dependence))
+        contrast = self.rows(parts.contrast)
+        if (self.source >= 0).all():
+            return Parts(contrast, spread, parts.dependence, source=self.source)
+        return Parts(contrast, spread, self._dependence(parts.dependence))
 
     def as_believed(self, values: Array, believed: Array) -> Array:
         """Values (N,) in which new experts differ from the distinct experts' mean as positive ones are believed to."""
@@ -144,8 +146,6 @@ class Duplicates:
 
     def _dependence(self, among: Dependence) -> Dependence:
         n, known, new = len(self.source), self.source >= 0, self.new
-        if known.all():
-            return CopiedCorrelation(among, self.source)
         if isinstance(among, CommonCorrelation) and known.sum() == len(self.first):
             # Of one expert there is no correlation to take over.
             return CommonCorrelation(n, among.rho if among.size > 1 else CORRELATION)

@@ -19,11 +19,9 @@ from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
 from opinionpool.learning.topics import TopicEffects, TopicShift
 from opinionpool.learning.uncertainty import Uncertainty, answer_rows, debiased
-from opinionpool.model.contrasts import AnswerParts, Batch, blocks, read_batch
+from opinionpool.model.contrasts import AnswerParts, Batch
 from opinionpool.model.full_panel import FullPanel
-from opinionpool.model.panel import Panel
-from opinionpool.model.pooling_panel import PoolingPanel
-from opinionpool.model.sparse import for_options, pool_cells
+from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.priors import own_priors, prior_or_learned, spread_prior
 
 
@@ -134,7 +132,7 @@ class FittedPanel(Tabular):
         p = self.panel.pool(q, prior, base_rate)
         if topics is None or self.topics is None:
             return p
-        batch = read_batch(q, prior, len(self.panel), len(self.classes))
+        batch = self.panel.read(q, prior)
         both = answer_rows(p, batch.classes)
         shift = self.topic_shift(both, batch, base_rate, topics)
         return batch.shape_answers(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
@@ -149,7 +147,7 @@ class FittedPanel(Tabular):
         if not self.topics.needs_contrasts or not isinstance(self.panel, Panel):
             return self.topics.shift(labels, common)
         full = np.empty((len(p), len(self.panel), p.shape[1] - 1))
-        for rows in blocks(batch):
+        for rows in batch.blocks():
             full[rows] = debiased(self.panel, batch, rows, self.panel.settings.extremes)
         return self.topics.shift(labels, common, full)
 
@@ -172,13 +170,13 @@ class FittedPanel(Tabular):
             prior = own_priors(forecasts, None)
         prior = self.reference(prior)
         forecasts = self.aged(forecasts, prior)
-        p = pool_cells(self.panel, forecasts, prior, base_rate)
+        p = self.panel.pool_forecasts(forecasts, prior, base_rate)
         if self.topics is None or forecasts.topics is None:
             return p
         both, found = answer_rows(p, len(self.classes)), np.empty_like(p)
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, prior, base_rate):
             assert own is not None
-            batch = read_batch(q, own, len(self.panel), len(self.classes))
+            batch = self.panel.read(q, own)
             shift = self.topic_shift(both[rows], batch, rate, forecasts.topics[rows])
             found[rows] = batch.shape_answers(shift.moved(both[rows], batch.prior, self.panel.settings.pool_floor))
         return found
@@ -221,7 +219,7 @@ class FittedPanel(Tabular):
         """What topics do to the common answers; None if they are not looked at."""
         if self.topics is None or topics is None:
             return None
-        batch = read_batch(q, prior, len(self.panel), len(self.classes))
+        batch = self.panel.read(q, prior)
         both = answer_rows(self.panel.pool(q, prior, base_rate), batch.classes)
         return self.topic_shift(both, batch, base_rate, topics)
 
@@ -280,7 +278,7 @@ class FittedPanel(Tabular):
         if not isinstance(self.panel, Panel):
             return np.zeros(k - 1 + n)
         same = np.full((1, n) if k == 2 else (1, n, k), 1.0 / k)
-        parts = self.panel.answer_parts(read_batch(same, same[0, 0], n, k))
+        parts = self.panel.answer_parts(self.panel.read(same, same[0, 0]))
         assert parts.bias is not None
         assert parts.weights is not None
         # Without a centre, contrasts are as they were given.
@@ -328,6 +326,10 @@ class FittedPanel(Tabular):
         events = TopicEvents(forecasts.topics[used], start + beyond, beyond, some.outcomes, weight[used])
         return replace(self, topics=learn_topics(events).effects)
 
+    def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
+        """Forecasts by all experts as `pool` takes them."""
+        return self.panel.read(q, prior, base_rate)
+
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""
         return self.panel.answer_parts(batch)
@@ -336,7 +338,7 @@ class FittedPanel(Tabular):
         """The same, learned from events with options of their own, for events with these options."""
         # The uncertainty of its weights is known for as many options as it was learned from.
         uncertainty = self.uncertainty if len(options) == len(self.classes) else None
-        return replace(self, panel=for_options(self.panel, options), uncertainty=uncertainty)
+        return replace(self, panel=self.panel.for_options(options), uncertainty=uncertainty)
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""

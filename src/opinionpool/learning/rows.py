@@ -20,7 +20,7 @@ from opinionpool.learning.weight_beliefs import weight_beliefs
 from opinionpool.logodds import expit, logit, whitened
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import Dependence
-from opinionpool.model.pooling import fill_missing
+from opinionpool.model.features import Parts
 
 PRIOR_WORTH = 20.0
 # No log pool is quite right, so T outcomes count (T + `COUNTED`) / (T + `ALL`) times: too much would be learned from
@@ -88,7 +88,8 @@ class Rows(DenseContrasts):
 
     def observed(self, spread: Array, fill: Dependence, extremes: Extremes) -> Observations:
         """What a regression sees; where forecasts are missing, experts are taken to be correlated as `fill` says."""
-        full = fill_missing(extremes.deviation(self.contrasts, each_expert(self.absent)), spread, fill)
+        parts = Parts(np.zeros(len(spread)), spread, fill)
+        full = parts.fill(extremes.deviation(self.contrasts, each_expert(self.absent)))
         offset, events = self.reference - self.base_intercept, float(self.weight.sum())
         counted = (events + COUNTED) / (events + ALL)
         return Observations(full, offset, self.outcomes, counted * self.weight, self.expected)

@@ -16,10 +16,8 @@ from opinionpool.arguments import number
 from opinionpool.arrays import Array
 from opinionpool.estimation.coefficients import covering
 from opinionpool.learning.topics import TopicShift
-from opinionpool.model.contrasts import Batch, Extremes, blocks, read_batch
-from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import fill_as_expected
-from opinionpool.model.pooling_panel import PoolingPanel
+from opinionpool.model.contrasts import Batch, Extremes
+from opinionpool.model.panel import Panel, PoolingPanel
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +139,11 @@ class Uncertainty:
         """
         level = number(level, "level", 0, 1, between=True)
         k = len(panel.classes)
-        batch = read_batch(probabilities, prior, len(panel), k)
+        batch = panel.read(probabilities, prior)
         p, error = self._errors(panel, batch, panel.pool(probabilities, prior, base_rate), shift)
         width = NormalDist().inv_cdf((1.0 + level) / 2.0)
         ends = np.empty((2, *p.shape))
-        for rows in blocks(batch):
+        for rows in batch.blocks():
             with np.errstate(divide="ignore"):
                 odds = np.log(p[rows]) - np.log(p[rows] @ (1.0 - np.eye(k)))
             floors = logodds.class_floors(panel.settings.pool_floor, batch.prior[rows], 1.0)
@@ -162,7 +160,7 @@ class Uncertainty:
         shift: TopicShift | None = None,
     ) -> Array:
         """Standard errors of each class's log-odds against the others, down and up, (2, T, K); 0 if nobody answered."""
-        batch = read_batch(probabilities, prior, len(panel), len(panel.classes))
+        batch = panel.read(probabilities, prior)
         return self._errors(panel, batch, panel.pool(probabilities, prior), shift)[1]
 
     def at_least(self, other: Uncertainty) -> Self:
@@ -193,7 +191,7 @@ class Uncertainty:
         p = answer_rows(answers, k)
         p = p if shift is None else shift.moved(p, batch.prior, panel.settings.pool_floor)
         error = np.empty((2, *p.shape))
-        for rows in blocks(batch):
+        for rows in batch.blocks():
             slope = _slopes(p[rows], p[rows] @ (1.0 - np.eye(k)))
             gradient = self._gradient(symmetric, batch, rows, symmetric.settings.extremes)
             factor = np.ones(len(slope)) if shift is None else shift.factors(rows)
@@ -229,7 +227,7 @@ class Uncertainty:
         """How log-ratios of some events go with intercept and weights, (T, K - 1 + N, K - 1); 0 if nobody answered."""
         d, full = batch.classes - 1, debiased(panel, batch, rows, extremes)
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
-        answered = batch.answered_by(panel.informative, rows)
+        answered = batch.some(rows).answered_by(panel.informative)
         return np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
 
     def _covariance(self, gradient: Array, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:  # noqa: ARG002
@@ -273,8 +271,8 @@ def _of_classes(slope: Array, covariance: Array) -> Array:
 
 def debiased(panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
     """Debiased contrasts of some events, as far as extremes are believed, those missing as expected, (T, N, K - 1)."""
-    absent = logodds.no_options(batch.prior[rows][:, None, :])
-    return fill_as_expected(extremes.deviation(batch.contrasts(rows, panel.settings.floor), absent), panel.parts)
+    some = batch.some(rows)
+    return panel.parts.fill(extremes.deviation(some.contrasts(), some.base.absent))
 
 
 def answer_rows(answers: npt.ArrayLike, k: int) -> Array:

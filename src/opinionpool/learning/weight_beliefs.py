@@ -173,7 +173,7 @@ class _Open:
         size = np.sqrt(believed.accuracy.value)
         among = believed.parts(self.rho).dependence
         inverse = (believed.calibration.value / size)[:, None] * np.linalg.inv(among.matrix())
-        solved = among.solve(size)
+        solved = among.solve(size, np.ones((1, n), dtype=bool))[0]
         shares, change = np.ones((n, n)), np.diag(size)
         if isinstance(among, NestedCorrelation):
             shares = among.shares()

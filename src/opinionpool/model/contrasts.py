@@ -1,23 +1,26 @@
-"""What experts state about a batch of events, read and checked once, whatever the shape it came in."""
+"""Forecasts as contrasts: read and checked, made log-ratios beyond the prior, and softened where they are extreme."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import blocks as blockwise, logodds
-from opinionpool.arrays import Array, Index, Mask
+from opinionpool.arrays import Array, Index, Mask, as_numbers
+from opinionpool.blocks import Bounds, floored_log_odds, within
 from opinionpool.errors import PanelError, ProbabilityError, ShapeError
-from opinionpool.logodds import levelled
+from opinionpool.logodds import FLOOR, POOL_FLOOR, levelled
 from opinionpool.priors import spread_prior
 
 Rows: TypeAlias = slice | Index
+# Rows of cells that are taken together, however wide.
+FEWEST = 64
 
 
 def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
@@ -45,80 +48,223 @@ def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = No
 
 
 @dataclass(frozen=True, eq=False)
+class Reference:
+    """The prior of T events with the floors that depend on it: a row for each event, or one that all share."""
+
+    prior: Array  # (T or 1, K); class probabilities
+    floor: float
+    pool_floor: float
+
+    @cached_property
+    def ratios(self) -> Array:
+        """L°, (T or 1, K - 1)."""
+        return logodds.prior_log_ratios(self.prior)
+
+    @cached_property
+    def absent(self) -> Mask | None:
+        """Classes that are no options of an event, (T or 1, 1, K - 1); None if all are."""
+        return None if self.prior.shape[1] == 2 else logodds.no_options(self.prior[:, None, :])
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Log-odds between which binary forecasts are kept, (T or 1, 1) each."""
+        ends = np.broadcast_to([0.0, 1.0], (len(self.prior), 2))
+        ratios = logodds.log_ratios(ends, self.prior[:, None, :], self.floor)
+        return Bounds(ratios[:, 0], ratios[:, 1])
+
+    @cached_property
+    def answer_bounds(self) -> Bounds:
+        """Probabilities between which binary answers are kept, (T or 1,) each."""
+        floors = logodds.class_floors(self.pool_floor, self.prior, 1.0)
+        return Bounds(floors[:, 1], 1.0 - floors[:, 0])
+
+    def some(self, rows: Rows) -> Reference:
+        """The reference of some of the events."""
+        return self if len(self.prior) == 1 else replace(self, prior=self.prior[rows])
+
+
+@lru_cache(maxsize=256)
+def _shared_reference(prior: bytes, classes: int, what: str, floor: float, pool_floor: float) -> Reference:
+    """The reference of one prior, given as the bytes of its numbers."""
+    given = np.frombuffer(prior)
+    return Reference(spread_prior(given[0] if classes == 2 else given, (1,), classes, what), floor, pool_floor)
+
+
+def _reference(
+    prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str, floor: float, pool_floor: float
+) -> Reference:
+    """The reference of events of shape `lead`, from one prior or one for each."""
+    given = as_numbers(prior, what)
+    # Floors that are no numbers are refused where they are used.
+    if given.ndim == (classes > 2) and isinstance(floor, float | int) and isinstance(pool_floor, float | int):  # type: ignore[redundant-expr]
+        return _shared_reference(given.tobytes(), classes, what, floor, pool_floor)
+    return Reference(spread_prior(given, lead, classes, what), floor, pool_floor)
+
+
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Forecasts on T events."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; probabilities, NaN where missing
-    prior: Array  # (T, K); class probabilities of the reference
-    reference: Array  # (T, K - 1); its log-ratios
+    base: Reference
+    start: Array  # (T or 1, K - 1); log-ratios of the base rate, or of the prior if there is none
     lead: tuple[int, ...]  # the shape of the events as they were given
+    experts: Index | None = None  # (T, N); positions of the experts in the panel; None: column i is expert i
 
     @property
     def classes(self) -> int:
         """K."""
-        return int(self.prior.shape[-1])
+        return int(self.base.prior.shape[1])
 
-    def contrasts(self, rows: Rows, floor: float) -> Array:
-        """L − L° of some events, NaN where missing, (T, N, K - 1); see `contrasts`."""
-        return contrasts(self.q[rows], self.prior[rows][:, None, :], floor, self.reference[rows][:, None, :])
+    @property
+    def prior(self) -> Array:
+        """Class probabilities of the reference, (T, K)."""
+        return np.broadcast_to(self.base.prior, (len(self.q), self.classes))
 
-    def answered_by(self, experts: Mask, rows: Rows = slice(None)) -> Mask:
-        """Whether any of some experts, (N,), answered, of some events, (T,)."""
-        some = self.q[rows][:, experts]
+    @property
+    def reference(self) -> Array:
+        """L°, the log-ratios of the prior, (T, K - 1)."""
+        return np.broadcast_to(self.base.ratios, (len(self.q), self.classes - 1))
+
+    @property
+    def shift(self) -> Array:
+        """logit(base rate) − L° for every event, (T or 1, K - 1); 0 without a base rate (model.md, section 2.8)."""
+        return np.asarray(self.start - self.base.ratios)
+
+    @property
+    def width(self) -> int:
+        """Numbers of an event."""
+        return math.prod(self.q.shape[1:])
+
+    def blocks(self) -> Iterator[slice]:
+        """Slices of events whose numbers stay in the cache."""
+        return blockwise.blocks(len(self.q), self.width)
+
+    def some(self, rows: Rows) -> Batch:
+        """Some of the events."""
+        return self.of_events(rows, self.q[rows], None if self.experts is None else self.experts[rows])
+
+    def of_events(self, rows: Rows, q: Array, experts: Index | None) -> Batch:
+        """Some of the events with other forecasts, by these experts."""
+        start = self.start if len(self.start) == 1 else self.start[rows]
+        return Batch(q, self.base.some(rows), start, q.shape[:1], experts)
+
+    def check(self) -> None:
+        """Raise a `ProbabilityError` that says where one is outside [0, 1]."""
+        logodds.check_probabilities(self.q.reshape(self.lead + self.q.shape[1:]))
+
+    def log_ratios(self) -> Array:
+        """Floored log-ratios L, NaN where missing, (T, N, K - 1).
+
+        Raises
+        ------
+        ProbabilityError
+            If a probability is outside [0, 1].
+        """
+        if self.classes > 2:
+            return logodds.log_ratios(self.q, self.base.prior[:, None, :], self.base.floor)
+        ratios = floored_log_odds(self.q, self.base.bounds, np.empty(self.q.shape))
+        none = np.isnan(ratios)
+        if none.any() and not np.isnan(self.q[none]).all():
+            self.check()
+        return np.asarray(ratios[..., None])
+
+    def contrasts(self) -> Array:
+        """L − L°, NaN where missing, (T, N, K - 1)."""
+        ratios = self.log_ratios()
+        ratios -= self.base.ratios[:, None, :]
+        return ratios
+
+    def answered_by(self, experts: Mask) -> Mask:
+        """Whether any of some experts, (N,), answered, (T,)."""
+        some = self.q[:, experts]
         return np.asarray(~np.isnan(some).all(axis=tuple(range(1, some.ndim))))
+
+    def answers(self, ratios: Array) -> Array:
+        """Probabilities of pooled log-ratios (T, K - 1), within their floors, (T,), or (T, K) when K > 2."""
+        if self.classes > 2:
+            return logodds.pooled_probabilities(ratios, self.base.prior, self.base.pool_floor)
+        return within(logodds.expit(ratios[:, 0]), *self.base.answer_bounds)
 
     def shape_answers(self, p: Array) -> Array:
         """(T, K) answers in the shape of the question: (...) when K = 2, else (..., K)."""
-        if self.classes == 2:
-            return np.asarray(p[:, 1].reshape(self.lead)[()])
-        return p.reshape((*self.lead, self.classes))
+        return self.as_asked(logodds.public_probabilities(p))
+
+    def as_asked(self, answers: Array) -> Array:
+        """Answers (T, ...) in the shape of the question."""
+        shaped: Array = answers.reshape(self.lead + answers.shape[1:])
+        return shaped[()]
 
 
-def read_batch(probabilities: npt.ArrayLike, prior: npt.ArrayLike, experts: int, classes: int) -> Batch:
-    """Check shapes and ranges, and spread the prior over the events.
+def read_batch(
+    probabilities: npt.ArrayLike,
+    prior: npt.ArrayLike,
+    experts: int,
+    classes: int,
+    base_rate: npt.ArrayLike | None = None,
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+) -> Batch:
+    """Forecasts and priors with checked shapes; binary probabilities are checked when log-odds are made of them.
 
     Raises
     ------
     ProbabilityError, ShapeError
         If they are not forecasts by that many experts on events of that many classes.
     """
-    q = logodds.check_probabilities(probabilities)
+    q = as_numbers(probabilities)
     tail = (experts,) if classes == 2 else (experts, classes)
     if q.shape[q.ndim - len(tail) :] != tail:
         wanted = "(..., " + ", ".join(map(str, tail)) + ")"
         raise ShapeError(f"{experts} experts and {classes} classes need forecasts of shape {wanted}, not {q.shape}")
     lead = q.shape[: q.ndim - len(tail)]
-    q = q.reshape((-1, *tail))
+    q = q.reshape((math.prod(lead), *tail))
     if classes > 2:
-        q, _ = logodds.normalised(q)
-    p = spread_prior(prior, lead, classes)
-    if classes > 2 and logodds.no_options(p) is not None:
-        _check_options(q, p)
-    return Batch(q, p, logodds.prior_log_ratios(p), lead)
+        q, _ = logodds.normalised(logodds.check_probabilities(q))
+    base = _reference(prior, lead, classes, "prior", floor, pool_floor)
+    if base.absent is not None:
+        _check_options(q, base.absent)
+    start = base if base_rate is None else _reference(base_rate, lead, classes, "base rate", floor, pool_floor)
+    return Batch(q, base, start.ratios, lead)
 
 
-def _check_options(q: Array, p: Array) -> None:
+def _check_options(q: Array, absent: Mask) -> None:
     """Raise where a class with prior 0, which is no option of the event, is given something."""
-    strange = (q > 0) & (p == 0)[:, None, :]
+    strange = (q[..., 1:] > 0) & absent
     if strange.any():
         event, expert, label = (int(i) for i in np.argwhere(strange)[0])
         raise ProbabilityError(
-            f"class {label} has prior 0 in event {event}, so it is no option there, and forecast {expert} gives it "
-            f"{q[event, expert, label]:.15g}"
+            f"class {label + 1} has prior 0 in event {event}, so it is no option there, and forecast {expert} gives it "
+            f"{q[event, expert, label + 1]:.15g}"
         )
 
 
-def base_rate_shift(base_rate: npt.ArrayLike | None, batch: Batch) -> Array:
-    """logit(base_rate) - L° for every event, (T, K - 1); 0 without a base rate (model.md, section 2.8)."""
-    if base_rate is None:
-        return np.broadcast_to(0.0, batch.reference.shape)
-    wanted = logodds.prior_log_ratios(spread_prior(base_rate, batch.lead, batch.classes, "base rate"))
-    return np.asarray(wanted - batch.reference)
+def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask]]:
+    """Forecasts (M,) by event, in blocks of events with about as many forecasts each, in rows of their number.
 
+    Yields
+    ------
+    rows : ndarray of int, shape (t,)
+        Events.
+    cells : ndarray of int, shape (t, m)
+        Positions of their forecasts among the M; where a row has fewer than m, any.
+    present : ndarray of bool, shape (t, m)
+        Where a row has a forecast.
 
-def blocks(batch: Batch) -> Iterator[slice]:
-    """Slices of events."""
-    return blockwise.blocks(len(batch.q), int(np.prod(batch.q.shape[1:])))
+    Examples
+    --------
+    >>> [(rows.tolist(), present.sum(axis=1).tolist()) for rows, _, present in padded_cells(np.array([0, 0, 0, 2]), 3)]
+    [([1, 2], [0, 1]), ([0], [3])]
+    """
+    by_event, count = np.argsort(event, kind="stable"), np.bincount(event, minlength=events)
+    start, width = np.cumsum(count) - count, np.ceil(np.log2(np.maximum(count, 1)))
+    for size in np.unique(width):
+        group = np.flatnonzero(width == size)
+        most = int(count[group].max())
+        place, step = np.arange(most), max(blockwise.BLOCK // max(most, 1), FEWEST)
+        for rows in (group[first : first + step] for first in range(0, len(group), step)):
+            present = place < count[rows, None]
+            yield rows, by_event[np.where(present, start[rows, None] + place, 0)], present
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,17 +287,12 @@ class Contrasts:
     @cached_property
     def contrasts(self) -> Array:
         """L − L°, (T, N, K - 1), 0 where missing."""
-        contrasts = self.ratios - self.reference[:, None, :]
-        return contrasts if self.present.all() else np.where(self.present[..., None], contrasts, 0.0)
+        return np.where(self.present[..., None], self.ratios - self.reference[:, None, :], 0.0)
 
     @cached_property
     def probabilities(self) -> Array:
         """Floored probabilities of all classes, (T, N, K), 0 where missing."""
-        known = self.ratios if self.present.all() else np.where(self.present[..., None], self.ratios, 0.0)
-        if known.shape[2] == 1:
-            p = np.concatenate([logodds.expit(-known), logodds.expit(known)], axis=-1)
-        else:
-            p = logodds.softmax(known)
+        p = logodds.softmax(np.where(self.present[..., None], self.ratios, 0.0))
         p[~self.present] = 0.0
         return p
 
@@ -185,15 +326,15 @@ class AnswerParts:
     intercept: Array
 
 
-def contrasts_in(batch: Batch, floor: float) -> Iterator[tuple[Rows, Contrasts]]:
+def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
     """Events on which somebody answered, in blocks: which they are, and their contrasts."""
-    for block in blocks(batch):
+    for block in batch.blocks():
         missing = np.isnan(batch.q[block]).all(axis=tuple(range(1, batch.q.ndim)))
         rows: Rows = block.start + np.flatnonzero(~missing) if missing.any() else block
         if not missing.all():
-            ratios = logodds.log_ratios(batch.q[rows], batch.prior[rows][:, None, :], floor)
+            some = batch.some(rows)
             # However forecasts lie in memory, sums over experts are the same to the last bit.
-            yield rows, Contrasts(np.ascontiguousarray(ratios), batch.reference[rows])
+            yield rows, Contrasts(np.ascontiguousarray(some.log_ratios()), some.reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +361,7 @@ class Extremes:
         if not self.limit > 0 or (self.centre is not None and not np.isfinite(self.centre).all()):
             raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
 
-    def believed(self, contrasts: Array, absent: npt.NDArray[np.bool_] | None = None) -> Array:
+    def believed(self, contrasts: Array, absent: Mask | None = None) -> Array:
         """Contrasts (..., N, K - 1) as far as they are believed; NaN stays.
 
         Parameters
@@ -234,62 +375,37 @@ class Extremes:
         robust = self.deviation(contrasts, absent)
         return robust if self.centre is None else np.asarray(robust + self.centre)
 
-    def deviation(self, contrasts: Array, absent: npt.NDArray[np.bool_] | None = None) -> Array:
-        """The same, measured from the centre."""
+    def deviation(self, contrasts: Array, absent: Mask | None = None) -> Array:
+        """Believed contrasts less the centre, (..., N, K - 1)."""
         deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return deviation
+        # A limit past 700 is past all log-odds that floats allow.
+        odds = math.expm1(min(self.limit, 700.0))
         if absent is None:
-            return (_limited if contrasts.shape[-1] == 1 else _limited_classes)(deviation, self.limit)
-        options = np.broadcast_to(1 + (~absent).sum(axis=-1), deviation.shape[:-1])
-        among = np.where(absent, -np.inf, deviation)
-        return levelled(_limited_classes(among, self.limit, options.reshape(-1)), absent)
+            return (_softened if deviation.shape[-1] == 1 else _softened_classes)(deviation, odds)
+        options = 1 + (~absent).sum(axis=-1)
+        return levelled(_softened_classes(np.where(absent, -np.inf, deviation), odds, options), absent)
 
     def subset(self, positions: Index) -> Extremes:
-        """The same for some of the experts."""
+        """The extremes of some of the experts."""
         return self if self.centre is None else replace(self, centre=self.centre[positions])
 
 
-def even_share(limit: float) -> float:
-    """s/2 of two classes: how much of either class is mixed in; 0 where everything is believed."""
-    return 0.0 if math.isinf(limit) else 1.0 / (math.expm1(min(limit, 700.0)) + 2.0)
+def _softened(deviation: Array, odds: float) -> Array:
+    """log((1 − s/2) e^D + s/2) − log((1 − s/2) + s/2 e^D) of one log-odds D, s/2 = 1 / (odds + 2)."""
+    even, small = 1.0 / (odds + 2.0), np.exp(-np.abs(deviation))
+    return np.asarray(np.copysign(np.log((1.0 - even + even * small) / (even + (1.0 - even) * small)), deviation))
 
 
-def _limited(deviation: Array, limit: float) -> Array:
-    """The same for one log-odds, by one exponential and one logarithm of each size."""
-    even = 1.0 / (math.expm1(min(limit, 700.0)) + 2.0)
-    found = np.empty(deviation.shape)
-    flat, limited = deviation.reshape(-1), found.reshape(-1)
-    for rows in blockwise.blocks(len(flat), 1):
-        size = np.abs(flat[rows])
-        small = np.exp(np.negative(size, out=size), out=size)
-        above = even * small
-        above += 1.0 - even
-        small *= 1.0 - even
-        small += even
-        np.divide(above, small, out=above)
-        np.copysign(np.log(above, out=above), flat[rows], out=limited[rows])
-    return found
-
-
-def _limited_classes(deviation: Array, limit: float, options: npt.NDArray[np.intp] | None = None) -> Array:
-    """The same for several log-ratios of each expert, -inf for classes that are none of its `options`, all flat."""
-    d, found = deviation.shape[-1], np.empty(deviation.shape)
-    flat, limited = deviation.reshape(-1, d), found.reshape(-1, d)
-    # A limit past 700 is past all log-odds that floats allow.
-    odds = math.expm1(min(limit, 700.0))
-    # Four arrays of a block's size share the cache.
-    for rows in blockwise.blocks(len(flat), 4 * d):
-        k = d + 1 if options is None else options[rows]
-        share = k / (odds + k)
-        # Classes first: sums over a short last axis are slow.
-        ratios = np.ascontiguousarray(flat[rows].T)
-        top = np.maximum(ratios.max(axis=0), 0.0)
-        ratios -= top
-        contrast, base = np.exp(ratios, out=ratios), np.exp(-top)
-        nothing = (share / k) * (contrast.sum(axis=0) + base)
-        contrast *= 1.0 - share
-        contrast += nothing
-        contrast /= (1.0 - share) * base + nothing
-        limited[rows] = np.log(contrast, out=contrast).T
-    return found
+def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
+    """Log of (1 − s) e^D + (s/k) Σ e^D over that of the first class, -inf being no option of the k, (..., K - 1)."""
+    k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
+    share = k / (odds + k)
+    # Classes first: sums over a short last axis are slow.
+    ratios = np.ascontiguousarray(np.moveaxis(deviation, -1, 0))
+    top = np.maximum(ratios.max(axis=0), 0.0)
+    contrast, base = np.exp(ratios - top), np.exp(-top)
+    nothing = (share / k) * (contrast.sum(axis=0) + base)
+    softened = np.log(((1.0 - share) * contrast + nothing) / ((1.0 - share) * base + nothing))
+    return np.ascontiguousarray(np.moveaxis(softened, 0, -1))

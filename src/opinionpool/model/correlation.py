@@ -7,6 +7,7 @@ correlation is singular, as between duplicates, the pseudo-inverse shares the we
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,23 +30,31 @@ NO_LIMIT = (
 
 
 class Dependence(Protocol):
-    """The correlation of N experts' contrasts within an outcome."""
+    """The correlation R of N experts' contrasts within an outcome."""
 
     @property
     def size(self) -> int:
         """N."""
 
     def matrix(self) -> Array:
-        """The correlation matrix R, (N, N)."""
-
-    def solve(self, v: Array) -> Array:
-        """R⁻¹ v for v of shape (N,)."""
+        """R, (N, N)."""
 
     def times(self, v: Array) -> Array:
-        """R v for v of shape (N,)."""
+        """R v for v of shape (..., N)."""
 
-    def solve_present(self, v: Array, present: Mask) -> Array:
-        """Row t: R_SS⁻¹ v_S for the experts S present in that row, 0 elsewhere, (T, N)."""
+    def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
+        """R_SS⁻¹ v_S in each row, S the experts who are present, 0 elsewhere, (T, m).
+
+        Parameters
+        ----------
+        v : ndarray, shape (N,), or (T, m)
+            A value of each expert, or of each expert in each row.
+        present : ndarray of bool, shape (T, m)
+        experts : ndarray of int, shape (T, m), optional
+            Whose column it is, row by row; if not given, column i is expert i.
+        strict : bool
+            Whether to raise a `PanelError` where the solution has no limit, or else leave out what R cannot reach.
+        """
 
     def subset(self, positions: Index) -> Dependence:
         """The correlation among some of the experts."""
@@ -53,15 +62,10 @@ class Dependence(Protocol):
     def correlate(self, z: Array) -> Array:
         """Independent standard normals (..., N) to correlated ones."""
 
-    def expected(self, values: Array, present: Mask) -> Array:
-        """Values (T, N) where present, and their conditional expectation given these elsewhere."""
 
-
-class CellWise(Protocol):
-    """A correlation by which weights follow forecast by forecast, without a matrix."""
-
-    def solve_cells(self, event: Index, expert: Index, v: Array, events: int) -> Array:
-        """R_SS⁻¹ v_S for the experts S of each event, by forecast, (M,)."""
+def in_rows(v: Array, present: Mask, experts: Index | None) -> Array:
+    """Values (N,) of experts, or (T, m), as rows (T, m) that are 0 where a column is absent."""
+    return np.where(present, v if experts is None or v.ndim == 2 else v[experts], 0.0)
 
 
 @dataclass(frozen=True)
@@ -82,31 +86,25 @@ class CommonCorrelation:
             )
 
     def matrix(self) -> Array:
-        """The correlation matrix R, (N, N)."""
+        """R, (N, N)."""
         return np.asarray(np.where(np.eye(self.size, dtype=bool), 1.0, self.rho))
-
-    def solve(self, v: Array) -> Array:
-        """R⁻¹ v, in O(N)."""
-        return np.asarray(self.solve_present(v, np.ones((1, self.size), dtype=bool))[0])
 
     def times(self, v: Array) -> Array:
         """R v, in O(N)."""
-        return np.asarray((1.0 - self.rho) * v + self.rho * v.sum())
+        return np.asarray((1.0 - self.rho) * v + self.rho * v.sum(axis=-1, keepdims=True))
 
-    def solve_present(self, v: Array, present: Mask) -> Array:
-        """R_SS⁻¹ v_S row by row, in O(TN)."""
-        filled = np.asarray(np.where(present, v, 0.0))
-        number = present.sum(axis=1, keepdims=True)
-        total = filled.sum(axis=1, keepdims=True)
+    def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
+        """R_SS⁻¹ v_S = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ) in each row of n experts, in O(Tm)."""
+        own, number = in_rows(v, present, experts), present.sum(axis=1, keepdims=True)
+        total = own.sum(axis=1, keepdims=True)
         if self.rho == 1.0:
             mean = total / np.maximum(number, 1)
-            if (np.abs(filled - mean)[present] > CONSISTENT * np.abs(v).max(initial=0.0)).any():
+            if strict and (np.abs(own - mean)[present] > CONSISTENT * np.abs(v).max(initial=0.0)).any():
                 raise PanelError(NO_LIMIT)
             return np.asarray(np.where(present, mean / np.maximum(number, 1), 0.0))
-        shared = self.rho * total / (1.0 + (number - 1.0) * self.rho)
-        solved = (filled - shared) / np.where(number > 1, 1.0 - self.rho, 1.0)
         # A single expert is not correlated with anybody.
-        return np.asarray(np.where(present, np.where(number > 1, solved, filled), 0.0))
+        several, shared = number > 1, self.rho * total / (1.0 + (number - 1.0) * self.rho)
+        return np.asarray(np.where(present & several, (own - shared) / (1.0 - self.rho), own))
 
     def subset(self, positions: Index) -> CommonCorrelation:
         """The same correlation among fewer experts."""
@@ -118,20 +116,6 @@ class CommonCorrelation:
             return z
         own, all_ = np.sqrt(1.0 - self.rho), np.sqrt(1.0 + (self.size - 1) * self.rho)
         return np.asarray(own * z + (all_ - own) * z.mean(axis=-1, keepdims=True))
-
-    def expected(self, values: Array, present: Mask) -> Array:
-        """Values (T, N) where present, and their conditional expectation given these elsewhere, in O(TN)."""
-        total = np.where(present, values, 0.0).sum(axis=1, keepdims=True)
-        number = present.sum(axis=1, keepdims=True)
-        return np.asarray(np.where(present, values, self.rho * total / (1.0 + (number - 1.0) * self.rho)))
-
-    def solve_cells(self, event: Index, expert: Index, v: Array, events: int) -> Array:
-        """R_SS⁻¹ v_S for the experts S of each event, by forecast, (M,); for a correlation below 1."""
-        del expert
-        number = np.bincount(event, minlength=events)[event]
-        total = np.bincount(event, weights=v, minlength=events)[event]
-        shared = self.rho * total / (1.0 + (number - 1.0) * self.rho)
-        return np.asarray(np.where(number > 1, (v - shared) / (1.0 - self.rho), v))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,46 +134,41 @@ class MatrixCorrelation:
         return len(self.array)
 
     def matrix(self) -> Array:
-        """The correlation matrix R, (N, N)."""
+        """R, (N, N)."""
         return self.array.copy()
-
-    def solve(self, v: Array) -> Array:
-        """R⁻¹ v, by Cholesky, or by the pseudo-inverse where R is singular."""
-        return solve_matrix(self.array, v, self.least)
 
     def times(self, v: Array) -> Array:
         """R v."""
-        return np.asarray(self.array @ v)
+        return np.asarray(v @ self.array)
 
-    def solve_present(self, v: Array, present: Mask) -> Array:
-        """R_SS⁻¹ v_S, once for each distinct pattern of presence."""
+    def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
+        """R_SS⁻¹ v_S, for all rows of a pattern at once: by LU, or by the pseudo-inverse where R_SS is singular."""
         solved = np.zeros(present.shape)
-        for rows, columns in each_pattern(present):
-            if len(columns):
-                solved[np.ix_(rows, columns)] = solve_matrix(
-                    self.array[np.ix_(columns, columns)], v[columns], self.least
-                )
+        for rows, columns, who in patterns(present, experts):
+            among, cells = self.array[np.ix_(who, who)], np.ix_(rows, columns)
+            solved[cells] = solve_matrix(among, v[who] if v.ndim == 1 else v[cells].T, self.least, strict=strict).T
         return solved
 
     def subset(self, positions: Index) -> MatrixCorrelation:
         """The correlation among some of the experts."""
         return MatrixCorrelation(self.array[np.ix_(positions, positions)], self.least)
 
-    def expected(self, values: Array, present: Mask) -> Array:
-        """Values (T, N) where present, and their conditional expectation given these elsewhere."""
-        full = np.zeros(values.shape)
-        for rows, columns in each_pattern(present):
-            if len(columns):
-                among = self.array[np.ix_(columns, columns)]
-                onto = self.array[:, columns] @ np.linalg.pinv(among, rcond=SINGULAR, hermitian=True)
-                full[rows] = values[np.ix_(rows, columns)] @ onto.T
-        return np.where(present, values, full)
-
     def correlate(self, z: Array) -> Array:
         """Independent standard normals (..., N) to correlated ones, by R^(1/2)."""
         values, vectors = np.linalg.eigh(self.array)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return np.asarray(z @ root)
+
+
+def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Index, Index, Index]]:
+    """Rows (T, m) in which the same experts are present, one at least: the rows, their columns, and who these are."""
+    if experts is None:
+        found = ((rows, columns, columns) for rows, columns in each_pattern(present))
+    else:
+        distinct, index = np.unique(np.where(present, experts, -1), axis=0, return_inverse=True)
+        each = ((np.flatnonzero(index.ravel() == i), np.flatnonzero(own >= 0), own) for i, own in enumerate(distinct))
+        found = ((rows, columns, own[columns]) for rows, columns, own in each)
+    return (each for each in found if len(each[1]))
 
 
 def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrelation:
@@ -222,24 +201,24 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
     return MatrixCorrelation(array, GIVEN)
 
 
-def solve_matrix(r: Array, v: Array, least: float) -> Array:
+def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
     """R⁻¹ v, for v (N,) or (N, P), to the digits that the condition of R leaves, or R⁺ v where R is singular."""
     try:
         root = np.linalg.cholesky(r)
     except np.linalg.LinAlgError:
-        return _pseudo_solve(r, v, least)
+        return _pseudo_solve(r, v, least, strict=strict)
     if np.diag(root).min() ** 2 < SINGULAR:
-        return _pseudo_solve(r, v, least)
+        return _pseudo_solve(r, v, least, strict=strict)
     return np.asarray(np.linalg.solve(r, v))
 
 
-def _pseudo_solve(r: Array, v: Array, least: float) -> Array:
-    """R⁺ v, refused where v has a part that R cannot reach."""
+def _pseudo_solve(r: Array, v: Array, least: float, *, strict: bool) -> Array:
+    """R⁺ v; if strict, refused where v has a part that R cannot reach."""
     values, vectors = np.linalg.eigh(r)
     filled = values > least * len(r)
     if filled.all():
         return np.asarray(np.linalg.solve(r, v))
     parts = vectors.T @ v
-    if np.linalg.norm(parts[~filled]) > CONSISTENT * np.linalg.norm(v):
+    if strict and np.linalg.norm(parts[~filled]) > CONSISTENT * np.linalg.norm(v):
         raise PanelError(NO_LIMIT)
     return np.asarray(vectors[:, filled] @ (parts[filled].T / values[filled]).T)

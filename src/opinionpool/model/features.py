@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeGuard
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,8 @@ from opinionpool.arguments import one_of
 from opinionpool.arrays import Array, Index, Mask, as_numbers, axes
 from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
 from opinionpool.logodds import signature, uncentred
-from opinionpool.model.copied import CopiedCorrelation
-from opinionpool.model.correlation import CellWise, CommonCorrelation, Dependence, matrix_correlation
+from opinionpool.model.contrasts import padded_cells
+from opinionpool.model.correlation import CommonCorrelation, Dependence, in_rows, matrix_correlation
 from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 
@@ -25,14 +25,20 @@ DEPENDENCES = ("common", "nested")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a panel is made of."""
+    """What a panel of N experts is made of; experts who repeat each other are one in its dependence, and share."""
 
     contrast: Array  # (N,); contrast means mu
     # (N,); standard deviations sigma of the contrasts; 0 for an expert who never moves, NaN for one whose calibration
     # was assessed as 0. Neither says anything.
     spread: Array
-    dependence: Dependence  # correlation R
+    dependence: Dependence  # correlation R of the V distinct experts
     absolute: bool = True  # whether the scale of `contrast` and `spread` is known; if not, only ratios mean something
+    source: Index | None = None  # (N,); which of the V is behind each; None if all are distinct
+
+    def __post_init__(self) -> None:
+        source, v = self.source, self.dependence.size
+        if source is not None and not (source.shape == self.contrast.shape and ((source >= 0) & (source < v)).all()):
+            raise PanelError(f"behind each expert should be one of {v} distinct ones")
 
     @property
     def informative(self) -> Mask:
@@ -49,25 +55,95 @@ class Parts:
         """Mu / sigma, 0 for experts who say nothing, (N,)."""
         return np.asarray(self.contrast / self.scale)
 
-    def weights_for(self, present: Mask) -> Array:
-        """W = 2 Sigma_SS^-1 mu_S for the experts S present in each row, 0 elsewhere, (T, N)."""
-        solved = self.dependence.solve_present(self.signal, present & self.informative)
-        return np.asarray(2.0 * solved / self.scale)
+    def matrix(self) -> Array:
+        """R of all experts, (N, N)."""
+        r = self.dependence.matrix()
+        return r if self.source is None else np.asarray(r[np.ix_(self.source, self.source)])
 
-    def cell_weights(self, event: Index, expert: Index, events: int) -> Array | None:
-        """The same, forecast by forecast of experts who say something, (M,); None where these take a matrix."""
-        among = self.dependence
-        if not _is_cell_wise(among):
-            return None
-        return cell_weights(event, expert, self.contrast[expert], self.spread[expert], among, events)
+    def times(self, v: Array) -> Array:
+        """R v for v of shape (..., N)."""
+        if self.source is None:
+            return self.dependence.times(v)
+        total = np.zeros((*v.shape[:-1], self.dependence.size))
+        np.add.at(np.moveaxis(total, -1, 0), self.source, np.moveaxis(v, -1, 0))
+        return np.asarray(self.dependence.times(total)[..., self.source])
 
-    def added(self, debiased: Array) -> Array:
-        """w_i C_i for contrasts C (T, N, K - 1), NaN where missing; 0 there."""
+    def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
+        """R_SS⁺ v_S in each row, see `Dependence.solve`: of those who repeat each other, each has its part."""
+        if self.source is None:
+            return self.dependence.solve(v, present, experts, strict=strict)
+        who = np.broadcast_to(self.source, present.shape) if experts is None else self.source[experts]
+        cells = np.nonzero(present)
+        key = cells[0] * self.dependence.size + who[cells]
+        _, first, group, number = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+        once, mean, group = (cells[0][first], cells[1][first]), np.zeros(present.shape), group.ravel()
+        mean[once] = np.bincount(group, in_rows(v, present, experts)[cells]) / number
+        kept = np.zeros(present.shape, dtype=bool)
+        kept[once] = True
+        solved = np.zeros(present.shape)
+        solved[cells] = (self.dependence.solve(mean, kept, who, strict=strict)[once] / number)[group]
+        return solved
+
+    def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
+        """W = 2 Sigma_SS^-1 mu_S for the experts S present in each row, 0 elsewhere, (T, m).
+
+        Parameters
+        ----------
+        present : ndarray of bool, shape (T, m)
+        experts : ndarray of int, shape (T, m), optional
+            Whose column it is, row by row; if not given, column i is expert i.
+        """
+        informative, scale = self.informative, self.scale
+        if experts is not None:
+            informative, scale = informative[experts], scale[experts]
+        return np.asarray(2.0 * self.solve(self.signal, present & informative, experts) / scale)
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights with every expert present, (N,)."""
+        return np.asarray(self.weights_for(np.ones((1, len(self.contrast)), dtype=bool))[0])
+
+    def added(self, debiased: Array, experts: Index | None = None) -> Array:
+        """w_i C_i for contrasts C (T, m, K - 1), NaN where missing; 0 there."""
         present = ~np.isnan(debiased[..., 0])
+        weights = self.weights if experts is None and present.all() else self.weights_for(present, experts)
+        return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))
+
+    def total(self, debiased: Array, experts: Index | None = None) -> Array:
+        """Σ_i w_i C_i, (T, K - 1)."""
+        if experts is None and not np.isnan(debiased).any():
+            (t, m, d), weights = debiased.shape, self.weights
+            return (debiased.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)
+        return np.asarray(self.added(debiased, experts).sum(axis=1))
+
+    def expected(self, values: Array, present: Mask) -> Array:
+        """Values / σ (T, N) where present, and R R_SS⁻¹ of those present, their conditional mean, elsewhere."""
+        if isinstance(self.dependence, MixedCorrelation):
+            return self.dependence.average(lambda each: replace(self, dependence=each).expected(values, present))
+        return np.where(present, values, self.times(self.solve(values, present, strict=False)))
+
+    def fill(self, contrasts: Array) -> Array:
+        """Contrasts (T, N, K - 1) with E[C | the contrasts present] under Sigma itself where one is missing (NaN).
+
+        With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, whose weights are
+        2 Sigma_SS⁻¹ mu_S, for mu = Sigma w / 2. So a regression on these learns weights that hold for every sub-panel;
+        nothing is made up that the exact sub-panel does not imply. That is so for contrasts without bias. An intercept
+        that stands for a bias common to all counts in full in the regression, and in the sub-panel only with the sum of
+        its weights; with forecasts missing, the two agree the better the less of such a bias is left. Experts who say
+        nothing are 0 wherever another one is informative.
+        """
+        known = self.informative
+        if not known.all():
+            full, some = np.zeros_like(contrasts), np.flatnonzero(known)
+            if len(some):
+                full[:, some] = self.subset(some).fill(contrasts[:, some])
+            return full
+        present = ~np.isnan(contrasts[..., 0])
         if present.all():
-            # One pattern needs one solution.
-            return np.asarray(self.weights_for(present[:1])[:, :, None] * debiased)
-        return self.weights_for(present)[..., None] * np.where(present[..., None], debiased, 0.0)
+            return contrasts
+        scaled = np.where(present[..., None], contrasts, 0.0) / self.spread[:, None]
+        full = np.stack([self.expected(column, present) for column in np.moveaxis(scaled, 2, 0)], axis=2)
+        return np.asarray(np.where(present[..., None], contrasts, full * self.spread[:, None]))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
         """Contrasts (T, N, K - 1) without bias.
@@ -75,13 +151,28 @@ class Parts:
         Noise is drawn for each class and differenced, so that it does not depend on the reference class.
         """
         normal = rng.standard_normal((len(outcomes), classes, len(self.contrast)))
-        noise = self.dependence.correlate(normal) * (self.spread / np.sqrt(2.0))
+        if self.source is None:
+            noise = self.dependence.correlate(normal)
+        else:
+            distinct, first = np.unique(self.source, return_index=True)
+            own = np.zeros((*normal.shape[:2], self.dependence.size))
+            own[..., distinct] = normal[..., first]
+            noise = self.dependence.correlate(own)[..., self.source]
+        noise = noise * (self.spread / np.sqrt(2.0))
         expected = self.contrast[:, None] * signature(classes)[outcomes][:, None, :]
         return np.asarray(expected + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2))
 
     def subset(self, positions: Index) -> Parts:
         """The parts of some of the experts."""
-        return Parts(self.contrast[positions], self.spread[positions], self.dependence.subset(positions), self.absolute)
+        dependence, source = self.dependence, None
+        if self.source is None:
+            dependence = dependence.subset(positions)
+        else:
+            kept, source = np.unique(self.source[positions], return_inverse=True)
+            whole = len(kept) == len(positions)
+            dependence = dependence.subset(self.source[positions] if whole else kept)
+            source = None if whole else source.ravel()
+        return Parts(self.contrast[positions], self.spread[positions], dependence, self.absolute, source)
 
     def check_scale(self, what: str) -> None:
         """Raise an `AccuracyUnknownError` where accuracies are known relative to each other only."""
@@ -101,27 +192,17 @@ class Parts:
             )
 
 
-def _is_cell_wise(among: Dependence) -> TypeGuard[CellWise]:
-    """Whether weights take no matrix."""
-    if isinstance(among, CommonCorrelation | NestedCorrelation):
-        return among.rho < 1.0
-    if isinstance(among, MixedCorrelation):
-        return all(_is_cell_wise(each) for each in among.models)
-    return isinstance(among, CopiedCorrelation) and _is_cell_wise(among.distinct)
-
-
 def cell_weights(
-    event: Index, expert: Index, contrast: Array, spread: Array, dependence: CellWise, events: int
+    event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """Weights as `Parts.weights_for`, cell by cell, where correlations need no matrix; in time linear in M, (M,).
+    """Weights as `Parts.weights_for`, forecast by forecast, (M,).
 
     Parameters
     ----------
     event, expert : ndarray of int, shape (M,)
     contrast, spread : ndarray, shape (M,)
         Of the expert of each forecast.
-    dependence : CellWise
-        Correlations below 1.
+    dependence : Dependence
     events : int
 
     Examples
@@ -132,7 +213,10 @@ def cell_weights(
     >>> cell_weights(event, expert, np.ones(3), np.full(3, 2**0.5), CommonCorrelation(2, 0.5), 2).round(4)
     array([0.6667, 0.6667, 1.    ])
     """
-    return np.asarray(2.0 * dependence.solve_cells(event, expert, contrast / spread, events) / spread)
+    signal, weights = contrast / spread, np.zeros(len(event))
+    for _, cells, present in padded_cells(event, events):
+        weights[cells[present]] = dependence.solve(signal[cells], present, expert[cells])[present]
+    return np.asarray(2.0 * weights / spread)
 
 
 def numbers(values: npt.ArrayLike, what: str) -> Array:

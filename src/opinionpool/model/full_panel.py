@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, Mask, each_pattern
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes
-from opinionpool.model.correlation import SINGULAR, solve_matrix
+from opinionpool.model.correlation import SINGULAR, patterns, solve_matrix
 from opinionpool.model.features import LARGEST, numbers
+from opinionpool.model.panel import PoolingPanel
 from opinionpool.model.pooling import Settings
-from opinionpool.model.pooling_panel import PoolingPanel
 
 # So many numbers of rules are kept.
 KEPT = 1 << 18
@@ -86,18 +86,18 @@ class Discriminant:
         constant = np.einsum("knd,ndk->nk", own, solved) / 2.0
         return Rule(self._scaled_turn[columns] @ solved, constant)
 
-    def rules(self, present: Mask) -> Iterator[tuple[Index, Index, Rule]]:
+    def rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
         """Events (rows) on which the same experts (columns) are present and say something, and how these decide."""
-        for rows, columns in each_pattern(present & self.informative):
-            if len(columns):
-                yield rows, columns, self._rule(columns)
+        informative = self.informative if experts is None else self.informative[experts]
+        for rows, columns, who in patterns(present & informative, experts):
+            yield rows, columns, self._rule(who)
 
-    def _rule(self, columns: Index) -> Rule:
-        """The same as `rule`; the first few are kept, as blocks of events have the same ones."""
-        key = columns.tobytes()
+    def _rule(self, who: Index) -> Rule:
+        """Rule of some experts; the first few are kept, as blocks of events have the same ones."""
+        key = who.tobytes()
         found = self._rules.get(key)
         if found is None:
-            found = self.rule(columns)
+            found = self.rule(who)
             if len(self._rules) * found.direction.size < KEPT:
                 self._rules[key] = found
         return found
@@ -106,17 +106,22 @@ class Discriminant:
     def _rules(self) -> dict[bytes, Rule]:
         return {}
 
-    def weights_for(self, present: Mask) -> Array:
-        """Mean weights of those present in each row, (T, N): how the log-ratio of a class goes with its forecasts.
+    def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
+        """Mean weights of those present in each row, (T, m): how the log-ratio of a class goes with its forecasts.
 
         In the class-symmetric model all are the same; here it is the trace of the matrix weight over K − 1, which is
         the same whatever the reference class.
         """
         weights = np.zeros(present.shape)
-        for rows, columns, rule in self.rules(present):
+        for rows, columns, rule in self.rules(present, experts):
             matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]
             weights[np.ix_(rows, columns)] = np.trace(matrix, axis1=1, axis2=2) / matrix.shape[2]
         return weights
+
+    @property
+    def weights(self) -> Array:
+        """Mean weights with every expert present, (N,)."""
+        return np.asarray(self.weights_for(np.ones((1, self.means.shape[1]), dtype=bool))[0])
 
     def accuracy(self, columns: Index) -> float:
         """mu* of some experts together: half the squared distance of two classes in units of Ω, averaged over pairs."""
@@ -126,17 +131,17 @@ class Discriminant:
         """The decision among some of the experts: Ω_SS and m_S."""
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
-    def cell_weights(self, event: Index, expert: Index, events: int) -> None:
-        """There are none: no forecast has one weight."""
-
-    def added(self, debiased: Array) -> Array:
-        """What contrasts (T, N, K - 1), NaN where missing, add to the log-ratios, in the same shape; 0 there."""
+    def added(self, debiased: Array, experts: Index | None = None) -> Array:
+        """What contrasts (T, m, K - 1), NaN where missing, add to the log-ratios, in the same shape; 0 there."""
         full = np.zeros(debiased.shape)
-        for rows, columns, rule in self.rules(~np.isnan(debiased[..., 0])):
+        for rows, columns, rule in self.rules(~np.isnan(debiased[..., 0]), experts):
             cells = np.ix_(rows, columns)
-            gains = np.einsum("tnd,ndk->tnk", debiased[cells], rule.direction) - rule.constant
-            full[cells] = logodds.uncentred(gains)
+            full[cells] = logodds.uncentred(np.einsum("tnd,ndk->tnk", debiased[cells], rule.direction) - rule.constant)
         return full
+
+    def total(self, debiased: Array, experts: Index | None = None) -> Array:
+        """What contrasts add together, (T, K - 1)."""
+        return np.asarray(self.added(debiased, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
         """Contrasts (T, N, K - 1) without bias, given the outcomes (T,)."""
@@ -145,14 +150,6 @@ class Discriminant:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         noise = rng.standard_normal((len(outcomes), n * (classes - 1))) @ root.T
         return np.asarray(self.means[outcomes] + noise.reshape(len(outcomes), n, d))
-
-    def scores(self, deviation: Array) -> Array:
-        """What each class gains from contrasts (T, N, K - 1), NaN where missing; (T, K)."""
-        gains = np.zeros((len(deviation), len(self.means)))
-        for rows, columns, rule in self.rules(~np.isnan(deviation[..., 0])):
-            own = deviation[np.ix_(rows, columns)]
-            gains[rows] = np.einsum("tnd,ndk->tk", own, rule.direction, optimize=True) - rule.constant.sum(axis=0)
-        return gains
 
 
 BELIEVED = Extremes()

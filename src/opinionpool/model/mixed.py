@@ -6,14 +6,14 @@ the averages of theirs (model.md, section 8). That is not the answer by the aver
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import PanelError
-from opinionpool.model.correlation import CellWise, Dependence, MatrixCorrelation
+from opinionpool.model.correlation import Dependence, MatrixCorrelation
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class MixedCorrelation:
     --------
     >>> from opinionpool.model.correlation import CommonCorrelation
     >>> some = MixedCorrelation((CommonCorrelation(2, 0.0), CommonCorrelation(2, 0.5)), np.array([0.5, 0.5]))
-    >>> some.solve(np.ones(2)).round(4)
-    array([0.8333, 0.8333])
+    >>> some.solve(np.ones(2), np.array([[True, True]])).round(4)
+    array([[0.8333, 0.8333]])
     """
 
     models: tuple[Dependence, ...]
@@ -49,39 +49,27 @@ class MixedCorrelation:
         """N."""
         return self.models[0].size
 
+    def average(self, of: Callable[[Dependence], Array]) -> Array:
+        """The average over the models of what `of` makes of each."""
+        pairs = zip(self.share.tolist(), self.models, strict=True)
+        return np.asarray(sum(own * of(each) for own, each in pairs if own > 0))
+
     def matrix(self) -> Array:
         """The average of the correlation matrices, (N, N)."""
-        return np.asarray(sum(own * each.matrix() for own, each in self._parts))
+        return self.average(lambda each: each.matrix())
 
     def times(self, v: Array) -> Array:
-        """That average times v."""
-        return np.asarray(sum(own * each.times(v) for own, each in self._parts))
+        """The average correlation matrix times v."""
+        return self.average(lambda each: each.times(v))
 
-    def solve(self, v: Array) -> Array:
-        """The average of R⁻¹ v."""
-        return np.asarray(sum(own * each.solve(v) for own, each in self._parts))
-
-    def solve_present(self, v: Array, present: Mask) -> Array:
-        """The average of R_SS⁻¹ v_S row by row, (T, N)."""
-        return np.asarray(sum(own * each.solve_present(v, present) for own, each in self._parts))
-
-    def solve_cells(self, event: Index, expert: Index, v: Array, events: int) -> Array:
-        """The average of R_SS⁻¹ v_S by forecast, (M,), if all models have that."""
-        parts = [own * cast(CellWise, each).solve_cells(event, expert, v, events) for own, each in self._parts]
-        return np.asarray(sum(parts))
+    def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
+        """The average of R_SS⁻¹ v_S in each row, (T, m)."""
+        return self.average(lambda each: each.solve(v, present, experts, strict=strict))
 
     def subset(self, positions: Index) -> MixedCorrelation:
-        """The same among some of the experts."""
+        """The models among some of the experts."""
         return MixedCorrelation(tuple(each.subset(positions) for each in self.models), self.share)
-
-    def expected(self, values: Array, present: Mask) -> Array:
-        """Values (T, N) where present, and the average of what is expected of the others given these."""
-        return np.asarray(sum(own * each.expected(values, present) for own, each in self._parts))
 
     def correlate(self, z: Array) -> Array:
         """Independent standard normals (..., N) to ones with the average correlation."""
         return MatrixCorrelation(self.matrix()).correlate(z)
-
-    @property
-    def _parts(self) -> list[tuple[float, Dependence]]:
-        return [(float(own), each) for own, each in zip(self.share, self.models, strict=True) if own > 0]

@@ -1,27 +1,325 @@
 """A panel of experts: the Gaussian model of their log-odds and the pool that follows from it.
 
-Kahn (UAI 2004), sections 2 to 4; model.md, sections 1 to 3.
+Kahn (UAI 2004), sections 2 to 4; model.md, sections 1 to 3. `PoolingPanel` is what `Panel`, in which all classes are
+alike, and `opinionpool.model.full_panel.FullPanel` have in common.
 """
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arguments import several, whole_number
-from opinionpool.arrays import Array
-from opinionpool.errors import AccuracyUnknownError, ExpertError, OpinionPoolWarning, PanelError
+from opinionpool.arguments import labels_given, several, whole_number
+from opinionpool.arrays import Array, Mask, seeded
+from opinionpool.display import Tabular
+from opinionpool.errors import AccuracyUnknownError, ArgumentError, ExpertError, OpinionPoolWarning, PanelError
+from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.model.contrasts import AnswerParts, Batch, Extremes
+from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, padded_cells, read_batch
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
-from opinionpool.model.pooling import Plan, Settings, Solver, binary_forecasts, one_number, pool_alike
-from opinionpool.model.pooling_panel import PoolingPanel
+from opinionpool.model.pooling import Settings, Solver, contributions, pooled
+from opinionpool.names import by_name, chosen_positions, expert_names, places
+from opinionpool.priors import spread_prior
+
+
+class PoolingPanel(Tabular, ABC):
+    """An immutable panel of N experts on events of K classes; `Panel` and `FullPanel` are such.
+
+    Weights, calibration and accuracy mean the same for both; where a model has more than one weight for an expert,
+    they are averages over the classes.
+    """
+
+    __slots__ = ("_bias", "_classes", "_names", "_parts", "_settings")
+
+    _parts: Solver
+    _bias: Array  # (N, K - 1)
+    _names: tuple[str, ...]
+    _classes: tuple[object, ...]
+    _settings: Settings
+
+    def _hold(self, **values: object) -> None:
+        """Fill slots, which cannot be done later."""
+        for slot, value in values.items():
+            object.__setattr__(self, f"_{slot}", value)
+
+    def _label(
+        self, n: int, names: Iterable[object] | None, classes: Sequence[object] | None, settings: Settings
+    ) -> int:
+        """Check and hold names and classes; K."""
+        labels = (0, 1) if classes is None else labels_given(classes, "classes", PanelError)
+        if len(labels) < 2 or len(set(labels)) < len(labels):
+            raise PanelError(f"classes must be at least two different labels, not {labels}")
+        for name in ("floor", "pool_floor"):
+            logodds.check_floor(getattr(settings, name), name)
+        self._hold(classes=labels, names=expert_names(names, n), settings=settings)
+        return len(labels)
+
+    def _hold_parts(self, parts: Solver, bias: Array) -> None:
+        """Hold what pooling uses, read-only."""
+        for array in (*vars(parts).values(), bias):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+        self._hold(parts=parts, bias=bias)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _table(self) -> dict[str, list[Any]]:
+        columns = {"weight": self.weights, "calibration": self.calibration, "accuracy": self.accuracy}
+        return {"expert": list(self._names)} | {name: values.tolist() for name, values in columns.items()}
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        try:
+            weights = self.weights.tolist()
+        except PanelError:
+            return f"<{kind} of {len(self)} experts, whose weights have no limit>"
+        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(self._names[:6], weights, strict=False))
+        more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
+        return f"<{kind} of {len(self)} experts, weights: {shown}{more}>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """N expert names."""
+        return self._names
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K class labels."""
+        return self._classes
+
+    @property
+    def settings(self) -> Settings:
+        """The floors, and how far extreme statements are believed."""
+        return self._settings
+
+    @property
+    def weights(self) -> Array:
+        """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (10)."""
+        return self._parts.weights.copy()
+
+    @property
+    def prior_weight(self) -> float:
+        """Weight 1 - sum(w) of the prior's log-odds (12)."""
+        return float(1.0 - self.weights.sum())
+
+    @property
+    def parts(self) -> Solver:
+        """What weighs the experts."""
+        return self._parts
+
+    @property
+    def informative(self) -> Mask:
+        """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+        return self._parts.informative
+
+    @property
+    def bias(self) -> Array:
+        """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
+        return logodds.public_log_odds(self._bias).copy()
+
+    @property
+    def bias_ratios(self) -> Array:
+        """The same as log-ratios, (N, K - 1)."""
+        return self._bias
+
+    @property
+    @abstractmethod
+    def calibration(self) -> Array:
+        """Calibration kappa of each expert by itself, (N,) (13); 0 for uninformative experts."""
+
+    @property
+    @abstractmethod
+    def accuracy(self) -> Array:
+        """Accuracy mu* of each expert by itself, (N,) (15)."""
+
+    @property
+    @abstractmethod
+    def joint_accuracy(self) -> float:
+        """Accuracy mu* of the panel together (15)."""
+
+    def weights_for(self, present: Mask) -> Array:
+        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3).
+
+        Parameters
+        ----------
+        present : ndarray of bool, shape (T, N)
+        """
+        return self._parts.weights_for(present)
+
+    def read(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
+        """Forecasts by all experts as `pool` takes them."""
+        floor, pool_floor, _ = self._settings
+        q = by_name(probabilities, self._names)
+        return read_batch(q, prior, len(self._names), len(self._classes), base_rate, floor, pool_floor)
+
+    def pool(
+        self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """The pooled probability (11).
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (..., N), or (..., N, K) when K > 2
+            NaN where a forecast is missing; the others are weighted as the sub-panel they are. With none at
+            all the answer is the prior.
+        prior : float or array_like, shape (...), or (K,), (..., K) when K > 2, default 0.5
+            The reference that the experts share.
+        base_rate : same as `prior`, optional
+            How frequent the event is where the answer is used; adds logit(base_rate) - logit(prior).
+
+        Returns
+        -------
+        ndarray, shape (...), or (..., K) when K > 2
+
+        Raises
+        ------
+        ProbabilityError, ShapeError
+            If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
+        """
+        batch = self.read(probabilities, prior, base_rate)
+        return batch.as_asked(pooled(self._parts, self._bias, self._settings, batch))
+
+    def pool_forecasts(
+        self, forecasts: Forecasts, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """Pooled probability of every event, as `pool` gives it for the dense array of forecasts.
+
+        Parameters
+        ----------
+        forecasts : Forecasts
+            By experts of the panel, in any order; their own priors are not looked at.
+        prior, base_rate : float or array_like, shape (T,), or (K,), (T, K) when K > 2
+            As for `pool`.
+
+        Returns
+        -------
+        ndarray, shape (T,), or (T, K) when K > 2
+
+        Raises
+        ------
+        ExpertError, ArgumentError
+            If an expert is not in the panel, or events have options of their own and the panel has biases.
+
+        Examples
+        --------
+        >>> panel = Panel.exchangeable(3, correlation=0.5, names=["ann", "bob", "cat"])
+        >>> f = Forecasts.from_array([[0.7, 0.8], [float("nan"), 0.6]], experts=["cat", "ann"])
+        >>> panel.pool_forecasts(f).round(4)
+        array([0.8159, 0.6   ])
+        """
+        experts = places(forecasts.experts, self._names)[forecasts.expert_index]
+        panel = self if forecasts.options is None else self.for_options(forecasts.classes)
+        floor, pool_floor, _ = self._settings
+        answers = np.empty((len(forecasts.events), *forecasts.probabilities.shape[1:]))
+        nothing = np.empty((len(answers), 0, *answers.shape[1:]))
+        events = read_batch(nothing, prior, 0, len(panel.classes), base_rate, floor, pool_floor)
+        for rows, cells, present in padded_cells(forecasts.event_index, len(answers)):
+            q = forecasts.probabilities[cells]
+            q[~present] = np.nan
+            batch = events.of_events(rows, q, experts[cells])
+            answers[rows] = pooled(panel._parts, panel._bias, panel._settings, batch)
+        return answers
+
+    def for_options(self, slots: tuple[object, ...]) -> Panel:  # noqa: ARG002 - of panels without classes of their own
+        """The panel with the same weights for events with other numbers of options.
+
+        Raises
+        ------
+        ArgumentError
+            If the panel has biases, which are those of classes that all events share.
+        """
+        raise ArgumentError(
+            f"this panel has biases for the classes {self.classes}, and these events have options of their own"
+        )
+
+    def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
+        """What each expert adds to the pooled log-odds, 0 where missing: w_i C_i in the class-symmetric model.
+
+        They add up to the pooled log-odds minus the prior's, before the floor on the answer.
+
+        Returns
+        -------
+        ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
+        """
+        batch = self.read(probabilities, prior)
+        return batch.as_asked(logodds.public_log_odds(contributions(self._parts, self._bias, self._settings, batch)))
+
+    @abstractmethod
+    def answer_parts(self, batch: Batch) -> AnswerParts:
+        """The answer about one event as a sum, see `AnswerParts`."""
+
+    def subset(self, experts: Iterable[object]) -> Self:
+        """The panel of some of the experts, exactly (model.md, section 2.3).
+
+        Parameters
+        ----------
+        experts : iterable of str or int
+            Names, or positions.
+
+        Raises
+        ------
+        ExpertError
+            If one is unknown, repeated, or none is given.
+        """
+        positions = chosen_positions(experts, self._names)
+        settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))
+        panel = type(self).__new__(type(self))
+        panel._hold(names=tuple(self._names[i] for i in positions), classes=self._classes, settings=settings)
+        panel._hold_parts(self._parts.subset(positions), self._bias[positions])
+        return panel
+
+    def simulate(
+        self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
+    ) -> tuple[Array, npt.NDArray[np.generic]]:
+        """Forecasts and outcomes drawn from the model (5), (9). Needs an absolute accuracy.
+
+        Parameters
+        ----------
+        events : int
+            T.
+        prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2
+            The probability with which each event is drawn, shared by the experts.
+        seed : int or numpy Generator, optional
+
+        Returns
+        -------
+        X : ndarray, shape (T, N), or (T, N, K) when K > 2
+        y : ndarray, shape (T,)
+            Members of `classes`.
+
+        Raises
+        ------
+        ArgumentError, ProbabilityError
+            If there is no such number of events, or no such prior.
+        """
+        k, rng = len(self._classes), seeded(seed)
+        p, happened = _outcomes(events, prior, k, rng)
+        ratios = logodds.prior_log_ratios(p)[:, None, :] + self._bias + self._parts.drawn(happened, k, rng)
+        forecast = logodds.softmax(ratios)
+        return (forecast[..., 1] if k == 2 else forecast), np.array(self._classes)[happened]
+
+
+def _outcomes(
+    events: int, prior: npt.ArrayLike, classes: int, rng: np.random.Generator
+) -> tuple[Array, npt.NDArray[np.intp]]:
+    """The prior of each event, (T, K), and its outcome, (T,)."""
+    count = whole_number(events, "events", 0)
+    p = spread_prior(prior, (count,), classes)
+    happened = (rng.random(count)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    return p, happened
+
 
 # Below this part of the variance of a mean of independent experts, theirs is left to how they cancel each other.
 NEARLY_NONE = 0.1
@@ -101,10 +399,9 @@ class Panel(PoolingPanel):
     0.8203
     """
 
-    __slots__ = ("_plan",)
+    __slots__ = ()
 
     _parts: Parts
-    _plan: Plan | None
 
     def __init__(
         self,
@@ -246,10 +543,6 @@ class Panel(PoolingPanel):
         n = len(parts.contrast)
         self._hold_parts(parts, bias_ratios(bias, n, self._label(n, names, classes, settings)))
 
-    def _hold_parts(self, parts: Solver, bias: Array) -> None:
-        super()._hold_parts(parts, bias)
-        self._hold(plan=None)
-
     def __reduce__(self) -> tuple[object, ...]:
         return Panel.from_parts, (self._parts, self.bias, self._names, self._classes, self._settings)
 
@@ -274,7 +567,7 @@ class Panel(PoolingPanel):
     @property
     def correlation(self) -> Array:
         """Correlation R of the contrasts within an outcome, (N, N)."""
-        return self._parts.dependence.matrix()
+        return self._parts.matrix()
 
     @property
     def relative_accuracy(self) -> Array:
@@ -315,27 +608,14 @@ class Panel(PoolingPanel):
         self._parts.check_scale("joint accuracy")
         return float(self.weights @ self._parts.contrast)
 
-    def pool(
-        self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
-    ) -> Array:
-        """The pooled probability (11), see `PoolingPanel.pool`; binary events that share all else take a short way."""
-        answers = self._pool_alike(probabilities, one_number(prior), base_rate)
-        return super().pool(probabilities, prior, base_rate) if answers is None else answers
-
-    def _pool_alike(
-        self, probabilities: npt.ArrayLike, prior: float | None, base_rate: npt.ArrayLike | None
-    ) -> Array | None:
-        """Binary events that share prior and base rate; None for others, which take longer."""
-        rate = one_number(base_rate)
-        if len(self._classes) > 2 or prior is None or (rate is None and base_rate is not None):
-            return None
-        q = binary_forecasts(probabilities, len(self._names))
-        if q is None:
-            return None
-        if self._plan is None:
-            self._hold(plan=Plan.of(self._parts, self._bias, self._settings))
-        assert self._plan is not None
-        return pool_alike(self._plan, q, prior, rate)
+    def for_options(self, slots: tuple[object, ...]) -> Panel:
+        """The panel with the same weights for events with other numbers of options, see `PoolingPanel.for_options`."""
+        if self._bias.any():
+            return super().for_options(slots)
+        if slots == self.classes:
+            return self
+        settings = self._settings._replace(extremes=replace(self._settings.extremes, centre=None))
+        return Panel.from_parts(self._parts, 0.0, self._names, slots, settings)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum; where extremes have a centre, it is each one's bias.

@@ -155,7 +155,7 @@ def _errors(panel: Any) -> SharedErrors:  # noqa: ANN401
         raise ArgumentError(
             "correlations are those of a panel of two or more experts, such as a fitted GaussianPool has"
         )
-    matrix = np.asarray(own.parts.dependence.matrix())
+    matrix = np.asarray(own.parts.matrix())
     order = list(clusters(matrix).order)
     names = tuple(own.names[i] for i in order)
     off = matrix[~np.eye(len(matrix), dtype=bool)]

@@ -17,8 +17,8 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.logodds import FLOOR, POOL_FLOOR, log_ratios
-from opinionpool.model.contrasts import AnswerParts, Batch, Contrasts
+from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.contrasts import AnswerParts, Batch, Contrasts, read_batch
 from opinionpool.names import by_name
 from opinionpool.pools.registry import POOLS
 from opinionpool.priors import own_priors, prior_or_learned
@@ -114,6 +114,10 @@ class FittedPool:
     def forecast_intervals(self, *_: object) -> None:
         """There are no intervals."""
 
+    def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
+        """Forecasts by all experts as `pool` takes them."""
+        return read_batch(q, prior, len(self.experts), len(self.classes), base_rate, self.floor, self.pool_floor)
+
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`.
 
@@ -128,7 +132,7 @@ class FittedPool:
             raise ArgumentError(
                 f"the {self.rule} pool's answer is not a sum of what each expert adds; explain one of {', '.join(sums)}"
             )
-        forecast = Contrasts(log_ratios(batch.q, batch.prior[:, None, :], self.floor), batch.reference)
+        forecast = Contrasts(batch.log_ratios(), batch.reference)
         if forecast.present.any():
             return rule.parts(forecast, **self.parameters)
         none, start = forecast.contrasts[0], batch.reference[0] if rule.scale == "log-odds" else batch.prior[0]

@@ -34,7 +34,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import constant_experts
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.model.contrasts import AnswerParts, Contrasts, base_rate_shift, contrasts_in, read_batch
+from opinionpool.model.contrasts import AnswerParts, Contrasts, contrasts_in, read_batch
 from opinionpool.names import unknown_names
 from opinionpool.priors import one_outcome_notes
 from opinionpool.text import meant, shown
@@ -193,12 +193,11 @@ def apply_rule(
         raise ShapeError(f"{experts} experts need as many weights, and there are {len(np.atleast_1d(weights))}")
     if prior is None:
         prior = 0.5 if classes == 2 else np.full(classes, 1.0 / classes)
-    batch = read_batch(q, prior, experts, classes)
+    batch = read_batch(q, prior, experts, classes, base_rate, floor, pool_floor)
     pooled = batch.reference.copy()
-    for rows, contrast in contrasts_in(batch, floor):
+    for rows, contrast in contrasts_in(batch):
         pooled[rows] = rule(contrast)
-    pooled += base_rate_shift(base_rate, batch)
-    return batch.shape_answers(logodds.pooled_probabilities(pooled, batch.prior, pool_floor))
+    return batch.as_asked(batch.answers(pooled + batch.shift))
 
 
 def intercept_ratios(intercept: npt.ArrayLike, classes: int) -> Array:
@@ -285,9 +284,9 @@ class Sample:
     def collect(self, part: Callable[[Contrasts, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
         """What `part` makes of blocks of events and their outcomes, put together, (T, *shape)."""
         prior = logodds.public_probabilities(self.priors)
-        batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes)
+        batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes, floor=self.floor)
         result = np.empty((len(self.rows), *shape))
-        for rows, contrast in contrasts_in(batch, self.floor):
+        for rows, contrast in contrasts_in(batch):
             result[rows] = part(contrast, self.outcomes[rows])
         return result
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note, SavedPoolError
 from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
@@ -19,8 +19,7 @@ from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
 from opinionpool.learning.uncertainty import OtherLimits, OtherSums, Uncertainty
 from opinionpool.model.contrasts import Extremes
-from opinionpool.model.copied import CopiedCorrelation
-from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation, matrix_correlation
+from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
 from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.mixed import MixedCorrelation
@@ -64,8 +63,25 @@ def _check_parts(parts: Parts) -> None:
         raise SavedPoolError(f"contrasts and spreads should be at most {LARGEST:g}")
     if 0 < np.min(parts.spread, where=parts.spread > 0, initial=np.inf) < SMALLEST:
         raise SavedPoolError(f"spreads should be 0 or at least {SMALLEST:g}")
-    if parts.dependence.size != n:
+    if parts.source is None and parts.dependence.size != n:
         raise SavedPoolError(f"{n} contrasts do not fit the correlation of {parts.dependence.size} experts")
+
+
+class Copies(NamedTuple):
+    """The dependence of experts who repeat each other, as files of release 0.1 have it."""
+
+    distinct: Dependence
+    source: Index
+
+
+def _parts(**saved: Any) -> Parts:  # noqa: ANN401 - what a file may hold
+    among = saved["dependence"]
+    if isinstance(among, Copies):
+        saved |= among._asdict() | {"dependence": among.distinct}
+        del saved["distinct"]
+    parts = Parts(**saved)
+    _check_parts(parts)
+    return parts
 
 
 def _check_settings(settings: Settings) -> None:
@@ -314,9 +330,8 @@ PARTS = (
     Kind.of("common-correlation", CommonCorrelation, _check_common),
     Kind.of("nested-evidence", NestedCorrelation, _check_nested),
     Kind.of("mixed-dependence", MixedCorrelation, _nothing),
-    Kind.of("copies", CopiedCorrelation, _nothing),
     Kind.of("correlation-matrix", MatrixCorrelation, _check_dependence),
-    Kind.of("parts", Parts, _check_parts),
+    replace(Kind.of("parts", Parts, _nothing), make=_parts, optional=("source",)),
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("other-sums", OtherSums, _nothing),
@@ -348,8 +363,12 @@ def _check_trained(trained: TrainedPool) -> None:
         raise SavedPoolError("the pool and what it learned from have different classes")
 
 
+# What files of older releases hold and newer ones do not.
+OLD = (Kind.of("copies", Copies, _nothing),)
+
 KINDS = (
     *PARTS,
+    *OLD,
     *STREAMS,
     replace(Kind.of("trained-pool", TrainedPool, _check_trained), optional=("release", "duplicates")),
 )
